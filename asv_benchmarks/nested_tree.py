@@ -3,7 +3,8 @@
     python -m asv_benchmarks.nested_tree [sizes]
 
 The judge is a program by hand: a dictionary of rows per label, and one of the rows that show it, so
-that a change finds the path of its edit. It keeps no table of its own.
+that a change finds the path of its edit. It keeps no table of its own. The twin in the engine is
+the same nest with bags as values. All three end with the same rows, or it is an error.
 """
 
 from __future__ import annotations
@@ -11,13 +12,18 @@ from __future__ import annotations
 import gc
 import sys
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable
 from statistics import median
 from time import process_time
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from asv_benchmarks.measure import ENGINE, TWIN
 from reactive import Database
+from reactive.compiler import compile as compiler
+from reactive.compiler.choices import CHOICES
+from reactive.compiler.choices.shred_nest import shred_nest
 
 SIZES = (10, 100, 10_000, 1_000_000)
 CHANGES, REPEATS, ROOTS = 200, 5, 20_000
@@ -27,6 +33,9 @@ READS: dict[str, Callable[[Any], Any] | None] = {
     "rows": lambda delta: delta.updated,
 }
 Change = Callable[[int, int], None]
+Side = tuple[Change, Callable[[], Any]]
+"""What makes a change, and the rows of the innermost label."""
+VALUES = "bags as values"
 
 
 class Item(NamedTuple):
@@ -34,7 +43,7 @@ class Item(NamedTuple):
     above: int
 
 
-def engine(depth: int, size: int, read: Callable[[Any], Any] | None) -> tuple[Change, Any]:
+def engine(depth: int, size: int, read: Callable[[Any], Any] | None) -> Side:
     """Levels of which the innermost has a label with `size` rows; those around it have one row."""
     db = Database()
     tables = [db.table(Item, name=f"level{n}", key="id") for n in range(depth + 1)]
@@ -48,7 +57,22 @@ def engine(depth: int, size: int, read: Callable[[Any], Any] | None) -> tuple[Ch
         row = Item(value, 0)
         tables[-1].add(row) if weight > 0 else tables[-1].remove(row)
 
-    return change, (view, held)
+    def innermost() -> Any:
+        assert held is None or held.error is None
+        rows = view[0]
+        for _ in range(depth):
+            inside = rows.inside
+            (rows, *_) = inside
+        return Counter(dict(inside.items()))
+
+    return change, innermost
+
+
+def as_values(depth: int, size: int, read: Callable[[Any], Any] | None) -> Side:
+    """The same without trees."""
+    others = [rule for rule in CHOICES if rule is not shred_nest]
+    with patch.object(compiler, "CHOICES", tuple(others)):
+        return engine(depth, size, read)
 
 
 def _nested(table: Any, others: list[Any]) -> Any:
@@ -59,7 +83,7 @@ def _nested(table: Any, others: list[Any]) -> Any:
     return table.nest(inside=lambda t: _nested(below.where(lambda row: row.above == t.id), more))
 
 
-def by_hand(depth: int, size: int, read: Callable[[Any], Any] | None) -> tuple[Change, Any]:
+def by_hand(depth: int, size: int, read: Callable[[Any], Any] | None) -> Side:
     rows: list[dict[int, dict[Item, int]]] = [{0: {Item(0, 0): 1}} for _ in range(depth)]
     shown: list[dict[int, dict[Item, int]]] = [{0: {Item(0, 0): 1}} for _ in range(depth)]
     rows[-1][0] = {Item(n, 0): 1 for n in range(size)}
@@ -85,13 +109,14 @@ def by_hand(depth: int, size: int, read: Callable[[Any], Any] | None) -> tuple[C
         if read is not None:
             told[:] = [(path, None, row, weight) for path in paths(depth - 1, row.above)]
 
-    return change, told
+    return change, lambda: Counter(rows[-1][0])
 
 
 def measured(depth: int, size: int, reads: str) -> dict[str, float]:
     """Side -> microseconds of a row inside, in turns."""
     read = READS[reads]
-    sides = {ENGINE: engine(depth, size, read), TWIN: by_hand(depth, size, read)}
+    makers = {ENGINE: engine, VALUES: as_values, TWIN: by_hand}
+    sides = {name: make(depth, size, read) for name, make in makers.items()}
     taken: dict[str, list[float]] = {name: [] for name in sides}
     for change, _ in sides.values():
         change(-1, 1)
@@ -102,6 +127,9 @@ def measured(depth: int, size: int, reads: str) -> dict[str, float]:
                 for value in range(size, size + CHANGES):
                     change(value, weight)
             taken[name].append((process_time() - before) / (2 * CHANGES) * 1e6)
+    found = [rows() for _, rows in sides.values()]
+    if any(each != found[0] for each in found):
+        raise AssertionError("the sides have different rows")
     return {name: median(times) for name, times in taken.items()}
 
 
@@ -136,12 +164,13 @@ def beside_join() -> dict[str, tuple[float, float, float]]:
 
 
 if __name__ == "__main__":
-    print("| levels inside | read | rows | us, a change of one | by hand |\n|---|---|---|---|---|")
+    print(f"| levels inside | read | rows | us, a change of one | {VALUES} | by hand |")
+    print("|---|---|---|---|---|---|")
     for levels in (1, 2, 3):
         for what in READS:
             for each in map(int, sys.argv[1:] or SIZES):
                 times = measured(levels, each, what)
-                figures = f"{times[ENGINE]:.1f} | {times[TWIN]:.1f}"
+                figures = " | ".join(f"{time:.1f}" for time in times.values())
                 print(f"| {levels} | {what} | {each:,} | {figures} |", flush=True)
     print(f"\n| {ROOTS:,} rows, 20 inside of each | MB | s, made | s, read |\n|---|---|---|---|")
     for form, (size, made, read) in beside_join().items():

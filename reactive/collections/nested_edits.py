@@ -12,11 +12,12 @@ Source: deep updates [slender].
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from optimizer.expressions.naming import Level, Nesting
-from reactive.collections.edits import Edit, rising
+from reactive.collections.edits import Edit, fewest, rising
 from reactive.collections.long_tuple import parts_between
 from reactive.collections.zset import Pair, Row
 
@@ -26,23 +27,55 @@ Path = tuple[Any, ...]
 class NestedKey:
     """What tells rows apart that have others inside."""
 
-    __slots__ = ("_key", "nesting")
+    __slots__ = ("_key", "is_ordered", "nesting")
 
-    def __init__(self, nesting: Nesting | Level) -> None:
+    def __init__(self, nesting: Nesting | Level, *, is_ordered: bool = False) -> None:
         self.nesting = nesting
+        self.is_ordered = is_ordered
         self._key = nesting.key
 
     def __call__(self, row: Row) -> Any:
         return self._key(row)
 
 
-def edits_by(key: object, pairs: Iterable[Pair]) -> Iterable[Edit]:
-    """The edits of rows that a key tells apart; none of rows that have none inside."""
+def edits_by(key: object, pairs: Iterable[Pair], edits: Sequence[Edit]) -> Iterable[Edit]:
+    """The edits of rows that a key tells apart, by paths where they have others inside.
+
+    edits: those of whole rows, if they have an order.
+    """
+    if not isinstance(key, NestedKey) or key.is_ordered:
+        return _inside_of_ordered(key.nesting, edits) if isinstance(key, NestedKey) else edits
     find: Callable[[], Iterable[Edit] | None] | None = getattr(pairs, "edits", None)
     found = None if find is None else find()
-    if found is not None:
-        return found
-    return edits_of(key.nesting, pairs) if isinstance(key, NestedKey) else ()
+    return edits_of(key.nesting, pairs) if found is None else found
+
+
+def _inside_of_ordered(nesting: Nesting | Level, edits: Sequence[Edit]) -> Sequence[Edit]:
+    """The edits of rows in an order, where a row that goes and comes between the same others, and
+    begins as it did, is the same row.
+
+    The old place less the rows before it that went, and the new one less those that came, is how
+    many rows stay before a row.
+    """
+    if len(edits) < 2:
+        return edits
+    fewer = fewest(edits)
+    gone = [edit for edit in fewer if edit.weight < 0][::-1]
+    came = [edit for edit in fewer if edit.weight > 0]
+    gaps: defaultdict[tuple[int, Any], list[int]] = defaultdict(list)
+    roots = nesting.kind.roots
+    for number in range(len(gone) - 1, -1, -1):
+        gaps[gone[number].position - number, gone[number].row[:roots]].append(number)
+    found = [(n, gaps.get((came[n].position - n, came[n].row[:roots]))) for n in range(len(came))]
+    kept = rising([(number, before.pop()) for number, before in found if before])
+    if not kept:
+        return fewer
+    stayed, stays = {was for _, was in kept}, {now for now, _ in kept}
+    made = [edit for number, edit in enumerate(gone) if number not in stayed][::-1]
+    changed = {nesting.key(came[now].row): (gone[was].row, came[now].row) for now, was in kept}
+    for old, new in changed.values():
+        made += inside_of(nesting, old, new, ())
+    return [*made, *(edit for number, edit in enumerate(came) if number not in stays)]
 
 
 def edits_of(nesting: Nesting | Level, pairs: Iterable[Pair], path: Path = ()) -> Iterator[Edit]:

@@ -9,7 +9,7 @@ from typing import Any
 from optimizer.expr import Lifted
 from optimizer.plans.properties import bindings
 from optimizer.plans.shredding import Shredded, levels
-from reactive.codegen.functions import callable_of
+from reactive.codegen.functions import compiled_of
 from reactive.collections.index import match_key
 from reactive.collections.zset import Row
 from reactive.compiler.physical import Nest
@@ -64,7 +64,7 @@ def _width(level: Shredded) -> int:
 
 def _label(function: Lifted, level: Shredded) -> Callable[[Row], Any]:
     """The label of a row."""
-    call = callable_of(function)
+    call = compiled_of(function)
     if level.is_made or bindings(level.rows) == 1:
         return lambda row: match_key(call(row))
     return lambda row: match_key(call(*row))

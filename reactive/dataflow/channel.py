@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from optimizer import plan
 from optimizer.callables.source import Place
 from optimizer.expressions.naming import Nesting
-from optimizer.plans.properties import groups, is_nested, key_of_group, naming, table_key
+from optimizer.plans.properties import groups, key_of_group, naming, table_key
 from reactive.collections import nested_edits
 from reactive.collections.edits import Edit
 from reactive.collections.zset import Pairs, Row
@@ -91,8 +91,8 @@ class Channel:
 def _key_of_rows(node: plan.Node) -> Callable[[Row], Any] | None:
     """What identifies a row, so that a changed one can be told as an update."""
     nesting = naming(node)
-    if isinstance(nesting, Nesting) and is_nested(node):
-        return nested_edits.NestedKey(nesting)
+    if isinstance(nesting, Nesting) and isinstance(node, plan.Select | plan.OrderBy):
+        return nested_edits.NestedKey(nesting, is_ordered=isinstance(node, plan.OrderBy))
     table = table_key(node)
     if table is not None and table.key is not None:
         return table.key.function

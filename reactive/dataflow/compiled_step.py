@@ -194,7 +194,7 @@ _TELL = """\
         if channel_{number}.subscribers and {out}:
             delta = new(Delta)
             delta.version, delta._pairs, delta._key = version, {out}, key_{number}
-            delta._edits, delta.is_snapshot = {edits}, False
+            delta._edits, delta._by_path, delta.is_snapshot = {edits}, None, False
             delta._parts = None if graph.moved is None else traced(node_{number})
             told += ((channel_{number}.subscribers, delta),)"""
 """As `Delta(...)`, whose call takes half as long again."""

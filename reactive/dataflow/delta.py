@@ -35,7 +35,7 @@ class Delta(Generic[T]):
     Delta(version=1, added=('to', 'to', 'be'))
     """
 
-    __slots__ = ("_edits", "_key", "_pairs", "_parts", "is_snapshot", "version")
+    __slots__ = ("_by_path", "_edits", "_key", "_pairs", "_parts", "is_snapshot", "version")
 
     def __init__(
         self,
@@ -50,6 +50,8 @@ class Delta(Generic[T]):
         self.version = version
         self.is_snapshot = is_snapshot
         self._edits: tuple[Edit, ...] = tuple(edits) if edits else ()
+        self._by_path: tuple[Edit, ...] | None = None
+        """The edits of rows with others inside, once somebody has asked."""
         self._pairs = pairs
         self._key = key
         self._parts: Parts | Moves | None = moves
@@ -73,9 +75,10 @@ class Delta(Generic[T]):
         ...     words.add("to")
         (Edit(path=('t', 'words'), position=None, row='to', weight=1),)
         """
-        if not self._edits and self._key is not None:
-            self._edits = tuple(nested_edits.edits_by(self._key, self._pairs))
-        return self._edits
+        if self._by_path is None:
+            found = nested_edits.edits_by(self._key, self._pairs, self._edits)
+            self._by_path = tuple(found)
+        return self._by_path
 
     @property
     def zset(self) -> weighted.ZSet[T]:

@@ -6,12 +6,14 @@ from typing import Any
 
 from reactive import Bag, Delta, Edit
 
+NOTHING: Bag[Any] = Bag()
+
 
 class Replica:
-    """A copy of a view."""
+    """A copy of a view, which begins with no rows: `()` if they have an order."""
 
-    def __init__(self, view: Any) -> None:
-        self.rows: Bag[Any] = Bag([])
+    def __init__(self, view: Any, rows: Any = NOTHING) -> None:
+        self.rows: Any = rows
         self.subscription = view.subscribe(self.receive, snapshot=True)
 
     def receive(self, delta: Delta[Any]) -> None:

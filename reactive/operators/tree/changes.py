@@ -17,7 +17,7 @@ from reactive.collections.edits import Edit
 from reactive.collections.index import NO_MATCH, KeyedPair
 from reactive.collections.keyed_batch import KeyedBatch
 from reactive.collections.nested_edits import inside_of
-from reactive.collections.zset import Pair, Row, canonical
+from reactive.collections.zset import Pair, Row
 from reactive.operators.tree.levels import Label, Level, Path
 
 if TYPE_CHECKING:
@@ -31,80 +31,108 @@ they came more than went."""
 class Changes:
     """What came and went at each level in a commit, and which rows that is inside of."""
 
-    __slots__ = ("_deltas", "_own", "_touched", "_tree", "_was")
+    __slots__ = ("_around_too", "_bags", "_deltas", "_own", "_tree")
 
     def __init__(self, tree: Tree, deltas: Sequence[Sequence[KeyedPair]]) -> None:
         self._tree = tree
         self._deltas = deltas
         self._own: dict[int, dict[Label, Touched]] = {}
-        self._touched: list[dict[Label, Touched]] | None = None
-        self._was: dict[tuple[int, Label], Bag[Any]] = {}
+        self._around_too = False
+        self._bags: dict[tuple[int, Label], tuple[Bag[Any], Bag[Any]]] = {}
 
     def own(self, level: Level) -> dict[Label, Touched]:
-        """What came and went at a level itself, net."""
+        """What came and went at a level itself, net; rows around may be there with weight 0."""
         found = self._own.get(level.number)
         if found is None:
-            found = self._own[level.number] = _net(level, self._deltas[level.port])
+            delta = self._deltas[level.port]
+            found = self._own[level.number] = _net(level, delta) if delta else {}
         return found
 
     def touched(self, level: Level) -> dict[Label, Touched]:
         """The same, and rows inside of which something did."""
-        if self._touched is None:
-            levels = self._tree.levels
-            found = [{k: v.copy() for k, v in self.own(each).items()} for each in levels]
-            for each in reversed(levels[1:]):
-                assert each.parent is not None
-                for label in found[each.number]:
-                    _touch(each.parent, _around(each, label), found[each.parent.number])
-            self._touched = found
-        return self._touched[level.number]
+        if not self._around_too:
+            self._around_too = True
+            for each in reversed(self._tree.levels):
+                if each.parent is not None:
+                    for label in self.own(each):
+                        _touch(each.parent, each.shown_in.pairs(label), self.own(each.parent))
+        return self.own(level)
 
     def reach(self) -> bool:
         """Whether any row of the top is touched."""
-        levels = self._tree.levels
-        if all(len(delta) <= 1 or type(delta) is KeyedBatch for delta in self._deltas):
-            return bool(self._deltas[levels[0].port]) or any(
-                _is_shown(level, label)
-                for level in levels[1:]
-                for label in _labels(self._deltas[level.port])
-            )
-        return bool(self.touched(levels[0]))
+        levels, deltas = self._tree.levels, self._deltas
+        for delta in deltas:
+            if len(delta) > 1 and type(delta) is not KeyedBatch:
+                return bool(self.touched(levels[0]))
+        for level in levels:
+            delta = deltas[level.port]
+            if delta and (level.parent is None or _reaches(level, delta)):
+                return True
+        return False
+
+    def inside(self, level: Level, label: Label) -> tuple[Bag[Any], Bag[Any]]:
+        """What was inside of a label before, and what is now: one is made of the other."""
+        rows = self.touched(level).get(label)
+        if rows is None:
+            bag = self._tree.bag(level, label)
+            return bag, bag
+        found = self._bags.get((level.number, label))
+        if found is None:
+            found = self._bags[level.number, label] = self._compared(level, label, rows)
+        return found
+
+    def _compared(self, level: Level, label: Label, rows: Touched) -> tuple[Bag[Any], Bag[Any]]:
+        changes: dict[Any, int] = {}
+        for old, new, went, came in self.rows(level, label, rows):
+            if new is old:
+                changes[new] = changes.get(new, 0) + came - went
+            else:
+                changes[new] = changes.get(new, 0) + came
+                changes[old] = changes.get(old, 0) - went
+        changes = {row: weight for row, weight in changes.items() if weight}
+        before = level.bags.get(label)
+        if before is None:
+            now = self._tree.made_of(level, label, self.now)
+            before = changed(now, {row: -weight for row, weight in changes.items()}, None)
+        else:
+            now = changed(before, changes, None)
+        if now and level.shown_in.pairs(label):
+            level.bags[label] = now
+        else:
+            level.bags.pop(label, None)
+        return before, now
+
+    def now(self, level: Level, label: Label) -> Bag[Any]:
+        """What is inside of a label."""
+        return self.inside(level, label)[1]
 
     def was(self, level: Level, label: Label) -> Bag[Any]:
         """What was inside of a label before."""
-        known = self._was.get((level.number, label))
-        if known is None:
-            known = self._tree.bag(level, label)
-            rows = self.touched(level).get(label)
-            if rows:
-                changes: dict[Any, int] = {}
-                for new, old, now, before in self.rows(level, label, rows):
-                    changes[new] = changes.get(new, 0) - now
-                    changes[old] = changes.get(old, 0) + before
-                known = changed(known, {k: w for k, w in changes.items() if w}, None)
-            self._was[level.number, label] = known
-        return known
+        return self.inside(level, label)[0]
 
     def rows(
         self, level: Level, label: Label, rows: Touched
     ) -> Iterator[tuple[Row, Row, int, int]]:
-        """Touched rows: as they are shown now, and were before; how often now, and before."""
+        """Touched rows: as they were shown before, and are now; how often before, and now."""
         for row, weight in rows.values():
             now = level.weight(label, row)
-            new = canonical(level.seen(row, self._tree.bag))
-            old = canonical(level.seen(row, self.was)) if level.inside else new
-            yield new, old, now, now - weight
+            if not level.inside:
+                new = level.seen(row, self.now)
+                yield new, new, now - weight, now
+            else:
+                old, new = level.both(row, self.inside)
+                yield old, new, now - weight, now
 
     def pairs(self) -> list[Pair]:
         """The rows of the top that went and came."""
         top, found = self._tree.levels[0], []
-        for new, old, now, before in self.rows(top, None, self.touched(top).get(None, {})):
+        for old, new, before, now in self.rows(top, None, self.touched(top).get(None, {})):
             if old is new or old == new:
                 found.append((new, now - before))
             else:
-                found += [(old, -before)] if before else []
-                found += [(new, now)] if now else []
-        return found
+                found.append((old, -before))
+                found.append((new, now))
+        return [pair for pair in found if pair[1]]
 
     def edits(self) -> Iterator[Edit]:
         """The smallest changes, by their paths."""
@@ -135,7 +163,7 @@ class Changes:
             yield from self._inside(level, old, new, path)
         for row, weight in came:
             if weight:
-                yield Edit(None, level.seen(row, self._tree.bag), weight, path=path)
+                yield Edit(None, level.seen(row, self.now), weight, path=path)
 
     def _inside(self, level: Level, old: Row, new: Row, path: Path) -> Iterator[Edit]:
         """What changed inside of a row: at its labels, and in its values."""
@@ -144,15 +172,18 @@ class Changes:
             if label in self.touched(inner):
                 yield from self._edits(inner, label, level.path(new, path, inner))
         if old is not new:
-            own = level.seen(old, self.was), level.seen(new, self._tree.bag)
+            own = level.seen(old, self.was), level.seen(new, self.now)
             labels = {inner.place for inner in level.inside}
             yield from inside_of(level.naming, *own, path, labels)
 
 
 def _net(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touched]:
     """A delta by labels, without what came and went; the top has no labels."""
-    found: dict[Label, Touched] = {}
     handle, is_top = level.rows._handle, level.label is None
+    if len(delta) == 1:
+        ((key, pair),) = delta
+        return {None if is_top else key: {handle(pair[0]): pair}}
+    found: dict[Label, Touched] = {}
     for key, (row, weight) in delta:
         label = None if is_top else key
         rows = found.setdefault(label, {})
@@ -162,18 +193,19 @@ def _net(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touched]:
     return {label: rows for label, rows in found.items() if rows}
 
 
-def _touch(level: Level, rows: Iterable[Row], found: dict[Label, Touched]) -> None:
+def _touch(level: Level, pairs: Iterable[Pair], found: dict[Label, Touched]) -> None:
     """Note rows inside of which something changed."""
     handle = level.rows._handle
-    for row in rows:
+    for row, _ in pairs:
         label = None if level.label is None else level.label(row)
         if label is not NO_MATCH:
             found.setdefault(label, {}).setdefault(handle(row), (row, 0))
 
 
-def _around(level: Level, label: Label) -> Iterable[Row]:
-    """The rows that show a label."""
-    return [row for row, _ in level.shown_in.pairs(label)]
+def _reaches(level: Level, delta: Sequence[KeyedPair]) -> bool:
+    """Whether a row of the top shows what changed."""
+    labels = set(delta.keys) if type(delta) is KeyedBatch else [key for key, _ in delta]
+    return any(_is_shown(level, label) for label in labels)
 
 
 def _is_shown(level: Level, label: Label) -> bool:
@@ -181,30 +213,27 @@ def _is_shown(level: Level, label: Label) -> bool:
     above = level.parent
     if label is NO_MATCH or above is None:
         return above is None
-    if above.label is None:
-        return bool(level.shown_in.pairs(label))
-    return any(_is_shown(above, above.label(row)) for row in _around(level, label))
+    pairs = level.shown_in.pairs(label)
+    if above.label is None or not pairs:
+        return bool(pairs)
+    return any(_is_shown(above, above.label(row)) for row, _ in pairs)
 
 
-def _labels(delta: Sequence[KeyedPair]) -> Iterable[Label]:
-    return set(delta.keys) if type(delta) is KeyedBatch else [key for key, _ in delta]
-
-
-def change_bags(tree: Tree, changes: Changes) -> None:
-    """Have the bags that are kept be as of a commit, the innermost first; drop those whose label
-    nobody shows any more."""
-    for level in reversed(tree.levels):
-        for label in level.bags and [
-            label for label in changes.touched(level) if label in level.bags
-        ]:
-            kept = level.bags[label]
-            for new, old, now, before in changes.rows(level, label, changes.touched(level)[label]):
-                kept.add(new, now)
-                kept.add(old, -before)
+def change_bags(tree: Tree, changes: Changes, least: int) -> None:
+    """Have the bags that are kept be as of a commit; drop those whose label nobody shows any more,
+    and those of fewer rows, of which nobody reads how they change."""
+    for level in tree.levels:
+        bags = level.bags
+        for label in changes.touched(level) if bags else ():
+            if label in bags:
+                if least and len(bags[label]) < least:
+                    del bags[label]
+                else:
+                    changes.inside(level, label)
         for inner in level.inside:
             if inner.bags:
                 for rows in changes.own(level).values():
                     for row, weight in rows.values():
-                        label = inner.under(row)
-                        if weight < 0 and label in inner.bags and not _around(inner, label):
+                        label = inner.under(row) if weight < 0 else NO_MATCH
+                        if label in inner.bags and not inner.shown_in.pairs(label):
                             del inner.bags[label]

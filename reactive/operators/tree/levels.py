@@ -7,7 +7,7 @@ from typing import Any
 
 from optimizer.expressions.naming import Level as Naming
 from optimizer.expressions.naming import Nesting
-from reactive.collections.bag import Bag, changed
+from reactive.collections.bag import Bag
 from reactive.collections.index import NO_MATCH
 from reactive.collections.zset import Row, canonical
 
@@ -62,7 +62,7 @@ class Level:
         """The rows that show it, by their label of it."""
         self.under: Callable[[Row], Label] = _no_label
         """The label of a row that shows it."""
-        self.bags: dict[Label, Kept] = {}
+        self.bags: dict[Label, Bag[Any]] = {}
         """Those that are kept."""
 
     def put(self, level: Level, place: int, shown_in: Any, under: Callable[[Row], Label]) -> None:
@@ -79,11 +79,26 @@ class Level:
     def seen(self, row: Row, bag: Callable[[Level, Label], Bag[Any]]) -> Row:
         """A row as it is shown, with the bags that a function gives of labels."""
         if not self.inside:
-            return row[0] if self.is_made else row
-        shown = list(self.parts(row))
+            return canonical(row[0] if self.is_made else row)
+        shown = [canonical(part) for part in self.parts(row)]
         for level in self.inside:
             shown.insert(level.place, bag(level, level.under(row)))
         return self.kind(*shown)
+
+    def both(
+        self, row: Row, bags: Callable[[Level, Label], tuple[Bag[Any], Bag[Any]]]
+    ) -> tuple[Row, Row]:
+        """The same as of before and of now; one object where nothing differs."""
+        old = [canonical(part) for part in self.parts(row)]
+        new = old.copy()
+        is_same = True
+        for level in self.inside:
+            before, now = bags(level, level.under(row))
+            is_same = is_same and before is now
+            old.insert(level.place, before)
+            new.insert(level.place, now)
+        shown = self.kind(*new)
+        return (shown if is_same else self.kind(*old)), shown
 
     def beginning(self, row: Row) -> Any:
         """What a row of before has in common with the one that takes its place: all but what is
@@ -102,31 +117,6 @@ class Level:
     def path(self, row: Row, path: Path, inside: Level) -> Path:
         """The path of what is inside of a row."""
         return (*path, self.naming.key(self.parts(row)), inside.name)
-
-
-class Kept:
-    """A bag that was read, and what has come to it since."""
-
-    __slots__ = ("_bag", "_changes")
-
-    def __init__(self, bag: Bag[Any]) -> None:
-        self._bag = bag
-        self._changes: dict[Any, int] = {}
-
-    def add(self, row: Row, weight: int) -> None:
-        """Note a change."""
-        changes, row = self._changes, canonical(row)
-        new = changes.get(row, 0) + weight
-        if new:
-            changes[row] = new
-        else:
-            changes.pop(row, 0)
-
-    def bag(self) -> Bag[Any]:
-        """It as of now."""
-        if self._changes:
-            self._bag, self._changes = changed(self._bag, self._changes, None), {}
-        return self._bag
 
 
 def _no_label(row: Row) -> Label:

@@ -10,11 +10,14 @@ hands on what is `Unread`: whole rows of before and of now, and edits with their
 when somebody reads them, of the indexes and the changes. That is before the next commit, or never.
 
 A bag of at least `LARGE` rows that somebody has read is kept, and changed by what comes, so that
-reading it again costs its changes. Labels that no row shows any more lose theirs. Smaller bags are
-made when they are read.
+reading it again costs its changes. Smaller bags are made when they are read, but for those of which
+a delta has told the change: they are values as long as all their changes are read. What is kept
+takes in a commit when it is read, or before the next one. Labels that no row shows any more lose
+theirs.
 
-State:  the large bags that were read; rows by their key, once somebody asked for one.
-Cost:   O(|dL|) per commit; reading a delta the changes, their ways up, and small bags on these.
+State:  large bags that were read, and small ones whose changes are; rows by their key, once
+        somebody asked for one.
+Cost:   O(|dL|) per commit; reading a delta the changes and their ways up.
 Source: [slender] shredding, domain maintenance; query shredding [cheney2014].
 """
 
@@ -32,7 +35,7 @@ from reactive.collections.edits import Edit
 from reactive.collections.index import KeyedPair
 from reactive.collections.zset import Pair, Row, canonical
 from reactive.operators.tree.changes import Changes, change_bags
-from reactive.operators.tree.levels import Kept, Label, Level
+from reactive.operators.tree.levels import Label, Level
 
 LARGE = 64
 """Rows of a bag from which on it is kept once it was read."""
@@ -44,8 +47,7 @@ class Tree:
     __slots__ = (
         *(
             "_by_key",
-            "_deltas",
-            "_is_applied",
+            "_changes",
             "_last",
             "inside",
             "levels",
@@ -62,47 +64,56 @@ class Tree:
         self.inside = inside
         """Within which what only commits change is read."""
         self.touched = 0
-        self._deltas: tuple[Sequence[KeyedPair], ...] = ()
-        self._is_applied = True
+        self._changes: Changes | None = None
         self._last: weakref.ref[Unread] | None = None
         self._by_key: dict[Any, Row] | None = None
 
     # Commits.
 
     def step(self, *deltas: Sequence[KeyedPair]) -> Unread:
-        self.touched += sum(map(len, deltas))
-        self._deltas, self._is_applied = deltas, False
-        found = Unread(self, Changes(self, deltas))
+        for delta in deltas:
+            self.touched += len(delta)
+        self._changes = changes = Changes(self, deltas)
+        found = Unread(self, changes)
         self._last = weakref.ref(found)
         return found
 
     def settle(self) -> None:
         """Read what of the last commit is unread, and may be read later: there will be another."""
-        last = None if self._last is None else self._last()
-        if last is not None:
-            last.end()
-        self._last = None
+        if self._last is not None:
+            last, self._last = self._last(), None
+            if last is not None:
+                last.end()
+        if self._changes is not None:
+            self.apply(self._changes, LARGE)
 
-    def apply(self, changes: Changes) -> None:
-        """Have what is kept be as of this commit."""
-        if not self._is_applied:
-            self._is_applied = True
+    def apply(self, changes: Changes, least: int = 0) -> None:
+        """Have what is kept be as of the last commit; of bags with fewer rows, nothing."""
+        if self._changes is changes:
+            self._changes = None
             if self._by_key is not None:
                 self._find_again(changes)
-            if any(level.bags for level in self.levels):
-                change_bags(self, changes)
+            if self._has_bags():
+                change_bags(self, changes, least)
 
     def undo(self) -> None:
-        if self._is_applied and self._deltas:
+        if self._changes is None:
             self._by_key = None
             for level in self.levels:
                 level.bags.clear()
-        self._deltas, self._is_applied, self._last = (), True, None
+        self._changes, self._last = None, None
 
     def commit(self) -> None:
-        if not self._is_applied:
-            self.apply(Changes(self, self._deltas))
-        self._deltas = ()
+        if self._by_key is None and not self._has_bags():
+            self._changes = None
+
+    def _has_bags(self) -> bool:
+        return any(level.bags for level in self.levels)
+
+    def _refresh(self) -> None:
+        """Have what is kept be as of now, for who reads it."""
+        if self._changes is not None:
+            self.apply(self._changes, LARGE)
 
     # What it has now.
 
@@ -111,6 +122,7 @@ class Tree:
 
     def pairs(self) -> Iterator[Pair]:
         """The rows with their weights."""
+        self._refresh()
         top = self.levels[0]
         for row, weight in self._top():
             yield top.seen(row, self.made), weight
@@ -121,6 +133,7 @@ class Tree:
     def count(self, row: Any) -> int:
         """How often a row is there."""
         hash(row)  # as all views do
+        self._refresh()
         top = self.levels[0]
         if not isinstance(row, tuple) or len(row) != len(top.kind._fields):
             return 0
@@ -129,11 +142,13 @@ class Tree:
 
     def find(self, key: Any) -> Row | None:
         """The row with a key, or None."""
+        self._refresh()
         found = self._row(key)
         return None if found is None else self.levels[0].seen(found, self.bag)
 
     def keys(self) -> list[Any]:
         """The keys of all rows."""
+        self._refresh()
         return list(self._found())
 
     def footprint(self) -> tuple[int, int]:
@@ -142,27 +157,29 @@ class Tree:
 
     def bag(self, level: Level, label: Label) -> Bag[Any]:
         """What is inside of a label; a large one is kept."""
-        return self._bag(level, label, self.bag, LARGE)
+        kept = level.bags.get(label)
+        if kept is not None:
+            return kept
+        bag = self.made_of(level, label, self.bag)
+        if len(bag) >= LARGE and level.shown_in.pairs(label):
+            level.bags[label] = bag
+        return bag
 
     def made(self, level: Level, label: Label) -> Bag[Any]:
         """The same for once, as of a reading of all rows: what is not kept is not kept then."""
-        return self._bag(level, label, self.made, sys.maxsize)
-
-    def _bag(self, level: Level, label: Label, inner: Any, least: int) -> Bag[Any]:
         kept = level.bags.get(label)
-        if kept is not None:
-            return kept.bag()
+        return self.made_of(level, label, self.made) if kept is None else kept
+
+    def made_of(
+        self, level: Level, label: Label, inner: Callable[[Level, Label], Bag[Any]]
+    ) -> Bag[Any]:
+        """What is inside of a label, made of the rows of its level."""
         pairs = level.rows.pairs(label)
         if not pairs:
             return EMPTY
         if level.inside or level.is_made:
-            found = {canonical(level.seen(row, inner)): weight for row, weight in pairs}
-        else:
-            found = {canonical(row): weight for row, weight in pairs}
-        bag = bag_of(found)
-        if len(pairs) >= least and level.shown_in.pairs(label):
-            level.bags[label] = Kept(bag)
-        return bag
+            return bag_of({level.seen(row, inner): weight for row, weight in pairs})
+        return bag_of({canonical(row): weight for row, weight in pairs})
 
     def _top(self) -> Iterator[Pair]:
         return (pair for _, pair in self.levels[0].rows.items())

@@ -166,8 +166,8 @@ def test_labels_that_nobody_shows_keep_no_bag_and_tell_nothing() -> None:
     assert len(part.leaves) == 100 and len(told) == 1
     rows.tops.remove(Top(0, 0))
     rows.parts.remove(Part(0, 0, 1))
-    assert not any(level.bags for level in rows.tree().levels[1:])
     rows.leaves.add(Leaf(1, 100))
+    assert not any(level.bags for level in rows.tree().levels[1:])
     rows.parts.add(Part(0, 0, 1))
     assert len(told) == 2
     rows.tops.add(Top(0, 0))
