@@ -50,7 +50,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.lifting.part import part_of
-from optimizer.plans.properties import bindings
+from optimizer.plans.properties import bindings, present
 from optimizer.traverse import has_subqueries
 
 
@@ -263,7 +263,7 @@ class Reading:
 
     def collected(self, rows: Rows) -> Expr:
         """All rows as a multiset."""
-        return self.folded(rows, "Collect", rows.value)
+        return self.folded(replace(rows, node=present(rows.node)), "Collect", rows.value)
 
     def folded(self, rows: Rows, name: Any, value: Expr | None) -> Expr:
         """An aggregate of rows."""

@@ -151,6 +151,11 @@ def rows_of_both(node: Any, inputs: Sequence[Shapes]) -> Shapes:
     return tuple(a if a == b else None for a, b in zip(*inputs, strict=True))
 
 
+def rows_of_difference_all(node: Any, inputs: Sequence[Shapes]) -> Shapes:
+    """Those of the left, of which none is one of the right if that has none."""
+    return inputs[0] if type(node.right).__name__ == "Empty" else rows_of_both(node, inputs)
+
+
 def rows_of_outer_join(node: Any, inputs: Sequence[Shapes]) -> Shapes:
     left, right = inputs
     return (

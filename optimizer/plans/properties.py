@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar, cast
 
@@ -216,6 +217,33 @@ def _may_be_negative(node: plan.Node) -> bool:
             return True
         case _:
             return any(source.known["may_be_negative"] for source in node.inputs())
+
+
+def present(node: plan.Node) -> plan.Node:
+    """The rows of positive weight, with it; of rows of which none may be negative, they."""
+    if not may_be_negative(node) or isinstance(node, _PRESENT):
+        return node
+    match node:
+        case plan.Where(source):
+            return replace(node, input=present(source))
+        case plan.OrderBy(source, _, None, 0):
+            return replace(node, input=present(source))
+        case _:
+            return plan.DifferenceAll(node, plan.Empty(bindings(node)))
+
+
+def of_either_sign(rows: plan.Node) -> plan.Node:
+    """Rows of which there is one for each that has a weight, also if that is negative."""
+    if not may_be_negative(rows):
+        return rows
+    return plan.UnionAll(plan.Distinct(rows), plan.Distinct(plan.Negate(rows)))
+
+
+_PRESENT = (
+    *(plan.Aggregate, plan.Distinct, plan.Reduce, plan.Top, plan.Union),
+    *(plan.Difference, plan.DifferenceAll, plan.Intersection, plan.IntersectionAll),
+)
+"""What gives rows that are there."""
 
 
 def tables(node: plan.Node) -> tuple[plan.Table, ...]:

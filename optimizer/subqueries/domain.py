@@ -31,7 +31,7 @@ from optimizer.expr import (
 from optimizer.expressions.compose import same
 from optimizer.expressions.declared import holds_no_nan
 from optimizer.expressions.knowledge import is_canonical
-from optimizer.plans.properties import bindings, shapes
+from optimizer.plans.properties import bindings, of_either_sign, shapes
 from optimizer.record import record
 from optimizer.subqueries.calm import NOTHING, is_calm, kinds
 from optimizer.subqueries.forms import known_of
@@ -67,7 +67,7 @@ def translation(
     With `by_equation` they are asked of other values too, where an equation finds those.
     """
     key = one_value(arguments) if arguments else tuple_of()
-    groups = plan.Distinct(plan.Select(rows, _callable(key, rows, names)))
+    groups = plan.Distinct(plan.Select(of_either_sign(rows), _callable(key, rows, names)))
     known = Keyed(groups, Parameter(0), (), covers=True)
     values = Values(known, groups, len(arguments), None, ("outer",))
     asked = Asked(how.of_no_rows, REFUSAL, by_equation)

@@ -74,6 +74,8 @@ def _forms(node: plan.Node, below: list[Forms], arguments: tuple[Kinds, ...]) ->
             return _unpacked(below[0], read(p, shapes(source)).body)
         case plan.Distinct() | plan.Top() | plan.SemiJoin() | plan.AntiJoin() | plan.View():
             return below[0]
+        case plan.DifferenceAll(_, plan.Empty()):
+            return below[0]
         case plan.OrderBy(shown=shown):
             return below[0][:shown]
         case plan.Product() | plan.Join():

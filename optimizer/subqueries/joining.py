@@ -22,9 +22,7 @@ from optimizer.expr import (
     Operation,
     Parameter,
     all_parameters,
-    conjunction,
     constant,
-    row_names,
     tuple_of,
 )
 from optimizer.expressions.knowledge import is_canonical
@@ -34,11 +32,11 @@ from optimizer.subqueries.keyed import (
     ONE,
     ZERO,
     Keyed,
+    asked_of_pairs,
     items,
     match_of,
     one,
     over_row,
-    read,
     tuple_items,
     with_match,
 )
@@ -55,29 +53,12 @@ def joined(all_: Translation, node: plan.Node) -> Keyed:
     kind = node.kind if isinstance(node, plan.OuterJoin) else None
     is_inner = isinstance(node, plan.Product | plan.Join)
     if all_.values.arguments is not None:
-        node = _on_pairs(node)
+        node = with_match(node, asked_of_pairs(node, read_by))
     if not all_.depends(right) and kind in (None, "left"):
         return _with_others(all_, node, all_.side(left))
     if not all_.depends(left) and is_inner:
         return _of_others(all_, node, all_.packed(all_.side(right)))
     return _of_two(all_, node, all_.packed(all_.side(left)), all_.packed(all_.side(right)))
-
-
-def _on_pairs(node: plan.Node) -> plan.Node:
-    """The join without a key of its right side that reads arguments: it is asked of pairs."""
-    match, left = match_of(node), node.inputs()[0]
-    if match.left_key is None or match.right_key is None:
-        return node
-    mine, theirs = read(match.left_key), read(match.right_key)
-    if not read_by(mine.body) | read_by(theirs.body):
-        return node
-    count = bindings(left)
-    other = over_row(theirs, (Parameter(count),), count + 1).body
-    tests: list[Expr] = [Operation("==", (mine.body, other))]
-    tests += [] if match.on is None else [read(match.on).body]
-    names, origins = row_names(count + 1), (*mine.origins, *theirs.origins)
-    on = Lifted(conjunction(tuple(tests)), names, origins, count + 1)
-    return with_match(node, plan.Match(on=on))
 
 
 def _with_others(all_: Translation, node: plan.Node, x: Keyed) -> Keyed:

@@ -9,20 +9,26 @@ from typing import Any
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
+    Call,
     Display,
     Expr,
     Function,
     Item,
     Lifted,
+    Operation,
     Parameter,
+    conjunction,
     constant,
     items_of,
+    origins,
     row_names,
 )
 from optimizer.expressions.compose import over
-from optimizer.expressions.knowledge import Shape, Shapes
+from optimizer.expressions.declared import is_no_tuple
+from optimizer.expressions.knowledge import Shape, Shapes, total
 from optimizer.lifting.lift import lift
 from optimizer.plans.nodes.reduce import KeepsGroups, keeper
+from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.record import record
 
 
@@ -99,6 +105,36 @@ def with_match(node: Any, match: plan.Match) -> plan.Node:
     if match == plan.Match():
         return node
     return plan.Join(node.left, node.right, match)
+
+
+def asked_of_pairs(node: Any, reads: Callable[[Expr], object]) -> plan.Match:
+    """When rows of a join match, without keys in which something is read that pairs alone have."""
+    match, count = match_of(node), bindings(node.inputs()[0])
+    if match.left_key is None or match.right_key is None:
+        return match
+    mine, theirs = read(match.left_key), read(match.right_key)
+    if not reads(mine.body) and not reads(theirs.body):
+        return match
+    other = over_row(theirs, (Parameter(count),), count + 1)
+    tests = _tests_of_keys(mine.body, other.body, (*shapes(node.left), row_shape(node.right)))
+    tests += [] if match.on is None else [read(match.on).body]
+    by = origins(mine, theirs)
+    return plan.Match(on=Lifted(conjunction(tuple(tests)), row_names(count + 1), by, count + 1))
+
+
+def _tests_of_keys(mine: Expr, theirs: Expr, known: Shapes) -> list[Expr]:
+    """Whether keys match: they are equal, and no NaN is an item of them."""
+    parts, others = tuple_items(mine), tuple_items(theirs)
+    if parts and others and len(parts) == len(others):
+        if all(total(part, known) for part in (*parts, *others)):
+            return [Operation("==", pair) for pair in zip(parts, others, strict=True)]
+    elif is_no_tuple(mine, known) or is_no_tuple(theirs, known):
+        return [Operation("==", (mine, theirs))]
+    return [Operation("==", (mine, theirs)), Call(constant(_has_no_nan), (mine,))]
+
+
+def _has_no_nan(key: Any) -> bool:
+    return type(key) is not tuple or all(item == item for item in key)
 
 
 @record

@@ -16,7 +16,6 @@ from optimizer.expr import (
     Expr,
     Item,
     Lifted,
-    Operation,
     Parameter,
     conjunction,
     conjuncts,
@@ -30,12 +29,12 @@ from optimizer.expressions.compose import same
 from optimizer.plans.properties import bindings
 from optimizer.subqueries.asked import as_condition
 from optimizer.subqueries.columns import extended, row_of
-from optimizer.subqueries.keyed import over_row, read, with_match
+from optimizer.subqueries.keyed import asked_of_pairs, read, with_match
 
 
 def pairs_of(node: Any) -> plan.Node:
     """The pairs of a join, as a `where` of those for which what has no sub-queries is true."""
-    asked = _asked_of_pairs(node)
+    asked = asked_of_pairs(node, has_subquery)
     on = asked.on
     assert on is not None
     tests = conjuncts(as_condition(read(on).body))
@@ -62,22 +61,6 @@ def joined(node: Any, pairs: plan.Node) -> plan.Node:
             return made
         case _:
             return pairs
-
-
-def _asked_of_pairs(node: Any) -> plan.Match:
-    """The condition of a join, without keys that have sub-queries in them."""
-    match, count = node.match, bindings(node.left)
-    if match.left_key is None or match.right_key is None:
-        return match  # type: ignore[no-any-return]
-    mine, theirs = read(match.left_key), read(match.right_key)
-    if not has_subquery(mine.body) and not has_subquery(theirs.body):
-        return match  # type: ignore[no-any-return]
-    other = over_row(theirs, (Parameter(count),), count + 1).body
-    tests: list[Expr] = [Operation("==", (mine.body, other))]
-    tests += [] if match.on is None else [read(match.on).body]
-    origins = (*mine.origins, *theirs.origins)
-    names = row_names(count + 1)
-    return plan.Match(on=Lifted(conjunction(tuple(tests)), names, origins, count + 1))
 
 
 def _function(on: Any, body: Expr) -> Lifted:

@@ -18,7 +18,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function, Parameter
-from optimizer.plans.properties import fact, nodes
+from optimizer.plans.properties import fact, nodes, of_either_sign
 from optimizer.subqueries.calm import (
     NOTHING,
     Kinds,
@@ -130,7 +130,7 @@ class Gate:
 
     def open(self, made: plan.Node, rows: plan.Node) -> plan.Node:
         """What was made of such a query, with the other rows."""
-        return substituted(made, self._level, lambda _: rows)
+        return substituted(made, self._level, lambda _: of_either_sign(rows))
 
     def _take(self, node: plan.Node) -> None:
         if _needs_no_gate(node):

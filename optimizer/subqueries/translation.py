@@ -10,6 +10,7 @@ rows differ, so that sets and counts of them are those of each value.
 
     where, select, unnest       the same, of what is read as the row
     distinct, unions, ...       the same, of rows that have the value in them
+    negate                      the same
     joins with other rows       the same; of two parts that depend on it, the values must be equal
                                 besides (`joining.py`)
     aggregates, top, reduce     by the value, and their own key if they have one
@@ -165,6 +166,9 @@ class Translation:
             case plan.Distinct(source):
                 x = self._alone(self.side(source))
                 return replace(x, node=plan.Distinct(x.node))
+            case plan.Negate(source):
+                x = self.side(source)
+                return replace(x, node=plan.Negate(x.node), covers=False)
             case plan.Extend(source):
                 return self._extended(node, self.side(source))
             case (

@@ -50,7 +50,7 @@ from optimizer.expressions.naming import Level, Nesting
 from optimizer.lifting.outer_values import OuterValue
 from optimizer.plans.binding_names import binding_names
 from optimizer.plans.binding_types import binding_types
-from optimizer.plans.properties import bindings, shapes, table_key
+from optimizer.plans.properties import bindings, present, shapes, table_key
 from optimizer.record import record
 from optimizer.subqueries.keyed import read
 from optimizer.subqueries.outers import outers
@@ -112,8 +112,9 @@ class InSequence(Arranges):
         """What a pair stands by."""
         return _by(self.directions)(value[0])
 
-    def __call__(self, pairs: Bag[tuple[Any, Any]]) -> Any:
-        return arranged(pairs, self)
+    def __call__(self, pairs: Bag[tuple[Any, Any]] | None) -> Any:
+        """None is what a row has that goes in the commit in which it comes."""
+        return () if pairs is None else arranged(pairs, self)
 
 
 @cache
@@ -333,7 +334,8 @@ def _collected(node: plan.Node, row: Expr, order: tuple[plan.SortKey, ...]) -> p
     if order:
         row = tuple_of(tuple_of(*[read(key.function, known).body for key in order]), row)
     value = Lifted(row, row_names(count), (), count)
-    return plan.Aggregate(node, None, (plan.Folded("Collect", CollectAccumulator(), value),))
+    folded = plan.Folded("Collect", CollectAccumulator(), value)
+    return plan.Aggregate(present(node), None, (folded,))
 
 
 def _subquery(node: plan.Aggregate, mine: Mapping[int, int]) -> Subquery:

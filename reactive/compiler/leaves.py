@@ -11,7 +11,7 @@ from optimizer.plans.properties import groups, is_nested, key_of_group, may_be_n
 from reactive.collections.zset import Pair, Pairs, consolidate, negate
 from reactive.dataflow import tree_rows
 from reactive.dataflow.borrowed import BorrowedGroups, BorrowedOrder, BorrowedRows, ChangesOnly
-from reactive.dataflow.materialized import Bag, Groups, Only, Records, SignedBag
+from reactive.dataflow.materialized import Bag, Groups, Only, Records, SignedBag, SignedRecords
 from reactive.dataflow.node import Node
 from reactive.errors import OffloadError, TableError
 from reactive.remote import remote_leaf
@@ -42,7 +42,8 @@ def contents(node: plan.Node, source: Node) -> Any:
         if by_group is not None and is_grouped(node) and not may_be_negative(node):
             return BorrowedGroups(by_group)
     if is_nested(node):
-        return Records(key_of_group(node))
+        records = SignedRecords if may_be_negative(node) else Records
+        return records(key_of_group(node))
     if is_grouped(node):
         how = naming(node)
         is_tuple = how is None or how.generated

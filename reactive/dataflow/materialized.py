@@ -306,9 +306,22 @@ class Records(Bag):
         return rows, size + sys.getsizeof(self._by_key)
 
     def _arrange(self, changes: Pairs) -> None:
-        """Per key, deletions before insertions."""
-        by_key, of = self._by_key, self._key
-        for row, weight in changes:
-            if weight < 0:
-                by_key.pop(of(row), None)
-        by_key.update((of(row), row) for row, weight in changes if weight > 0)
+        """Per key, the row that is there; those that no longer are before those that are."""
+        by_key, of, weights = self._by_key, self._key, self._weights
+        for row, _ in changes:
+            if weights.get(row, 0) <= 0 and by_key.get(key := of(row)) == row:
+                del by_key[key]
+        by_key.update((of(row), row) for row, _ in changes if weights.get(row, 0) > 0)
+
+
+class SignedRecords(Records, SignedBag):
+    """The same of rows of which some may have a negative weight: these are not found.
+
+    >>> records = SignedRecords(len)
+    >>> records.step([("to", -2), ("not", 1)])
+    [('to', -2), ('not', 1)]
+    >>> records.keys(), len(records)
+    ([3], 1)
+    """
+
+    __slots__ = ()

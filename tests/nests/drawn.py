@@ -7,7 +7,8 @@ itself as often as others are.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ class Row(NamedTuple):
     id: int
     ref: int
     tag: Any
+    bag: Bag[int] = Bag()
 
 
 LINKS: list[Callable[[Any], Callable[[Any], Any]]] = [
@@ -33,12 +35,15 @@ LINKS: list[Callable[[Any], Callable[[Any], Any]]] = [
     lambda c: lambda o: o.id == c.ref and o.ref == c.id,
     lambda c: lambda o: o.ref == c.id and o.id < 3,
     lambda c: lambda o: o.ref < c.ref,
+    lambda c: lambda o: c.id in o.bag,
+    lambda c: lambda o: len(o.bag) == c.ref,
     lambda c: lambda o: True,
 ]
 FAR = [
     lambda b, c: lambda o: o.ref == c.id and o.id != b.id,
     lambda b, c: lambda o: o.id == b.ref,
     lambda b, c: lambda o: o.ref == b.ref and o.id == c.ref,
+    lambda b, c: lambda o: o.tag == b.tag and o.ref == c.ref,
 ]
 """What reads the row two levels further out, too."""
 
@@ -85,7 +90,7 @@ class Draw:
 
 
 def order(row: Any) -> Any:
-    return (-row.id, row.ref, str(row.tag))
+    return (-row.id, row.ref, str(row.tag), str(sorted(row.bag)))
 
 
 def query(tables: dict[str, Any], shape: Shape, *around: Any) -> Any:
@@ -93,7 +98,7 @@ def query(tables: dict[str, Any], shape: Shape, *around: Any) -> Any:
     made = tables[shape.table]
     if shape.joined is not None:
         made = made.join(tables[shape.joined], on=lambda o, p: o.ref == p.id).select(
-            lambda o, p: Row(o.id, p.ref, o.tag)
+            lambda o, p: Row(o.id, p.ref, o.tag, p.bag)
         )
     if around:
         made = made.where(shape.link(*around[-2:]) if shape.is_far else shape.link(around[-1]))
@@ -109,24 +114,40 @@ def asked(tables: dict[str, Any], shape: Shape, around: tuple[Any, ...]) -> Call
     return lambda row: query(tables, shape, *around, row)
 
 
-def expected(rows: dict[str, list[Row]], shape: Shape, *around: Any) -> Any:
-    """The same by plain Python."""
+Weights = Mapping[Row, int]
+
+
+def expected(rows: Mapping[str, Weights], shape: Shape, *around: Any) -> Any:
+    """The same by plain Python, of rows with their weights: those of the top too, inside what is
+    there."""
     found = rows[shape.table]
     if shape.joined is not None:
-        found = [
-            Row(o.id, p.ref, o.tag) for o in found for p in rows[shape.joined] if o.ref == p.id
-        ]
-    if around:
-        test = shape.link(*around[-2:]) if shape.is_far else shape.link(around[-1])
-        found = [row for row in found if test(row)]
-    is_ordered = shape.first is not None and bool(around)
-    if is_ordered:
-        found = sorted(found, key=order)
-        found = found if shape.first == 9 else found[: shape.first]
-    made: list[Any] = found
+        found = _joined(found, rows[shape.joined])
+    if not around:
+        return {
+            (row, *_inside(rows, shape, (row,))): weight for row, weight in found.items() if weight
+        }
+    test = shape.link(*around[-2:]) if shape.is_far else shape.link(around[-1])
+    there = [row for row, weight in found.items() for _ in range(weight) if test(row)]
+    if shape.first is not None:
+        there = sorted(there, key=order)
+        there = there if shape.first == 9 else there[: shape.first]
+    made: list[Any] = there
     if shape.inside:
-        made = [
-            (row, *(expected(rows, each, *around, row) for each in shape.inside.values()))
-            for row in found
-        ]
-    return tuple(made) if is_ordered else Bag(made)
+        made = [(row, *_inside(rows, shape, (*around, row))) for row in there]
+    return Bag(made) if shape.first is None else tuple(made)
+
+
+def _inside(
+    rows: Mapping[str, Weights], shape: Shape, around: tuple[Any, ...]
+) -> Iterator[tuple[Any, ...]]:
+    return (expected(rows, each, *around) for each in shape.inside.values())
+
+
+def _joined(left: Weights, right: Weights) -> Weights:
+    found: Counter[Row] = Counter()
+    for o, weight in left.items():
+        for p, times in right.items():
+            if o.ref == p.id:
+                found[Row(o.id, p.ref, o.tag, p.bag)] += weight * times
+    return found

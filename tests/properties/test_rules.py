@@ -10,12 +10,11 @@ has a second row under its key, and whether there is an index, and by which key,
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from random import Random
 from typing import Any
 
-from hypothesis import assume, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from optimizer import plan
@@ -54,8 +53,8 @@ class Copy:
     def commit(self, calls: Sequence[Call]) -> bool:
         return self._succeeds(lambda: commit(self.db, self.tables, calls))
 
-    def rows(self) -> Counter[Any]:
-        return Counter(dict(self.view.items()))
+    def rows(self) -> list[tuple[Any, int]]:
+        return list(self.view.items())
 
     def _materialize(self) -> None:
         self.view = Relation(self.db._engine, self.node).materialize()
@@ -137,7 +136,16 @@ def _is_of_a_middle_row(error: Exception | None) -> bool:
 def same_rows(all_of_them: list[Copy], drawn: Drawn) -> None:
     expected = all_of_them[0].rows()
     for copy in all_of_them[1:]:
-        assert copy.rows() == expected, f"{drawn}\n  with {copy.name}"
+        assert _are_same(copy.rows(), expected), f"{drawn}\n  with {copy.name}"
+
+
+def _are_same(found: list[tuple[Any, int]], expected: list[tuple[Any, int]]) -> bool:
+    """Whether rows are the same, also those without a hash, which an order has."""
+    try:
+        return dict(found) == dict(expected)
+    except TypeError as error:
+        assert _is_of_a_middle_row(error)
+        return len(found) == len(expected) and all(pair in found for pair in expected)
 
 
 def play(made: list[Copy], drawn: Drawn, late: int) -> None:
@@ -155,6 +163,7 @@ def play(made: list[Copy], drawn: Drawn, late: int) -> None:
 
 
 @examples(150)
+@example(seed=692, left_out=set(), late=0)  # the last commit adds a row without a hash to an order
 @given(seed=SEEDS, left_out=st.sets(st.sampled_from(RULES)), late=st.sampled_from([0, 0, 2]))
 def test_rules_change_neither_rows_nor_what_raises(
     seed: int, left_out: set[Any], late: int

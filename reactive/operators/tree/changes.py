@@ -178,14 +178,17 @@ class Changes:
 
 
 def _net(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touched]:
-    """A delta by labels, without what came and went; the top has no labels."""
+    """A delta by labels that match, without what came and went; the top has no labels."""
     handle, is_top = level.rows._handle, level.label is None
     if len(delta) == 1:
         ((key, pair),) = delta
-        return {None if is_top else key: {handle(pair[0]): pair}}
+        label = None if is_top else key
+        return {} if label is NO_MATCH else {label: {handle(pair[0]): pair}}
     found: dict[Label, Touched] = {}
     for key, (row, weight) in delta:
         label = None if is_top else key
+        if label is NO_MATCH:
+            continue
         rows = found.setdefault(label, {})
         held, total = rows.pop(handle(row), (row, 0))
         if total + weight:
