@@ -72,8 +72,7 @@ class Flush:
 
     def run(self, inside: Callable[[], AbstractContextManager[None]]) -> None:
         """Run it to its end, unless it fails for another thread that does so."""
-        while not self.is_over:
-            place = self._place
+        while not self._failed and (place := self._place) < len(self._stages):
             needs_lock, act = self._stages[place]
             try:
                 if not needs_lock:

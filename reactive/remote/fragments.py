@@ -22,6 +22,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, Item, Lifted, Parameter, constant
 from optimizer.expressions.knowledge import total
 from optimizer.plans.explain import headline
+from optimizer.plans.nodes.reduce import is_of_whole
 from optimizer.plans.properties import bindings, nodes, shapes
 from optimizer.record import record
 from optimizer.traverse import functions
@@ -105,6 +106,11 @@ def part_of(node: plan.Node) -> Fragment:
         case plan.Aggregate(source, key):
             assert key is not None
             return _aggregate_part(node, source, key)
+        case plan.Reduce() if is_of_whole(node):
+            raise Unmovable(
+                "it is asked of all rows together, at each change, so they stay in the process; "
+                "its inputs may be moved, and group_by(key).reduce(function) goes by group"
+            )
         case plan.Reduce():
             raise Unmovable("its groups are in the process, or in a whole fragment")
         case plan.Where(source) | plan.Select(source) | plan.SelectMany(source):

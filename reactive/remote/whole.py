@@ -17,6 +17,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from optimizer import plan
+from optimizer.plans.nodes.reduce import is_of_whole
 from optimizer.plans.properties import below_wheres, free, may_be_negative, nodes, shapes
 from optimizer.traverse import has_components, with_inputs
 from reactive.remote.fragments import LEVEL, Fragment, alone, by_row, group_of
@@ -102,6 +103,8 @@ class _Cut:
         if not isinstance(node, _INSIDE) or (isinstance(node, plan.OrderBy) and node.limit is None):
             return None
         if isinstance(node, RECURSIONS) and not _may_go(node):
+            return None
+        if isinstance(node, plan.Reduce) and is_of_whole(node):
             return None
         if not free(node):  # else it is of a recursion, which is what goes
             self.inside.append(node)

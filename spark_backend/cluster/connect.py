@@ -93,6 +93,18 @@ def of_session(frame: Any, session: Any) -> Any:
     return type(frame)(frame._plan, session)
 
 
+def worked_out(frame: Any) -> Any:
+    """A DataFrame whose rows are there, as long as somebody has it.
+
+    Of Connect, PySpark says that it is of the active session, and lets go of it there.
+    """
+    found, session = frame.localCheckpoint(), frame.sparkSession
+    if not is_connect(session):
+        return found
+    found._plan._spark_session = session
+    return of_session(found, session)
+
+
 def _is_there(name: str) -> bool:
     try:
         return find_spec(name) is not None

@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from reactive.collections.nested_rows import is_nested_class
 from reactive.collections.zset import NAN, Pair
 from reactive.errors import OffloadError
 from spark_backend.codec import whole
@@ -214,6 +215,9 @@ def _without_zeros(value: Decimal) -> Decimal:
 def _records(of: Record, array: pa.StructArray) -> list[Any]:
     columns = [from_arrow(f, array.field(place)) for place, f in enumerate(of.fields)]
     rows: list[Any]
+    if is_nested_class(of.kind):
+        roots = of.kind.roots
+        columns[roots:] = [list(map(whole.in_nest, column)) for column in columns[roots:]]
     if of.kind is tuple:
         rows = list(zip(*columns, strict=True))
     elif issubclass(of.kind, tuple):

@@ -24,6 +24,7 @@ from spark_backend.codec.schema import (
     fits,
     is_text,
 )
+from spark_backend.codec.whole import is_whole
 
 Fits = Callable[[Any], bool]
 
@@ -64,7 +65,7 @@ def _whole(of: Whole) -> Fits:
     if of.of is None:
         return lambda value: type(value) is Decimal
     kind, fits_inside = of.kind, fitting(of.of)
-    return lambda value: type(value) is kind and all(map(fits_inside, value))
+    return lambda value: is_whole(value, kind) and all(map(fits_inside, value))
 
 
 def _record(of: Record) -> Fits:

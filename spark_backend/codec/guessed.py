@@ -69,6 +69,8 @@ def with_known(found: Typed, known: Typed) -> Typed:
     """A type in which what has been nothing but None is what is known of it."""
     if found.kind is NoneType:
         return replace(known, optional=True)
+    if isinstance(found, Whole) and isinstance(known, Whole) and found.of and known.of:
+        return replace(found, of=with_known(found.of, known.of))
     if not isinstance(found, Record) or not isinstance(known, Record):
         return found
     if len(found.fields) != len(known.fields):
@@ -91,8 +93,11 @@ def _type_of(row: Row) -> Typed:
     declared = kept_as(kind)
     if not hasattr(kind, "_fields"):
         return _declared(declared)
-    found = record_of(kind, tuple(map(_type_of, row)))
-    return found if isinstance(declared, Pickled) else with_known(found, declared)
+    if not isinstance(declared, Record):
+        return record_of(kind, tuple(map(_type_of, row)))
+    both = zip(declared.fields, row, strict=True)
+    found = tuple(of if isinstance(of, Whole) else _type_of(value) for of, value in both)
+    return with_known(record_of(kind, found), declared)
 
 
 def _list_of(values: Any) -> Whole:
@@ -100,7 +105,7 @@ def _list_of(values: Any) -> Whole:
     found: Typed | None = NOTHING
     for of in dict.fromkeys(map(_type_of, values)):
         found = of_either(found, of)
-    return Whole(type(values), found)
+    return Whole(Bag if type(values) is Bag else tuple, found)
 
 
 def _of_nested(row: Any) -> Typed:

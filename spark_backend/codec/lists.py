@@ -43,15 +43,19 @@ def listed(value: Value) -> Column:
         fields = (listed(field_of(value, place)) for place in range(len(of.fields)))
         named = (field.alias(name) for field, name in zip(fields, of.names, strict=True))
         return F.when(value.column.isNotNull(), F.struct(*named))
-    assert isinstance(of, Whole) and of.of is not None
-    inside = of.of
-    if of.kind is tuple:
-        return F.transform(value.column, lambda v: listed(Value(v, inside)))
+    return each(value, listed)
+
+
+def each(value: Value, show: Callable[[Value], Column]) -> Column:
+    """What a function makes of each value of a bag or sequence, as a list."""
+    assert isinstance(value.of, Whole) and value.of.of is not None
+    inside = value.of.of
+    if value.of.kind is tuple or value.of.is_listed:
+        return F.transform(value.column, lambda v: show(Value(v, inside)))
 
     def copies(pair: Column) -> Column:
-        return F.array_repeat(
-            listed(Value(pair.getField("value"), inside)), pair.getField("weight").cast("int")
-        )
+        shown = show(Value(pair.getField("value"), inside))
+        return F.array_repeat(shown, pair.getField("weight").cast("int"))
 
     return F.flatten(F.transform(value.column, copies))
 

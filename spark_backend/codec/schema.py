@@ -76,12 +76,14 @@ class Whole:
     """A value of any length, which columns keep as a whole.
 
     `kind` is `Bag`, of values of a type: an array of values with weights, in order; `tuple`: an
-    array of values; or `Digits`: a Decimal of any number of digits, as text.
+    array of values; or `Digits`: a Decimal of any number of digits, as text. A bag that `is_listed`
+    is an array of values, each as often as it is there: so it is outside of state tables.
     """
 
     kind: type[Any]
     of: Typed | None = None
     optional: bool = False
+    is_listed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +212,7 @@ def in_common(left: Typed, right: Typed) -> Typed:
         both = zip(left.fields, right.fields, strict=True)
         return replace(left, optional=optional, fields=tuple(in_common(a, b) for a, b in both))
     if isinstance(left, Whole) and isinstance(right, Whole) and left.kind is right.kind:
-        return Whole(left.kind, of_either(left.of, right.of), optional)
+        return replace(left, of=of_either(left.of, right.of), optional=optional)
     raise Untyped(f"it is {type_name(left)} or {type_name(right)}")
 
 

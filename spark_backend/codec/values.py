@@ -88,7 +88,8 @@ def spark_type(of: Typed) -> T.DataType:
     if isinstance(of, Whole):
         if of.of is None:
             return T.StringType()
-        return T.ArrayType(spark_type(of.of) if of.kind is tuple else _counted(of.of))
+        is_list = of.kind is tuple or of.is_listed
+        return T.ArrayType(spark_type(of.of) if is_list else _counted(of.of))
     pairs = zip(of.names, of.fields, strict=True)
     return T.StructType([T.StructField(n, spark_type(f)) for n, f in pairs])
 

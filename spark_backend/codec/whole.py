@@ -16,6 +16,8 @@ from typing import Any
 import pyarrow as pa
 
 from reactive.collections.bag import Bag
+from reactive.collections.long_tuple import FEW, LongTuple
+from reactive.collections.zset import repeat
 from reactive.errors import OffloadError
 from spark_backend.codec.schema import Record, Typed, Whole, type_name
 
@@ -27,7 +29,7 @@ def arrow_type(of: Whole, value: pa.DataType | None) -> pa.DataType:
     """The Arrow type; `value` is that of the values of a bag or sequence."""
     if value is None:
         return pa.string()
-    if of.kind is tuple:
+    if of.kind is tuple or of.is_listed:
         return pa.list_(value)
     return pa.list_(pa.struct([pa.field("value", value), pa.field("weight", pa.int64())]))
 
@@ -43,7 +45,7 @@ def to_arrow(
     """
     kind: Any = Decimal if values is None else of.kind
     for row in rows:
-        if not (type(row) is kind or (row is None and of.optional)):
+        if not (is_whole(row, kind) or (row is None and of.optional)):
             raise OffloadError(f"{row!r:.200} is of type {type(row).__name__}, not {type_name(of)}")
     if values is None:
         return pa.array([None if row is None else text_of(row) for row in rows], pa.string())
@@ -55,7 +57,14 @@ def to_arrow(
     def pairs(row: Any) -> list[Any]:
         return sorted(row.items(), key=lambda pair: _place(inside, pair[0]))
 
+    if of.is_listed:
+        return _listed(rows, lambda row: list(repeat(pairs(row))), values)
     return _listed(rows, pairs, lambda found: _weighted(found, values))
+
+
+def is_whole(value: Any, kind: Any) -> bool:
+    """Whether a value is a bag, or a sequence, as a long one of a nest is, too."""
+    return type(value) is kind or (kind is tuple and type(value) is LongTuple)
 
 
 def from_arrow(
@@ -68,8 +77,8 @@ def from_arrow(
     inside = array.flatten()
     found: list[Any]
     make: Callable[[list[Any]], Any]
-    if of.kind is tuple:
-        found, make = values(inside), tuple
+    if of.kind is tuple or of.is_listed:
+        found, make = values(inside), of.kind
     else:
         weights = inside.field("weight").to_pylist()
         found = list(zip(values(inside.field("value")), weights, strict=True))
@@ -81,6 +90,11 @@ def from_arrow(
         rows.append(make(found[start:end]) if there[len(rows)] else None)
         start = end
     return rows
+
+
+def in_nest(values: Any) -> Any:
+    """What is inside of a nested row, as a nest gives it: of many rows, a long tuple."""
+    return LongTuple(values) if type(values) is tuple and len(values) > FEW else values
 
 
 def text_of(value: Decimal) -> str:

@@ -348,6 +348,8 @@ def _below_linear(node: plan.Node) -> plan.Node:
 
 def _where(step: Step) -> str:
     """Where a step is done."""
+    if isinstance(step, WorkedOut):
+        return "Spark columns, by a job of its own"
     own = step.own if isinstance(step, Totals | ReducedRows) else ()
     if not own:
         return "Spark columns"

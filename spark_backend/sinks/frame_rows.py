@@ -25,7 +25,8 @@ from pyspark.sql import types as T
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import by_name
 from spark_backend.cluster.session import Session
-from spark_backend.codec.schema import LARGEST, LEAST, Plain, Record, Typed
+from spark_backend.codec.lists import each
+from spark_backend.codec.schema import LARGEST, LEAST, Plain, Record, Typed, Whole
 from spark_backend.codec.values import Value, as_type, field_of, spark_type
 from spark_backend.sinks.rows import VALUE, WEIGHT
 from spark_backend.sinks.spark_buckets import BUCKET, Buckets
@@ -197,6 +198,9 @@ def _checked(value: Value, of: Typed) -> Column:
         both = enumerate(_fields(of))
         fields = [_checked(field_of(value, at), f).alias(n) for at, (n, f) in both]
         return F.when(value.column.isNotNull(), F.struct(*fields))
+    if isinstance(value.of, Whole) and isinstance(of, Whole) and of.of is not None:
+        inside = of.of
+        return each(value, lambda v: _checked(v, inside)).cast(spark_type(of))
     return as_type(value, of)
 
 

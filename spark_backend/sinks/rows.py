@@ -2,6 +2,7 @@
 
     Order(1, "ann", 2.5)  with weight 1      number: 1, customer: "ann", price: 2.5, weight: 1
     "ann"                                    value: "ann"
+    Basket(1, Bag(["b", "a", "b"]))          number: 1, lines: ["a", "b", "b"]
 
 The types are those of a row type, or what the rows look like; once something is written, what comes
 has to fit it.
@@ -21,6 +22,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from reactive.collections.bag import Bag
 from reactive.collections.zset import Pair, consolidate
 from reactive.errors import OffloadError
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
@@ -33,6 +35,7 @@ from spark_backend.codec.schema import (
     Record,
     Typed,
     Untyped,
+    Whole,
     in_common,
     tuple_of,
     type_name,
@@ -54,7 +57,7 @@ class RowColumns:
     def __init__(self, row_type: Any = None, reserved: Sequence[str] = ()) -> None:
         self.is_declared = row_type is not None
         """Whether it was said what rows are."""
-        self._kept = None if row_type is None else _without_lists(typed_as((), row_type))
+        self._kept = None if row_type is None else _in_files(typed_as((), row_type))
         self._reserved = frozenset(reserved)
         self.schema: pa.Schema | None = None
         """The columns of what is written."""
@@ -95,7 +98,7 @@ class RowColumns:
         ------
         OffloadError: no columns hold them, or not those of what is written.
         """
-        found = _narrow(kept)
+        found = _narrow(_in_files(kept))
         try:
             if self.is_declared and self._kept is not None:
                 found = in_common(found, self._kept)
@@ -169,7 +172,7 @@ class RowColumns:
 
     def _widen(self, rows: Sequence[Any]) -> None:
         """Have the types be those of these rows too."""
-        found = _without_lists(typed_as(((row, 1) for row in rows), None, sample=None))
+        found = _in_files(typed_as(((row, 1) for row in rows), None, sample=None))
         try:
             if self._kept is not None:
                 found = in_common(self._kept, found)
@@ -202,37 +205,47 @@ class RowColumns:
 
 
 def has_columns(kept: Typed) -> bool:
-    """Whether files hold rows of a type as the columns that they are: not multisets, and not
-    decimals that are kept as text."""
+    """Whether files hold rows of a type as columns: not decimals that are kept as text."""
     if isinstance(kept, Record):
         return all(map(_is_plain, kept.fields)) and not kept.optional
     return _is_plain(kept)
 
 
-def _without_lists(kept: Typed) -> Typed:
-    """The type itself.
+def _in_files(kept: Typed) -> Typed:
+    """The type in files, where bags are lists.
 
     Raises
     ------
-    OffloadError: it has lists, which files of a view do not have.
+    OffloadError: it has decimals of any length, which files of a view do not have.
     """
     if not has_columns(replace(kept, optional=False)):
         raise OffloadError(
-            f"the rows fit no columns of files: there are lists in {type_name(kept)}\n"
-            "  write a view for each level, such as that of unnest; or view.to_spark(), which has"
-            " list columns"
+            "the rows fit no columns of files: there are decimals of any number of digits in "
+            f"{type_name(kept)}\n  select them as something else, such as a text or a float"
         )
+    return _listed(kept)
+
+
+def _listed(kept: Typed) -> Typed:
+    if isinstance(kept, Record):
+        return replace(kept, fields=tuple(map(_listed, kept.fields)))
+    if isinstance(kept, Whole) and kept.of is not None:
+        return replace(kept, of=_listed(kept.of), is_listed=kept.kind is Bag)
     return kept
 
 
 def _is_plain(kept: Typed) -> bool:
-    return all(map(_is_plain, kept.fields)) if isinstance(kept, Record) else isinstance(kept, Plain)
+    if isinstance(kept, Record):
+        return all(map(_is_plain, kept.fields))
+    return isinstance(kept, Plain) or (kept.of is not None and _is_plain(kept.of))
 
 
 def _check_known(kept: Typed) -> None:
     unknown = _of_none(kept, "")
     if unknown is not None:
-        raise OffloadError(f"column {unknown!r} has had nothing but None\n{ROW_TYPE}")
+        raise OffloadError(
+            f"column {unknown!r} has had nothing but None, or empty lists\n{ROW_TYPE}"
+        )
 
 
 def _described(schema: pa.Schema) -> str:
@@ -250,6 +263,8 @@ def _narrow(kept: Typed) -> Typed:
     """The same with integers of 64 bits, as files have them."""
     if isinstance(kept, Record):
         return replace(kept, fields=tuple(map(_narrow, kept.fields)))
+    if isinstance(kept, Whole) and kept.of is not None:
+        return replace(kept, of=_narrow(kept.of))
     if isinstance(kept, Plain) and kept.is_wide:
         return replace(kept, low=LEAST, high=LARGEST)
     return kept
@@ -267,6 +282,8 @@ def _typed_as(of: pa.DataType) -> Typed:
     if pa.types.is_struct(of):
         fields = tuple(_typed_as(field.type) for field in of)
         return Record(tuple, tuple(field.name for field in of), fields, optional=True)
+    if pa.types.is_list(of):
+        return Whole(tuple, _typed_as(of.value_type), optional=True)
     if pa.types.is_decimal(of) and not of.scale:
         return Plain(int, optional=True, low=-WIDEST, high=WIDEST)
     for kind in (bool, int, float, str, bytes, datetime, date, Decimal):
@@ -284,10 +301,13 @@ def _of_none(kept: Typed, name: str) -> str | None:
             found = _of_none(of, f"{name}.{inner}" if name else inner)
             if found is not None:
                 return found
+    if isinstance(kept, Whole) and kept.of is not None:
+        return _of_none(kept.of, name)
     return None
 
 
-def _has_classes(kept: Typed) -> bool:
-    if not isinstance(kept, Record):
+def _has_classes(kept: Typed | None) -> bool:
+    if kept is None or isinstance(kept, Plain):
         return False
-    return kept.kind is not tuple or any(map(_has_classes, kept.fields))
+    inside = kept.fields if isinstance(kept, Record) else (kept.of,)
+    return kept.kind is not tuple or any(map(_has_classes, inside))

@@ -326,4 +326,6 @@ def _plain(value: Any) -> Any:
         return value or 0.0
     if isinstance(value, dict):
         return tuple(map(_plain, value.values()))
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
     return value

@@ -5,11 +5,16 @@ d f(R) = f(dR)
 
 from __future__ import annotations
 
+from collections import Counter
+
 from pyspark.sql import DataFrame
 
 from optimizer import plan
+from reactive.collections.zset import consolidate
 from reactive.reference.bags import Bag
-from spark_backend.codec.schema import Pickled, Typed
+from spark_backend.cluster.connect import worked_out
+from spark_backend.codec.arrow import from_arrow, to_arrow
+from spark_backend.codec.schema import Pickled, Record, Typed, Whole
 from spark_backend.direct.flush import DirectFlush, through, together
 from spark_backend.steps.step import Flush, NotColumns, Step, schema_of
 from spark_backend.tables.chain import Chain, Weighted
@@ -35,7 +40,23 @@ class Linear:
         return self._chain.run(self._nodes, Weighted(given, self._source.kept)).frame
 
     def direct(self, flush: DirectFlush) -> Bag:
-        return through(self._nodes, flush.delta(self._source))
+        found = through(self._nodes, flush.delta(self._source))
+        return as_read(found, self.kept) if has_sequences(self.kept) else found
+
+
+def has_sequences(kept: Typed) -> bool:
+    """Whether rows of a type have sequences inside."""
+    if isinstance(kept, Record):
+        return any(map(has_sequences, kept.fields))
+    inside = kept.of if isinstance(kept, Whole) else None
+    return inside is not None and (kept.kind is tuple or has_sequences(inside))
+
+
+def as_read(rows: Bag, kept: Typed) -> Bag:
+    """Rows as they are when they are read from files: a long sequence of a nest is a tuple there,
+    which is equal and has another hash."""
+    read = from_arrow(kept, to_arrow(kept, list(rows)))
+    return Counter(dict(consolidate(list(zip(read, rows.values(), strict=True)))))
 
 
 class WorkedOut:
@@ -50,7 +71,7 @@ class WorkedOut:
 
     def delta(self, flush: Flush) -> DataFrame | None:
         given = flush.delta(self._source)
-        return None if given is None else given.localCheckpoint()
+        return None if given is None else worked_out(given)
 
     def direct(self, flush: DirectFlush) -> Bag:
         return flush.delta(self._source)

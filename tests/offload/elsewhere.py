@@ -146,6 +146,29 @@ class Failing(InMemory):
         super().close()
 
 
+class Together(Elsewhere):
+    """Does whole parts of plans at once."""
+
+    def apart(self, fragment: Fragment) -> str | None:
+        return None
+
+    def begin(
+        self, part: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS, of: object = None
+    ) -> Remote:
+        self.begun.append(InOneBucket(part, self) if part.is_whole else Failing(part, self))
+        return self.begun[-1]
+
+
+class InOneBucket(Failing):
+    """Evaluates the whole part over all rows."""
+
+    def bucket(self, key: Any) -> int:
+        return 0
+
+    def pack(self, place: int, key: Any, row: Any) -> tuple[int, Any]:
+        return 0, row
+
+
 class Scan(Failing):
     """Gives out rows; keeps them too, being in memory."""
 

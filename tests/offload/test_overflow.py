@@ -5,16 +5,13 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from reactive import Count, Database, OffloadError, Sum
 from reactive.operators.generated.cyclic_count import CyclicCount
-from reactive.remote.fragments import Fragment
-from reactive.remote.remote import Remote
-from tests.offload.elsewhere import NO_VIEWS, Elsewhere, Failing
+from tests.offload.elsewhere import Elsewhere, InOneBucket, Together
 from tests.replica import Replica
 
 Orders = tuple[Database, Any, Any]
@@ -84,29 +81,6 @@ def test_only_the_operator_that_is_too_large_moves() -> None:
     assert line.operator.startswith("join")
     left.add((1, 2))
     view.verify()
-
-
-class Together(Elsewhere):
-    """Does whole parts of plans at once."""
-
-    def apart(self, fragment: Fragment) -> str | None:
-        return None
-
-    def begin(
-        self, part: Fragment, name: str, views: Mapping[str, str] = NO_VIEWS, of: object = None
-    ) -> Remote:
-        self.begun.append(InOneBucket(part, self) if part.is_whole else Failing(part, self))
-        return self.begun[-1]
-
-
-class InOneBucket(Failing):
-    """Evaluates the whole part over all rows."""
-
-    def bucket(self, key: Any) -> int:
-        return 0
-
-    def pack(self, place: int, key: Any, row: Any) -> tuple[int, Any]:
-        return 0, row
 
 
 def test_what_has_grown_moves_together_and_what_has_not_stays() -> None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Count, Database, OffloadError, Sum
+from reactive.remote.flush import Flush
 from tests.offload.elsewhere import Elsewhere
 
 
@@ -183,3 +184,31 @@ def test_a_key_as_written_matches_elsewhere_whichever_side_has_a_test(
         table.add_all([Sized("a", 1), Sized("a", 2), Sized("b", 1), Sized(math.nan, 1)])
     assert len(view) == {"left": 3, "right": 3, "both": 2}[tested]
     view.verify()
+
+
+class Ending(list[Any]):
+    """The stages of a flush that another thread brings to its end when it is asked how many there
+    are."""
+
+    def __init__(self, flush: Any, inside: Any) -> None:
+        super().__init__(flush._stages)
+        self._end: Any = lambda: flush.run(inside)
+
+    def __len__(self) -> int:
+        end, self._end = self._end, None
+        if end is not None:
+            end()
+        return super().__len__()
+
+
+def test_a_flush_may_be_ended_by_another_thread_at_any_moment() -> None:
+    _, db, table, view, _ = orders()
+    view.offload()
+    table.add(("ann", 30))
+    engine = db._engine
+    with engine.inside():
+        flush: Any = Flush(engine.graph, engine.version)
+        flush._stages = Ending(flush, engine.inside)
+        flush.run(engine.inside)
+    assert flush.is_done
+    assert view["ann"] == (2, 35)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import patch
 
 from pyspark.sql import functions as F
 
 from reactive import Collect, Count, Database, OffloadError, Sum
 from spark_backend import SparkOffload
+from spark_backend.direct import flush
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +30,7 @@ def run(url: str) -> None:
     spark.range(3).createOrReplaceTempView("theirs")
     before = dict(spark.conf.getAll), spark.catalog.listTables()
     views_are_their_queries(spark)
+    nests_are_their_queries(spark)
     tables_are_on_spark(spark)
     streams_are_told_and_snapshots_are_read(spark)
     assert (dict(spark.conf.getAll), spark.catalog.listTables()) == before
@@ -65,6 +68,31 @@ def views_are_their_queries(spark: Any) -> None:
         rows = views[0].to_spark().join(spark.range(2), F.col("_1") == F.col("id")).collect()
         assert {row["_1"]: row["_2"] for row in rows} == {n: views[0][n] for n in (0, 1)}
         print("views are their queries")
+
+
+def nests_are_their_queries(spark: Any) -> None:
+    """Outer joins below others, whose changes are worked out by jobs of their own."""
+    with Database(offload=SparkOffload(session=spark, threshold_rows=None)) as db:
+        towns, orders = db.table(int, name="towns"), db.table(Order, name="orders")
+        parts = db.table(Order, name="parts")
+        view = towns.nest(
+            orders=lambda t: orders.where(lambda o: o.town == t).nest(
+                parts=lambda o: parts.where(lambda p: p.town == o.amount)
+            )
+        ).materialize("nest")
+        towns.add_all([1, 2])
+        orders.add_all([Order(1, 7), Order(1, 8), Order(2, 7)])
+        parts.add(Order(7, 1))
+        view.offload()
+        for direct in (flush.MOST_DIRECT, -1):
+            with patch.object(flush, "MOST_DIRECT", direct):
+                parts.add(Order(8, direct))
+                orders.remove(Order(2, 7) if direct < 0 else Order(1, 7))
+                view.verify()
+        assert [dict(o.parts.items()) for o in view[1].orders] == [
+            {Order(8, flush.MOST_DIRECT): 1, Order(8, -1): 1}
+        ]
+        print("nests are their queries")
 
 
 def tables_are_on_spark(spark: Any) -> None:

@@ -34,6 +34,7 @@ def test_all_is_as_on_a_session_of_its_own(url: str) -> None:
     told = done.stdout.splitlines()
     assert told == [
         "views are their queries",
+        "nests are their queries",
         "tables are on Spark",
         "streams are told, and snapshots are read",
         "the session that was given is as it was",

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from reactive import Bag, Database, OffloadError
+from reactive import Bag, Database
 from tests.nests.play import added_up
 from tests.nests.replica import Replica
 from tests.spark.ways import Ways
@@ -121,6 +121,7 @@ def test_nests_are_those_of_the_process(session: Any, offload: Any) -> None:
     for view in shop.views.values():
         view.offload()
     assert all("state tables" in row.where for row in shop.db.offload_status())
+    assert "by a job of its own" in shop.views["taken out"].explain()
     ways = Ways("nests")
     for seed, count in enumerate((0, 3, 1, 6, 2), 2):
         for each in (shop, twin):
@@ -192,12 +193,59 @@ def test_a_nested_view_is_a_frame_with_lists(session: Any, offload: Any) -> None
     shop.db.close()
 
 
-def test_lists_are_not_written_to_files_and_it_is_said_what_is(
-    session: Any, offload: Any, tmp_path: Any
-) -> None:
-    shop = Shop({"one": lambda s: s.customers.nest(orders=s.orders_of)}, offload=offload)
-    shop.customers.add(Customer(1, "Ann"))
-    sink = shop.views["one"].write_to(str(tmp_path / "rows"))
-    with pytest.raises(OffloadError, match=r"there are lists in .*\n  write a view for each level"):
-        sink.flush()
-    shop.db.close()
+def test_list_columns_are_written_to_files(session: Any, offload: Any, tmp_path: Any) -> None:
+    """By Spark what is on Spark, by the process what is there, into one folder: the same lists."""
+    db = Database(offload=offload)
+    table = db.table(Basket, name="baskets")
+    view = table.distinct().materialize("baskets")
+    table.add_all(BASKETS[:2])
+    folder = str(tmp_path / "rows")
+    sinks = [view.write_to(folder), view.write_to(str(tmp_path / "changes"), "changes")]
+
+    def check(*wanted: Basket) -> None:
+        db.flush()
+        for frame in (session.spark.read.parquet(folder), net()):
+            found = [row.asDict(recursive=True) for row in frame.collect()]
+            assert sorted((plain(row) for row in found), key=repr) == sorted(
+                ((b.id, sorted(b.lines), list(b.names)) for b in wanted), key=repr
+            )
+
+    def net() -> Any:
+        changes = session.spark.read.parquet(str(tmp_path / "changes"))
+        summed = changes.groupBy("id", "lines", "names").sum("weight")
+        return summed.filter("`sum(weight)` <> 0").drop("sum(weight)")
+
+    def plain(row: Any) -> Any:
+        return row["id"], [Line(**line) for line in row["lines"]], row["names"]
+
+    check(*BASKETS[:2])
+    view.offload()
+    table.remove(BASKETS[0])
+    table.add(BASKETS[2])
+    check(*BASKETS[1:])
+    view.recall()
+    table.add(BASKETS[0])
+    check(*BASKETS)
+    for sink in sinks:
+        sink.stop()
+    db.close()
+
+
+def test_many_rows_in_an_order_go_through_columns(session: Any, offload: Any) -> None:
+    """Of more than 64 rows in an order the process makes no tuple, but a `LongTuple`."""
+
+    def query(s: Shop) -> Any:
+        nest = s.customers.nest(orders=lambda c: s.orders_of(c).order_by("id"))
+        return nest.select(lambda c, orders: (c.name, orders)).distinct()
+
+    shops = Shop({"long": query}, offload=offload), Shop({"long": query})
+    for shop in shops:
+        shop.customers.add(Customer(1, "Ann"))
+        shop.orders.add_all(Order(n, 1, n / 2) for n in range(70))
+    shops[0].views["long"].offload()
+    for shop in shops:
+        shop.orders.add(Order(-1, 1, 0.0))
+        shop.orders.remove(Order(7, 1, 3.5))
+    (found,), (wanted,) = (list(shop.views["long"]) for shop in shops)
+    assert found == wanted and len(found[1]) == 70
+    shops[0].db.close()

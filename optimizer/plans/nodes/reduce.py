@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Protocol, runtime_checkable
 
 from optimizer.callables.opaque import Opaque
-from optimizer.expr import Function
+from optimizer.expr import Constant, Function, Lifted
 from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.text import written
 from optimizer.plans import costs
@@ -61,6 +61,12 @@ def keeper(function: Function) -> KeepsGroups | None:
     if isinstance(function, Opaque) and isinstance(function.function, KeepsGroups):
         return function.function
     return None
+
+
+def is_of_whole(node: Reduce) -> bool:
+    """Whether a function is asked of all rows together, as that of `apply`: they are one group."""
+    is_one = isinstance(node.key, Lifted) and isinstance(node.key.body, Constant)
+    return is_one and keeper(node.function) is None
 
 
 def kept_by(function: Any, name: str) -> Opaque:

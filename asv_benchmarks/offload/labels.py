@@ -1,0 +1,171 @@
+"""A label that one row in ten is inside of, beside labels with ten rows each.
+
+groups     orders collected by customer
+nest       customers with their orders inside
+
+heavy      n orders come, or go again, inside of the heavy label
+even       n orders come, or go again, each inside of a label of its own
+
+Both are changes of the same view, in turn, flushed by this process and by jobs. At the end the view
+is compared with plain Python.
+
+python -m asv_benchmarks.offload.labels [--rows 100000] [--changes 1 100] [--rounds 6]
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+from asv_benchmarks.offload.cpu import Took, took
+from asv_benchmarks.table import machine
+from reactive import Bag, Collect, Database
+from spark_backend import SparkOffload
+from spark_backend.direct import flush
+
+HEAVY = 0
+SHARE, EVEN = 10, 10
+"""One row in so many is of the heavy label; the rows of each other one."""
+NEVER = -1
+"""No flush is of so few rows."""
+Query = Callable[[Any, Any], Any]
+
+
+class Customer(NamedTuple):
+    """A row at the top."""
+
+    id: int
+
+
+class Order(NamedTuple):
+    """A row inside."""
+
+    id: int
+    customer: int
+    amount: float
+
+
+QUERIES: dict[str, Query] = {
+    "groups": lambda customers, orders: orders.group_by(lambda o: o.customer).aggregate(
+        Collect(lambda o: o)
+    ),
+    "nest": lambda customers, orders: customers.nest(
+        orders=lambda c: orders.where(lambda o: o.customer == c.id)
+    ),
+}
+
+
+class Side:
+    """A query, and its view on Spark.
+
+    Parameters
+    ----------
+    rows: of orders.
+    """
+
+    def __init__(self, name: str, rows: int, folder: Path, options: dict[str, Any]) -> None:
+        self._labels = rows // EVEN
+        offload = SparkOffload(threshold_rows=None, checkpoint=str(folder / name), **options)
+        self.db = Database(offload=offload)
+        customers = self.db.table(Customer, name="customers", key="id")
+        self._orders = self.db.table(Order, name="orders", key="id")
+        self._next = rows
+        customers.add_all(Customer(n) for n in range(self._labels))
+        self._orders.add_all(Order(n, self._label(n), n % 1000 / 8) for n in range(rows))
+        self.view = QUERIES[name](customers, self._orders).materialize(name)
+        self.view.offload()
+        self._came: list[Order] = []
+
+    def _label(self, number: int) -> int:
+        return HEAVY if number % SHARE == 0 else 1 + number * 7919 % (self._labels - 1)
+
+    def change(self, count: int, *, is_heavy: bool) -> None:
+        """Let orders come; or let those go again that came last."""
+        if self._came:
+            self._orders.remove_all(self._came)
+            self._came = []
+            return
+        numbers = range(self._next, self._next + count)
+        step = self._labels // count - 1
+        labels = [HEAVY if is_heavy else 1 + place * step for place in range(count)]
+        self._came = [Order(n, label, 0.5) for n, label in zip(numbers, labels, strict=True)]
+        self._next += count
+        self._orders.add_all(self._came)
+
+    def check(self) -> None:
+        """Raise if the view is not what plain Python finds."""
+        groups: dict[int, list[Order]] = {}
+        for order in self._orders:
+            groups.setdefault(order.customer, []).append(order)
+        found = {getattr(key, "id", key): rows for key, rows in self.view}
+        if {key: rows for key, rows in found.items() if rows} != {
+            key: Bag(rows) for key, rows in groups.items()
+        }:
+            raise AssertionError("the view differs from plain Python")
+
+
+def measure(rows: int, changes: Sequence[int], rounds: int, options: dict[str, Any]) -> list[str]:
+    """The figures, a line each."""
+    lines = [
+        f"| {rows:,} rows | even: s, CPU s | heavy: s, CPU s | heavy / even: s, CPU |",
+        "|---|" + "---:|" * 3,
+    ]
+    with tempfile.TemporaryDirectory(prefix="reactive-labels-") as folder:
+        for name in QUERIES:
+            side = Side(name, rows, Path(folder), options)
+            for way, most in (("by this process", flush.MOST_DIRECT), ("by jobs", NEVER)):
+                for count in changes:
+                    with patch.object(flush, "MOST_DIRECT", most):
+                        even, heavy = _both(side, count, rounds)
+                    ratio = f"{heavy.seconds / even.seconds:.2f}, {heavy.cpu / even.cpu:.2f}"
+                    lines.append(
+                        f"| {name}, {count:,} changes, {way} | {_told(even)} | {_told(heavy)} | "
+                        f"{ratio} |"
+                    )
+                    print(lines[-1], flush=True)
+            side.check()
+            side.db.close()
+    return [*lines, ""]
+
+
+def _both(side: Side, count: int, rounds: int) -> tuple[Took, Took]:
+    """What flushes of changes in even labels take, and of such in the heavy one."""
+    found: dict[bool, list[Took]] = {False: [], True: []}
+    for number in range(rounds):
+        for is_heavy in (number % 2 == 0, number % 2 == 1):
+            for _ in range(2):
+                side.change(count, is_heavy=is_heavy)
+                found[is_heavy].append(took(side.db.flush))
+    even, heavy = (_middle(found[is_heavy][2:]) for is_heavy in (False, True))
+    return even, heavy
+
+
+def _middle(some: Sequence[Took]) -> Took:
+    """The medians; CPU is told in hundredths of a second, so that its mean tells more."""
+    cpu = sum(each.cpu for each in some) / len(some)
+    return Took(median(each.seconds for each in some), max(cpu, 0.001))
+
+
+def _told(took: Took) -> str:
+    return f"{took.seconds:.3f}, {took.cpu:.3f}"
+
+
+def main() -> None:
+    """Read the options and measure."""
+    parser = argparse.ArgumentParser(prog="asv_benchmarks.offload.labels", description=__doc__)
+    parser.add_argument("--rows", type=int, default=100_000, help="of orders")
+    parser.add_argument("--changes", type=int, nargs="*", default=[1, 100])
+    parser.add_argument("--rounds", type=int, default=6, help="of flushes, two each of either kind")
+    parser.add_argument("--master", default="local[2]", help="where Spark runs")
+    given = parser.parse_args()
+    options = {"master": given.master, "config": {"spark.driver.memory": "2g"}}
+    print("\n".join([*measure(given.rows, given.changes, given.rounds, options), machine()]))
+
+
+if __name__ == "__main__":
+    main()
