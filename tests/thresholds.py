@@ -136,6 +136,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.datalog.functors.UNSIGNED_BITS": "a size of numbers",
     "reactive.datalog.inlining.MOST": "more bodies are refused",
     "reactive.sql.runtime.times.DAYS_OF_MONTH": "the length of a month in intervals",
+    "reactive.collections.arrow_columns.PLACES": "digits of a type of Arrow",
     "reactive.database.PATIENCE": "seconds that closing waits for a source",
     "reactive.sinks.sink.PATIENCE": "seconds that stopping waits for a batch",
     "reactive.sources.ingestion.PATIENCE": "seconds that stopping waits for a source",

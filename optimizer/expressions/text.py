@@ -96,7 +96,7 @@ def described(constant: Constant) -> str:
     value = constant.value
     if isinstance(value, Enum):
         return f"{type(value).__name__}.{value.name}"
-    name = getattr(value, "__qualname__", None) or getattr(value, "__name__", None)
+    name = getattr(value, "__name__", None)
     if isinstance(name, str) and (callable(value) or isinstance(value, ModuleType)):
         return name.rpartition(".")[2]
     if type(value) in SIMPLE or constant.name is None:

@@ -113,7 +113,6 @@ LAZY_MODULES = (
     "reactive.sources.ingest",
     "reactive.sources.ingestion",
     "reactive.sources.source",
-    "reactive.storage.at_rest",
     "reactive.storage.plain_rows",
     "reactive.storage.watched_store",
     "reactive.subscriptions.merge_deltas",

@@ -3,6 +3,7 @@ rows that stay in their place."""
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -61,7 +62,8 @@ def in_order(made: Any, key: Any, limit: int | None) -> Any:
 
 
 def wanted(rows: dict[str, list[Row]], shape: Shape, key: Any, limit: int | None) -> Any:
-    found = sorted(expected(rows, shape), key=lambda row: key(*row))
+    there = expected({name: Counter(table) for name, table in rows.items()}, shape)
+    found = sorted(Counter(there).elements(), key=lambda row: key(*row))
     return tuple(found[:limit])
 
 
