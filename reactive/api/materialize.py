@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from optimizer import plan
 from optimizer.callables.source import Place
 from optimizer.plans.properties import is_nested
-from reactive.api import nested, ordered_view, row_errors
+from reactive.api import nested, ordered_nested, ordered_view, row_errors
 from reactive.api.grouped_view import GroupedView
 from reactive.api.view import AnyView, View
 from reactive.compiler.late import over
@@ -65,7 +65,8 @@ def _made(relation: AnyRelation, channel: Channel) -> AnyView:
 
 def _kind(node: plan.Node) -> type[AnyView]:
     if isinstance(node, plan.OrderBy):
-        return ordered_view.OrderedView
+        is_plain = not is_nested(node.input)
+        return ordered_view.OrderedView if is_plain else ordered_nested.OrderedNestedView
     if is_nested(node):
         return nested.NestedView
     return GroupedView if is_grouped(node) else View

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 from optimizer import plan
@@ -114,16 +113,7 @@ class NestedRelation(Relation[*Ts]):
         ('the',)
         """
         subscribe: Any = super().subscribe  # type: ignore[misc]
-        if path is None:
-            return subscribe(callback, **how)  # type: ignore[no-any-return]
-        nesting = self.nesting
-        given = at_path.check_path(nesting, path)
-
-        @wraps(callback)
-        def heard(delta: Delta[Any]) -> object:
-            inner = at_path.at_path(nesting, delta, given)
-            return None if inner is None else callback(inner)
-
+        heard = at_path.heard(self.nesting, callback, path)
         return subscribe(heard, **how)  # type: ignore[no-any-return]
 
     def _subscribed(

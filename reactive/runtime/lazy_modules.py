@@ -19,6 +19,7 @@ LAZY_MODULES = (
     "reactive.api.named_rows",
     "reactive.api.nested",
     "reactive.api.nesting",
+    "reactive.api.ordered_nested",
     "reactive.api.ordered_view",
     "reactive.api.query",
     "reactive.api.row_errors",

@@ -7,7 +7,8 @@ Cost:   of each level, the difference of two values inside, if the row at its be
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import wraps
 from typing import Any
 
 from optimizer.errors import PlanError
@@ -43,6 +44,22 @@ def check_path(nesting: Nesting | Level, path: Any) -> Path:
             '  path=(key, "orders") is the orders of the row with that key'
         )
     return given
+
+
+def heard(
+    nesting: Nesting, callback: Callable[[Delta[Any]], object], path: Any
+) -> Callable[[Delta[Any]], object]:
+    """What is called in the place of a callback that hears what is inside at a path."""
+    if path is None:
+        return callback
+    given = check_path(nesting, path)
+
+    @wraps(callback)
+    def inside(delta: Delta[Any]) -> object:
+        inner = at_path(nesting, delta, given)
+        return None if inner is None else callback(inner)
+
+    return inside
 
 
 def at_path(nesting: Nesting | Level, delta: Delta[Any], path: Path) -> Delta[Any] | None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 
-from reactive import Bag, Database, Delta, Edit
+from reactive import Bag, Database, Delta, Edit, PlanError
 from reactive.subscriptions.merge_deltas import Merged
 from tests.budget import examples
 from tests.nests.drawn import TABLES, Draw, Row, Shape, expected, order, query
@@ -120,3 +120,25 @@ def test_deltas_of_several_commits_are_merged_whoever_has_read_their_edits() -> 
         for edit in found.edits:
             rows = edited(rows, edit.path, edit)
         assert rows == replica.rows
+
+
+def test_a_view_in_an_order_tells_what_happens_inside_of_one_row() -> None:
+    db = Database()
+    a, b = (db.table(Row, name=name, key="id") for name in "ab")
+    nest = a.nest(x=lambda p: b.where(lambda q: q.ref == p.id))
+    view = nest.order_by(lambda p, x: -p.id).limit(2).materialize()
+    told: list[Any] = []
+    with view.subscribe(lambda delta: told.append((delta.added, delta.removed)), path=(2, "x")):
+        b.add(Row(5, 2, None))
+        a.add_all([Row(1, 0, None), Row(2, 0, None)])
+        b.add_all([Row(6, 2, "t"), Row(7, 1, None)])
+        a.add_all([Row(3, 0, None), Row(4, 0, None)])
+    five, six = Row(5, 2, None), Row(6, 2, "t")
+    assert [(sorted(added), sorted(gone)) for added, gone in told] == [
+        ([five], []),
+        ([six], []),
+        ([], [five, six]),
+    ]
+    assert [row["id"] for row in view.to_python()] == [4, 3]
+    with pytest.raises(PlanError, match="no 'y' inside"):
+        view.subscribe(print, path=(2, "y"))

@@ -1,0 +1,62 @@
+"""Views of an order whose rows have others inside."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVarTuple
+
+from optimizer import plan
+from optimizer.expressions.naming import Nesting
+from optimizer.plans.named import naming_by
+from reactive.api.ordered_view import OrderedView
+from reactive.dataflow.plain_data import plain
+from reactive.runtime.boundary import boundary
+from reactive.subscriptions import at_path
+
+if TYPE_CHECKING:
+    from reactive.dataflow.delta import Delta
+    from reactive.subscriptions.observe import Subscription
+
+Ts = TypeVarTuple("Ts")
+
+
+@boundary
+class OrderedNestedView(OrderedView[*Ts]):
+    """Rows with others inside, as those of a `NestedView`, in an order: `view[0].orders`.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> numbers = db.table(int, name="numbers")
+    >>> below = numbers.nest(less=lambda n: numbers.where(lambda m: m < n).order_by(lambda m: m))
+    >>> view = below.order_by(lambda n, less: n, descending=True).materialize()
+    >>> numbers.add_all([3, 1, 2])
+    >>> view[0].less, view.to_python()[2]
+    ((1, 2), {'row': 1, 'less': []})
+    """
+
+    def subscribe(
+        self,
+        callback: Callable[[Delta[Any]], object],
+        *,
+        path: tuple[Any, ...] | None = None,
+        **how: Any,
+    ) -> Subscription[Any]:
+        """As `NestedView.subscribe`: with a path, to the rows inside of one row.
+
+        Raises
+        ------
+        PlanError: no binding of that name is inside.
+        """
+        subscribe: Any = super().subscribe  # type: ignore[misc]
+        heard = at_path.heard(self._nesting(), callback, path)
+        return subscribe(heard, **how)  # type: ignore[no-any-return]
+
+    def to_python(self) -> list[Any]:
+        """The rows in order as plain data, as `NestedView.to_python` has them."""
+        return [plain(row) for row in self._all_rows()]
+
+    def _nesting(self) -> Nesting:
+        node = self.relation.plan
+        assert isinstance(node, plan.OrderBy)
+        found: Any = naming_by(node.input)
+        return found  # type: ignore[no-any-return]
