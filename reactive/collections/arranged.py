@@ -12,12 +12,14 @@ Cost:   O(log rows) per change; a row among n with its key that do not compare, 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any, Protocol
 
 from reactive.collections import order_tree
 from reactive.collections.bag import Bag
 from reactive.collections.long_tuple import FEW, mark, of_tree
 from reactive.collections.order import pairs_in_order, precedes, sort_key
+from reactive.collections.weight_tree import added_up
 from reactive.collections.zset import Row
 
 MOST_NOTED = 64
@@ -58,9 +60,7 @@ class Noted:
     def after(self, changes: dict[Any, int]) -> Noted | None:
         if len(self.changes) + len(changes) > MOST_NOTED:
             return None
-        both = self.changes.copy()
-        for value, weight in changes.items():
-            both[value] = both.get(value, 0) + weight
+        both = added_up(chain(self.changes.items(), changes.items()))
         return Noted(self.before, both)
 
 

@@ -13,9 +13,11 @@ Cost:   O(1) per change, and O(log values) per value that changed, for the bag.
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from typing import Any
 
 from reactive.collections.bag import Bag, bag_of, changed
+from reactive.collections.weight_tree import added_up
 from reactive.collections.zset import canonical
 
 EMPTY: Bag[Any] = bag_of({})
@@ -74,7 +76,4 @@ def _paid(negative: dict[Any, int] | None, changes: dict[Any, int]) -> dict[Any,
     """Changes, with the weights of values that the bag does not have."""
     if negative is None:
         return changes
-    paid = negative.copy()
-    for value, weight in changes.items():
-        paid[value] = paid.get(value, 0) + weight
-    return {value: weight for value, weight in paid.items() if weight}
+    return added_up(chain(negative.items(), changes.items()))
