@@ -50,6 +50,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.lifting.part import part_of
+from optimizer.plans.check_reads import check_every_read, take_as_checked
 from optimizer.plans.properties import bindings, present
 from optimizer.traverse import has_subqueries
 
@@ -303,5 +304,10 @@ class Reading:
         return Lifted(body, names, self.origins, count)
 
     def freed(self, node: plan.Node) -> plan.Node:
-        """The node without sub-queries in its callables."""
-        return self.engine.freed(node) if has_subqueries(node) else node
+        """The node without sub-queries in its callables, which are checked for what they read."""
+        check_every_read(node)
+        if not has_subqueries(node):
+            return node
+        made = self.engine.freed(node)
+        take_as_checked(made)
+        return made

@@ -51,7 +51,8 @@ class Scope:
             return expr
         if expr not in self.arguments:
             self.arguments.append(expr)
-        return Outer(self.arguments.index(expr))
+        index = self.arguments.index(expr)
+        return Outer(index, self.shape_of_outer(index))
 
     def iterated(self, expr: Expr) -> Expr:
         """The same of what is a collection. One that is made there is made here: it may have no

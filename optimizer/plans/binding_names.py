@@ -11,7 +11,7 @@ Names are for people: equal plans may have others.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.plans.properties import bindings, fact
+from optimizer.plans.properties import bindings, fact, groups, naming
 
 Names = tuple[str | None, ...]
 _SAME = (
@@ -26,6 +26,22 @@ def binding_names(node: plan.Node) -> Names:
     """The name of each binding, None where it has none."""
     found: Names = fact(node, "binding_names", _names)
     return found
+
+
+def columns(node: plan.Node) -> list[str] | None:
+    """What the columns of rows with several are called: keys and aggregates, or bindings of which
+    one has a name, the others by their places; None of other rows."""
+    how = naming(node)
+    if how is not None:
+        return list(how.columns)
+    called = binding_names(node)
+    if len(called) > 1 and any(called):
+        return [name or str(place) for place, name in enumerate(called)]
+    aggregate = groups(node)
+    if aggregate is None:
+        return None
+    names = ["key"] * (aggregate.key is not None) + [a.name for a in aggregate.aggregates]
+    return [f"{n}_{i}" if names.count(n) > 1 else n for i, n in enumerate(names)]
 
 
 def _names(node: plan.Node) -> Names:

@@ -41,8 +41,10 @@ from optimizer.expr import (
     Lifted,
     Operation,
     Or,
+    Outer,
     Parameter,
     Slot,
+    Subquery,
     parts,
     reads,
     transform,
@@ -72,6 +74,7 @@ SUBSCRIPTION = {opmap.get("BINARY_SUBSCR", opmap["BINARY_OP"])}
 """What the code of a callable has in it that asks for an item."""
 PLAIN = PURE - TELLING
 """Built-in functions whose answer does not depend on the class of a row."""
+LIBRARY = frozenset({"optimizer", "reactive"})
 
 
 def check_reads(node: plan.Node) -> None:
@@ -94,6 +97,22 @@ def check_reads(node: plan.Node) -> None:
         if form is not None and all(found) and _are_general(node.inputs()):
             form.known["checked"] = True
     node.known["checked"] = True
+
+
+def check_every_read(root: plan.Node) -> None:
+    """Refuse a plan for what the callables of its nodes read that have not been checked."""
+    for node in _unchecked(root):
+        check_reads(node)
+
+
+def take_as_checked(root: plan.Node) -> None:
+    """Note of a plan that it was made of nodes that have been checked."""
+    for node in _unchecked(root):
+        node.known["checked"] = True
+
+
+def _unchecked(root: plan.Node) -> list[plan.Node]:
+    return nodes(root, until=lambda node: "checked" in node.known)
 
 
 def _are_general(inputs: Iterable[plan.Node]) -> bool:
@@ -157,6 +176,8 @@ def _shape(expr: Expr, of: Shapes) -> Shape:
     match expr:
         case Parameter(index):
             return of[index] if index < len(of) else None
+        case Outer(_, shape):
+            return shape  # type: ignore[no-any-return]
         case Display("tuple", items):
             return tuple([_shape(item, of) for item in items])
         case Call(Constant(type() as made)) if is_record(made):
@@ -183,15 +204,46 @@ def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> bool:
     if (of, "is right") in known:
         return True
     lifted = _lifted(function, of)
-    wrongs = [(expr, wrong) for expr in _asked(lifted.body, of) if (wrong := _wrong(expr, of))]
+    asked = list(_asked(lifted.body, of))
+    wrongs = [(text(e, lifted.names), wrong) for e in asked if (wrong := _wrong(e, of))]
+    for expr in asked:
+        if isinstance(expr, Subquery):
+            wrongs += _wrong_inside(expr, lifted, of)
     if not wrongs:
         known[of, "is right"] = True
-    for expr, wrong in wrongs:
+    for read, wrong in wrongs:
         if not any(map(_is_told, below)):
             origin = lifted.origins[0]
-            read = text(expr, lifted.names)
             raise PlanError(f"{wrong}\n  in {origin.role}: {origin} reads {read}")
     return not wrongs and isinstance(function, Opaque) and _is_right_for_all(function, of)
+
+
+def _wrong_inside(expr: Subquery, around: Lifted, of: Shapes) -> list[tuple[str, str]]:
+    """What a sub-query reads, of its own rows and of the row around it, that these do not have;
+    nothing if any of its callables may tell what class a row is of."""
+    outer = tuple([_shape(argument, of) for argument in expr.arguments])
+    names = tuple([text(argument, around.names) for argument in expr.arguments])
+    wrongs = []
+    for node in nodes(expr.query):
+        given = [believed(source) for source in node.inputs()]
+        for function, own in called(node, given):
+            lifted = _lifted(function, own)
+            every = (*own, *outer)
+            for part in walk(_with_arguments(lifted)):
+                if wrong := _wrong(part, every):
+                    wrongs.append((text(part, (*lifted.names, *names)), wrong))
+                elif _tells(part, every):
+                    return []
+    return wrongs
+
+
+def _with_arguments(function: Lifted) -> Expr:
+    """What a callable computes, with what it reads of the row around it as parameters after its
+    own."""
+    width = function.parameters
+    return transform(
+        function.body, lambda e: Parameter(width + e.index) if isinstance(e, Outer) else e
+    )
 
 
 def _is_right_for_all(function: Opaque, of: Shapes) -> bool:
@@ -243,7 +295,8 @@ def _tells(part: Expr, of: Shapes) -> bool:
         case Apply():
             return True
         case Call(Constant(value)):
-            return not (isinstance(value, types.BuiltinFunctionType | type) and value in PLAIN)
+            is_plain = isinstance(value, types.BuiltinFunctionType | type) and value in PLAIN
+            return not (is_plain or _is_of_the_library(value))
         case Call(Attribute(inner)):
             return isinstance(inner, Parameter) or isinstance(_shape(inner, of), type)
         case Attribute(inner, name):
@@ -252,6 +305,11 @@ def _tells(part: Expr, of: Shapes) -> bool:
             return name.startswith("_") or is_other
         case _:
             return False
+
+
+def _is_of_the_library(value: Any) -> bool:
+    """Whether a function is none of the user's: what makes plans calls it, of any value."""
+    return str(getattr(value, "__module__", "")).partition(".")[0] in LIBRARY
 
 
 def _wrong(expr: Expr, of: Shapes) -> str | None:

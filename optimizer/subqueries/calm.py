@@ -180,14 +180,14 @@ def _kinds(expr: Expr, of: Of, known: Known) -> Kinds:
             return of.arguments[index] if index < len(of.arguments) else UNKNOWN
         case Attribute(inner, name):
             kind = shape_of(inner, of.shapes)
-            return declared(hints(kind).get(name)) if isinstance(kind, type) else UNKNOWN
+            return _of_member(kind, name) if isinstance(kind, type) else UNKNOWN
         case Item(inner, Constant(int() as place)):
             kind = shape_of(inner, of.shapes)
             if isinstance(kind, tuple) or not isinstance(kind, type):
                 return UNKNOWN
             names = members(kind) if issubclass(kind, tuple) and hasattr(kind, "_fields") else []
             inside = 0 <= place < len(names)
-            return declared(hints(kind).get(names[place])) if inside else UNKNOWN
+            return _of_member(kind, names[place]) if inside else UNKNOWN
         case Operation(operator, (a, b)) if operator in SUMS:
             both = kinds(a, of, known), kinds(b, of, known)
             each = both[0] | both[1]
@@ -210,6 +210,12 @@ def _kinds(expr: Expr, of: Of, known: Known) -> Kinds:
             return kinds(then, of, known)
         case _:
             return UNKNOWN
+
+
+def _of_member(kind: type, name: str) -> Kinds:
+    """The classes of a member as its class declares it; none where it does not."""
+    found = hints(kind)
+    return declared(found[name]) if name in found else UNKNOWN
 
 
 def declared(hint: Any) -> Kinds:

@@ -23,7 +23,6 @@ from reactive.api.nesting import extended, named_rows, placed
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.api.view import View
 from reactive.collections.zset import canonical
-from reactive.dataflow.plain_data import plain
 from reactive.errors import MissingKeyError
 from reactive.runtime.boundary import boundary
 from reactive.subscriptions import at_path
@@ -293,22 +292,6 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
         """What the leaf answers, inside: a tree may keep what it reads."""
         with self._reading():
             return self._ask(what, *arguments)
-
-    def to_python(self) -> list[Any]:
-        """The rows of now as plain data: dictionaries of fields and bindings, and lists of these.
-
-        >>> from typing import NamedTuple
-        >>> from reactive import Database
-        >>> Town = NamedTuple("Town", [("name", str)])
-        >>> db = Database()
-        >>> towns, people = db.table(Town, name="towns"), db.table(tuple[str, str], name="people")
-        >>> view = towns.nest(people=lambda t: people.where(lambda p: p[1] == t.name)).materialize()
-        >>> towns.add(Town("Bonn"))
-        >>> people.add(("Ann", "Bonn"))
-        >>> view.to_python()
-        [{'name': 'Bonn', 'people': [['Ann', 'Bonn']]}]
-        """
-        return [plain(row) for row in self._all_rows()]
 
     def _find(self, key: Any) -> Any:
         found = self._read("find", key)

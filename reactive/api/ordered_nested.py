@@ -9,7 +9,6 @@ from optimizer import plan
 from optimizer.expressions.naming import Nesting
 from optimizer.plans.named import naming_by
 from reactive.api.ordered_view import OrderedView
-from reactive.dataflow.plain_data import plain
 from reactive.runtime.boundary import boundary
 from reactive.subscriptions import at_path
 
@@ -50,10 +49,6 @@ class OrderedNestedView(OrderedView[*Ts]):
         subscribe: Any = super().subscribe  # type: ignore[misc]
         heard = at_path.heard(self._nesting(), callback, path)
         return subscribe(heard, **how)  # type: ignore[no-any-return]
-
-    def to_python(self) -> list[Any]:
-        """The rows in order as plain data, as `NestedView.to_python` has them."""
-        return [plain(row) for row in self._all_rows()]
 
     def _nesting(self) -> Nesting:
         node = self.relation.plan

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.comprehensions import query as reading
 from optimizer.errors import PlanError
+from optimizer.plans.check_reads import check_every_read
 from reactive.api.callables import check_noticed
 from reactive.api.comprehending import Comprehending
 from reactive.api.each_row import relation_of
@@ -181,6 +182,7 @@ def _made(engine: Any, found: reading.Query, text: Text) -> Any:
         views |= dict.fromkeys(source._kept_views())
     kind: Any = KINDS.get(found.kind, Query)
     node: plan.Node = found.node
+    check_every_read(node)
     made = kind(engine, node, tuple(views))
     made.text, made.kind = text, found.kind
     return made

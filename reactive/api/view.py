@@ -20,8 +20,7 @@ from typing import (
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
-from optimizer.plans.binding_names import binding_names
-from optimizer.plans.properties import groups, naming
+from optimizer.plans.binding_names import columns
 from reactive.api import arrow_table, display, equal_rows, row_errors
 from reactive.api import stats as statistics
 from reactive.api.each_row import each_row
@@ -31,6 +30,7 @@ from reactive.collections import weighted
 from reactive.collections.bag import Bag
 from reactive.collections.zset import Pair, Row, canonical, repeat
 from reactive.dataflow.delta import Delta
+from reactive.dataflow.plain_data import plain
 from reactive.errors import ClosedError
 from reactive.reference import verify as verifying
 from reactive.runtime.boundary import boundary, hide
@@ -118,17 +118,7 @@ class View(Closeable, Relation[*Ts]):
     def columns(self) -> list[str] | None:
         """The names of the key and the aggregates, or of the bindings if `extend` or `bind` named
         some, the others by their places; None of other rows."""
-        how = naming(self.relation.plan)
-        if how is not None:
-            return list(how.columns)
-        called = binding_names(self.relation.plan)
-        if len(called) > 1 and any(called):
-            return [name or str(place) for place, name in enumerate(called)]
-        aggregate = groups(self.relation.plan)
-        if aggregate is None:
-            return None
-        names = ["key"] * (aggregate.key is not None) + [a.name for a in aggregate.aggregates]
-        return [f"{n}_{i}" if names.count(n) > 1 else n for i, n in enumerate(names)]
+        return columns(self.relation.plan)
 
     @property
     def errors(self) -> View[RowError]:
@@ -349,6 +339,23 @@ class View(Closeable, Relation[*Ts]):
             source = self._node.inputs[0]
             remote = source.operator.remote if source.is_remote else None
             return offload.frame(remote, self._contents.items() if remote is None else (), row_type)
+
+    def to_python(self) -> list[Any]:
+        """The rows of now as plain data: records are dictionaries of their fields, and beside these
+        what is inside; tuples and collections are lists. What JSON has no word for, as a date,
+        stays.
+
+        >>> from typing import NamedTuple
+        >>> from reactive import Count, Database
+        >>> Person = NamedTuple("Person", [("name", str), ("town", str)])
+        >>> people = Database().table(Person, name="people")
+        >>> view = people.materialize()
+        >>> totals = people.group_by("town").aggregate(people=Count()).materialize()
+        >>> people.add(Person("Ann", "Bonn"))
+        >>> view.to_python(), totals.to_python()
+        ([{'name': 'Ann', 'town': 'Bonn'}], [{'town': 'Bonn', 'people': 1}])
+        """
+        return [plain(row) for row in self._all_rows()]
 
     def to_arrow(self) -> Any:
         """The rows of now as a `pyarrow.Table`; collections and what is inside are list columns.
