@@ -204,11 +204,13 @@ def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> bool:
     if (of, "is right") in known:
         return True
     lifted = _lifted(function, of)
-    asked = list(_asked(lifted.body, of))
-    wrongs = [(text(e, lifted.names), wrong) for e in asked if (wrong := _wrong(e, of))]
-    for expr in asked:
-        if isinstance(expr, Subquery):
-            wrongs += _wrong_inside(expr, lifted, of)
+    wrongs = []
+    if any(isinstance(e, Subquery) or _wrong(e, of) for e in walk(lifted.body)):
+        for expr in _asked(lifted.body, of):
+            if wrong := _wrong(expr, of):
+                wrongs.append((text(expr, lifted.names), wrong))
+            elif isinstance(expr, Subquery):
+                wrongs += _wrong_inside(expr, lifted, of)
     if not wrongs:
         known[of, "is right"] = True
     for read, wrong in wrongs:
@@ -222,19 +224,23 @@ def _wrong_inside(expr: Subquery, around: Lifted, of: Shapes) -> list[tuple[str,
     """What a sub-query reads, of its own rows and of the row around it, that these do not have;
     nothing if any of its callables may tell what class a row is of."""
     outer = tuple([_shape(argument, of) for argument in expr.arguments])
-    names = tuple([text(argument, around.names) for argument in expr.arguments])
-    wrongs = []
+    parts_of, wrongs = [], []
     for node in nodes(expr.query):
         given = [believed(source) for source in node.inputs()]
         for function, own in called(node, given):
-            lifted = _lifted(function, own)
-            every = (*own, *outer)
-            for part in walk(_with_arguments(lifted)):
-                if wrong := _wrong(part, every):
-                    wrongs.append((text(part, (*lifted.names, *names)), wrong))
-                elif _tells(part, every):
-                    return []
-    return wrongs
+            lifted, every = _lifted(function, own), (*own, *outer)
+            inner = list(walk(_with_arguments(lifted)))
+            parts_of.append((inner, every))
+            wrongs += [(part, lifted, w) for part in inner if (w := _wrong(part, every))]
+    if not wrongs or any(
+        _tells(part, every)
+        for inner, every in parts_of
+        for part in inner
+        if not _wrong(part, every)
+    ):
+        return []
+    names = tuple([text(argument, around.names) for argument in expr.arguments])
+    return [(text(part, (*lifted.names, *names)), wrong) for part, lifted, wrong in wrongs]
 
 
 def _with_arguments(function: Lifted) -> Expr:
