@@ -240,7 +240,14 @@ def record_field(expr: Expr, name: str) -> Expr | None:
     assert isinstance(expr, Call) and isinstance(expr.function, Constant)
     names = constructor(expr.function.value) or ()
     given = dict(zip(names, expr.arguments, strict=False)) | dict(expr.keywords)
+    if name not in given and _begins_with_row(expr.function.value):
+        return Attribute(expr.arguments[0], name)
     return given.get(name)
+
+
+def _begins_with_row(kind: Any) -> bool:
+    """Whether names that a named tuple has not are those of its first item (`nested_rows`)."""
+    return _is_named_tuple(kind) and vars(kind).get("roots") == 1 and "__getattr__" in vars(kind)
 
 
 @lru_cache(maxsize=512)

@@ -168,7 +168,8 @@ def groups(node: Any, inputs: Sequence[Shapes]) -> Shapes:
     """The key and the aggregates; or one record of them."""
     if node.row is not None:
         return (node.row,)
-    return (None,) * (len(node.aggregates) + (node.key is not None))
+    key = () if node.key is None else (shape_made(node.key, inputs[0]),)
+    return (*key, *[None] * len(node.aggregates))
 
 
 def shape_made(function: Function, of: Shapes) -> Shape:

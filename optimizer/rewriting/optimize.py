@@ -87,7 +87,7 @@ PHASES: tuple[Phase, ...] = (
         *(push_where_below_difference, push_where_below_aggregate),
         *(push_where_below_reduce, push_where_below_top, push_where_below_extend),
         *(push_where_below_semi_join, push_where_below_outer_join, push_where_into_fixpoint),
-        *(propagate_constants, push_test_below_join),
+        *(propagate_constants, push_test_below_join, flatten_nest),
     ),
     (order_joins,),
     (

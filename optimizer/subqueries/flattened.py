@@ -1,0 +1,395 @@
+"""Rows with each element of a bag that they were given, without the bag.
+
+    left_join c.id == row[0]                       join c.id == o.customer
+      table customers                      ->        table customers
+      aggregate Collect(o) by o.customer             table orders
+
+`flat` looks for the groups that a bag was made of, however far below: what stands between, such as
+further joins, is done to the rows without the bag. Rows that other rows stand for are `Read`: how
+each of the bindings that were there is read.
+
+Source: [slender] unnesting; *unnest . nest = id* of nested relational algebra.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Sized
+from dataclasses import replace
+
+from optimizer import plan
+from optimizer.expr import (
+    NONE,
+    Call,
+    Conditional,
+    Constant,
+    Display,
+    Expr,
+    Function,
+    Item,
+    Lifted,
+    Local,
+    Operation,
+    Parameter,
+    all_parameters,
+    constant,
+    one_value,
+    reads,
+    row_names,
+    transform,
+    tuple_of,
+    walk,
+)
+from optimizer.expressions.compose import is_too_long, one_row, over
+from optimizer.expressions.knowledge import Arranges, Shapes, is_value, total
+from optimizer.plans.extended import extend_of, outputs
+from optimizer.plans.properties import bindings, may_be_negative, nodes, shapes
+from optimizer.record import record
+from optimizer.subqueries.keyed import items
+from optimizer.subqueries.raising import FOLDS_ANY, raises_nothing
+from optimizer.traverse import called
+
+BAG = Local("a bag")
+"""Stands for what is read of a bag that is not there any more."""
+
+
+@record
+class Read:
+    """Rows in the place of others: how each binding of those is read of these; and an element of a
+    bag of them, if it is about one."""
+
+    node: plan.Node
+    row: tuple[Expr, ...]
+    element: Expr = BAG
+
+    def over(self, body: Expr) -> Expr:
+        """An expression of the rows that were there."""
+        return over(body, self.row)
+
+    def function(self, f: Function | None) -> Lifted | None:
+        """A callable of the rows that were there; None if it reads what they have no more."""
+        return moved(f, self.row, bindings(self.node))
+
+
+def as_it_is(node: plan.Node) -> Read:
+    """Rows as they are."""
+    return Read(node, all_parameters(bindings(node)))
+
+
+def moved(f: Function | None, row: Sequence[Expr], count: int) -> Lifted | None:
+    """A callable over other bindings, of which there are so many."""
+    if not isinstance(f, Lifted):
+        return None
+    body = over(f.body, tuple(row))
+    if reads_bag(body) or is_too_long(body):
+        return None
+    names = f.names if len(f.names) == count else row_names(count)
+    return Lifted(body, names, f.origins, count)
+
+
+def reads_bag(expr: Expr) -> bool:
+    """Whether it reads what is not there any more."""
+    return any(part is BAG for part in walk(expr))
+
+
+# Above: a node over other rows than it was.
+
+
+def above(node: plan.Node, *inputs: Read) -> Read | None:
+    """A node over rows in the place of its inputs'; None if it reads what they have no more."""
+    (read, *_) = inputs
+    match node:
+        case plan.Where():
+            p = read.function(node.predicate)
+            return None if p is None else Read(plan.Where(read.node, p), read.row, read.element)
+        case plan.Unnest():
+            f = read.function(node.function)
+            last = Parameter(bindings(read.node))
+            return None if f is None else Read(plan.Unnest(read.node, f), (*read.row, last))
+        case plan.Product() | plan.Join():
+            return _pairs(node, *inputs)
+        case plan.OuterJoin(kind="left") if inputs[1].node is node.right:
+            return _pairs(node, *inputs)
+        case plan.SemiJoin() | plan.AntiJoin() if inputs[1].node is node.right:
+            match = _match(node.match, inputs[0], inputs[1])
+            if match is None:
+                return None
+            return Read(replace(node, left=read.node, match=match), read.row, read.element)
+        case _:
+            return None
+
+
+def _pairs(node: plan.Product | plan.Join | plan.OuterJoin, left: Read, right: Read) -> Read | None:
+    """Pairs of rows; what is read of the right one, is so of its items."""
+    place = Parameter(bindings(left.node))
+    own = _bindings_of(place, bindings(right.node))
+    of_right = tuple([over(expr, own) for expr in right.row])
+    whole = place if right.node is node.right else one_value(of_right)
+    row = (*left.row, whole)
+    element = left.element if right.element is BAG else over(right.element, own)
+    if isinstance(node, plan.Product):
+        return Read(plan.Product(left.node, right.node), row, element)
+    match = _match(node.match, left, right, row)
+    if match is None:
+        return None
+    made = replace(node, left=left.node, right=right.node, match=match)
+    return _rotated(Read(made, row, element))
+
+
+def _rotated(read: Read) -> Read:
+    """Pairs with pairs, as pairs with one after the other: each finds its own by its key.
+
+    join a == b.k                 join b.j == c
+      A                             join a == b.k
+      join b.j == c        ->         A
+        B                             B
+        C                           C
+    """
+    joined = read.node
+    if not isinstance(joined, plan.Join) or not isinstance(joined.right, plan.Join):
+        return read
+    outer, inner, left = joined.match, joined.right.match, joined.right.left
+    count, width, by = bindings(joined.left), bindings(left), outer.right_key
+    if outer.on is not None or not isinstance(by, Lifted) or not _is_quiet(joined.right):
+        return read
+    key = over(by.body, (tuple_of(*all_parameters(width + 1)),))
+    if not reads(key) <= set(range(width)) or not total(key, shapes(left)):
+        return read
+    own = by.with_body(over(key, _bindings_of(Parameter(0), width)))
+    below = _rotated(as_it_is(plan.Join(joined.left, left, replace(outer, right_key=own))))
+    of_left = tuple(map(below.over, _bindings_of(Parameter(count), width)))
+    match = _match(inner, Read(below.node, of_left), as_it_is(joined.right.right))
+    if match is None:
+        return read
+    pair = tuple_of(*of_left, Parameter(bindings(below.node)))
+    every = (*below.row[:count], pair)
+    made = plan.Join(below.node, joined.right.right, match)
+    return Read(made, tuple([over(e, every) for e in read.row]), over(read.element, every))
+
+
+def _match(
+    match: plan.Match, left: Read, right: Read, row: tuple[Expr, ...] | None = None
+) -> plan.Match | None:
+    """When pairs match, of other rows."""
+    row = (*left.row, Parameter(bindings(left.node))) if row is None else row
+    made = plan.Match(
+        left.function(match.left_key),
+        _of_one(match.right_key, right),
+        moved(match.on, row, bindings(left.node) + 1),
+    )
+    was, is_now = [
+        [f is not None for f in (each.left_key, each.right_key, each.on)] for each in (match, made)
+    ]
+    return made if was == is_now else None
+
+
+def _of_one(f: Function | None, right: Read) -> Lifted | None:
+    """A callable of the right row, which is one value."""
+    own = _bindings_of(Parameter(0), bindings(right.node))
+    return moved(f, (one_value([over(expr, own) for expr in right.row]),), 1)
+
+
+def _bindings_of(row: Expr, count: int) -> tuple[Expr, ...]:
+    """The bindings of rows that are one value."""
+    return (row,) if count == 1 else items(row, count)
+
+
+# Below: where a bag comes from.
+
+
+def flat(node: plan.Node, bag: Expr) -> Read | None:
+    """The rows of a node with each element of a bag; None if it is not known what makes it."""
+    bag, is_arranged = _arranged(bag)
+    match node:
+        case plan.Extend() | plan.Select():
+            return _computed(node, bag, is_arranged)
+        case plan.Aggregate():
+            return _of_groups(node, bag, is_arranged)
+        case plan.OuterJoin() if reads(bag) == {bindings(node.left)}:
+            return _of_matches(node, bag, is_arranged)
+        case plan.UnionAll(left, right):
+            return _of_other(left, right, bag, is_arranged) or _of_other(
+                right, left, bag, is_arranged
+            )
+        case plan.Where() | plan.Unnest() | plan.SemiJoin() | plan.AntiJoin() | plan.Product():
+            return _further(node, _again(bag, is_arranged))
+        case plan.Join() | plan.OuterJoin():
+            return _further(node, _again(bag, is_arranged))
+        case _:
+            return None
+
+
+_ARRANGED = Arranges()
+
+
+def _arranged(bag: Expr) -> tuple[Expr, bool]:
+    """What is put in an order, and whether it is."""
+    match bag:
+        case Call(Constant(Arranges()), (collected,)):
+            return collected, True
+        case _:
+            return bag, False
+
+
+def _again(bag: Expr, is_arranged: bool) -> Expr:
+    return Call(constant(_ARRANGED), (bag,)) if is_arranged else bag
+
+
+def _further(node: plan.Node, bag: Expr) -> Read | None:
+    """The node over an input that has the bag already."""
+    of, count = node.inputs(), bindings(node.inputs()[0])
+    if not reads(bag) or not _is_quiet(node):
+        return None
+    if max(reads(bag)) < count:
+        found = flat(of[0], bag)
+        return found and above(node, found, *map(as_it_is, of[1:]))
+    if isinstance(node, plan.Product | plan.Join) and reads(bag) == {count}:
+        found = flat(node.right, one_row(bag, count, bindings(node.right)))
+        return found and above(node, as_it_is(node.left), found)
+    return None
+
+
+def _is_quiet(node: plan.Node) -> bool:
+    """Whether no callable of a node raises, nor what it does with what they give."""
+    if isinstance(node, plan.Unnest):
+        return raises_nothing(node)
+    found = called(node, [shapes(source) for source in node.inputs()])
+    return all(isinstance(f, Lifted) and total(f.body, of) for f, of in found)
+
+
+def _computed(node: plan.Extend | plan.Select, bag: Expr, is_arranged: bool) -> Read | None:
+    """What is computed of rows, in terms of these."""
+    made, of = outputs(node), shapes(node.input)
+    if not all(is_value(expr, of) and total(_without_bags(expr), of) for expr in made):
+        return None
+    found = flat(node.input, _again(over(bag, made), is_arranged))
+    return found and replace(found, row=tuple([found.over(expr) for expr in made]))
+
+
+def _without_bags(expr: Expr) -> Expr:
+    """The same, where bags raise nothing, nor putting them in an order."""
+
+    def plain(each: Expr) -> Expr:
+        found = _bag_of(each)
+        return _arranged(each)[0] if found is None else found[0]
+
+    return transform(expr, plain)
+
+
+def _of_other(node: plan.Node, other: plan.Node, bag: Expr, is_arranged: bool) -> Read | None:
+    """The rows of one side, if the bags of the other one are empty."""
+    empty = _unshared(other)
+    while isinstance(empty, plan.Extend | plan.Select):
+        bag_there, empty = over(bag, outputs(empty)), empty.input
+        if isinstance(bag_there, Constant) and not len(bag_there.value):
+            known = {id(each) for each in nodes(node)}
+            rest = [each for each in nodes(other) if id(each) not in known]
+            is_quiet = all(map(raises_nothing, rest))
+            return flat(_unshared(node), _again(bag, is_arranged)) if is_quiet else None
+    return None
+
+
+def _unshared(node: plan.Node) -> plan.Node:
+    """A node that has one reader less now."""
+    return node.input if isinstance(node, plan.Shared) else node
+
+
+def _of_groups(node: plan.Aggregate, bag: Expr, is_arranged: bool) -> Read | None:
+    """The rows that groups were made of, each with its key, in the place of groups with bags."""
+    source, key = node.input, node.key
+    if node.row is not None or not isinstance(key, Lifted) or may_be_negative(source):
+        return None
+    if not isinstance(bag, Parameter) or not bag.index:
+        return None
+    folded = _collected(node, bag.index)
+    if folded is None:
+        return None
+    value, element = _element(folded.body, shapes(source), is_arranged)
+    columns = [key, folded.with_body(value)]
+    row = (Parameter(0), *[BAG] * len(node.aggregates))
+    return Read(extend_of(source, columns), row, over(element, (Parameter(1),)))
+
+
+def _collected(node: plan.Aggregate, number: int) -> Lifted | None:
+    """What a group collects, by the number of its binding, if nothing else of it may raise."""
+    folded, of = node.aggregates[number - 1], shapes(node.input)
+    others = [each for each in node.aggregates if each is not folded]
+    is_quiet = all(
+        each.name in FOLDS_ANY
+        and (each.value is None or (isinstance(each.value, Lifted) and total(each.value.body, of)))
+        for each in others
+    )
+    is_collected = folded.name == "Collect" and isinstance(folded.value, Lifted)
+    return folded.value if is_collected and is_quiet else None  # type: ignore[return-value]
+
+
+def _element(value: Expr, of: Shapes, is_arranged: bool) -> tuple[Expr, Expr]:
+    """What is collected of a row, and how the row inside is read in that."""
+    if not is_arranged:
+        return value, Parameter(0)
+    if isinstance(value, Display) and total(value.items[0], of):
+        return value.items[1], Parameter(0)
+    return value, Item(Parameter(0), constant(1))
+
+
+def _bag_of(expr: Expr) -> tuple[Expr, int] | None:
+    """The group, and which item of it is the bag that it is asked for; or else nothing."""
+    match _arranged(expr)[0]:
+        case Conditional(
+            Operation("is not", (group, none)),
+            Item(same, Constant(int() as number)),
+            Constant(Sized() as empty),
+        ) if none == NONE and group == same and not len(empty):
+            return group, number
+        case _:
+            return None
+
+
+def _of_matches(node: plan.OuterJoin, bag: Expr, is_arranged: bool) -> Read | None:
+    """An inner join that finds the rows of groups, in the place of a left one that finds these."""
+    found, groups, match = _bag_of(bag), node.right, node.match
+    last, row = Parameter(bindings(node.left)), (*all_parameters(bindings(node.left)), BAG)
+    if found is None or found[0] != last or node.kind != "left" or match.on is not None:
+        return None
+    if not isinstance(groups, plan.Aggregate) or not isinstance(groups.key, Lifted):
+        return None
+    source, key, right_key = groups.input, groups.key, match.right_key
+    folded = _collected(groups, found[1])
+    if groups.row is not None or folded is None or may_be_negative(source):
+        return None
+    if not isinstance(right_key, Lifted) or not _reads_key(right_key):
+        return None
+    value, element = _element(folded.body, shapes(source), is_arranged)
+    pair = tuple_of(key.body, value)
+    if _is_free(pair, shapes(source)):
+        source, pair = _before(source, pair)
+        own = _bindings_of(Parameter(0), bindings(source))
+        by = moved(right_key, (over(pair, own),), 1)
+        item = over(pair.items[1], _bindings_of(last, bindings(source)))
+        made = plan.Join(node.left, source, replace(match, right_key=by))
+        return _rotated(Read(made, row, over(element, (item,))))
+    rows = plan.Select(source, key.with_body(pair))
+    inside = over(element, (Item(last, constant(1)),))
+    return Read(plan.Join(node.left, rows, match), row, inside)
+
+
+def _before(node: plan.Node, expr: Display) -> tuple[plan.Node, Display]:
+    """Rows, and an expression over them, before something was computed of them."""
+    while isinstance(node, plan.Select | plan.Extend):
+        made, of = outputs(node), shapes(node.input)
+        below = over(expr, made)
+        if not all(_is_free(each, of) for each in made) or is_too_long(below):
+            break
+        assert isinstance(below, Display)
+        node, expr = node.input, below
+    return node, expr
+
+
+def _is_free(expr: Expr, of: Shapes) -> bool:
+    """Whether an expression need not be evaluated where it is, nor once."""
+    return is_value(expr, of) and total(_without_bags(expr), of)
+
+
+def _reads_key(f: Lifted) -> bool:
+    """Whether it reads nothing but the first item of its only argument."""
+    key = Item(Parameter(0), constant(0))
+    return not reads(transform(f.body, lambda e: NONE if e == key else e))
