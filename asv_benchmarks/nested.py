@@ -1,7 +1,8 @@
 """Nested data: one row into an inner bag, by its size.
 
     python -m asv_benchmarks.nested [sizes]
-    python -m asv_benchmarks.nested patch [sizes]       one row into a bag of a row of a table
+    python -m asv_benchmarks.nested patch [sizes]       one row into a bag of a row of a table, with
+                                                        each of several views over it
 
 The judge is a dictionary of dictionaries by hand: it shows a group by what it holds, and so keeps
 no bag of before. That is the least that the change of a group can cost, and not the same result.
@@ -9,6 +10,7 @@ no bag of before. That is the least that the change of a group can cost, and not
 
 from __future__ import annotations
 
+import gc
 import sys
 from collections.abc import Callable, Sequence
 from statistics import median
@@ -16,7 +18,7 @@ from time import process_time
 from typing import Any
 
 from asv_benchmarks.measure import ENGINE, TWIN
-from reactive import Bag, Collect, Database
+from reactive import Bag, Collect, Database, Patch, Relation, Table, live
 
 SIZES = (10, 100, 10_000, 1_000_000)
 CHANGES, REPEATS = 200, 7
@@ -75,41 +77,82 @@ def measured(size: int) -> dict[str, float]:
     return {name: median(times) for name, times in taken.items()}
 
 
-def patch(size: int, levels: int) -> tuple[Change, Callable[[], Any]]:
-    """A row whose bags within bags have that many values on each level, and a view over the last
-    of them."""
+Rows = Table[Any]
+EMPTY: Bag[Any] = Bag()
+
+
+def of_a_join(rows: Rows) -> Relation[Any]:
+    others = rows.select(lambda row: (row[0], "b"))
+    joined = rows.join(others, on=lambda row, other: row[0] == other[0])
+    return joined.unnest(lambda row, other: row[1]).select(lambda row, other, o: (other[1], o[0]))
+
+
+def of_two_levels(rows: Rows) -> Relation[Any]:
+    return (
+        rows.unnest(lambda row: row[1])
+        .unnest(lambda row, o: o[1])
+        .select(lambda row, o, value: value[0])
+    )
+
+
+VIEWS: dict[str, Callable[[Rows], Any]] = {
+    "unnest": lambda rows: rows.unnest(lambda row: row[1]).select(lambda row, o: o[0]),
+    "unnest, patch_all": lambda rows: rows.unnest(lambda row: row[1]).select(lambda row, o: o[0]),
+    "unnest of a join": of_a_join,
+    "sum": lambda rows: rows.select(lambda row: sum(o[0] for o in row[1])),
+    "max": lambda rows: rows.select(lambda row: max(o[0] for o in row[1])),
+    "list": lambda rows: live((row[0], [o[0] for o in row[1] if o[0] % 2]) for row in rows),
+    "2: unnest": of_two_levels,
+    "2: sum of sums": lambda rows: rows.select(
+        lambda row: sum(sum(value[0] for value in o[1]) for o in row[1])
+    ),
+    "2: list of lists": lambda rows: live(
+        (row[0], [(o[0], [value[0] for value in o[1]]) for o in row[1]]) for row in rows
+    ),
+}
+"""Those whose names begin with 2 see what is patched on the second level."""
+
+
+def patch(values: Bag[Any], name: str) -> Change:
+    """How a value comes into a bag of a row that has these, or into one inside of a value, and goes
+    again, with a view over it."""
     table = Database().table(tuple, key=lambda row: row[0])
-    outer = table.unnest(lambda row: row[1])
-    inner = outer.unnest(lambda row, value: value[1])
-    first, second = outer.select(lambda row, o: o[0]), inner.select(lambda row, o, i: i[0])
-    view = (first if levels == 1 else second).materialize()
-    values: Bag[Any] = Bag([(n, Bag()) for n in range(size)])
-    table.add((0, values if levels == 1 else values.plus({(-1, values): 1})))
-    held = [(-1, values)]
+    view = VIEWS[name](table).materialize()
+    is_second = name.startswith("2")
+    inner = (-1, values)
+    table.add((0, values.plus({inner: 1}) if is_second else values))
+    held = [inner]
 
     def change(value: int, weight: int) -> None:
-        changed: dict[str, Any] = {"added" if weight > 0 else "removed": [(value, Bag())]}
-        path = 1 if levels == 1 else (1, held[0], 1)
-        row = table.patch(0, path, **changed)
-        if levels == 2:
-            held[0] = (-1, held[0][1].plus({(value, Bag()): weight}))
-            assert held[0] in row[1]
+        changed: dict[str, Any] = {"added" if weight > 0 else "removed": [(value, EMPTY)]}
+        if name.endswith("patch_all"):
+            table.patch_all([Patch(0, 1, **changed)])
+        elif is_second:
+            before: Any = table[0]
+            row: Any = table.patch(0, (1, held[0], 1), **changed)
+            held[0] = next(v for v, w in row[1].difference(before[1]).items() if w > 0)
+        else:
+            table.patch(0, 1, **changed)
+        assert len(view) > 0
 
-    return change, view.snapshot
+    return change
 
 
-def patched(sizes: Sequence[int]) -> dict[tuple[int, int], float]:
-    """Size and levels -> microseconds of a patch of one value, with a view over it, in turns."""
-    sides = {(size, levels): patch(size, levels) for size in sizes for levels in (1, 2)}
-    taken: dict[tuple[int, int], list[float]] = {side: [] for side in sides}
-    for (size, _), (change, _) in sides.items():
+def patched(sizes: Sequence[int]) -> dict[tuple[str, int], float]:
+    """View and size -> microseconds of a patch of one value, with that view over it, in turns."""
+    bags = {size: Bag([(n, EMPTY) for n in range(size)]) for size in sizes}
+    sides = {(name, size): patch(bags[size], name) for name in VIEWS for size in sizes}
+    taken: dict[tuple[str, int], list[float]] = {side: [] for side in sides}
+    for (_, size), change in sides.items():
         change(size, 1)
         change(size, -1)
+    gc.collect()
+    gc.freeze()
     for _ in range(REPEATS):
-        for side, (change, _) in sides.items():
+        for side, change in sides.items():
             before = process_time()
             for weight in (1, -1):
-                for value in range(side[0], side[0] + CHANGES):
+                for value in range(side[1], side[1] + CHANGES):
                     change(value, weight)
             taken[side].append((process_time() - before) / (2 * CHANGES) * 1e6)
     return {side: median(times) for side, times in taken.items()}
@@ -117,12 +160,15 @@ def patched(sizes: Sequence[int]) -> dict[tuple[int, int], float]:
 
 def main(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["patch"]:
-        sizes = list(map(int, arguments[1:])) or SIZES
+        sizes = list(map(int, arguments[1:])) or SIZES[1:]
         figures = patched(sizes)
-        print("| values of a bag | us, a patch of one, and a view over it | on the second level |")
-        print("|---|---|---|")
-        for each in sizes:
-            print(f"| {each:,} | {figures[each, 1]:.1f} | {figures[each, 2]:.1f} |")
+        heads = " | ".join(f"{size:,} values" for size in sizes)
+        print(f"| a view over the bag | us per patch, {heads} | ratio |")
+        print("|---" * (len(sizes) + 2) + "|")
+        for name in VIEWS:
+            times = [figures[name, size] for size in sizes]
+            shown = " | ".join(f"{time:.1f}" for time in times)
+            print(f"| {name} | {shown} | {times[-1] / times[0]:.2f} |")
         return
     print("| values of the group | us, a change of one | by hand |\n|---|---|---|")
     for each in map(int, arguments or SIZES):

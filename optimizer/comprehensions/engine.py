@@ -14,6 +14,9 @@ Fold = Literal["Sum", "Count", "Min", "Max", "Collect", "Only"]
 class Engine(Protocol):
     """Relations as plans, aggregates, and sub-queries as joins."""
 
+    bag: type
+    """What lists are in the rows of a query."""
+
     def plan_of(self, value: Any) -> plan.Node | None:
         """The plan of a relation, a table or a view; None of anything else.
 

@@ -76,10 +76,12 @@ def _shown(node: ast.expr, of: ast.expr, reader: Any, reading: Any) -> Expr:
     reading.results.add(id(node))
     if isinstance(node, ast.Tuple) and not any(isinstance(e, ast.Starred) for e in node.elts):
         return Display("tuple", tuple(_shown(each, of, reader, reading) for each in node.elts))
-    value = reader.value(node) if isinstance(node, ast.ListComp) else None
-    if isinstance(value, Rows):
-        return reading.collected(value)  # type: ignore[no-any-return]
-    return reader.expr(node)  # type: ignore[no-any-return]
+    if not isinstance(node, ast.ListComp):
+        return reader.expr(node)  # type: ignore[no-any-return]
+    value = reading.value(node, reader)
+    if value is None:
+        return reader.of_bags(node, reading.engine.bag)  # type: ignore[no-any-return]
+    return reading.collected(value)  # type: ignore[no-any-return]
 
 
 class Inside:

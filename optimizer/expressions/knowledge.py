@@ -64,6 +64,15 @@ class Arranges(Pure):
     __slots__ = ()
 
 
+class Foldable:
+    """Base of collections that say what a `lifting.folds.Fold` gives of them."""
+
+    __slots__ = ()
+
+    def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
+        raise NotImplementedError
+
+
 def total(expr: Expr, shapes: Shapes) -> bool:
     """Whether evaluating it raises nothing, for rows of these shapes."""
     match expr:

@@ -390,13 +390,17 @@ class Reader:
         except (Unreadable, RecursionError):
             return None
 
-    def _kept(self, node: ast.expr) -> Expr:
+    def of_bags(self, node: ast.expr, bag: type) -> Expr:
+        """A comprehension that gives bags, in the place of lists."""
+        return self._kept(node, bag)
+
+    def _kept(self, node: ast.expr, bag: type | None = None) -> Expr:
         """A part that has no node, as a function of what it reads."""
         if self.origin.queries is not None:
             self.origin.queries.check_kept(node, self)
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
         needed = [name for name in self.bound if name in names]
-        made = part_of(node, needed, self.function, self.origin.function)
+        made = part_of(node, needed, self.function, self.origin.function, bag)
         if made is None:
             raise Unreadable(f"{ast.unparse(node)!r:.60} in it")
         reason = f"{kind_shown(node)} at line {node.lineno}"

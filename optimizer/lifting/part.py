@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import place_at
+from optimizer.lifting import folds
 
 UNSET: Final[Any] = object()
 
@@ -29,14 +30,22 @@ def resolve(function: FunctionType, name: str) -> Any:
 
 
 def part_of(
-    node: ast.expr, parameters: list[str], function: FunctionType, origin: Opaque
+    node: ast.expr,
+    parameters: list[str],
+    function: FunctionType,
+    origin: Opaque,
+    bag: type | None = None,
 ) -> Opaque | None:
     """The part as a callable with the same globals and closure; None if it has none of its own.
 
-    Two parts are equal if they are written alike in callables that are equal.
+    Two parts are equal if they are written alike in callables that are equal. With `bag`, the lists
+    that it gives are bags.
     """
+    identity = (origin.identity, function.__code__, ast.dump(node), tuple(parameters), bag)
+    run, given = folds.with_folds(node, parameters, lambda n: resolve(function, n), identity, bag)
     free = [n for n in function.__code__.co_freevars if n.isidentifier() and n not in parameters]
-    inner = ast.Lambda(_arguments(parameters), node)
+    free += given
+    inner = ast.Lambda(_arguments(parameters), run)
     outer = ast.Expression(ast.Lambda(_arguments(free), inner))
     ast.copy_location(inner, node)
     ast.copy_location(outer.body, node)
@@ -47,10 +56,10 @@ def part_of(
     except (SyntaxError, ValueError, RecursionError):
         return None
     cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells |= {name: CellType(value) for name, value in given.items()}
     closure: tuple[CellType, ...] = tuple(cells[name] for name in code.co_freevars)
     made = FunctionType(code, function.__globals__, origin.name, None, closure or None)
     place = place_at(function.__code__.co_filename, node.lineno)
-    identity = (origin.identity, function.__code__, ast.dump(node), tuple(parameters))
     name = ast.unparse(node)
     name = name if len(name) <= 40 else f"{name[:37]}..."
     return Opaque(made, len(parameters), name, place, (), identity, origin.role, is_part=True)

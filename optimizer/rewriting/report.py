@@ -22,6 +22,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Expr, Function, Lifted, Operation, Or, conjuncts, reads, walk
 from optimizer.expressions.booleans import unproven
 from optimizer.expressions.text import text
+from optimizer.lifting import folds
 from optimizer.plans.drawing import Drawing
 from optimizer.plans.explain import Explanation, explain, headline, source_text
 from optimizer.plans.properties import nodes
@@ -84,7 +85,10 @@ def _indented(text: str) -> Iterator[str]:
 
 def _opaque(function: Opaque, reason: str) -> list[str]:
     kind = "called as it is" if function.is_part else "opaque"
-    return [f"{kind}: {function}, in {function.role}", *_indented(reason)]
+    lines = [f"{kind}: {function}, in {function.role}", *_indented(reason)]
+    if folds.folds_of(function.function):
+        lines.append("  of a bag that was changed it goes over what changed")
+    return lines
 
 
 def _bitwise(node: plan.Node) -> list[str]:

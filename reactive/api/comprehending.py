@@ -26,6 +26,7 @@ from optimizer.subqueries.lateral import lateral
 from optimizer.traverse import functions
 from reactive.api.callables import Live
 from reactive.api.smallest import smallest
+from reactive.collections.bag import Bag
 from reactive.collections.order import compare_plainly, pairs_in_order
 from reactive.collections.zset import canonical
 from reactive.compiler.definition import agree
@@ -65,6 +66,7 @@ def by_themselves(values: Iterable[Any], descending: bool) -> tuple[Any, ...]:
 class Comprehending:
     """The engine as comprehensions see it."""
 
+    bag: type = Bag
     in_order = staticmethod(in_order)
     by_themselves = staticmethod(by_themselves)
 

@@ -182,7 +182,8 @@ def nest(relation: Any, named: Mapping[str, Any]) -> NestedRelation[Any]:
     made = extended(relation, named)
     with placed(made):
         rows = relation._new(made.node, *made.inside)
-    return nested(rows, made.nesting, made.order, made.rows, relation)
+    inside = made.rows if len(made.rows) == len(named) else ()
+    return nested(rows, made.nesting, made.order, inside, relation)
 
 
 def _narrow(node: plan.Node, count: int, source: plan.Node) -> plan.Node | None:

@@ -55,6 +55,7 @@ from optimizer.record import record
 from optimizer.subqueries.keyed import read
 from optimizer.subqueries.outers import outers
 from optimizer.traverse import rebuilt, with_functions
+from reactive.api import inner_lists
 from reactive.api.callables import Live, kind_shown
 from reactive.api.sort_key import Nulls
 from reactive.collections.arranged import arranged
@@ -130,7 +131,8 @@ _KEY = Lifted(Parameter(0), ("key",), (), 1)
 @record
 class Nested:
     """The rows with the bindings of a nest, what they are, and what they stand by, if they do; and
-    the relations that are inside, also as rows for each of the others."""
+    the relations that are inside, also as rows for each of the others: fewer than there are
+    bindings if some are of the row alone."""
 
     node: plan.Extend
     nesting: Nesting
@@ -163,7 +165,8 @@ def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
     nesting = Nesting(kind, names, True, key, levels, types)
     width = len(names)
     order = tuple(_wider(key, width) for key in _order_of(relation)[0])
-    relations, rows = [each.relation for each in inner], [each.rows for each in inner]
+    relations = [each.relation for each in inner if each.relation is not None]
+    rows = [each.rows for each in inner if each.rows is not None]
     return Nested(made, nesting, order, tuple(relations), tuple(rows))
 
 
@@ -237,12 +240,21 @@ def _check_names(named: Mapping[str, Any], roots: tuple[str, ...]) -> None:
 
 
 class _Inside:
-    """One binding of a nest: a query that is asked for each row."""
+    """One binding of a nest: a query that is asked for each row, or a list of the row alone."""
+
+    relation: Any
+    rows: Rows | None
 
     def __init__(self, relation: Any, name: str, query: Callable[..., Any]) -> None:
         node = relation.plan
         width = bindings(node)
         taken = opaque(query, width, "nest")
+        self.relation = self.rows = None
+        of_row = inner_lists.bag_of(taken, shapes(node))
+        if of_row is not None:
+            self.column = Lifted(of_row, _parameters(query, width), (taken,), width)
+            self.level = Level(name, None, _itself, False, (), (Any,))
+            return
         outer = [OuterRow(Outer(next(NUMBERS), shape)) for shape in shapes(node)]
         made = query(*outer)
         if not hasattr(made, "plan"):

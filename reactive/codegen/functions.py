@@ -40,8 +40,11 @@ from optimizer.expr import (
     Outer,
     all_parameters,
     row_names,
+    walk,
 )
 from optimizer.expressions.text import Writer, Written
+from optimizer.lifting import folds
+from optimizer.lifting.lift import lift
 from reactive.codegen.identifiers import apart, is_own
 from reactive.collections.zset import canonical
 from reactive.runtime.boundary import GENERATED
@@ -222,10 +225,10 @@ def compiled_of(function: Function) -> Callable[..., Any]:
 def _as_made(function: Function) -> Callable[..., Any] | None:
     """The callable of what is not to be compiled, as callables made of others."""
     if isinstance(function, Opaque):
-        return function.function
+        return _with_folds(function) or function.function
     match function.made:
         case Opaque(call):
-            return call
+            return None if _folds(function) else call
         case Conjunction(tests):
             return _all_of([callable_of(test) for test in tests])
         case Composition(outer, inner):
@@ -235,6 +238,19 @@ def _as_made(function: Function) -> Callable[..., Any] | None:
     if isinstance(body, Apply) and body.arguments == arguments:
         return body.function.function
     return None
+
+
+def _with_folds(function: Opaque) -> Callable[..., Any] | None:
+    """What goes over bags as folds do, wherever it is called; None of a callable without any."""
+    if function.is_part or not folds.may_fold(function.function):
+        return None
+    read = lift(function)
+    return _deferred(read) if _folds(read) else None
+
+
+def _folds(function: Lifted) -> bool:
+    applied = (part.function for part in walk(function.body) if isinstance(part, Apply))
+    return any(part.is_part and folds.folds_of(part.function) for part in applied)
 
 
 def _deferred(function: Lifted) -> Callable[..., Any]:

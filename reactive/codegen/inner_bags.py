@@ -16,7 +16,18 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from operator import attrgetter, itemgetter
 
-from optimizer.expr import Attribute, Constant, Expr, Item, Local, Parameter, parts
+from optimizer.expr import (
+    Attempt,
+    Attribute,
+    Call,
+    Constant,
+    Expr,
+    Item,
+    Local,
+    Parameter,
+    parts,
+)
+from optimizer.rewriting.on_error import elements
 from reactive.codegen.emitter import RowPipeline
 from reactive.collections import inner_changes
 
@@ -24,17 +35,22 @@ WHOLE = None
 """Stands for all of a row, where a field would be."""
 
 
-def inner_bags(pipeline: RowPipeline, after: Sequence[Expr]) -> list[inner_changes.InnerBag]:
-    """The bags of rows of a pipeline that feeds what evaluates these expressions `after` it."""
-    reads = _Reads(pipeline, after)
-    return [bag for place in range(pipeline.bindings) for bag in reads.bags(Parameter(place))]
+def inner_bags(
+    pipeline: RowPipeline, after: Sequence[Expr], places: Sequence[int]
+) -> list[inner_changes.InnerBag]:
+    """The bags of rows of a pipeline that feeds what evaluates these expressions `after` it.
+
+    `places` are the bindings that rows of the delta have.
+    """
+    reads = _Reads(pipeline, after, places)
+    return [bag for place in places for bag in reads.bags(Parameter(place))]
 
 
 class _Reads:
     """What is read of each binding, and of what is gone over, with how often."""
 
-    def __init__(self, pipeline: RowPipeline, after: Sequence[Expr]) -> None:
-        self._bindings = pipeline.bindings
+    def __init__(self, pipeline: RowPipeline, after: Sequence[Expr], places: Sequence[int]) -> None:
+        self._places = list(places)
         self._each = [i for i in pipeline.instructions if i.kind == "each"]
         roots: set[Expr] = {Local(each.name) for each in self._each}
         every = [*(instruction.expr for instruction in pipeline.instructions), *after]
@@ -44,7 +60,7 @@ class _Reads:
         """The bags of one of them."""
         fields = {field for of, field in self._found if of == root}
         for each in self._each:
-            found = _field(each.expr)
+            found = _field(_collection(each.expr))
             if found is not None and found[0] == root and self._found[found] == 1:
                 read = [field for field in fields if field is not WHOLE and field != found[1]]
                 if len(read) == len(fields) - 1:  # it is never read as a whole
@@ -58,10 +74,12 @@ class _Reads:
         bag: inner_changes.Field,
     ) -> inner_changes.InnerBag:
         within = list(self.bags(element))
-        if not isinstance(root, Parameter) or self._bindings == 1:
+        if not isinstance(root, Parameter) or len(self._places) == 1:
             return inner_changes.InnerBag(bag, read, within)
-        beside = {of.index for of, _ in self._found if isinstance(of, Parameter)} - {root.index}
-        return inner_changes.InnerBag(bag, read, within, binding=root.index, others=sorted(beside))
+        asked = {of.index for of, _ in self._found if isinstance(of, Parameter)} - {root.index}
+        at = self._places.index
+        beside = sorted(at(place) for place in asked.intersection(self._places))
+        return inner_changes.InnerBag(bag, read, within, binding=at(root.index), others=beside)
 
 
 def _reads(expr: Expr, roots: set[Expr]) -> Iterator[tuple[Expr, inner_changes.Field | None]]:
@@ -80,6 +98,15 @@ def _reads(expr: Expr, roots: set[Expr]) -> Iterator[tuple[Expr, inner_changes.F
 
 def _is_root(expr: Expr, roots: set[Expr]) -> bool:
     return isinstance(expr, Parameter) or expr in roots
+
+
+def _collection(expr: Expr) -> Expr:
+    """What is gone over, also where it may be no collection, and the row is left out then."""
+    match expr:
+        case Attempt(Call(Constant() as function, (of,)), _) if function.value is elements:
+            return of
+        case _:
+            return expr
 
 
 def _field(expr: Expr) -> tuple[Expr, inner_changes.Field] | None:

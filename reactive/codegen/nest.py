@@ -117,7 +117,8 @@ class Nest:
         self._lines: list[str] = []
 
     def first(self, over: str, function: Callable[[Any], Any], name: str) -> None:
-        """Do something to what a loop goes through, before it begins."""
+        """Do something to what a loop goes through, before it begins; `name` gets a number."""
+        name = f"{name}_{len(self._lines)}"
         self.values.bind({name: function})
         self._lines.append(f"    {over} = {name}({over})")
 

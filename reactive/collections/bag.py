@@ -13,6 +13,7 @@ Cost:   O(log values) per changed value; of the first change, O(values).
 
 from __future__ import annotations
 
+import weakref
 from collections import Counter
 from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping
 from itertools import chain
@@ -21,13 +22,14 @@ from typing import Any, Generic, NoReturn, overload
 
 from typing_extensions import TypeVar
 
-from reactive.collections import weight_tree
+from optimizer.expressions.knowledge import Foldable
+from reactive.collections import folded, weight_tree
 from reactive.collections.zset import canonical
 
 T = TypeVar("T", covariant=True)
 
 
-class Bag(Collection[T], Generic[T]):
+class Bag(Collection[T], Foldable, Generic[T]):
     """Values with how often each occurs. Hashable; equal by content, whatever the order.
 
     It does not change: `plus` gives another one, in O(log n) for each changed value of n. So does
@@ -47,7 +49,7 @@ class Bag(Collection[T], Generic[T]):
     Bag({'a': 2, 'c': 1})
     """
 
-    __slots__ = ("_hash", "_length", "_order", "_split", "_tree")
+    __slots__ = ("__weakref__", "_before", "_hash", "_kept", "_length", "_order", "_split", "_tree")
 
     @overload
     def __init__(self, values: Mapping[T, int]) -> None: ...
@@ -61,6 +63,8 @@ class Bag(Collection[T], Generic[T]):
         self._hash: int | None = None
         self._length: int | None = None
         self._order: Any = None  # what was arranged of it (`arranged.py`)
+        self._kept: dict[Any, Any] | None = None  # what folds gave of it (`folded.py`)
+        self._before: weakref.ref[Bag[Any]] | None = None  # the last that kept some, made into it
 
     def count(self, value: object) -> int:
         """How often the value occurs; 0 if it does not. Costs O(log values)."""
@@ -151,6 +155,9 @@ class Bag(Collection[T], Generic[T]):
             self._hash = weight_tree.hash_of(self._tree)
         return self._hash
 
+    def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
+        return folded.folded(self, fold, each, beside, options)
+
     def __copy__(self) -> Bag[T]:
         return self
 
@@ -196,6 +203,8 @@ def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) 
         length -= sum(below.values())
         total -= weight_tree.hash_of(below)
     found = _made(made, total % weight_tree.PRIME, length)
+    if bag._kept is not None or bag._before is not None:
+        found._before = bag._before if bag._kept is None else weakref.ref(bag)
     return _with_order(bag, found, changes, below)
 
 
@@ -214,6 +223,11 @@ def changed_values(old: Bag[Any], new: Bag[Any]) -> list[tuple[Any, int]]:
     return weight_tree.changed_values(_split_of(old), _split_of(new))
 
 
+def held(bag: Bag[T], value: Any) -> T:
+    """The value that is in a bag, of one that is equal to it, whose bags may be others."""
+    return weight_tree.held(_split_of(bag), canonical(value))  # type: ignore[no-any-return]
+
+
 def _copied(
     tree: dict[Any, int], changes: Mapping[Any, int], below: dict[Any, int] | None
 ) -> dict[Any, int]:
@@ -227,7 +241,7 @@ def _copied(
 def _made(tree: weight_tree.Tree, known: int | None, length: int | None) -> Bag[Any]:
     made: Bag[Any] = Bag.__new__(Bag)
     made._tree, made._split, made._hash, made._length = tree, None, known, length
-    made._order = None
+    made._order = made._kept = made._before = None
     return made
 
 

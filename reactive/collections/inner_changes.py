@@ -86,19 +86,39 @@ class InnerBag:
             reraise_asynchronous(error)
             return delta
 
+    def keyed(self, delta: Sequence[tuple[Any, Pair]]) -> Sequence[tuple[Any, Pair]]:
+        """The same of pairs beside keys."""
+        if len(delta) < 2 or delta.__class__ is not list:
+            return delta
+        pairs = [pair for _, pair in delta]
+        if not is_mixed(pairs):
+            return delta
+        try:
+            found = self._found(pairs, [_items(key) for key, _ in delta])
+        except Exception as error:  # as above
+            reraise_asynchronous(error)
+            return delta
+        every = [(key, found.get(place, pair)) for place, (key, pair) in enumerate(delta)]
+        return [(key, pair) for key, pair in every if pair is not None] if found else delta
+
     def _paired(self, delta: Pairs) -> Pairs:
-        old, new = self._changed(delta, -1), self._changed(delta, 1)
-        found: dict[int, Pair | None] = {}
-        if len(old) > 1 or len(new) > 1:
-            self._match(old, new, _likeness, found)
-        if old and new:
-            self._match(old, new, _marks, found)
+        found = self._found(delta, [()] * len(delta))
         if not found:
             return delta
         every = [found.get(place, pair) for place, pair in enumerate(delta)]
         return [pair for pair in every if pair is not None]
 
-    def _changed(self, delta: Pairs, sign: int) -> dict[int, _Changed]:
+    def _found(self, delta: Pairs, keys: Sequence[Values]) -> dict[int, Pair | None]:
+        """What stands for rows, by their places."""
+        old, new = self._changed(delta, keys, -1), self._changed(delta, keys, 1)
+        found: dict[int, Pair | None] = {}
+        if len(old) > 1 or len(new) > 1:
+            self._match(old, new, _likeness, found)
+        if old and new:
+            self._match(old, new, _marks, found)
+        return found
+
+    def _changed(self, delta: Pairs, keys: Sequence[Values], sign: int) -> dict[int, _Changed]:
         """By their places the rows that go, or come, and have a bag."""
         found: dict[int, _Changed] = {}
         for place, (row, weight) in enumerate(delta):
@@ -106,7 +126,7 @@ class InnerBag:
                 own = row if self._binding is None else row[self._binding]
                 values = [get(own) for get in self._getters]
                 if values[-1].__class__ is Bag:
-                    read = (*[row[other] for other in self._others], *values)
+                    read = (*keys[place], *[row[other] for other in self._others], *values)
                     found[place] = _Changed(row, weight, own, read)
         return found
 
@@ -146,7 +166,7 @@ class InnerBag:
 
     def _standing(self, row: Row, values: Values, inside: list[Any]) -> Any:
         """What stands for a row with that in its bag."""
-        given = [*values[len(self._others) : -1], inside]
+        given = [*values[-len(self._fields) : -1], inside]
         kept: dict[Any, dict[Any, Any]] = {attrgetter: {}, itemgetter: {}}
         for (read, key), value in zip(self._fields, given, strict=True):
             kept[read][key] = value
@@ -156,7 +176,8 @@ class InnerBag:
 
 
 class _Changed(NamedTuple):
-    """A row of a delta: with the binding that has the bag, and what is read, last the bag."""
+    """A row of a delta: with the binding that has the bag, and what is read, last the bag; before
+    that, of a row beside a key, the parts of this."""
 
     row: Row
     weight: int
@@ -166,17 +187,30 @@ class _Changed(NamedTuple):
 
 def _marks(changed: _Changed) -> Values:
     """What rows have in common of which the same is read, without asking it; but the bag."""
-    return tuple(map(_mark, changed.read[:-1]))
+    return tuple(map(mark, changed.read[:-1]))
 
 
 def _likeness(changed: _Changed) -> Values:
     """What rows have in common that differ in bags alone: of several, those belong together."""
-    own: Any = changed.own
-    fields = own if isinstance(own, tuple) else [getattr(own, n) for n in _members(own.__class__)]
-    return (*_marks(changed), *[_mark(v) for v in fields if v.__class__ is not Bag])
+    fields = fields_of(changed.own)
+    return (*_marks(changed), *[mark(v) for _, v in fields if v.__class__ is not Bag])
 
 
-def _mark(value: Any) -> Any:
+def fields_of(row: Any) -> list[tuple[Any, Any]]:
+    """The fields of a row by their names, of a plain tuple by their places."""
+    if isinstance(row, tuple):
+        names = getattr(row, "_fields", None)
+        return list(enumerate(row) if names is None else zip(names, row, strict=True))
+    return [(name, getattr(row, name)) for name in _members(row.__class__)]
+
+
+def _items(key: Any) -> Values:
+    """The parts of a key."""
+    return key if key.__class__ is tuple else (key,)
+
+
+def mark(value: Any) -> Any:
+    """What equal marks have that nothing can tell apart."""
     return value if value.__class__ in EXACT else id(value)
 
 

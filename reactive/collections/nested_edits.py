@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from optimizer.expressions.naming import Level, Nesting
+from reactive.collections import record_edits
 from reactive.collections.edits import Edit, fewest, rising
 from reactive.collections.long_tuple import parts_between
 from reactive.collections.zset import Pair, Row
@@ -38,13 +39,18 @@ class NestedKey:
         return self._key(row)
 
 
-def edits_by(key: object, pairs: Iterable[Pair], edits: Sequence[Edit]) -> Iterable[Edit]:
+def edits_by(
+    key: Callable[[Row], Any] | None, pairs: Iterable[Pair], edits: Sequence[Edit]
+) -> Iterable[Edit]:
     """The edits of rows that a key tells apart, by paths where they have others inside.
 
     edits: those of whole rows, if they have an order.
     """
-    if not isinstance(key, NestedKey) or key.is_ordered:
-        return _inside_of_ordered(key.nesting, edits) if isinstance(key, NestedKey) else edits
+    if not isinstance(key, NestedKey):
+        is_whole = bool(edits) or not record_edits.has_bags(pairs)
+        return edits if is_whole else record_edits.edits_of(key, list(pairs))
+    if key.is_ordered:
+        return _inside_of_ordered(key.nesting, edits)
     find: Callable[[], Iterable[Edit] | None] | None = getattr(pairs, "edits", None)
     found = None if find is None else find()
     return edits_of(key.nesting, pairs) if found is None else found
@@ -116,7 +122,23 @@ def _matched(nesting: Nesting | Level, pairs: Iterable[Pair]) -> Matched:
                 gone.append((before, weight - count))
             elif count < weight:
                 came.append((row, weight - count))
-    return [*((row, -count) for row, count in old.values()), *gone], stays, came
+    gone += [(row, -count) for row, count in old.values()]
+    if gone and came:
+        stays += _alike(gone, came, roots)
+    return gone, stays, came
+
+
+def _alike(gone: list[Pair], came: list[Pair], roots: int) -> Iterator[tuple[Row, Row]]:
+    """Rows that begin as others did but for bags of theirs, which are taken away."""
+    by_mark = {
+        tuple(map(record_edits.beside, pair[0][:roots])): pair for pair in gone if pair[1] == -1
+    }
+    for pair in list(came):
+        before = by_mark.pop(tuple(map(record_edits.beside, pair[0][:roots])), None)
+        if before is not None and pair[1] == 1:
+            gone.remove(before)
+            came.remove(pair)
+            yield before[0], pair[0]
 
 
 def inside_of(
@@ -124,6 +146,9 @@ def inside_of(
 ) -> Iterator[Edit]:
     """The edits inside of a row, but for those at some places."""
     begin = nesting.kind.roots
+    if old[:begin] != new[:begin]:
+        for was, now in zip(old[:begin], new[:begin], strict=True):
+            yield from record_edits.inside_of(was, now, (*path, nesting.key(old)))
     for place, level in enumerate(nesting.levels, begin):
         before, after = old[place], new[place]
         if before is not after and place not in without:

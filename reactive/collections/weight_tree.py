@@ -97,6 +97,15 @@ def weight_of(tree: Tree, value: Any) -> int:
     return tree.get(value, 0)
 
 
+def held(tree: Tree, value: Any) -> Any:
+    """The value that is there, of one that is equal to it."""
+    bits = hash((value, SALT))
+    while not isinstance(tree, dict):
+        tree = tree[bits & (WIDTH - 1)]
+        bits >>= BITS
+    return next(each for each in tree if each is value or each == value)
+
+
 def items(tree: Tree) -> Iterable[tuple[Any, int]]:
     """Each value with its weight."""
     return tree.items() if isinstance(tree, dict) else _items(tree)
@@ -230,26 +239,36 @@ def changes_between(old: Tree, new: Tree) -> Weights:
     return found
 
 
-def _differing(old: Tree, new: Tree) -> Iterator[tuple[Weights, Weights]]:
+def _differing(old: Tree, new: Tree) -> list[tuple[Weights, Weights]]:
     """The dictionaries that two trees do not share, beside each other."""
-    if old is new:
-        return
-    if isinstance(old, dict) or isinstance(new, dict):
-        yield as_dict(old), as_dict(new)
-        return
-    for before, after in zip(old[:SIZE], new[:SIZE], strict=True):
-        if before is not after:
-            yield from _differing(before, after)
+    found: list[tuple[Weights, Weights]] = []
+    waiting = [] if old is new else [(old, new)]
+    while waiting:
+        before, after = waiting.pop()
+        if isinstance(before, dict) or isinstance(after, dict):
+            found.append((as_dict(before), as_dict(after)))
+            continue
+        pairs = [pair for pair in zip(before, after, strict=True) if pair[0] is not pair[1]]
+        if pairs and pairs[-1][0].__class__ is int:
+            pairs.pop()  # the sizes
+        waiting += reversed(pairs)
+    return found
 
 
 def _compare(before: Weights, after: Weights, found: Weights) -> None:
-    for value, weight in after.items():
+    """Note the differences. Most values are the same objects in both, and their hash is not asked
+    for."""
+    left = dict(zip(map(id, before), before.values(), strict=True))
+    taken = left.pop
+    came = [(v, weight) for v, weight in after.items() if taken(id(v), 0) != weight]
+    for value, weight in came:
         change = weight - before.get(value, 0)
         if change:
             found[value] = change
-    for value, weight in before.items():
-        if value not in after:
-            found[value] = -weight
+    if left:
+        for value, weight in before.items():
+            if id(value) in left and value not in after:
+                found[value] = -weight
 
 
 def changed_values(old: Tree, new: Tree) -> list[tuple[Any, int]]:

@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from math import inf
 
 from optimizer import plan
-from optimizer.expr import Expr, Lifted
+from optimizer.expr import Apply as Applied
+from optimizer.expr import Expr, Lifted, walk
+from optimizer.lifting import folds
 from optimizer.plans.costs import Cost, Costs
-from optimizer.plans.explain import Explanation
-from optimizer.plans.properties import degree
+from optimizer.plans.explain import Explanation, headline
+from optimizer.plans.properties import degree, nodes
 from optimizer.plans.unique_keys import key_parts, unique_key
+from optimizer.traverse import functions_of_rows
 from reactive.compiler.compile import Running
 from reactive.compiler.physical import (
     Apply,
@@ -89,7 +92,7 @@ def explained(root: plan.Node, running: Running) -> Explanation:
         return f"  [{', '.join(map(str, costs))}]" if costs else ""
 
     drawing = running.drawing(remark)
-    lines = [drawing.text(), _degree(root), *_warnings(dear)]
+    lines = [drawing.text(), _degree(root), *_warnings(dear), *_by_value(root)]
     return Explanation("\n".join(lines), drawing)
 
 
@@ -103,6 +106,38 @@ def _degree(root: plan.Node) -> str:
 def _warnings(dear: dict[str, Cost]) -> Iterator[str]:
     for head, cost in dear.items():
         yield f"not efficiently incremental: {head}\n  {DEAR[cost]}"
+
+
+def _by_value(root: plan.Node) -> Iterator[str]:
+    """What goes over all of a collection of a row that changed, and what over what changed."""
+    for node in nodes(root):
+        for function in functions_of_rows(node):
+            body = function.body if isinstance(function, Lifted) else None
+            for part in [] if body is None else walk(body):
+                if isinstance(part, Applied) and part.function.is_part:
+                    yield from _loop(part)
+        if isinstance(node, plan.Fixpoint | plan.Iterate):
+            for inner in (each for body in node.bodies for each in nodes(body)):
+                if isinstance(inner, plan.Unnest | plan.SelectMany) and _is_recursive(inner):
+                    yield (
+                        f"by value: {headline(inner)} goes over all of a bag that changed, in a "
+                        "recursion\n  unnest it first, and have the recursion read that"
+                    )
+
+
+def _loop(part: Applied) -> Iterator[str]:
+    if folds.folds_of(part.function.function):
+        yield f"by what changed in a bag: {part.function.name}"
+    elif any(word in part.reason for word in ("comprehension", "generator")):
+        yield (
+            f"by value: {part.function.name} goes over all of what it reads\n"
+            "  sum, len, any, all, min, max and Bag of a comprehension over a Bag of the row go "
+            "over what changed"
+        )
+
+
+def _is_recursive(node: plan.Node) -> bool:
+    return any(isinstance(each, plan.Recursive) for each in nodes(node))
 
 
 def _some(sink: Op | None) -> list[Op]:

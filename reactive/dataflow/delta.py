@@ -63,8 +63,9 @@ class Delta(Generic[T]):
 
     @property
     def edits(self) -> tuple[Edit, ...]:
-        """The steps that turn the old rows into the new ones, of an ordered relation and of a
-        `nest`; the smallest there are: a row inside of others comes and goes by its path.
+        """The steps that turn the old rows into the new ones, of an ordered relation, of a `nest`
+        and of rows that have a `Bag`; the smallest there are: a row inside of others comes and goes
+        by its path.
 
         >>> from reactive import Database
         >>> db = Database()

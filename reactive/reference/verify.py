@@ -9,6 +9,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.plans.properties import tables
+from reactive.collections import folded
 from reactive.collections.zset import Row
 from reactive.errors import TableError, VerificationError
 from reactive.reference.bags import Bag, Tables
@@ -37,7 +38,7 @@ def verify(
                 "  there are no rows to evaluate the query on"
             )
 
-    with paused(), running, watched(f"verifying {name}") as progress:
+    with paused(), running, folded.from_scratch(), watched(f"verifying {name}") as progress:
         _compare(node, contents, name, lambda source: evaluate(source, rows, progress))
 
 

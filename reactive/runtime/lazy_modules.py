@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 LAZY_MODULES = (
+    "optimizer.lifting.folds",
     "optimizer.plans.shredding",
     "reactive.api.applied",
     "reactive.api.arrow_table",
@@ -14,6 +15,7 @@ LAZY_MODULES = (
     "reactive.api.extended",
     "reactive.api.family",
     "reactive.api.group_rows",
+    "reactive.api.inner_lists",
     "reactive.api.literal",
     "reactive.api.metrics",
     "reactive.api.named_rows",
@@ -29,11 +31,13 @@ LAZY_MODULES = (
     "reactive.codegen.probe_order",
     "reactive.codegen.probes",
     "reactive.collections.collected",
+    "reactive.collections.folded",
     "reactive.collections.inner_changes",
     "reactive.collections.long_tuple",
     "reactive.collections.nested_edits",
     "reactive.collections.nested_rows",
     "reactive.collections.range_index",
+    "reactive.collections.record_edits",
     "reactive.collections.sorting",
     "reactive.collections.unhashable",
     "reactive.collections.values",
@@ -116,6 +120,7 @@ LAZY_MODULES = (
     "reactive.sources.source",
     "reactive.storage.plain_rows",
     "reactive.storage.watched_store",
+    "reactive.subscriptions.at_bag",
     "reactive.subscriptions.merge_deltas",
     "reactive.subscriptions.waiting",
     "reactive.transactions.one_row",

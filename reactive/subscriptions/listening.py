@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 
+from optimizer import plan
+from optimizer.plans.properties import shapes
 from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import boundary
+from reactive.subscriptions import at_bag
 from reactive.subscriptions.callbacks import bound, notify, relay
 from reactive.subscriptions.observe import Changes, Observes, Subscription
 
@@ -29,6 +32,7 @@ class Listening(Generic[*Ts]):
     """Base of what can be subscribed to."""
 
     _engine: Engine
+    plan: plan.Node
 
     def _subscribed(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
@@ -44,6 +48,7 @@ class Listening(Generic[*Ts]):
         snapshot: bool = False,
         on: Executor | AbstractEventLoop | None = None,
         every: float | None = None,
+        path: tuple[Any, ...] | None = None,
     ) -> Subscription[T]: ...
     @overload
     def subscribe(
@@ -53,6 +58,7 @@ class Listening(Generic[*Ts]):
         snapshot: bool = False,
         on: Executor | AbstractEventLoop | None = None,
         every: float | None = None,
+        path: tuple[Any, ...] | None = None,
     ) -> Subscription[tuple[A, B, *Cs]]: ...
     def subscribe(
         self,
@@ -61,6 +67,7 @@ class Listening(Generic[*Ts]):
         snapshot: bool = False,
         on: Executor | AbstractEventLoop | None = None,
         every: float | None = None,
+        path: tuple[Any, ...] | None = None,
     ) -> Subscription[Any]:
         """Call a function with the `Delta` of every commit that changes the rows.
 
@@ -75,14 +82,20 @@ class Listening(Generic[*Ts]):
             made the commit, before it goes on.
         every: at least so many seconds are between two calls; what comes meanwhile is merged into
             one delta. Without `on`, it runs in a thread of the database.
+        path: of rows that have bags, hear of one bag alone: `(key, "orders")` is that of the row
+            with this key, of a table without keys that of the row; `(key, "orders", lambda o:
+            o.id == 7, "lines")` that of one in it. A callable is true of the row that is meant.
 
         Of a relation nothing is kept for this; a view is held. Hold what is returned: it ends
         otherwise. It also ends when its executor is shut down or its loop closed, which is logged.
 
         Raises
         ------
-        PlanError: the callback is asynchronous, and there is no loop to run it.
+        PlanError: the callback is asynchronous, and there is no loop to run it; or a path does not
+            lead to a field.
         """
+        if path is not None:
+            callback = at_bag.heard(shapes(self.plan), callback, path)
         way = relay(callback, on, every, self._engine.timer)
         return self._subscribed(callback, snapshot=snapshot, way=way)
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 from optimizer.expressions.members import MODEL, members
 from reactive.collections import unhashable
-from reactive.collections.bag import Bag
+from reactive.collections.bag import Bag, held
 from reactive.collections.zset import Pair, Row, canonical
 from reactive.errors import TableError
 
@@ -146,7 +146,7 @@ class _BagPatch:
     def _found(self, wanted: Any, path: tuple[Any, ...]) -> Row:
         """The row that a path names: itself, or what a callable is true of."""
         if _is_in(wanted, self.before):
-            return canonical(wanted)
+            return held(self.before, wanted)
         if not callable(wanted):
             self._refuse(
                 f"{wanted!r:.100} is not in it",

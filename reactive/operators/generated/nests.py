@@ -60,17 +60,27 @@ def delta_loop(
     nest = Nest(row_names(called, pipeline.bindings), pipeline, sink)
     places = range(pipeline.bindings)
     if not batch:
-        _look_inside(nest, pipeline, sink)
+        _look_inside(nest, pipeline, sink, "delta", places)
     nest.loop(_rows(nest, places) if batch else _pairs(nest, places))
     return nest.build(parameters)
 
 
-def _look_inside(nest: Nest, pipeline: RowPipeline, sink: Sink) -> None:
+def _look_inside(
+    nest: Nest,
+    pipeline: RowPipeline,
+    sink: Sink,
+    over: str,
+    places: Sequence[int],
+    *,
+    keyed: bool = False,
+    moves: Iterable[Move] = (),
+) -> None:
     """Go over no more of a bag that changed than what changed in it."""
     if not pipeline.makes_several:
         return
-    for number, bag in enumerate(inner_bags.inner_bags(pipeline, sink.exprs()), 1):
-        nest.first("delta", bag, f"inside_{number}")
+    after = [*sink.exprs(), *(expr for move in moves for expr in move.exprs())]
+    for bag in inner_bags.inner_bags(pipeline, after, places):
+        nest.first(over, bag.keyed if keyed else bag, "inside")
 
 
 def keyed_loop(
@@ -81,7 +91,7 @@ def keyed_loop(
     places = tuple(range(pipeline.bindings))
     source = Source("delta", "pair", ("row, weight = pair",), places=places)
     if not batch:
-        _look_inside(nest, pipeline, sink)
+        _look_inside(nest, pipeline, sink, "delta", places)
     nest.loop(_rows(nest, places) if batch else source)
     return nest.build("delta", "keyed")
 
@@ -132,7 +142,9 @@ def outer_loops(
     ):
         if kind in (side, "full"):
             pipeline = _of_joined(shapes, (), chain, padded)
-            nest.become(pipeline, sink_of(pipeline))
+            sink = sink_of(pipeline)
+            nest.become(pipeline, sink)
+            _look_inside(nest, pipeline, sink, f"alone_{side}", own)
             nest.loop(Source(f"alone_{side}", f"{nest.one(own)}, weight", places=own))
     return nest.build(f"groups, before, {OF_SIDES}, alone_left, alone_right")
 
@@ -142,7 +154,7 @@ def part_loop(bindings: int, shapes: Shapes, chain: Chain, sink_of: SinkOf) -> M
     pipeline = RowPipeline(chain, bindings, shapes)
     sink = sink_of(pipeline)
     nest = Nest(row_names(read_functions(*chain), bindings), pipeline, sink, counts=True)
-    _look_inside(nest, pipeline, sink)
+    _look_inside(nest, pipeline, sink, "delta", range(bindings))
     nest.loop(_pairs(nest, range(bindings)))
     return nest.build("groups, before, delta")
 
@@ -159,7 +171,8 @@ def _nest_of_pairs(
     asked = [] if rest is None else [rest]
     pipeline = _of_joined(shapes, [test.body for test in asked], chain)
     names = row_names([*asked, *read_functions(*chain)], bindings + 1)
-    nest = Nest(names, pipeline, sink_of(pipeline), counts=True)
+    sink = sink_of(pipeline)
+    nest = Nest(names, pipeline, sink, counts=True)
     left, right = tuple(range(bindings)), (bindings,)
     for over, mine, find, theirs in (
         ("left", left, "find_right", right),
@@ -167,6 +180,8 @@ def _nest_of_pairs(
     ):
         keyed = Source(over, f"key, {nest.one(mine)}", weights=(), places=mine)
         source = keyed if batch else _keyed(nest, over, "weight", mine)
+        if not batch:
+            _look_inside(nest, pipeline, sink, over, mine, keyed=True)
         nest.loop(source, probing.Probe(find, probing.split(*theirs)))
     return nest
 
@@ -330,7 +345,8 @@ def multiway_loops(
     """The loops over what changes of each input, along its path, with a chain on what is joined."""
     pipeline = joined_plan(multiway, chain, shapes)
     more = [f"{name}_{n}" for name in ("times", "found", "also") for n in range(len(names))]
-    nest = Nest(names, pipeline, sink_of(pipeline), more=more, counts=True)
+    sink = sink_of(pipeline)
+    nest = Nest(names, pipeline, sink, more=more, counts=True)
     nest.values.bind({"Mark": Mark})
     parameters = ["groups", "before"]
     for place, path in enumerate(paths):
@@ -341,6 +357,8 @@ def multiway_loops(
         taken = ("if key.__class__ is Mark: continue", f"{names[place]}, times_{place} = pair")
         source = Source(f"delta_{place}", "key, pair", taken, (f"times_{place}",), (place,))
         orders = [_moves(moves, finds) for moves in path]
+        every = [move for order in orders for move in order]
+        _look_inside(nest, pipeline, sink, source.over, (place,), keyed=True, moves=every)
         if len(orders) == 1:
             nest.loop(source, *orders[0])
         else:

@@ -1,0 +1,381 @@
+"""Loops over a collection of the row that come to one value, as calls of what can remember it.
+
+    sum(o.total for o in c.orders if o.day > c.since)
+
+    %0(c.orders, lambda %values: (o.total for o in %values if o.day > c.since), lambda: (c.since,))
+
+`%0` is a `Fold`. Where the collection is a `Bag`, it is asked: of a bag that was made of another it
+goes over what changed, and does so again for loops over collections of what it goes over. Of any
+other collection the fold calls what was written.
+
+Read are `sum`, `len`, `any`, `all`, `min`, `max` and `Bag` of a comprehension whose first `for`
+goes over a variable, or an attribute or an item of one, and which reads nothing else of it as a
+whole.
+
+Sound:  a fold adds up what comes of each value, which depends on it and on what is read beside: of
+        other objects or values of these, what is remembered is not taken.
+Source: [slender] deep updates; delta rules of aggregates, applied to a value.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from operator import attrgetter, itemgetter
+from types import BuiltinFunctionType, CellType, FunctionType
+from typing import Any, TypeAlias
+
+from optimizer.expressions.knowledge import Foldable
+from optimizer.record import record
+
+Comprehension: TypeAlias = ast.ListComp | ast.GeneratorExp
+Field: TypeAlias = tuple[Any, Any]
+"""An attribute or an item of a value: `attrgetter` or `itemgetter`, and its name or place."""
+Read: TypeAlias = tuple[str, Field | None]
+"""A variable, and what is read of it; None stands for all of it."""
+KINDS: dict[Any, str] = {sum: "sum", len: "count", any: "any", all: "all", min: "min", max: "max"}
+COLLECTED = "bag"
+BAG = "%bag"
+VALUES = "%values"
+DEEPEST = 6
+"""Calls of functions in functions in which folds are looked for: more than are read."""
+OF_ALL = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+
+
+@record
+class InnerLoop:
+    """A field of values that is gone over, what else is read of them, and the loops within."""
+
+    bag: Field
+    fields: tuple[Field, ...]
+    within: tuple[InnerLoop, ...]
+
+
+class Fold:
+    """What comes of a collection, value by value.
+
+    Two are equal if they are written alike in callables that are equal.
+
+    Parameters
+    ----------
+    kind: one of `KINDS`, or `"bag"`.
+    called: what was written.
+    identity: what it is the same fold by.
+    loops: the collections of a value that are gone over.
+    """
+
+    __slots__ = ("_hash", "_identity", "called", "is_list", "kind", "loops")
+
+    def __init__(
+        self,
+        kind: str,
+        called: Callable[..., Any],
+        identity: object,
+        *,
+        is_list: bool = False,
+        loops: tuple[InnerLoop, ...] = (),
+    ) -> None:
+        self.kind = kind
+        self.called = called
+        self.is_list = is_list
+        self.loops = loops
+        self._identity = identity
+        self._hash = hash(identity)
+
+    def __call__(
+        self,
+        values: Any,
+        each: Callable[[Iterable[Any]], Iterable[Any]],
+        beside: Callable[[], tuple[Any, ...]],
+        **options: Any,
+    ) -> Any:
+        """What comes of a collection: `each` gives what comes of some of its values, which depends
+        on what is `beside`."""
+        if isinstance(values, Foldable):
+            return values._folded(self, each, beside, options)
+        return self.plain(each(values), options)
+
+    def plain(self, found: Iterable[Any], options: Mapping[str, Any]) -> Any:
+        """What was written, of what comes of all values."""
+        return self.called(list(found) if self.is_list else found, **options)
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Fold) and self._identity == other._identity
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> Any:
+        made = (self.kind, self.called, self.is_list, self.loops)
+        return _elsewhere, made  # a bag there was made of no other
+
+
+def _elsewhere(kind: str, called: Any, is_list: bool, loops: Any) -> Fold:
+    return Fold(kind, called, object(), is_list=is_list, loops=loops)
+
+
+def with_folds(
+    node: ast.expr,
+    local: Iterable[str],
+    meaning: Callable[[str], Any],
+    identity: object,
+    bag: type | None,
+) -> tuple[ast.expr, dict[str, Any]]:
+    """A part of a callable with calls of folds in it, and what their names stand for.
+
+    Parameters
+    ----------
+    local: the names that are no variables of the callable's surroundings.
+    meaning: what a name of these is.
+    identity: what the part is the same by.
+    bag: what the lists are that it gives, if not lists.
+    """
+    given: dict[str, Any] = {} if bag is None else {BAG: bag}
+    if bag is not None:
+        node = _of_bags(node)
+    reader = _Folding(local, lambda name: bag if name == BAG else meaning(name), identity)
+    made = reader.visit(node)
+    return (made, {**given, **reader.folds}) if reader.folds else (node, given)
+
+
+def folds_of(function: Any) -> list[Fold]:
+    """Those that a part of a callable calls."""
+    cells = getattr(function, "__closure__", None) or ()
+    return [c.cell_contents for c in cells if isinstance(c.cell_contents, Fold)]
+
+
+def may_fold(function: Any, depth: int = DEEPEST) -> bool:
+    """Whether a callable, or one that it calls, may have folds that round, or compare, in a way of
+    their own."""
+    if not isinstance(function, FunctionType) or not depth:
+        return False
+    code = function.__code__
+    names = {*code.co_names, *code.co_freevars}
+    for inner in code.co_consts:
+        names.update(getattr(inner, "co_names", ()))
+    if not names.isdisjoint(("sum", "min", "max")):
+        return True
+    return any(may_fold(named.get(name), depth - 1) for named in _named(function) for name in names)
+
+
+def _named(function: FunctionType) -> Iterator[Mapping[str, Any]]:
+    """What names mean in a function."""
+    yield function.__globals__
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    yield {name: cell.cell_contents for name, cell in cells if _is_set(cell)}
+
+
+def _is_set(cell: CellType) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _of_bags(node: Any) -> Any:
+    """What gives bags in the place of lists."""
+    match node:
+        case ast.ListComp(element):
+            made = _like(node, {"elt": _of_bags(element)})
+            return ast.copy_location(ast.Call(ast.Name(BAG, ast.Load()), [made], []), node)
+        case ast.Tuple(items):
+            return _like(node, {"elts": [_of_bags(each) for each in items]})
+        case _:
+            return node
+
+
+class _Folding(ast.NodeTransformer):
+    """Makes calls of folds of calls that are."""
+
+    def __init__(
+        self, local: Iterable[str], meaning: Callable[[str], Any], identity: object
+    ) -> None:
+        self.folds: dict[str, Fold] = {}
+        self._local = set(local)
+        self._meaning = meaning
+        self._identity = identity
+
+    def visit(self, node: ast.AST) -> Any:
+        if isinstance(node, OF_ALL):
+            return self._comprehension(node)
+        if isinstance(node, ast.Lambda):
+            with self._names({a.arg for a in ast.walk(node.args) if isinstance(a, ast.arg)}):
+                return _like(node, {"body": self.visit(node.body)})
+        if isinstance(node, ast.Call):
+            made = self._called(node)
+            if made is not None:
+                return made
+        return _like(node, {name: self._field(value) for name, value in ast.iter_fields(node)})
+
+    def _field(self, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._field(each) for each in value]
+        return self.visit(value) if isinstance(value, ast.AST) else value
+
+    @contextmanager
+    def _names(self, more: set[str]) -> Iterator[None]:
+        old, self._local = self._local, self._local | more
+        try:
+            yield
+        finally:
+            self._local = old
+
+    def _comprehension(self, node: Any, first: ast.expr | None = None) -> Any:
+        """One of which the first collection is read outside of it."""
+        generators = list(node.generators)
+        outside = self.visit(generators[0].iter) if first is None else first
+        with self._names({name for each in generators for name in _targets(each.target)}):
+            inside = [self._field(each) for each in generators]
+            inside[0] = _like(inside[0], {"iter": outside})
+            parts = {name: self._field(getattr(node, name)) for name in _shown(node)}
+        return _like(node, {"generators": inside, **parts})
+
+    def _called(self, node: ast.Call) -> ast.Call | None:
+        """The call of a fold."""
+        kind, called = self._kind(node.func)
+        options = {k.arg for k in node.keywords}
+        if not kind or len(node.args) != 1 or not isinstance(node.args[0], Comprehension):
+            return None
+        if options - ({"default"} if kind in ("min", "max") else set()):
+            return None
+        comprehension = node.args[0]
+        beside = self._beside(comprehension)
+        if beside is None:
+            return None
+        name = f"%{len(self.folds)}"
+        identity = (self._identity, len(self.folds))
+        is_list = isinstance(comprehension, ast.ListComp)
+        loops = tuple(_loops(comprehension, comprehension.generators[0].target))
+        self.folds[name] = Fold(kind, called, identity, is_list=is_list, loops=loops)
+        given = ast.Name(VALUES, ast.Load())
+        each = self._comprehension(comprehension, given)
+        each = ast.GeneratorExp(each.elt, each.generators)
+        values = self.visit(comprehension.generators[0].iter)
+        made = ast.Call(
+            ast.Name(name, ast.Load()),
+            [values, _lambda([VALUES], each), _lambda([], ast.Tuple(beside, ast.Load()))],
+            [self._field(k) for k in node.keywords],
+        )
+        return ast.fix_missing_locations(ast.copy_location(made, node))
+
+    def _kind(self, function: ast.expr) -> tuple[str, Any]:
+        """What a call folds to, and what it calls; `""` of another call."""
+        if not isinstance(function, ast.Name) or function.id in self._local:
+            return "", None
+        called = self._meaning(function.id)
+        if isinstance(called, type) and issubclass(called, Foldable):
+            return COLLECTED, called
+        kind = KINDS.get(called, "") if type(called) is BuiltinFunctionType else ""
+        return (kind, called) if function.id == getattr(called, "__name__", None) else ("", None)
+
+    def _beside(self, node: Comprehension) -> list[ast.expr] | None:
+        """What a comprehension reads beside its first collection; None if it cannot be told."""
+        first = node.generators[0].iter
+        of = _read(first)
+        own = _targets(node)
+        if of is None or of[0] not in self._local or own & self._local or _is_odd(node):
+            return None
+        rest = [each for each in _reads(_rest(node), self._local) if each[0] not in own]
+        if any(each in (of, (of[0], None)) for each in rest):
+            return None
+        return [_written(each) for each in dict.fromkeys(rest)]
+
+
+# What is read.
+
+
+def _rest(node: Comprehension) -> list[ast.AST]:
+    """All of it but the first collection."""
+    first, *others = node.generators
+    return [node.elt, *first.ifs, *others]
+
+
+def _reads(nodes: Iterable[ast.AST], names: Iterable[str]) -> Iterator[Read]:
+    """What is read of some variables."""
+    waiting, known = list(nodes), set(names)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            waiting += [node.func.value, *node.args, *node.keywords]  # a method reads all
+            continue
+        found = _read(node)
+        if found is not None and found[0] in known:
+            yield found
+        else:
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _read(node: ast.AST) -> Read | None:
+    """A variable, or an attribute or an item of one."""
+    match node:
+        case ast.Name(name, ast.Load()):
+            return name, None
+        case ast.Attribute(ast.Name(name, ast.Load()), field, ast.Load()):
+            return name, (attrgetter, field)
+        case ast.Subscript(ast.Name(name, ast.Load()), ast.Constant(place), ast.Load()):
+            return (name, (itemgetter, place)) if type(place) in (int, str) else None
+        case _:
+            return None
+
+
+def _written(read: Read) -> ast.expr:
+    name, field = read
+    of = ast.Name(name, ast.Load())
+    if field is None:
+        return of
+    how, key = field
+    if how is attrgetter:
+        return ast.Attribute(of, key, ast.Load())
+    return ast.Subscript(of, ast.Constant(key), ast.Load())
+
+
+def _targets(node: ast.AST) -> set[str]:
+    """The names that loops in it give a value, and those of parameters."""
+    every = list(ast.walk(node))
+    stored = {e.id for e in every if isinstance(e, ast.Name) and isinstance(e.ctx, ast.Store)}
+    return stored | {e.arg for e in every if isinstance(e, ast.arg)}
+
+
+def _is_odd(node: ast.AST) -> bool:
+    """Whether it names values on the way, or waits for some."""
+    odd = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+    every = list(ast.walk(node))
+    return any(
+        isinstance(e, odd) or (isinstance(e, ast.comprehension) and e.is_async) for e in every
+    )
+
+
+def _loops(node: Comprehension, target: ast.expr) -> Iterator[InnerLoop]:
+    """The later loops over collections of what a loop gives, which are read there only."""
+    if not isinstance(target, ast.Name):
+        return
+    read = Counter(found for found in _reads(_rest(node), [target.id]))
+    fields = [field for _, field in read if field is not None]
+    for later in node.generators[1:]:
+        found = _read(later.iter)
+        if found is not None and read[found] == 1 and len(fields) == len(read):
+            bag = found[1]
+            if bag is not None:
+                others = tuple(field for field in fields if field != bag)
+                yield InnerLoop(bag, others, tuple(_loops(node, later.target)))
+
+
+# Making nodes.
+
+
+def _lambda(names: list[str], body: ast.expr) -> ast.Lambda:
+    return ast.Lambda(ast.arguments([], [ast.arg(n) for n in names], None, [], [], None, []), body)
+
+
+def _shown(node: Any) -> tuple[str, ...]:
+    return ("key", "value") if isinstance(node, ast.DictComp) else ("elt",)
+
+
+def _like(node: Any, changed: Mapping[str, Any]) -> Any:
+    """A node with other parts; trees of callables are shared, and stay as they are."""
+    made = type(node)(**{**dict(ast.iter_fields(node)), **changed})
+    return ast.copy_location(made, node)
