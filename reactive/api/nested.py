@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from reactive.subscriptions.relay import Relay
 
 Ts = TypeVarTuple("Ts")
-SAME = (plan.Where, plan.Distinct, plan.SemiJoin, plan.AntiJoin)
+SAME = (plan.Where, plan.Distinct, plan.SemiJoin, plan.AntiJoin, plan.Previous)
 """What leaves rows as they are, or out."""
 MADE = plan.Select | plan.Extend | plan.Aggregate
 """What may read nothing of what is inside."""
@@ -172,6 +172,17 @@ class OrderedNestedRelation(NestedRelation[*Ts]):
         ordered = OrderedRelation[*Ts](self._engine, self._in_order(), self._kept_views())
         made: Any = nested(ordered.limit(n, offset), self.nesting, self.order)
         return made  # type: ignore[no-any-return]
+
+    def previous(self) -> OrderedNestedRelation[*Ts]:
+        """As `OrderedRelation.previous`."""
+        made: Any = nested(super().previous(), self.nesting, self.order)
+        return made  # type: ignore[no-any-return]
+
+    def materialize(self, name: str | None = None, *, on_error: OnError = "raise") -> Any:
+        """A view that is a sequence of named tuples."""
+        view = super().materialize(name, on_error=on_error)
+        view.query = self
+        return view
 
     def _in_order(self) -> plan.OrderBy:
         return plan.OrderBy(self.plan, self.order, None, 0)

@@ -33,6 +33,18 @@ class OrderedNestedView(OrderedView[*Ts]):
     ((1, 2), {'row': 1, 'less': []})
     """
 
+    query: Any = None
+    """The rows in their order, of which there are parts."""
+
+    def limit(self, n: int, offset: int = 0) -> Any:
+        """As of the query; its rows are sorted once more."""
+        query: Any = self.query or self.relation
+        return query.limit(n, offset)
+
+    def previous(self) -> Any:
+        """As of the query."""
+        return (self.query or self.relation).previous()
+
     def subscribe(
         self,
         callback: Callable[[Delta[Any]], object],

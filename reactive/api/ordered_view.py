@@ -64,6 +64,11 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
         limited = query.limit(n, offset)
         return OrderedRelation(self._engine, limited.plan, self._kept_views())
 
+    def previous(self) -> OrderedRelation[*Ts]:
+        """As of the query; its rows are sorted once more."""
+        query: Any = self.relation
+        return OrderedRelation(self._engine, query.previous().plan, self._kept_views())
+
     def index(self, row: object, start: int = 0, stop: int | None = None) -> int:
         """The first position of a row; `ValueError` if it is not there."""
         rows = self._all_rows()

@@ -456,10 +456,10 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def previous(self) -> Relation[*Ts]:
         """The rows as they were before the last commit: after commit n, those of commit n - 1.
 
-        It changes also in a commit that changes nothing of this relation, and only there speaks of
-        more than the rows of now: `view.verify()` compares with these and what the last commit
-        changed. A view begins with the rows of now, as nobody knows what was before; a later one of
-        the same relation with what the first one has. A commit that fails is none.
+        It changes also in a commit that changes nothing of this relation. A view begins with the
+        rows of now, as nobody knows what was before; a later one of the same relation with what the
+        first one has. A commit that fails is none. `view.verify()` after each commit compares with
+        rows that it kept from the one before.
 
         State: what changed in the last commit. Cost: O(rows changed in the last commit).
         Source: [dbsp] the delay operator, z^-1.
@@ -825,6 +825,24 @@ class OrderedRelation(Relation[*Ts]):
             raise PlanError("limit of a relation that is limited already\n  order_by() it again")
         ordered = replace(node, limit=n, offset=offset)
         return OrderedRelation(self._engine, ordered, self._kept_views())
+
+    def previous(self) -> OrderedRelation[*Ts]:
+        """As `Relation.previous`, in the order and the window that there were.
+
+        State: that of the order, for the rows as they were.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> before = words.order_by(len).previous().materialize()
+        >>> words.add_all(["three", "to"])
+        >>> words.add("a")
+        >>> list(before)
+        ['to', 'three']
+        """
+        node = self.plan
+        assert isinstance(node, plan.OrderBy)
+        was = plan.Previous(node.input, self._engine.moment_of(node.input))
+        return OrderedRelation(self._engine, replace(node, input=was), self._kept_views())
 
     def materialize(
         self, name: str | None = None, *, on_error: OnError = "raise"

@@ -140,7 +140,7 @@ def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
     made = builder.node(node, inputs, make, functions)
     if isinstance(node.op.node, plan.Previous):
         check_prompt(made)
-        node.op.node.moment.node = made
+        node.op.node.moment.add(made)
     return made
 
 

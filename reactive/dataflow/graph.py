@@ -24,14 +24,14 @@ from weakref import WeakValueDictionary
 from optimizer.expr import Function
 from optimizer.plan import Node as PlanNode
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
-from reactive.collections.zset import Batch, Pair
+from reactive.collections.zset import Pair
 from reactive.dataflow.compiled_step import compiled_step
 from reactive.dataflow.delivery_queue import DeliveryQueue, Subscribers
 from reactive.dataflow.delta import Delta
 from reactive.dataflow.discrimination import DiscriminationNetwork
 from reactive.dataflow.error_notes import annotate
-from reactive.dataflow.held import at_hand
-from reactive.dataflow.moment import Moment, step_at_once, with_past
+from reactive.dataflow.held import as_delta, at_hand
+from reactive.dataflow.moment import Kept, Moment, forget, with_past
 from reactive.dataflow.moves import Moved
 from reactive.dataflow.node import NOWHERE, LeafDelta, Node, is_deferred, takes_part
 from reactive.dataflow.routes import Routes
@@ -78,8 +78,11 @@ class Graph:
         """Whom nodes are being made for, for messages."""
         self.moved: Moved | None = None
         """What updates of tables are in the commit that is made, if somebody is to hear of them."""
-        self.past: dict[Moment, Sequence[Pair]] = {}
-        """What has changed in the last commit of rows that are asked for as they were before it."""
+        self.past: dict[int, dict[Moment, Sequence[Pair]]] = {}
+        """What a commit has changed of rows that are asked for as they were before it, by the
+        version that it makes: that of the last one, and of one that is under way."""
+        self.kept: dict[Moment, Kept] = {}
+        """What checks of such rows have evaluated."""
         self.forgets = False
         """Whether there is a table that does not store its rows."""
         self.loops: WeakValueDictionary[Hashable, Callable[..., Any]] = WeakValueDictionary()
@@ -181,7 +184,8 @@ class Graph:
                 self.remotes = tuple(node for node in self.remotes if node is not unread)
                 unread.operator.stop()
             self.trees.discard(unread)
-            self._nodes.pop(unread.signature, None)
+            if self.has(unread):  # or another one does the same since a repair
+                del self._nodes[unread.signature]
             self.late.pop(unread, None)
             unread.guards = ()
             for source in dict.fromkeys(unread.inputs):
@@ -208,7 +212,7 @@ class Graph:
             current = waiting[-1]
             found = at_hand(current) if shown and current not in known else None
             if found is not None:
-                known[current] = _as_delta(found)
+                known[current] = as_delta(found)
             has_all = current in known or current.contents is not None
             sources = () if has_all else current.inputs
             missing = [source for source in sources if source not in known]
@@ -222,7 +226,7 @@ class Graph:
 
     def _all_of(self, node: Node, inputs: list[Sequence[Any]]) -> Sequence[Any]:
         with self.running(node):
-            return _as_delta(node.run(*inputs) if node.contents is None else node.contents())
+            return as_delta(node.run(*inputs) if node.contents is None else node.contents())
 
     @contextmanager
     def running(self, node: Node | None = None) -> Iterator[None]:
@@ -238,26 +242,24 @@ class Graph:
             self.stepping = outer
 
     def commit(self, changes: Sequence[Fed], version: int) -> None:
-        """Both phases of a step, with nothing between them."""
-        if not self.commit_at_once(changes, version):
-            self.publish(self.prepare(changes, version))
-
-    def commit_at_once(self, changes: Sequence[Fed], version: int) -> bool:
-        """As `commit`, by the function that is generated for these sources, if there is one."""
-        ordered = with_past(self, changes)
-        schedule = self._schedules.get(tuple([source for source, _ in ordered]))
-        step = None if schedule is None else schedule.compiled_step
-        if step is None:
-            return False
-        step_at_once(self, step, [delta for _, delta in ordered], version)
-        return True
+        """Both phases of a step, with nothing between them: by the function that is generated for
+        these sources, if there is one."""
+        changes = with_past(self, changes)
+        schedule = self._schedules.get(tuple([source for source, _ in changes]))
+        if schedule is None or schedule.compiled_step is None:
+            self.publish(self._prepared(changes, version))
+            return
+        schedule.compiled_step(*[delta for _, delta in changes], version)
+        forget(self)
 
     def prepare(self, changes: Sequence[Fed], version: int) -> Step:
         """Step everything that the changes reach; publish it, or undo it.
 
         If anything raises, all that was stepped is undone.
         """
-        changes = with_past(self, changes)
+        return self._prepared(with_past(self, changes), version)
+
+    def _prepared(self, changes: Sequence[Fed], version: int) -> Step:
         key = tuple([source for source, _ in changes])
         schedule = self._schedules.get(key) or self._schedule(key)
         if schedule.is_in_use and schedule.compiled_step is None:
@@ -279,8 +281,8 @@ class Graph:
     def publish(self, step: Step) -> None:
         """What was prepared stands, as its version."""
         self.version = step.version
-        self.past = {}
         step.publish()
+        forget(self)
         self.stepping = False
 
     def undo(self, step: Step, error: BaseException) -> None:
@@ -416,8 +418,3 @@ class Graph:
     def _next_rank(self) -> int:
         self.made += 1
         return self.made
-
-
-def _as_delta(found: Iterable[Any]) -> Sequence[Any]:
-    """What a node gives as a delta of its own: a batch is one already."""
-    return found if isinstance(found, Batch) else list(found)

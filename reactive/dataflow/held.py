@@ -8,10 +8,10 @@ table, not stored (rows have flowed)    no
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from reactive.collections.zset import Pair
+from reactive.collections.zset import Batch, Pair
 from reactive.dataflow.materialized import Bag
 from reactive.errors import TableError
 
@@ -53,3 +53,8 @@ def _is_whole(source: Node) -> bool:
     except TableError:
         return False
     return True
+
+
+def as_delta(found: Iterable[Any]) -> Sequence[Any]:
+    """What a node gives as a delta of its own: a batch is one already."""
+    return found if isinstance(found, Batch) else list(found)

@@ -2,7 +2,7 @@
 
     previous(t)  =  L(t - 1)        d previous(t)  =  dL(t - 1)
 
-What it is given it keeps for the next commit, along with which the graph feeds it to its readers
+What it is given it notes for the next commit, along with which the graph feeds it to its readers
 (`dataflow/moment.py`). What it begins with is what there is: nobody knows what was before.
 
 State:  the delta of the last commit.
@@ -20,36 +20,26 @@ from reactive.collections.zset import Pair, Pairs, consolidate, negate
 
 
 class Previous:
-    """Keeps each delta for a commit. `moment` takes it once the commit stands."""
+    """Notes each delta for the next commit. There is nothing to undo: what a commit that does not
+    stand has noted nobody reads."""
 
-    __slots__ = ("_arrived", "_has_begun", "_moment", "touched")
+    __slots__ = ("_moment", "touched")
 
     def __init__(self, moment: Any) -> None:
         self._moment = moment
-        self._has_begun = False
-        self._arrived: Sequence[Pair] = ()
         self.touched = 0
 
     def step(self, delta: Pairs) -> Sequence[Pair]:
-        if not self._has_begun:  # with all rows
-            self._has_begun = True
-            return ()
         self.touched += len(delta)
-        self._arrived = consolidate(delta)
+        changed = consolidate(delta)
+        if changed:
+            self._moment.set(changed)
         return ()
-
-    def undo(self) -> None:
-        self._arrived = ()
-
-    def commit(self) -> None:
-        if self._arrived:
-            self._moment.set(self._arrived)
-            self._arrived = ()
 
     def contents(self) -> Iterable[Pair]:
         """The rows of now, without what changed in the last commit."""
         moment = self._moment
-        (source,) = moment.node.inputs
+        (source,) = moment.nodes[-1].inputs
         return consolidate([*moment.graph.contents(source), *negate(moment.pending)])
 
     def footprint(self) -> tuple[int, int]:

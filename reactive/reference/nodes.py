@@ -62,7 +62,9 @@ def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
         case plan.IntersectionAll(left, right):
             return of(left) & of(right)
         case plan.Previous(source, moment):
-            return difference(of(source), added(moment.pending))
+            now = of(source)
+            was: Bag = moment.before(now, difference(now, added(moment.pending)))
+            return was
         case plan.View() | plan.Tolerate():
             return of(*node.inputs())
         case plan.Aggregate(source):

@@ -227,10 +227,9 @@ def together_at_once(engine: Engine, changes: Sequence[Change], version: int) ->
     rows = sum([len(delta) for _, delta in changes])
     if rows >= MANY or engine.times.wanted or may_be_logged(DEBUG, True):
         return False
-    if any(table._node.tracers for table, _ in changes):
+    if engine.dropped or any(table._node.tracers for table, _ in changes):
         return False
-    if not engine.graph.commit_at_once([(table._node, delta) for table, delta in changes], version):
-        return False
+    engine.graph.commit([(table._node, delta) for table, delta in changes], version)
     engine.committed([table for table, _ in changes], rows)
     return True
 

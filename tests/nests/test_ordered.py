@@ -142,3 +142,22 @@ def test_a_view_in_an_order_tells_what_happens_inside_of_one_row() -> None:
     assert [row["id"] for row in view.to_python()] == [4, 3]
     with pytest.raises(PlanError, match="no 'y' inside"):
         view.subscribe(print, path=(2, "y"))
+
+
+def test_rows_as_they_were_keep_their_names_and_their_order() -> None:
+    db = Database()
+    a, b = (db.table(Row, name=name, key="id") for name in "ab")
+    nest = a.nest(x=lambda p: b.where(lambda q: q.ref == p.id))
+    ordered = nest.order_by(lambda p, x: -p.id)
+    view = ordered.materialize()
+    first = view.limit(1).materialize()
+    was, last = nest.previous().materialize(), ordered.limit(1).previous().materialize()
+    every = [ordered.previous().materialize(), view.previous().materialize()]
+    a.add_all([Row(1, 0, None), Row(2, 0, None)])
+    b.add(Row(5, 2, None))
+    b.add(Row(6, 2, None))
+    assert [len(row.x) for row in [*first, was[2], *last]] == [2, 1, 1]
+    for each in every:
+        assert [(row.id, len(row.x)) for row in each] == [(2, 1), (1, 0)]
+    for each in (first, was, last, *every):
+        each.verify()
