@@ -273,6 +273,16 @@ class Subquery(Expr):
 
 
 @record
+class Within(Expr):
+    """The rows of a query for values of the row around it, while a callable is being read: in none
+    that has been. `rows` are `comprehensions.rows.Rows`, which read `Outer(i)`, the value of
+    `arguments[i]`."""
+
+    rows: Any
+    arguments: tuple[Expr, ...] = ()
+
+
+@record
 class Lifted:
     """What a plan holds where the user wrote a callable that has been read.
 
@@ -381,7 +391,7 @@ _PARTS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
     Display: lambda e: e.items,
     Call: lambda e: (e.function, *e.arguments, *(value for _, value in e.keywords)),
     Formatted: lambda e: (e.value,) if e.spec is None else (e.value, e.spec),
-    **dict.fromkeys((Apply, Subquery), _arguments),
+    **dict.fromkeys((Apply, Subquery, Within), _arguments),
     First: lambda e: (*e.needs, e.then),
     Guard: lambda e: (*e.needs, e.test),
     Again: lambda e: (e.test,),
@@ -426,6 +436,8 @@ def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
             return Attempt(new[0], otherwise)
         case Subquery(kind, query):
             return Subquery(kind, query, new)
+        case Within(rows):
+            return Within(rows, new)
         case _:
             return expr
 
@@ -456,6 +468,11 @@ def walk(expr: Expr) -> Iterator[Expr]:
 def has_subquery(expr: Expr) -> bool:
     """Whether there is a sub-query in an expression."""
     return any(isinstance(part, Subquery) for part in walk(expr))
+
+
+def has_rows_within(expr: Expr) -> bool:
+    """Whether it makes a row that has the rows of a query in it."""
+    return any(isinstance(part, Within) for part in walk(expr))
 
 
 def surely(expr: Expr) -> Iterator[Expr]:

@@ -20,9 +20,17 @@ from typing import Any, TypeAlias
 
 from optimizer import plan
 from optimizer.comprehensions import mappings
-from optimizer.comprehensions.narrow import narrowed
+from optimizer.comprehensions.narrow import narrowed, renumbered
 from optimizer.comprehensions.refusals import refused
-from optimizer.comprehensions.rows import ONE_ROW, Rows, as_set, evaluated, selected, taken
+from optimizer.comprehensions.rows import (
+    ONE_ROW,
+    Rows,
+    as_set,
+    check_values,
+    evaluated,
+    selected,
+    taken,
+)
 from optimizer.comprehensions.scope import Names, Scope
 from optimizer.expr import (
     Call,
@@ -34,6 +42,7 @@ from optimizer.expr import (
     Subquery,
     all_parameters,
     constant,
+    has_rows_within,
     items_of,
     reads,
     row_names,
@@ -131,13 +140,15 @@ class Inside:
         origins = self._reading.origins
         if source.order is not None:
             source = replace(source, node=taken(source, origins), order=None)
-        known = shapes(source.node)
-        if not (total(source.value, known) and is_value(source.value, known)):
+        known, is_row = shapes(source.node), has_rows_within(source.value)
+        if not is_row and not (total(source.value, known) and is_value(source.value, known)):
             source = selected(source, origins)
         arguments = tuple(self.scope.adopt(e, source.scope) for e in source.arguments)
         is_later = self.scope.node is not None
         if any(reads(e) for e in arguments) or (is_later and not is_quiet(source.node)):
-            return self._lateral(selected(source, origins), arguments, name)
+            if not is_row:
+                return self._lateral(selected(source, origins), arguments, name)
+            return self._lateral_row(source, arguments, name)
         right = self._reading.placed(source, self.scope)
         if self.scope.node is None:
             self.scope.node, self.scope.names = right.node, _names(right, name)
@@ -154,6 +165,15 @@ class Inside:
         made = self._reading.engine.lateral(self._node(), query, arguments)
         self.scope.node, self.scope.names = made, (*self.scope.names, name)
         return Parameter(place)
+
+    def _lateral_row(self, source: Rows, arguments: tuple[Expr, ...], name: str) -> Expr:
+        """The same of rows that have others in them, of which they are not one value."""
+        (row,) = renumbered(ONE_ROW, source.row, arguments)[1]
+        width = bindings(source.node)
+        place = self._lateral(source, arguments, name)
+        assert isinstance(place, Parameter)
+        self.scope.names = (*self.scope.names, *row_names(width)[1:])
+        return over(row, tuple(Parameter(place.index + n) for n in range(width)))
 
     def _unnested(self, of: Expr, name: str) -> Expr:
         """A collection of the row."""
@@ -176,6 +196,7 @@ class Inside:
     def _function(self, body: Expr) -> Lifted:
         count = bindings(self._node())
         names = self.scope.names if len(self.scope.names) == count else row_names(count)
+        check_values((body,))
         return Lifted(body, names, self._reading.origins, count)
 
     def _bind(self, target: ast.expr, value: Expr) -> None:

@@ -16,7 +16,16 @@ from optimizer.comprehensions.reading import Reading
 from optimizer.comprehensions.refusals import refused
 from optimizer.comprehensions.rows import ONE_ROW, Rows, as_set, relation, selected, taken
 from optimizer.errors import PlanError
-from optimizer.expr import Expr, Lifted, Parameter, Subquery, all_parameters, row_names, walk
+from optimizer.expr import (
+    Expr,
+    Lifted,
+    Parameter,
+    Subquery,
+    Within,
+    all_parameters,
+    row_names,
+    walk,
+)
 from optimizer.expressions.knowledge import Shapes
 from optimizer.lifting.lift import Origin, Reader, Unreadable, read, tree_of
 from optimizer.lifting.syntax import NoSyntax, shared_syntax_of
@@ -183,7 +192,7 @@ def _ordered(rows: Rows, reading: Reading) -> plan.Node:
 
 def _check_finished(function: Opaque, body: Expr) -> None:
     for part in walk(body):
-        if isinstance(part, Rows):
+        if isinstance(part, Rows | Within):
             raise PlanError(
                 f"{function.role}: which rows {function} gives depends on a value of rows\n"
                 "  have the test in the comprehension: [... for ... in rows if test]"

@@ -28,6 +28,7 @@ from optimizer.comprehensions.narrow import narrowed, renumbered
 from optimizer.comprehensions.refusals import KEY_OR_ROW, LIST_IN_ROW, ORDER, refused
 from optimizer.comprehensions.rows import (
     Rows,
+    check_values,
     evaluated,
     relation,
     taken,
@@ -35,19 +36,24 @@ from optimizer.comprehensions.rows import (
 from optimizer.comprehensions.scope import Scope, is_closed, seen
 from optimizer.expr import (
     And,
+    Attribute,
     Call,
     Conditional,
     Constant,
     Expr,
+    Item,
     Lifted,
     Operation,
     Or,
     Outer,
     Subquery,
+    Within,
     constant,
+    has_rows_within,
     row_names,
     walk,
 )
+from optimizer.expressions.compose import projected
 from optimizer.expressions.knowledge import Shapes, total
 from optimizer.lifting.part import part_of
 from optimizer.plans.check_reads import check_every_read, take_as_checked
@@ -106,6 +112,10 @@ class Reading:
         if isinstance(node, ast.Constant) or not touching.touches(node, reader, self):
             return None
         match node:
+            case ast.Name() | ast.Attribute() | ast.Subscript() if (
+                found := self._of_row(node, reader)
+            ) is not None:
+                return self._within(found)
             case ast.Name() | ast.Attribute():
                 return self._named(node, reader)
             case ast.ListComp() | ast.SetComp() | ast.GeneratorExp() | ast.DictComp():
@@ -149,6 +159,28 @@ class Reading:
             return None
         self.sources[id(found)] = found
         return relation(source, node.id if isinstance(node, ast.Name) else node.attr)
+
+    def _of_row(self, node: ast.expr, reader: Any) -> Expr | None:
+        """A row that has the rows of a query in it, or a part of it; None of something else."""
+        match node:
+            case ast.Name(name):
+                known = seen(reader.bound, name)
+                is_row = known is not None and has_rows_within(known)
+                return reader.bound[name] if is_row else None
+            case ast.Attribute(value, name):
+                of = self._of_row(value, reader)
+                return None if of is None else projected(Attribute(of, name))
+            case ast.Subscript(value, ast.Constant() as key):
+                of = self._of_row(value, reader)
+                return None if of is None else projected(Item(of, constant(key.value)))
+            case _:
+                return None
+
+    def _within(self, found: Expr) -> Expr:
+        if not isinstance(found, Within):
+            return found
+        rows: Rows = found.rows
+        return replace(rows, scope=self.scope, arguments=found.arguments)
 
     # Tests.
 
@@ -300,6 +332,7 @@ class Reading:
 
     def function_of(self, body: Expr, count: int, names: tuple[str, ...] = ()) -> Lifted:
         """An expression over some bindings, as a callable."""
+        check_values((body,))
         names = names if len(names) == count else row_names(count)
         return Lifted(body, names, self.origins, count)
 

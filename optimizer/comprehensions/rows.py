@@ -14,11 +14,13 @@ from typing import Any, Literal, TypeAlias
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
+from optimizer.errors import PlanError
 from optimizer.expr import (
     Expr,
     Lifted,
     Parameter,
     all_parameters,
+    has_rows_within,
     items_of,
     one_value,
     row_names,
@@ -73,6 +75,20 @@ class Rows(Expr):
         return self.value == one_value(all_parameters(bindings(self.node)))
 
 
+def check_values(row: tuple[Expr, ...]) -> None:
+    """See that no row is asked for as a value that has the rows of a query in it.
+
+    Raises
+    ------
+    PlanError: one is.
+    """
+    if any(map(has_rows_within, row)):
+        raise PlanError(
+            "a row that has others inside is a value only with the bag of them\n"
+            "  name what is read of it: (o.id, len(o.lines))"
+        )
+
+
 def relation(node: plan.Node, name: str) -> Rows:
     """The rows of a relation."""
     count = bindings(node)
@@ -84,6 +100,7 @@ def selected(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
     """The rows with their value as the only binding of the plan."""
     if rows.is_whole and bindings(rows.node) == 1:
         return rows
+    check_values(rows.row)
     made = Lifted(rows.value, rows.names, origins, bindings(rows.node))
     node = plan.Select(rows.node, made)
     return replace(rows, node=node, row=(Parameter(0),), names=("row",), order=None)

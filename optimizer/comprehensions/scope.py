@@ -12,7 +12,16 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 
 from optimizer import plan
-from optimizer.expr import Expr, Outer, Parameter, parts, rebuilt, transform, walk
+from optimizer.expr import (
+    Expr,
+    Outer,
+    Parameter,
+    has_rows_within,
+    parts,
+    rebuilt,
+    transform,
+    walk,
+)
 from optimizer.expressions.knowledge import (
     Shape,
     Shapes,
@@ -62,6 +71,12 @@ class Scope:
             return self.imported(expr)
         return rebuilt(expr, tuple(map(self.iterated, parts(expr))))
 
+    def row_within(self, expr: Expr) -> Expr:
+        """The same of a row that has the rows of a query in it."""
+        if not has_rows_within(expr):
+            return self.imported(expr)
+        return rebuilt(expr, tuple(map(self.row_within, parts(expr))))
+
     def never_raises(self, expr: Expr) -> bool:
         """Whether evaluating an expression of this scope raises nothing."""
         count = len(self.shapes)
@@ -109,6 +124,8 @@ class Names(MutableMapping[str, Expr]):
         if hasattr(found, "scope"):
             return found
         scope = self._scope
+        if has_rows_within(found):
+            return scope.row_within(found)
         return scope.iterated(found) if is_container(found) else scope.imported(found)
 
     def __setitem__(self, name: str, value: Expr) -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from optimizer.callables.loads import attribute, paths, variable
 from optimizer.comprehensions.rows import Rows
 from optimizer.comprehensions.scope import seen
+from optimizer.expr import has_rows_within
 from optimizer.lifting.part import UNSET, resolve
 
 MADE = "%"
@@ -42,7 +43,7 @@ def _is_source(node: ast.AST, reader: Any, reading: Any) -> bool:
     if isinstance(node, ast.Name):
         known = seen(reader.bound, node.id)
         if known is not None:
-            return isinstance(known, Rows)
+            return isinstance(known, Rows) or has_rows_within(known)
         return node.id.startswith(MADE) or reads(_meaning(node.id, reader), node.id, reading)
     if isinstance(node, ast.Attribute):
         return reading.engine.plan_of(constant_of(node, reader)) is not None

@@ -31,6 +31,7 @@ from optimizer.expressions.knowledge import (
     is_value,
     makes_record,
     record_field,
+    record_item,
     shape_of,
     total,
 )
@@ -128,5 +129,7 @@ def projected(expr: Expr) -> Expr:
             return items[position]
         case Attribute(of, name):
             return record_field(of, name) or expr
+        case Item(Call() as of, Constant(int() as position)):
+            return record_item(of, position) or expr
         case _:
             return evaluated(expr)

@@ -36,6 +36,7 @@ from optimizer.expr import (
     Outer,
     Parameter,
     Text,
+    Within,
     parts,
 )
 
@@ -76,7 +77,7 @@ class Foldable:
 def total(expr: Expr, shapes: Shapes) -> bool:
     """Whether evaluating it raises nothing, for rows of these shapes."""
     match expr:
-        case Parameter() | Local() | Outer() | Constant() | Guard() | Attempt():
+        case Parameter() | Local() | Outer() | Constant() | Guard() | Attempt() | Within():
             return True
         case Attribute(of, name):
             shape = shape_of(of, shapes)
@@ -252,6 +253,15 @@ def record_field(expr: Expr, name: str) -> Expr | None:
     if name not in given and _begins_with_row(expr.function.value):
         return Attribute(expr.arguments[0], name)
     return given.get(name)
+
+
+def record_item(expr: Call, position: int) -> Expr | None:
+    """The same for an item of a row that has others inside (`nested_rows`)."""
+    if not makes_record(expr) or expr.keywords or not isinstance(expr.function, Constant):
+        return None
+    count = len(expr.arguments)
+    is_there = "roots" in vars(expr.function.value) and -count <= position < count
+    return expr.arguments[position] if is_there else None
 
 
 def _begins_with_row(kind: Any) -> bool:

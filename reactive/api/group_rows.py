@@ -15,6 +15,7 @@ Source: grouping as a nested query [fegaras2000].
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from optimizer import plan
@@ -28,10 +29,12 @@ from optimizer.expr import (
     Operation,
     Outer,
     Parameter,
+    Within,
     all_parameters,
     constant,
     one_value,
     row_names,
+    transform,
     tuple_of,
 )
 from optimizer.expressions.compose import same
@@ -43,7 +46,7 @@ from optimizer.plans.extended import extend_of
 from optimizer.plans.properties import bindings, is_set, shapes
 from optimizer.subqueries.keyed import FIRST, items, read
 from optimizer.subqueries.per_group import per_group
-from optimizer.traverse import rebuilt
+from optimizer.traverse import rebuilt, substituted, with_functions
 from reactive.api import comprehending, each, nested, nesting
 from reactive.collections.nested_rows import nested_class
 from reactive.collections.zset import canonical
@@ -76,7 +79,9 @@ def rows_of_groups(relation: Any, key: Function, query: Callable[[Any], Any] | N
     kind = nested_class(1, NAMES)
     naming = Nesting(kind, NAMES, True, _first, (inside.level,), (type_of(key, source),))
     group = _Group(source, read(key, shapes(source)))
-    rows = _of_one_group(inside, level, group.rows)
+    found = nesting.rows_within(made)
+    ways = () if found is None else (_within_group(found, level, group.rows, Parameter(0)),)
+    rows = (*ways, _of_one_group(inside, level, group.rows))
     return nested.nested(
         relation._new(whole, made), naming, (), (rows,), relation._new(group.keys, made)
     )
@@ -94,6 +99,29 @@ def _whole(source: plan.Node) -> tuple[Expr, ...]:
 
 def _first(row: Any) -> Any:
     return row[0]
+
+
+def _within_group(rows: Rows, level: object, group: plan.Node, key: Expr) -> Rows:
+    """Rows, and those in them, of the group of a key, in the place of the relation of a level."""
+    place = len(rows.arguments)
+
+    def with_key(f: Function) -> Function:
+        return f.with_body(transform(f.body, key_at)) if isinstance(f, Lifted) else f
+
+    def key_at(expr: Expr) -> Expr:
+        return Outer(place) if isinstance(expr, Outer) else expr
+
+    def within(expr: Expr) -> Expr:
+        if not isinstance(expr, Within):
+            return expr
+        inner = replace(expr.rows, arguments=expr.arguments)
+        made = _within_group(inner, level, group, Outer(place))
+        return Within(made, made.arguments)
+
+    mine = rebuilt(group, lambda each: with_functions(each, with_key))
+    node = substituted(rows.node, level, lambda _: mine)
+    row = tuple([transform(expr, within) for expr in rows.row])
+    return replace(rows, node=node, row=row, arguments=(*rows.arguments, key))
 
 
 def _of_one_group(inside: nesting.Inside, level: object, group: plan.Node) -> Rows:

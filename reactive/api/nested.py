@@ -60,8 +60,9 @@ class NestedRelation(Relation[*Ts]):
     nesting: Nesting
     order: tuple[plan.SortKey, ...] = ()
     """What the rows stand by, if they do."""
-    inside: tuple[Rows, ...] = ()
-    """What the last bindings are, as rows for each of the others."""
+    inside: tuple[tuple[Rows, ...], ...] = ()
+    """What the last bindings are, as rows for each of the others: the ways to read them, of which
+    the first has no bags at all."""
     begin: Relation[Any] | None = None
     """The rows without these bindings."""
 
@@ -159,8 +160,15 @@ class NestedRelation(Relation[*Ts]):
         if not self.inside or len(known) < width or role in AS_VALUES:
             return made
         whole = made if isinstance(made, Opaque) else made.origins[0]
-        inside = dict(enumerate(self.inside, width - len(self.inside)))
-        return comprehending.read_inside(self._engine, whole, known, inside) or made
+        begin = width - len(self.inside)
+        for way in range(max(map(len, self.inside))):
+            inside = {
+                begin + n: ways[min(way, len(ways) - 1)] for n, ways in enumerate(self.inside)
+            }
+            found = comprehending.read_inside(self._engine, whole, known, inside)
+            if found is not None:
+                return found
+        return made
 
 
 @boundary
@@ -220,7 +228,7 @@ def nested(
     relation: Any,
     nesting: Nesting,
     order: tuple[plan.SortKey, ...] = (),
-    inside: tuple[Rows, ...] = (),
+    inside: tuple[tuple[Rows, ...], ...] = (),
     begin: Relation[Any] | None = None,
 ) -> NestedRelation[Any]:
     """A relation whose rows have others inside, in an order if there is one."""

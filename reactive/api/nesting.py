@@ -38,12 +38,14 @@ from optimizer.expr import (
     Outer,
     Parameter,
     Subquery,
+    Within,
     all_parameters,
     constant,
     one_value,
     row_names,
     transform,
     tuple_of,
+    walk,
 )
 from optimizer.expressions.knowledge import Arranges
 from optimizer.expressions.naming import Level, Nesting
@@ -138,7 +140,7 @@ class Nested:
     nesting: Nesting
     order: tuple[plan.SortKey, ...]
     inside: tuple[Any, ...]
-    rows: tuple[Rows, ...]
+    rows: tuple[tuple[Rows, ...], ...]
 
 
 def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
@@ -267,7 +269,7 @@ class _Inside:
         found = inside(name, made)
         mine = {each._expr.index: place for place, each in enumerate(outer)}  # type: ignore[attr-defined]
         asked = _subquery(found.collected, mine)
-        self.rows = _rows(asked, found.row)
+        self.rows = (*_rows_within(made, mine), _rows(asked, found.row))
         self.column = Lifted(found.shown(asked), _parameters(query, width), (taken,), width)
         self.level = found.level
 
@@ -296,6 +298,32 @@ def inside(name: str, made: Any) -> Inside:
     row, kind = _row_of(made, source)
     level = _level(name, made, kind, is_sequence=bool(order))
     return Inside(_collected(source, row, order), row, order, level)
+
+
+def rows_within(made: Any) -> Rows | None:
+    """The rows of a nest, in which what is inside of them is the rows of a query each."""
+    begin, inside = getattr(made, "begin", None), getattr(made, "inside", ())
+    if begin is None or not inside:
+        return None
+    node, count = present(begin.plan), bindings(begin.plan)
+    every = [Within(ways[0], ways[0].arguments) for ways in inside]
+    row = Call(constant(made.nesting.kind), (*all_parameters(count), *every))
+    return Rows("list", node, (row,), row_names(count))
+
+
+def _rows_within(made: Any, mine: Mapping[int, int]) -> tuple[Rows, ...]:
+    """The same for each row around them, whose values they are given; none of what is no nest."""
+    found = rows_within(made)
+    if found is None:
+        return ()
+    (row,) = found.row
+    further = {part.index for part in walk(row) if isinstance(part, Outer)}
+    numbers = sorted(outers(found.node) | further)
+    places = {index: place for place, index in enumerate(numbers)}
+    node = _numbered(found.node, places)
+    row = transform(row, lambda e: Outer(places[e.index]) if isinstance(e, Outer) else e)
+    given = (Parameter(mine[i]) if i in mine else Outer(i) for i in numbers)
+    return (replace(found, node=node, row=(row,), arguments=tuple(given)),)
 
 
 def _rows(query: Subquery, row: Expr) -> Rows:
@@ -352,18 +380,19 @@ def _collected(node: plan.Node, row: Expr, order: tuple[plan.SortKey, ...]) -> p
 
 def _subquery(node: plan.Aggregate, mine: Mapping[int, int]) -> Subquery:
     """The value of a query, whose outer values are numbered; those of rows further out stay."""
-    arguments: dict[int, Expr] = {}
-    places = {index: place for place, index in enumerate(sorted(outers(node)))}
+    numbers = sorted(outers(node))
+    query = _numbered(node, {index: place for place, index in enumerate(numbers)})
+    given = (Parameter(mine[i]) if i in mine else Outer(i) for i in numbers)
+    return Subquery("value", query, tuple(given))
+
+
+def _numbered(node: plan.Node, places: Mapping[int, int]) -> plan.Node:
+    """A plan with other numbers of its outer values."""
 
     def numbered(expr: Expr) -> Expr:
-        if not isinstance(expr, Outer):
-            return expr
-        place = places[expr.index]
-        arguments[place] = Parameter(mine[expr.index]) if expr.index in mine else expr
-        return Outer(place)
+        return Outer(places[expr.index]) if isinstance(expr, Outer) else expr
 
     def function(f: Function) -> Function:
         return f.with_body(transform(f.body, numbered)) if isinstance(f, Lifted) else f
 
-    query = rebuilt(node, lambda each: with_functions(each, function))
-    return Subquery("value", query, tuple(arguments[place] for place in range(len(places))))
+    return rebuilt(node, lambda each: with_functions(each, function))
