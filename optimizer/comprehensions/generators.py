@@ -89,7 +89,7 @@ def _shown(node: ast.expr, of: ast.expr, reader: Any, reading: Any) -> Expr:
         return reader.expr(node)  # type: ignore[no-any-return]
     value = reading.value(node, reader)
     if value is None:
-        return reader.of_bags(node, reading.engine.bag)  # type: ignore[no-any-return]
+        return reader.kept(node, reading.engine.bag)  # type: ignore[no-any-return]
     return reading.collected(value)  # type: ignore[no-any-return]
 
 

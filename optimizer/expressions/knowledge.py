@@ -66,9 +66,13 @@ class Arranges(Pure):
 
 
 class Foldable:
-    """Base of collections that say what a `lifting.folds.Fold` gives of them."""
+    """Base of collections that say what a `lifting.folds.Fold` gives of them, and how they differ
+    from one of before: values with weights."""
 
     __slots__ = ()
+
+    def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
+        raise NotImplementedError
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
         raise NotImplementedError

@@ -322,7 +322,7 @@ class Reader:
                 return Conditional(self.expr(test), self.expr(then), self.expr(otherwise))
             case ast.Tuple(items) | ast.List(items) | ast.Set(items):
                 if any(isinstance(item, ast.Starred) for item in items):
-                    return self._kept(node)
+                    return self.kept(node)
                 return Display(DISPLAYS[type(node)], tuple(map(self.expr, items)))  # type: ignore[arg-type]
             case ast.Dict(keys, values) if all(keys):
                 pairs = zip(keys, values, strict=True)
@@ -335,7 +335,7 @@ class Reader:
                 mark = "" if conversion < 0 else f"!{chr(conversion)}"
                 return Formatted(self.expr(value), mark, None if spec is None else self.expr(spec))
             case _:
-                return self._kept(node)
+                return self.kept(node)
 
     def _name(self, node: ast.Name, name: str) -> Expr:
         if name in self.bound:
@@ -343,16 +343,16 @@ class Reader:
         if name in self.function.__code__.co_varnames or name in self.function.__code__.co_cellvars:
             raise Unreadable(f"{name!r} may have no value when it is read")
         value = resolve(self.function, name)
-        return self._kept(node) if value is UNSET else constant(value, name)
+        return self.kept(node) if value is UNSET else constant(value, name)
 
     def _comparison(
         self, whole: ast.Compare, operands: list[ast.expr], operators: list[ast.cmpop]
     ) -> Expr:
         read = list(map(self.expr, operands))
         if any(isinstance(e, Call | Apply) for middle in read[1:-1] for e in walk(middle)):
-            return self._kept(whole)  # each is called once
+            return self.kept(whole)  # each is called once
         if any(map(by_identity, operators, read, read[1:])):
-            return self._kept(whole)
+            return self.kept(whole)
         pairs = zip(read, operators, read[1:], strict=False)
         links = tuple(Operation(OPERATORS[type(op)], (a, b)) for a, op, b in pairs)
         return links[0] if len(links) == 1 else And(links)
@@ -361,7 +361,7 @@ class Reader:
         starred = any(isinstance(a, ast.Starred) for a in node.args)
         lazy = any(isinstance(a, ast.GeneratorExp) for a in node.args)
         if starred or lazy or any(k.arg is None for k in node.keywords):
-            return self._kept(node)
+            return self.kept(node)
         function = self.expr(node.func)
         arguments = tuple(map(self.expr, node.args))
         keywords = tuple((str(k.arg), self.expr(k.value)) for k in node.keywords)
@@ -390,12 +390,9 @@ class Reader:
         except (Unreadable, RecursionError):
             return None
 
-    def of_bags(self, node: ast.expr, bag: type) -> Expr:
-        """A comprehension that gives bags, in the place of lists."""
-        return self._kept(node, bag)
-
-    def _kept(self, node: ast.expr, bag: type | None = None) -> Expr:
-        """A part that has no node, as a function of what it reads."""
+    def kept(self, node: ast.expr, bag: type | None = None) -> Expr:
+        """A part that has no node, as a function of what it reads; `bag` is what its lists are, if
+        not lists."""
         if self.origin.queries is not None:
             self.origin.queries.check_kept(node, self)
         names = {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
@@ -403,8 +400,8 @@ class Reader:
         made = part_of(node, needed, self.function, self.origin.function, bag)
         if made is None:
             raise Unreadable(f"{ast.unparse(node)!r:.60} in it")
-        reason = f"{kind_shown(node)} at line {node.lineno}"
-        return Apply(made, tuple(self.bound[name] for name in needed), reason)
+        arguments = tuple(self.bound[name] for name in needed)
+        return Apply(made, arguments, f"{kind_shown(node)} at line {node.lineno}")
 
 
 def _check_length(expr: Expr) -> None:

@@ -31,6 +31,6 @@ def bag_of(function: Opaque, known: Shapes) -> Expr | None:
         if not isinstance(tree, ast.Lambda) or not isinstance(tree.body, ast.ListComp):
             return None
         bound = bound_arguments(called, tree, all_parameters(function.parameters), {})
-        return Reader(called, Origin(function, known), bound).of_bags(tree.body, Bag)
+        return Reader(called, Origin(function, known), bound).kept(tree.body, Bag)
     except Unreadable:
         return None

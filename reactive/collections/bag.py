@@ -155,6 +155,9 @@ class Bag(Collection[T], Foldable, Generic[T]):
             self._hash = weight_tree.hash_of(self._tree)
         return self._hash
 
+    def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
+        return weight_tree.changed_values(_split_of(before), _split_of(self))
+
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
         return folded.folded(self, fold, each, beside, options)
 
@@ -220,7 +223,7 @@ def _with_order(
 def changed_values(old: Bag[Any], new: Bag[Any]) -> list[tuple[Any, int]]:
     """As `new.difference(old)`, which also has both of two values that are equal and not the same,
     as 1 and 1.0: that is told as one that went and one that came."""
-    return weight_tree.changed_values(_split_of(old), _split_of(new))
+    return new._changed_since(old)
 
 
 def held(bag: Bag[T], value: Any) -> T:

@@ -24,11 +24,10 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from reactive.collections import collected, inner_changes, weight_tree
+from reactive.collections import inner_changes, weight_tree
 from reactive.collections import values as multisets
-from reactive.collections.bag import Bag, changed_values
 from reactive.collections.running_sum import plus_value, shown
-from reactive.collections.zset import EXACT, Pairs
+from reactive.collections.zset import EXACT, Pairs, canonical
 from reactive.runtime.interrupts import reraise_asynchronous
 
 Each = Callable[[Iterable[Any]], Iterable[Any]]
@@ -50,7 +49,7 @@ class Kept:
 
 
 def folded(
-    bag: Bag[Any],
+    bag: Any,
     fold: Any,
     each: Each,
     beside: Callable[[], tuple[Any, ...]],
@@ -78,7 +77,7 @@ def from_scratch() -> Iterator[None]:
         _FROM_SCRATCH.reset(token)
 
 
-def _of_small(bag: Bag[Any], fold: Any, each: Each, options: Mapping[str, Any]) -> Any:
+def _of_small(bag: Any, fold: Any, each: Each, options: Mapping[str, Any]) -> Any:
     if fold.kind not in ("sum", "min", "max"):
         return fold.plain(each(bag), options)
     found = list(each(bag))
@@ -91,7 +90,7 @@ def _of_small(bag: Bag[Any], fold: Any, each: Each, options: Mapping[str, Any]) 
     return fold.plain(found, options)
 
 
-def _of_large(bag: Bag[Any], fold: Any, each: Each, beside: tuple[Any, ...]) -> Any:
+def _of_large(bag: Any, fold: Any, each: Each, beside: tuple[Any, ...]) -> Any:
     key = (fold, *[(v.__class__, v if v.__class__ in EXACT else id(v)) for v in beside])
     kept = bag._kept
     if kept is None:
@@ -107,9 +106,11 @@ def _of_large(bag: Bag[Any], fold: Any, each: Each, beside: tuple[Any, ...]) -> 
     return found.gave
 
 
-def _state_of(bag: Bag[Any], fold: Any, each: Each) -> Any:
+def _state_of(bag: Any, fold: Any, each: Each) -> Any:
     how = STATES[fold.kind]
     state = how.zero()
+    if fold.kind == "bag":
+        state[0] = fold.called()
     if len(bag) == weight_tree.size_of(bag._tree):
         for value in each(bag):
             state = how.plus(state, value, 1)
@@ -117,14 +118,14 @@ def _state_of(bag: Bag[Any], fold: Any, each: Each) -> Any:
     return _with(state, how, bag.items(), each)
 
 
-def _moved_on(bag: Bag[Any], key: Any, fold: Any, each: Each) -> list[Any] | None:
+def _moved_on(bag: Any, key: Any, fold: Any, each: Each) -> list[Any] | None:
     """The state of the bag that it was made of, with what changed; None if there is none."""
     before = None if bag._before is None else bag._before()
     found = None if before is None or before._kept is None else before._kept.get(key)
     if before is None or found is None or not found.state:
         return None
     how = STATES[fold.kind]
-    changes: Pairs = changed_values(before, bag)
+    changes: Pairs = bag._changed_since(before)
     for loop in fold.loops:
         changes = _inner(loop)(changes)
     made = [(value, weight, list(each((value,)))) for value, weight in changes]
@@ -229,17 +230,23 @@ class Extreme(State):
 
 
 class Collected(State):
+    """A bag, and what changes of it."""
+
     __slots__ = ()
 
-    def zero(self) -> collected.Collected:
-        return collected.Collected()
+    def zero(self) -> Any:
+        return [None, {}]
 
-    def plus(self, state: collected.Collected, value: Any, weight: int) -> collected.Collected:
-        state.add(value, weight)
+    def plus(self, state: Any, value: Any, weight: int) -> Any:
+        changes = state[1]
+        value = canonical(value)
+        changes[value] = changes.get(value, 0) + weight
         return state
 
-    def gives(self, state: collected.Collected) -> Bag[Any]:
-        return state.bag()
+    def gives(self, state: Any) -> Any:
+        if state[1]:
+            state[0], state[1] = state[0].plus(state[1]), {}
+        return state[0]
 
 
 STATES: dict[str, State] = {

@@ -24,8 +24,8 @@ from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
+from optimizer.expressions.knowledge import Foldable
 from optimizer.expressions.members import members
-from reactive.collections.bag import Bag, changed_values
 from reactive.collections.zset import EXACT, Batch, Pair, Pairs, Row, is_mixed
 from reactive.runtime.interrupts import reraise_asynchronous
 
@@ -125,7 +125,7 @@ class InnerBag:
             if weight * sign > 0:
                 own = row if self._binding is None else row[self._binding]
                 values = [get(own) for get in self._getters]
-                if values[-1].__class__ is Bag:
+                if isinstance(values[-1], Foldable):
                     read = (*keys[place], *[row[other] for other in self._others], *values)
                     found[place] = _Changed(row, weight, own, read)
         return found
@@ -156,7 +156,7 @@ class InnerBag:
         new: _Changed,
     ) -> None:
         """Say what stands for two rows: nothing, where their bags have nothing of their own."""
-        changes: Pairs = changed_values(old.read[-1], new.read[-1])
+        changes: Pairs = new.read[-1]._changed_since(old.read[-1])
         for inner in self._within:
             changes = inner(changes)
         for place, each, sign in ((before, old, -1), (after, new, 1)):
@@ -193,7 +193,7 @@ def _marks(changed: _Changed) -> Values:
 def _likeness(changed: _Changed) -> Values:
     """What rows have in common that differ in bags alone: of several, those belong together."""
     fields = fields_of(changed.own)
-    return (*_marks(changed), *[mark(v) for _, v in fields if v.__class__ is not Bag])
+    return (*_marks(changed), *[mark(v) for _, v in fields if not isinstance(v, Foldable)])
 
 
 def fields_of(row: Any) -> list[tuple[Any, Any]]:

@@ -181,6 +181,41 @@ def test_list_columns_are_bags_and_sequences(session: Any, offload: Any) -> None
     db.close()
 
 
+def test_what_goes_over_bags_follows_patches_on_spark(session: Any, offload: Any) -> None:
+    """The rows cross as lists, old and new; what adds up bags is computed of the whole there."""
+
+    def queries(baskets: Any) -> dict[str, Any]:
+        return {
+            "taken": baskets.unnest(lambda b: b.lines).select(lambda b, line: (b.id, line.what)),
+            "folded": baskets.select(
+                lambda b: (
+                    b.id,
+                    sum(line.order for line in b.lines),
+                    max((line.what for line in b.lines), default=None),
+                )
+            ),
+        }
+
+    db, twin = Database(offload=offload), Database()
+    held, there = (each.table(Basket, name="held", key="id") for each in (db, twin))
+    views = {name: query.distinct().materialize(name) for name, query in queries(held).items()}
+    wanted = {name: query.distinct().materialize() for name, query in queries(there).items()}
+    for table in (held, there):
+        table.add_all([BASKETS[0], Basket(2, Bag([Line(n, "n") for n in range(70)]), ())])
+    for view in views.values():
+        view.offload()
+    for _ in range(2):
+        for database, table in ((db, held), (twin, there)):
+            table.patch(1, "lines", added=[Line(5, "z")])
+            with database.transaction():
+                table.patch(2, "lines", added=[Line(99, "c")])
+                table.patch(2, "lines", removed=[Line(table[2].lines.count(Line(99, "c")), "n")])
+        db.flush()
+        for name, view in views.items():
+            assert Bag(view) == Bag(wanted[name])
+    db.close()
+
+
 def test_a_nested_view_is_a_frame_with_lists(session: Any, offload: Any) -> None:
     shop = Shop({"in order": QUERIES["in order"]}, offload=offload)
     shop.customers.add(Customer(1, "Ann"))

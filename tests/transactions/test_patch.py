@@ -522,9 +522,9 @@ def test_a_fold_is_asked_only_for_what_changed_in_a_bag(
     """Also of rows without a key, after a commit that failed, and by several patches of one row."""
     asked: list[int] = []
     folded = import_module("reactive.collections.folded")
-    changes, states = folded.changed_values, folded._state_of
+    changes, states = Bag._changed_since, folded._state_of
     monkeypatch.setattr(
-        folded, "changed_values", lambda a, b: counted(asked, len(changes(a, b)), changes(a, b))
+        Bag, "_changed_since", lambda a, b: counted(asked, len(changes(a, b)), changes(a, b))
     )
     monkeypatch.setattr(
         folded, "_state_of", lambda bag, *more: counted(asked, len(bag), states(bag, *more))
