@@ -64,6 +64,19 @@ class Arranges(Pure):
 
     __slots__ = ()
 
+    @property
+    def descending(self) -> bool:
+        """Whether rows are sorted from the greatest down."""
+        raise NotImplementedError
+
+    def standing(self, keys: Any) -> Any:
+        """What a row is sorted by, of the first part of its pair."""
+        raise NotImplementedError
+
+    def tie(self, row: Any) -> Any:
+        """What a row stands by among those with equal keys."""
+        raise NotImplementedError
+
 
 class Foldable:
     """Base of collections that say what a `lifting.folds.Fold` gives of them, and how they differ

@@ -10,8 +10,11 @@
               lines l
 
 What is inside of a row is the label that the left join looks up; no operator holds a bag. A level
-that cannot be read so, as one in an order, is computed as it was: what is inside is a value of its
-row, and the shredding of what is around it is partial.
+in an order collects pairs of what a row stands by, and the row: it keeps the rows of a label so.
+The first rows of each label (`Top`) are those of the level without what is inside of them.
+
+A level that cannot be read so, as one that stands by what is inside of it, is computed as it was:
+what is inside is a value of its row, and the shredding of what is around it is partial.
 
 Sound:  what is inside is read by nothing but the row that shows it; the rows around are there in
         it as they are, so that different rows show as different ones.
@@ -20,16 +23,19 @@ Source: query shredding [cheney2014]; labels, dictionaries and partial shredding
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from optimizer import plan
 from optimizer.expr import (
     Call,
     Conditional,
     Constant,
+    Display,
     Expr,
     First,
+    Function,
     Item,
     Lifted,
     Operation,
@@ -42,10 +48,12 @@ from optimizer.expr import (
     transform,
     tuple_of,
 )
+from optimizer.expressions.knowledge import Arranges
 from optimizer.expressions.naming import Level, Nesting
 from optimizer.expressions.text import written
 from optimizer.plans.properties import bindings
 from optimizer.record import record
+from optimizer.traverse import with_functions
 
 
 @record
@@ -72,6 +80,9 @@ class Shredded:
     inside: tuple[Inside, ...]
     label: Lifted | None
     """Of a row; None of the rows of the view."""
+    order: Lifted | None = None
+    """What a row stands by, as `sequence` reads it; None of rows in no order."""
+    sequence: Arranges | None = None
 
     def key(self, function: Lifted) -> Lifted:
         """A callable of bindings as one of the row."""
@@ -86,7 +97,7 @@ def shredded(node: plan.Node) -> Shredded | None:
     """The levels of the rows of a node; None if all that is inside of them are values."""
     if not isinstance(node, plan.Select) or not isinstance(node.function, Lifted):
         return None
-    return _peeled(node.input, node.function.body, None)
+    return _peeled(node.input, node.function.body, None, None)
 
 
 def nesting_of(node: plan.Node) -> Nesting | None:
@@ -101,10 +112,14 @@ def nesting_of(node: plan.Node) -> Nesting | None:
     return made[0] if made else None
 
 
-def _peeled(node: plan.Node, row: Expr, label: Expr | None) -> Shredded | None:
+def _peeled(node: plan.Node, row: Expr, label: Expr | None, order: Expr | None) -> Shredded | None:
     """The level of rows that are shown as a call of their class."""
     if not (isinstance(row, Call) and isinstance(row.function, Constant)):
         return None
+    window = node if isinstance(node, plan.Top) else None
+    node, inlined = _without_extend(node if window is None else window.input)
+    row, label, order = inlined(row), label and inlined(label), order and inlined(order)
+    assert isinstance(row, Call) and isinstance(row.function, Constant)
     kind = row.function.value
     roots = getattr(kind, "roots", 0)
     if not isinstance(roots, int) or row.arguments[:roots] != all_parameters(roots):
@@ -113,13 +128,18 @@ def _peeled(node: plan.Node, row: Expr, label: Expr | None) -> Shredded | None:
     if not joins or joins[0].left is node:
         return None
     base = joins[0].left
-    found = _labels(row, joins, roots, label)
+    found = _labels(row, joins, roots, label, order)
     if not found:
         return None
     label = _without(label, set(found))
     values = [part for part in row.arguments if _only_shows(part) not in found]
     others = [j for place, j in enumerate(joins, roots) if place not in found]
     is_made = bool(others) or len(values) > roots
+    if window is not None:
+        above = None if is_made else _over(window, base, found.values())
+        if above is None:
+            return None
+        base = above
     rows, width = base, bindings(base)
     numbers = {place: place for place in range(roots)}
     for place, join in enumerate(joins, roots):
@@ -127,12 +147,10 @@ def _peeled(node: plan.Node, row: Expr, label: Expr | None) -> Shredded | None:
             rows = replace(join, left=rows, match=_renumbered(join.match, numbers, width))
             numbers[place] = width
             width += 1
-    own = None if label is None else Lifted(_moved(label, numbers), row_names(width), (), width)
+    own = [part and _moved(part, numbers) for part in (order, label)]
     if is_made:
-        parts = [_moved(part, numbers) for part in values]
-        body = tuple_of(*parts, *([] if own is None else [own.body]))
-        rows = plan.Select(rows, Lifted(body, row_names(width), (), width))
-        own = None if own is None else _last(len(parts))
+        rows, own = _made(rows, [_moved(part, numbers) for part in values], own)
+        width = 1
     inside = []
     for column, part in enumerate(row.arguments):
         at = _only_shows(part)
@@ -140,21 +158,77 @@ def _peeled(node: plan.Node, row: Expr, label: Expr | None) -> Shredded | None:
             key = joins[at - roots].match.left_key
             assert isinstance(key, Lifted)
             over = Lifted(_moved(key.body, numbers), key.names[:roots], key.origins, roots)
-            inside.append(Inside(column, over, found[at]))
-    return Shredded(rows, is_made, kind, tuple(inside), own)
+            level = replace(found[at], sequence=_sequence_of(part))
+            inside.append(Inside(column, over, level))
+    by, of = [_of_row(part, width) for part in own]
+    return Shredded(rows, is_made, kind, tuple(inside), of, by)
+
+
+def _made(
+    node: plan.Node, parts: Sequence[Expr], own: Sequence[Expr | None]
+) -> tuple[plan.Node, list[Expr | None]]:
+    """Rows that are tuples of their parts and what else there is of them, and where that is."""
+    width = bindings(node)
+    body = tuple_of(*parts, *[part for part in own if part is not None])
+    places = iter(range(len(parts), len(body.items)))
+    read = [part and Item(Parameter(0), constant(next(places))) for part in own]
+    return plan.Select(node, Lifted(body, row_names(width), (), width)), read
+
+
+def _without_extend(node: plan.Node) -> tuple[plan.Node, Callable[[Expr], Any]]:
+    """The node below one that only shows what is inside as further bindings, and what an expression
+    of these bindings is there."""
+    if not isinstance(node, plan.Extend):
+        return node, lambda expr: expr
+    columns = [column.body for column in node.columns if isinstance(column, Lifted)]
+    if len(columns) < len(node.columns) or any(_only_shows(column) < 0 for column in columns):
+        return node, lambda expr: expr
+    parts = [*map(Parameter, node.keep), *columns]
+    return node.input, lambda expr: transform(
+        expr, lambda e: parts[e.index] if isinstance(e, Parameter) else e
+    )
+
+
+def _over(window: plan.Top, base: plan.Node, levels: Iterable[Shredded]) -> plan.Top | None:
+    """The first rows of each label of rows without what is inside; None if the order reads it, or
+    may: rows that tie stand by what is inside, if that is a sequence."""
+    width = bindings(base)
+    every = (window.key, *(key.function for key in window.keys))
+    if any(level.order is not None for level in levels):
+        return None
+    if not all(isinstance(f, Lifted) and max(reads(f.body), default=0) < width for f in every):
+        return None
+
+    def narrow(function: Function) -> Function:
+        assert isinstance(function, Lifted)
+        return replace(function, names=row_names(width), parameters=width, made=None)
+
+    made = with_functions(window, narrow)
+    assert isinstance(made, plan.Top)
+    return replace(made, input=base)
 
 
 def _labels(
-    row: Call, joins: Sequence[plan.OuterJoin], roots: int, label: Expr | None
+    row: Call,
+    joins: Sequence[plan.OuterJoin],
+    roots: int,
+    label: Expr | None,
+    order: Expr | None,
 ) -> dict[int, Shredded]:
     """The levels of bindings that nothing reads but what shows them, by their places."""
     shown = {_only_shows(part) for part in row.arguments} - {-1}
+    in_order = {_only_shows(part) for part in row.arguments if _sequence_of(part) is not None}
     keys = [j.match.left_key for j in joins if isinstance(j.match.left_key, Lifted)]
     values = [part for part in row.arguments if _only_shows(part) < 0]
     asked = [label] if label is not None else []
     asked = [_without(part, shown) or part for part in asked]
+    asked += [] if order is None else [order]
     read = {place for part in [*values, *(k.body for k in keys), *asked] for place in reads(part)}
-    levels = {p: _level_of(join) for p, join in enumerate(joins, roots) if p in shown - read}
+    levels = {
+        place: _level_of(join, in_order=place in in_order)
+        for place, join in enumerate(joins, roots)
+        if place in shown - read
+    }
     return {place: level for place, level in levels.items() if level is not None}
 
 
@@ -169,7 +243,7 @@ def _joins_down_to(node: plan.Node, count: int) -> list[plan.OuterJoin]:
     return joins[::-1] if bindings(node) == count else []
 
 
-def _level_of(join: plan.OuterJoin) -> Shredded | None:
+def _level_of(join: plan.OuterJoin, *, in_order: bool) -> Shredded | None:
     """The level of what a left join finds, if it is a group of collected rows."""
     match, groups = join.match, join.right
     if match.on is not None or not isinstance(match.left_key, Lifted):
@@ -182,11 +256,15 @@ def _level_of(join: plan.OuterJoin) -> Shredded | None:
     is_plain = collect.name == "Collect" and not collect.skip_none and not collect.functions
     if not is_plain or not isinstance(collect.value, Lifted):
         return None
-    label = _in_group(match.right_key.body, groups.key.body)
+    label, value, order = _in_group(match.right_key.body, groups.key.body), collect.value.body, None
+    if in_order:
+        if not isinstance(value, Display) or value.kind != "tuple" or len(value.items) != 2:
+            return None
+        order, value = value.items
     if label is None:
         return None
-    found = _peeled(groups.input, collect.value.body, label)
-    return found or _whole(groups.input, collect.value.body, label)
+    found = _peeled(groups.input, value, label, order)
+    return found or _whole(groups.input, value, label, order)
 
 
 def _in_group(key: Expr, group: Expr) -> Expr | None:
@@ -203,24 +281,26 @@ def _in_group(key: Expr, group: Expr) -> Expr | None:
     return First(needs, found) if needs else found
 
 
-def _whole(node: plan.Node, value: Expr, label: Expr) -> Shredded:
+def _whole(node: plan.Node, value: Expr, label: Expr, order: Expr | None) -> Shredded:
     """A level whose rows have nothing inside, or values."""
-    width = bindings(node)
-    names = row_names(width)
-    if value == one_value(all_parameters(width)):
-        return Shredded(node, False, None, (), Lifted(label, names, (), width))
-    rows = plan.Select(node, Lifted(tuple_of(value, label), names, (), width))
-    return Shredded(rows, True, None, (), _last(1))
+    width, is_made = bindings(node), False
+    own: list[Expr | None] = [order, label]
+    if value != one_value(all_parameters(width)):
+        node, own = _made(node, [value], own)
+        width, is_made = 1, True
+    by, of = [_of_row(part, width) for part in own]
+    return Shredded(node, is_made, None, (), of, by)
 
 
-def _last(count: int) -> Lifted:
-    """The label of a row that was made."""
-    return Lifted(Item(Parameter(0), constant(count)), ("row",), (), 1)
+def _of_row(part: Expr | None, width: int) -> Lifted | None:
+    return None if part is None else Lifted(part, row_names(width), (), width)
 
 
 def _only_shows(part: Expr) -> int:
-    """The binding that an expression is the bag of, `row[1] if row is not None else Bag()`; -1 if
-    it is anything else."""
+    """The binding that an expression is the bag of, `row[1] if row is not None else Bag()`, or that
+    in an order; -1 if it is anything else."""
+    if _sequence_of(part) is not None and isinstance(part, Call):
+        (part,) = part.arguments
     if not isinstance(part, Conditional) or not isinstance(part.test, Operation):
         return -1
     (row, *rest), then, otherwise = part.test.operands, part.then, part.otherwise
@@ -228,6 +308,14 @@ def _only_shows(part: Expr) -> int:
     is_shown = isinstance(row, Parameter) and then == Item(row, constant(1))
     is_empty = isinstance(otherwise, Constant) and not otherwise.value and is_asked and is_shown
     return row.index if is_empty and isinstance(row, Parameter) else -1
+
+
+def _sequence_of(part: Expr) -> Arranges | None:
+    """What puts a bag in an order."""
+    if not isinstance(part, Call) or not isinstance(part.function, Constant):
+        return None
+    found = part.function.value
+    return found if isinstance(found, Arranges) and len(part.arguments) == 1 else None
 
 
 def _without(label: Expr | None, places: set[int]) -> Expr | None:
@@ -269,5 +357,6 @@ def described(top: Shredded, nesting: Nesting | Level) -> str:
             parts.append(f"{level.name} by value")
         else:
             more = described(inside.level, level)
-            parts.append(f"{level.name} by {written(inside.key)}" + (f" ({more})" if more else ""))
+            key = written(inside.key) + ", in order" * (inside.level.sequence is not None)
+            parts.append(f"{level.name} by {key}" + (f" ({more})" if more else ""))
     return ", ".join(parts)

@@ -103,9 +103,11 @@ class OuterRow(Live, OuterValue):
 
 @record
 class InSequence(Arranges):
-    """Collected pairs of the keys of an order, and a row: the rows in that order."""
+    """Collected pairs of the keys of an order, and a row: the rows in that order. Those with equal
+    keys stand by what they begin with; `roots` is of how many bindings, if others are inside."""
 
     directions: tuple[tuple[bool, Nulls | None], ...]
+    roots: int = 0
 
     @property
     def descending(self) -> bool:
@@ -113,7 +115,17 @@ class InSequence(Arranges):
 
     def key(self, value: Any) -> Any:
         """What a pair stands by."""
-        return _by(self.directions)(value[0])
+        return self.standing(value[0])
+
+    def standing(self, keys: Any) -> Any:
+        """What a row with these keys stands by."""
+        return _by(self.directions)(keys)
+
+    def tie(self, row: Any) -> Any:
+        """What a row stands by among those with equal keys."""
+        if not self.roots:
+            return row
+        return row[0] if self.roots == 1 else row[: self.roots]
 
     def __call__(self, pairs: Bag[tuple[Any, Any]] | None) -> Any:
         """None is what a row has that goes in the commit in which it comes."""
@@ -151,7 +163,7 @@ def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
     PlanError: a name cannot be that of a binding; a callable gives no relation, or one that cannot
         be asked for every row.
     """
-    node = relation.plan
+    keys, node = _order_of(relation)
     roots = _names_of(node)
     _check_names(named, roots)
     inner = [_Inside(relation, name, query) for name, query in named.items()]
@@ -166,7 +178,7 @@ def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
     types = binding_types(node) if old is None else old.types
     nesting = Nesting(kind, names, True, key, levels, types)
     width = len(names)
-    order = tuple(_wider(key, width) for key in _order_of(relation)[0])
+    order = tuple(_wider(key, width) for key in keys)
     relations = [each.relation for each in inner if each.relation is not None]
     rows = [each.rows for each in inner if each.rows is not None]
     return Nested(made, nesting, order, tuple(relations), tuple(rows))
@@ -289,7 +301,8 @@ class Inside:
         if not self.order:
             return collected
         directions = tuple((key.descending, key.nulls) for key in self.order)
-        return Call(constant(InSequence(directions), "sorted"), (collected,))
+        roots = self.level.kind.roots if self.level.levels else 0
+        return Call(constant(InSequence(directions, roots), "sorted"), (collected,))
 
 
 def inside(name: str, made: Any) -> Inside:

@@ -147,11 +147,27 @@ class LongTuple(Sequence[T]):
         return begin
 
 
-def of_tree(tree: order_tree.Tree, total: int) -> LongTuple[Any]:
-    """The rows of a tree, and the sum of their marks."""
+def rows_of(tree: order_tree.Tree, total: int | None) -> Any:
+    """The rows of a tree: a tuple of a few, a `LongTuple` of more.
+
+    total: the sum of their marks, if it is known.
+    """
+    if isinstance(tree, order_tree.Leaf):
+        return tree.rows
     made: LongTuple[Any] = LongTuple.__new__(LongTuple)
-    made._tree, made._sum, made._hash = tree, total % PRIME, None
-    return made
+    made._tree, made._hash = tree, None
+    made._sum = None if total is None else total % PRIME
+    return tuple(made) if len(made) <= FEW else made
+
+
+def tree_of(rows: Any) -> order_tree.Tree:
+    """The tree of a tuple or a `LongTuple`."""
+    return rows._tree if isinstance(rows, LongTuple) else order_tree.made_of(rows, rows)
+
+
+def sum_of(rows: Any) -> int | None:
+    """The sum of the marks of a `LongTuple`, if it is known."""
+    return rows._sum if isinstance(rows, LongTuple) else None
 
 
 def parts_between(old: Any, new: Any) -> list[order_tree.Part]:

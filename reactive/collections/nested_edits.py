@@ -20,6 +20,7 @@ from optimizer.expressions.naming import Level, Nesting
 from reactive.collections import record_edits
 from reactive.collections.edits import Edit, fewest, rising
 from reactive.collections.long_tuple import parts_between
+from reactive.collections.order_tree import Part
 from reactive.collections.zset import Pair, Row
 
 Path = tuple[Any, ...]
@@ -161,29 +162,67 @@ def inside_of(
 
 def of_sequence(level: Level, old: Sequence[Row], new: Sequence[Row], path: Path) -> Iterator[Edit]:
     """The edits of rows in an order: first what goes, from the end."""
-    parts = [(part, _kept(level, part[1], part[3])) for part in parts_between(old, new)]
-    for (start, gone, _, _), kept in reversed(parts):
+    roots = level.kind.roots if level.levels else 0
+
+    def inside(pairs: Iterable[tuple[Row, Row]]) -> Iterator[Edit]:
+        for before, after in {level.key(new): (old, new) for old, new in pairs}.values():
+            yield from inside_of(level, before, after, path)
+
+    return edits_of_parts(
+        parts_between(old, new),
+        (lambda row: row[:roots]) if roots else _itself,
+        path,
+        inside=inside if roots else None,
+    )
+
+
+def edits_of_parts(
+    parts: Sequence[Part],
+    begins: Callable[[Row], Any],
+    path: Path,
+    *,
+    was: Callable[[Row], Row] | None = None,
+    now: Callable[[Row], Row] | None = None,
+    inside: Callable[[Iterable[tuple[Row, Row]]], Iterable[Edit]] | None = None,
+) -> Iterator[Edit]:
+    """The edits of where two sequences differ.
+
+    Parameters
+    ----------
+    begins: what a row has in common with the one that it becomes.
+    was, now: what is shown of rows of before and of now, if it is not they.
+    inside: the edits inside of rows that stay, given as they were and as they are.
+    """
+    known = [(part, _kept(begins, part[1], part[3])) for part in parts]
+    for (start, gone, _, _), kept in reversed(known):
         stayed = {place for _, place in kept}
         for place in range(len(gone) - 1, -1, -1):
             if place not in stayed:
-                yield Edit(start + place, gone[place], -1, path=path)
-    if level.levels:
-        pairs = [(gone[was], came[now]) for (_, gone, _, came), kept in parts for now, was in kept]
-        for before, after in {level.key(row): (old, row) for old, row in pairs}.values():
-            yield from inside_of(level, before, after, path)
-    for (_, _, start, came), kept in parts:
+                row = gone[place] if was is None else was(gone[place])
+                yield Edit(start + place, row, -1, path=path)
+    if inside is not None:
+        yield from inside(
+            (gone[was], came[now]) for (_, gone, _, came), kept in known for now, was in kept
+        )
+    for (_, _, start, came), kept in known:
         here = {place for place, _ in kept}
         for place, row in enumerate(came):
             if place not in here:
-                yield Edit(start + place, row, 1, path=path)
+                yield Edit(start + place, row if now is None else now(row), 1, path=path)
 
 
-def _kept(level: Level, old: Sequence[Row], new: Sequence[Row]) -> list[tuple[int, int]]:
+def _kept(
+    begins: Callable[[Row], Any], old: Sequence[Row], new: Sequence[Row]
+) -> list[tuple[int, int]]:
     """The new and the old places of rows that stay, as many as keep their order."""
-    roots = level.kind.roots if level.levels else 0
-    begins: Callable[[Row], Any] = (lambda row: row[:roots]) if roots else (lambda row: row)
+    if not old or not new:
+        return []
     places: dict[Any, list[int]] = {}
     for place in range(len(old) - 1, -1, -1):
         places.setdefault(begins(old[place]), []).append(place)
     found = [(place, places.get(begins(row))) for place, row in enumerate(new)]
     return rising([(place, before.pop()) for place, before in found if before])
+
+
+def _itself(row: Row) -> Row:
+    return row

@@ -9,7 +9,7 @@ their directions and a place for None make one key: `sorting.py`.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence, Set
 from operator import eq, itemgetter
 from typing import Any
 
@@ -118,11 +118,20 @@ def compare_plainly(rows: Sequence[Row]) -> bool:
     return all(_is_plain_column(list(map(itemgetter(n), rows))) for n in range(width))
 
 
-def pairs_in_order(pairs: Iterable[tuple[Any, Row]], descending: bool) -> list[tuple[Any, Row]]:
-    """Keys and rows in the order of the keys, as `order_by` has them."""
+def pairs_in_order(
+    pairs: Iterable[tuple[Any, Row]], descending: bool, tie: Callable[[Row], Any] | None = None
+) -> list[tuple[Any, Row]]:
+    """Keys and rows in the order of the keys, as `order_by` has them.
+
+    tie: what rows with equal keys stand by, if it is not themselves.
+    """
     every = list(pairs)
-    rows = [row for _, row in every]
-    every.sort(key=_ROW if compare_plainly(rows) else _tie_of_row)
+    rows = [row for _, row in every] if tie is None else [tie(row) for _, row in every]
+    if tie is None or not every:
+        every.sort(key=_ROW if compare_plainly(rows) else _tie_of_row)
+    else:
+        ties = rows if compare_plainly(rows) else list(map(tie_key, rows))
+        every = [every[n] for n in sorted(range(len(every)), key=ties.__getitem__)]
     keys = [key for key, _ in every]
     every.sort(key=_KEY if compare_plainly(keys) else _order_of_key, reverse=descending)
     return every

@@ -84,6 +84,12 @@ def leaves(tree: Tree, start: int = 0) -> Iterator[Leaf]:
         start -= each.size
 
 
+def items(tree: Tree) -> Iterator[tuple[Any, Row]]:
+    """The rows with their keys."""
+    for leaf in leaves(tree):
+        yield from zip(leaf.keys, leaf.rows, strict=True)
+
+
 def at(tree: Tree, place: int) -> Row:
     """The row at a place that there is."""
     while isinstance(tree, Node):
@@ -180,7 +186,9 @@ def _deleted(tree: Tree, place: int) -> Tree:
     trees = tree.trees.copy()
     number, place = _child(trees, place)
     trees[number] = small = _deleted(trees[number], place)
-    if _width(small) < LEAST and len(trees) > 1:
+    if not small.size and len(trees) > 1:
+        del trees[number]
+    elif _width(small) < LEAST and len(trees) > 1:
         number = max(0, number - 1)
         trees[number : number + 2] = _merged(trees[number], trees[number + 1])
     return Node(trees)

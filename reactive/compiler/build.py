@@ -277,10 +277,9 @@ def _cyclic(
 def _nest(builder: Builder, node: physical.Nest, inputs: Inputs) -> Node:
     ports = tuple(dict.fromkeys(inputs))
     wiring = tuple(map(ports.index, inputs))
-    indexes = [each.operator.index for each in inputs]
-
+    indexes = [each.operator for each in inputs]
     make = partial(trees.tree_of, node, indexes, wiring, builder.graph.trees.inside)
-    return builder.node(node, ports, make, wiring=wiring)
+    return builder.node(node, ports, make, trees.orders(node), wiring=wiring)
 
 
 def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:

@@ -121,6 +121,12 @@ class IndexBy:
         return self._index
 
     @property
+    def handle(self) -> Callable[[Row], Any]:
+        """What tells its rows apart."""
+        found: Callable[[Row], Any] = self._index._handle
+        return found
+
+    @property
     def is_made(self) -> bool:
         """Whether there is an index, since somebody has looked something up."""
         return self._table is None

@@ -51,7 +51,8 @@ FAR = [
 @dataclass(eq=False)
 class Shape:
     """`first` is how many rows there are in their order; 9: all; None: they have no order. One that
-    is `joined` reads its rows through a join with another table."""
+    is `joined` reads its rows through a join with another table, one that is `placed` puts them in
+    order with what is inside of them."""
 
     table: str
     link: Callable[..., Any]
@@ -59,6 +60,7 @@ class Shape:
     first: int | None
     inside: dict[str, Shape]
     joined: str | None = None
+    placed: bool = False
 
 
 class Draw:
@@ -84,6 +86,7 @@ class Draw:
             random.choice((None, None, 1, 2, 9)),
             {name: self.shape(depth - 1, level + 1) for name in "xy"[:count]},
             random.choice(TABLES) if random.random() < 0.15 else None,
+            random.random() < 0.3,
         )
         made.append(found)
         return found
@@ -102,12 +105,20 @@ def query(tables: dict[str, Any], shape: Shape, *around: Any) -> Any:
         )
     if around:
         made = made.where(shape.link(*around[-2:]) if shape.is_far else shape.link(around[-1]))
-    if shape.first is not None and around:
-        made = made.order_by(order)
-        made = made if shape.first == 9 else made.limit(shape.first)
+    is_ordered = shape.first is not None and bool(around)
+    if is_ordered and not (shape.placed and shape.inside):
+        made = _first(made.order_by(order), shape)
     if not shape.inside:
         return made
-    return made.nest(**{name: asked(tables, s, around) for name, s in shape.inside.items()})
+    made = made.nest(**{name: asked(tables, s, around) for name, s in shape.inside.items()})
+    if not (is_ordered and shape.placed):
+        return made
+    keys: Any = {1: lambda c, x: order(c), 2: lambda c, x, y: order(c)}
+    return _first(made.order_by(keys[len(shape.inside)]), shape)
+
+
+def _first(made: Any, shape: Shape) -> Any:
+    return made if shape.first == 9 else made.limit(shape.first)
 
 
 def asked(tables: dict[str, Any], shape: Shape, around: tuple[Any, ...]) -> Callable[[Any], Any]:

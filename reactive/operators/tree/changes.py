@@ -9,16 +9,20 @@ It is read of the tree as of after the commit, and before the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from reactive.collections.bag import Bag, changed
 from reactive.collections.edits import Edit
 from reactive.collections.index import NO_MATCH, KeyedPair
 from reactive.collections.keyed_batch import KeyedBatch
-from reactive.collections.nested_edits import inside_of
+from reactive.collections.nested_edits import edits_of_parts, inside_of
+from reactive.collections.order_tree import Tree as OrderTree
+from reactive.collections.order_tree import parts_between
 from reactive.collections.zset import Pair, Row
 from reactive.operators.tree.levels import Label, Level, Path
+from reactive.operators.tree.shown import sequence_after, sequence_of
 
 if TYPE_CHECKING:
     from reactive.operators.tree.tree import Tree
@@ -31,14 +35,28 @@ they came more than went."""
 class Changes:
     """What came and went at each level in a commit, and which rows that is inside of."""
 
-    __slots__ = ("_around_too", "_bags", "_deltas", "_own", "_tree")
+    __slots__ = ("_around_too", "_bags", "_before", "_deltas", "_own", "_tree")
 
     def __init__(self, tree: Tree, deltas: Sequence[Sequence[KeyedPair]]) -> None:
         self._tree = tree
         self._deltas = deltas
         self._own: dict[int, dict[Label, Touched]] = {}
         self._around_too = False
-        self._bags: dict[tuple[int, Label], tuple[Bag[Any], Bag[Any]]] = {}
+        self._bags: dict[tuple[int, Label], tuple[Any, Any]] = {}
+        self._before: dict[int, Mapping[Label, OrderTree]] = {}
+
+    def step(self) -> None:
+        """Have the levels in an order take in what comes."""
+        for level in self._tree.levels:
+            if level.sequences is not None and self._deltas[level.port]:
+                own = {label: rows.values() for label, rows in self.own(level).items()}
+                self._before[level.number] = level.sequences.step(own)
+
+    def trees(self, level: Level, label: Label) -> tuple[OrderTree, OrderTree]:
+        """The rows of a label in their order, of before and of now."""
+        assert level.sequences is not None
+        now = level.sequences.now(label)
+        return self._before.get(level.number, {}).get(label, now), now
 
     def own(self, level: Level) -> dict[Label, Touched]:
         """What came and went at a level itself, net; rows around may be there with weight 0."""
@@ -70,7 +88,7 @@ class Changes:
                 return True
         return False
 
-    def inside(self, level: Level, label: Label) -> tuple[Bag[Any], Bag[Any]]:
+    def inside(self, level: Level, label: Label) -> tuple[Any, Any]:
         """What was inside of a label before, and what is now: one is made of the other."""
         rows = self.touched(level).get(label)
         if rows is None:
@@ -81,7 +99,21 @@ class Changes:
             found = self._bags[level.number, label] = self._compared(level, label, rows)
         return found
 
-    def _compared(self, level: Level, label: Label, rows: Touched) -> tuple[Bag[Any], Bag[Any]]:
+    def _compared(self, level: Level, label: Label, rows: Touched) -> tuple[Any, Any]:
+        kept = level.bags.get(label)
+        if level.sequences is None:
+            before, now = self._bags_of(level, label, rows, kept)
+        else:
+            before, now = self._sequences_of(level, label, rows, kept)
+        if now and level.shown_in.pairs(label):
+            level.bags[label] = now
+        else:
+            level.bags.pop(label, None)
+        return before, now
+
+    def _bags_of(
+        self, level: Level, label: Label, rows: Touched, before: Bag[Any] | None
+    ) -> tuple[Bag[Any], Bag[Any]]:
         changes: dict[Any, int] = {}
         for old, new, went, came in self.rows(level, label, rows):
             if new is old:
@@ -90,23 +122,28 @@ class Changes:
                 changes[new] = changes.get(new, 0) + came
                 changes[old] = changes.get(old, 0) - went
         changes = {row: weight for row, weight in changes.items() if weight}
-        before = level.bags.get(label)
-        if before is None:
-            now = self._tree.made_of(level, label, self.now)
-            before = changed(now, {row: -weight for row, weight in changes.items()}, None)
-        else:
-            now = changed(before, changes, None)
-        if now and level.shown_in.pairs(label):
-            level.bags[label] = now
-        else:
-            level.bags.pop(label, None)
-        return before, now
+        if before is not None:
+            return before, changed(before, changes, None)
+        now = self._tree.made_of(level, label, self.now)
+        return changed(now, {row: -weight for row, weight in changes.items()}, None), now
 
-    def now(self, level: Level, label: Label) -> Bag[Any]:
+    def _sequences_of(self, level: Level, label: Label, rows: Touched, kept: Any) -> Any:
+        old, new = self.trees(level, label)
+        before = sequence_of(level, old, self.was) if kept is None else kept
+        stay = (row for row, weight in rows.values() if not weight)
+        inside = [] if not level.inside else [self._places(level, label, row) for row in stay]
+        touched = sorted(chain.from_iterable(inside))
+        return before, sequence_after(level, before, (old, new), touched, self.now)
+
+    def _places(self, level: Level, label: Label, row: Row) -> list[int]:
+        assert level.sequences is not None
+        return level.sequences.places(label, row)
+
+    def now(self, level: Level, label: Label) -> Any:
         """What is inside of a label."""
         return self.inside(level, label)[1]
 
-    def was(self, level: Level, label: Label) -> Bag[Any]:
+    def was(self, level: Level, label: Label) -> Any:
         """What was inside of a label before."""
         return self.inside(level, label)[0]
 
@@ -140,6 +177,9 @@ class Changes:
 
     def _edits(self, level: Level, label: Label, path: Path) -> Iterator[Edit]:
         """What goes, what changes inside, and what comes."""
+        if level.sequences is not None:
+            yield from self._in_order(level, label, path)
+            return
         gone: dict[Any, tuple[Row, int]] = {}
         stays, came = [], []
         for row, weight in self.touched(level).get(label, {}).values():
@@ -149,37 +189,57 @@ class Changes:
             if weight > 0:
                 came.append((row, weight))
             elif weight:
-                gone[level.beginning(row)] = row, weight
+                gone[level.beginning(level.held(row))] = row, weight
         for place, (row, weight) in enumerate(came if gone else ()):
-            old, count = gone.pop(level.beginning(row), (None, 0))
+            old, count = gone.pop(level.beginning(level.held(row)), (None, 0))
             if count:
                 stays.append((old, row))
                 came[place] = row, max(weight + count, 0)
                 if weight + count < 0:
-                    gone[level.beginning(row)] = old, weight + count
+                    gone[level.beginning(level.held(row))] = old, weight + count
         for row, weight in gone.values():
             yield Edit(None, level.seen(row, self.was), weight, path=path)
         for old, new in stays:
-            yield from self._inside(level, old, new, path)
+            yield from self._inside(level, level.held(old), level.held(new), path)
         for row, weight in came:
             if weight:
                 yield Edit(None, level.seen(row, self.now), weight, path=path)
 
+    def _in_order(self, level: Level, label: Label, path: Path) -> Iterator[Edit]:
+        """The same of rows in an order: each goes from a place, or comes at one."""
+        parts = parts_between(*self.trees(level, label))
+        touched = self.touched(level).get(label, {}) if level.inside else {}
+        stay = [row for row, weight in touched.values() if 0 <= weight < level.weight(label, row)]
+
+        def inside(pairs: Iterable[tuple[Row, Row]]) -> Iterator[Edit]:
+            pairs = [(row, row) for row in stay] + [(a, b) for a, b in pairs if a != b]
+            for old, new in {level.beginning(new): (old, new) for old, new in pairs}.values():
+                yield from self._inside(level, old, new, path)
+
+        yield from edits_of_parts(
+            parts,
+            level.beginning,
+            path,
+            was=lambda row: level.shown(row, self.was),
+            now=lambda row: level.shown(row, self.now),
+            inside=inside,
+        )
+
     def _inside(self, level: Level, old: Row, new: Row, path: Path) -> Iterator[Edit]:
-        """What changed inside of a row: at its labels, and in its values."""
+        """What changed inside of a row that is held: at its labels, and in its values."""
         for inner in level.inside:
             label = inner.under(new)
             if label in self.touched(inner):
                 yield from self._edits(inner, label, level.path(new, path, inner))
         if old is not new:
-            own = level.seen(old, self.was), level.seen(new, self.now)
+            own = level.shown(old, self.was), level.shown(new, self.now)
             labels = {inner.place for inner in level.inside}
             yield from inside_of(level.naming, *own, path, labels)
 
 
 def _net(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touched]:
     """A delta by labels that match, without what came and went; the top has no labels."""
-    handle, is_top = level.rows._handle, level.label is None
+    handle, is_top = level.handle, level.label is None
     if len(delta) == 1:
         ((key, pair),) = delta
         label = None if is_top else key
@@ -198,7 +258,7 @@ def _net(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touched]:
 
 def _touch(level: Level, pairs: Iterable[Pair], found: dict[Label, Touched]) -> None:
     """Note rows inside of which something changed."""
-    handle = level.rows._handle
+    handle = level.handle
     for row, _ in pairs:
         label = None if level.label is None else level.label(row)
         if label is not NO_MATCH:

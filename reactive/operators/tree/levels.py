@@ -7,9 +7,9 @@ from typing import Any
 
 from optimizer.expressions.naming import Level as Naming
 from optimizer.expressions.naming import Nesting
-from reactive.collections.bag import Bag
 from reactive.collections.index import NO_MATCH
 from reactive.collections.zset import Row, canonical
+from reactive.operators.tree.sequences import RowOrder, Sequences
 
 Label = Any
 Path = tuple[Any, ...]
@@ -24,13 +24,17 @@ class Level:
     kind: the class of its rows with others inside; None if they have none.
     is_made: whether a row is a tuple of its parts, of the only one if it has nothing inside.
     width: how many parts a row has.
-    rows: the port of its rows by their label; of the top by the label of what is inside first.
+    rows: its rows by their label; of the top by the label of what is inside first. None of those
+        in an order.
+    handle: what tells its rows apart.
+    port: by which they come.
     label: of a row; None of the top.
+    order: of the rows of a label, if they stand in one.
     """
 
     __slots__ = (
-        *("bags", "inside", "is_made", "kind", "label", "name", "naming", "number", "parent"),
-        *("place", "port", "rows", "shown_in", "under", "width"),
+        *("bags", "handle", "inside", "is_made", "kind", "label", "name", "naming", "number"),
+        *("parent", "place", "port", "rows", "sequences", "shown_in", "under", "width"),
     )
 
     def __init__(
@@ -42,8 +46,10 @@ class Level:
         is_made: bool,
         width: int,
         rows: Any,
+        handle: Callable[[Row], Any],
         port: int,
         label: Callable[[Row], Label] | None,
+        order: RowOrder | None = None,
     ) -> None:
         self.number = number
         self.naming = naming
@@ -52,8 +58,11 @@ class Level:
         self.is_made = is_made
         self.width = width
         self.rows = rows
+        self.handle = handle
         self.port = port
         self.label = label
+        self.sequences = None if order is None else Sequences(order, self.held)
+        """The rows of each label, if they stand in an order."""
         self.inside: list[Level] = []
         self.parent: Level | None = None
         self.place = 0
@@ -62,8 +71,8 @@ class Level:
         """The rows that show it, by their label of it."""
         self.under: Callable[[Row], Label] = _no_label
         """The label of a row that shows it."""
-        self.bags: dict[Label, Bag[Any]] = {}
-        """Those that are kept."""
+        self.bags: dict[Label, Any] = {}
+        """What is inside of labels, where it is kept: a bag, or a sequence."""
 
     def put(self, level: Level, place: int, shown_in: Any, under: Callable[[Row], Label]) -> None:
         """Have rows of another level inside."""
@@ -76,8 +85,16 @@ class Level:
             return row[: self.width]  # type: ignore[no-any-return]
         return (row,) if self.width == 1 else row
 
-    def seen(self, row: Row, bag: Callable[[Level, Label], Bag[Any]]) -> Row:
-        """A row as it is shown, with the bags that a function gives of labels."""
+    def held(self, row: Row) -> Row:
+        """What an order has of a row: what is shown, or, if others are inside, itself."""
+        return row if self.inside else canonical(row[0] if self.is_made else row)
+
+    def shown(self, held: Row, bag: Callable[[Level, Label], Any]) -> Row:
+        """What is shown of what an order has."""
+        return self.seen(held, bag) if self.inside else held
+
+    def seen(self, row: Row, bag: Callable[[Level, Label], Any]) -> Row:
+        """A row as it is shown, with what a function gives of labels."""
         if not self.inside:
             return canonical(row[0] if self.is_made else row)
         shown = [canonical(part) for part in self.parts(row)]
@@ -85,9 +102,7 @@ class Level:
             shown.insert(level.place, bag(level, level.under(row)))
         return self.kind(*shown)
 
-    def both(
-        self, row: Row, bags: Callable[[Level, Label], tuple[Bag[Any], Bag[Any]]]
-    ) -> tuple[Row, Row]:
+    def both(self, row: Row, bags: Callable[[Level, Label], tuple[Any, Any]]) -> tuple[Row, Row]:
         """The same as of before and of now; one object where nothing differs."""
         old = [canonical(part) for part in self.parts(row)]
         new = old.copy()
@@ -100,19 +115,20 @@ class Level:
         shown = self.kind(*new)
         return (shown if is_same else self.kind(*old)), shown
 
-    def beginning(self, row: Row) -> Any:
+    def beginning(self, held: Row) -> Any:
         """What a row of before has in common with the one that takes its place: all but what is
         inside of it."""
         if self.inside:
-            return self.parts(row)[: self.kind.roots]
+            return self.parts(held)[: self.kind.roots]
         is_whole = self.is_made and bool(self.naming.levels)
-        return row[0][: self.naming.kind.roots] if is_whole else row
+        return held[: self.naming.kind.roots] if is_whole else held
 
     def weight(self, label: Label, row: Row) -> int:
         """How often a row is there."""
-        if self.label is None:
-            label = self.inside[0].under(row)
-        return int(self.rows.weight(label, row))
+        if not self.inside:
+            return int(self.rows.weight(label, row))
+        first = self.inside[0]
+        return int(first.shown_in.weight(first.under(row), row))
 
     def path(self, row: Row, path: Path, inside: Level) -> Path:
         """The path of what is inside of a row."""

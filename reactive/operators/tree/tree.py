@@ -3,6 +3,7 @@
     index of c by c.id      which rows show a label of orders
     index of o by o.c       the orders of a label         index of o by o.id      which show
     index of l by l.o       the lines of a label
+    sequences               of a level in an order: the rows of a label, as they stand
 
 Levels are flat relations, arranged by their label and, for what is inside, by that of it: the
 indexes of the joins that they would be without nesting. A step looks at nothing but its changes and
@@ -16,8 +17,9 @@ takes in a commit when it is read, or before the next one. Labels that no row sh
 theirs.
 
 State:  large bags that were read, and small ones whose changes are; rows by their key, once
-        somebody asked for one.
-Cost:   O(|dL|) per commit; reading a delta the changes and their ways up.
+        somebody asked for one; the rows of levels in an order (`sequences.py`).
+Cost:   O(|dL|) per commit, in an order O(|dL| log label); reading a delta the changes and their
+        ways up.
 Source: [slender] shredding, domain maintenance; query shredding [cheney2014].
 """
 
@@ -29,13 +31,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, overload
 
-from reactive.collections.bag import Bag, bag_of
+from reactive.collections.bag import bag_of
 from reactive.collections.collected import EMPTY
 from reactive.collections.edits import Edit
 from reactive.collections.index import KeyedPair
 from reactive.collections.zset import Pair, Row, canonical
 from reactive.operators.tree.changes import Changes, change_bags
 from reactive.operators.tree.levels import Label, Level
+from reactive.operators.tree.shown import sequence_of
 
 LARGE = 64
 """Rows of a bag from which on it is kept once it was read."""
@@ -49,6 +52,7 @@ class Tree:
             "_by_key",
             "_changes",
             "_last",
+            "_ordered",
             "inside",
             "levels",
             "touched",
@@ -67,13 +71,17 @@ class Tree:
         self._changes: Changes | None = None
         self._last: weakref.ref[Unread] | None = None
         self._by_key: dict[Any, Row] | None = None
+        self._ordered = [level.sequences for level in levels if level.sequences is not None]
 
     # Commits.
 
     def step(self, *deltas: Sequence[KeyedPair]) -> Unread:
         for delta in deltas:
             self.touched += len(delta)
-        self._changes = changes = Changes(self, deltas)
+        changes = Changes(self, deltas)
+        if self._ordered:
+            changes.step()
+        self._changes = changes
         found = Unread(self, changes)
         self._last = weakref.ref(found)
         return found
@@ -97,6 +105,8 @@ class Tree:
                 change_bags(self, changes, least)
 
     def undo(self) -> None:
+        for sequences in self._ordered:
+            sequences.undo()
         if self._changes is None:
             self._by_key = None
             for level in self.levels:
@@ -104,6 +114,8 @@ class Tree:
         self._changes, self._last = None, None
 
     def commit(self) -> None:
+        for sequences in self._ordered:
+            sequences.commit()
         if self._by_key is None and not self._has_bags():
             self._changes = None
 
@@ -152,28 +164,33 @@ class Tree:
         return list(self._found())
 
     def footprint(self) -> tuple[int, int]:
-        size = 0 if self._by_key is None else sys.getsizeof(self._by_key)
-        return 0, size + sum(sys.getsizeof(level.bags) for level in self.levels)
+        rows, size = 0, 0 if self._by_key is None else sys.getsizeof(self._by_key)
+        for count, taken in (sequences.footprint() for sequences in self._ordered):
+            rows, size = rows + count, size + taken
+        return rows, size + sum(sys.getsizeof(level.bags) for level in self.levels)
 
-    def bag(self, level: Level, label: Label) -> Bag[Any]:
+    def bag(self, level: Level, label: Label) -> Any:
         """What is inside of a label; a large one is kept."""
         kept = level.bags.get(label)
         if kept is not None:
             return kept
+        last = None if self._last is None else self._last()
+        if last is not None and last.touches(level, label):
+            return last.now(level, label)
         bag = self.made_of(level, label, self.bag)
         if len(bag) >= LARGE and level.shown_in.pairs(label):
             level.bags[label] = bag
         return bag
 
-    def made(self, level: Level, label: Label) -> Bag[Any]:
+    def made(self, level: Level, label: Label) -> Any:
         """The same for once, as of a reading of all rows: what is not kept is not kept then."""
         kept = level.bags.get(label)
         return self.made_of(level, label, self.made) if kept is None else kept
 
-    def made_of(
-        self, level: Level, label: Label, inner: Callable[[Level, Label], Bag[Any]]
-    ) -> Bag[Any]:
+    def made_of(self, level: Level, label: Label, inner: Callable[[Level, Label], Any]) -> Any:
         """What is inside of a label, made of the rows of its level."""
+        if level.sequences is not None:
+            return sequence_of(level, level.sequences.now(label), inner)
         pairs = level.rows.pairs(label)
         if not pairs:
             return EMPTY
@@ -226,6 +243,15 @@ class Unread(Sequence[Pair]):
                     self._pairs = changes.pairs()
         assert self._pairs is not None
         return self._pairs
+
+    def touches(self, level: Level, label: Label) -> bool:
+        """Whether it may still be asked for what was inside of a label, which has changed."""
+        return self._changes is not None and label in self._changes.touched(level)
+
+    def now(self, level: Level, label: Label) -> Any:
+        """What is inside of a label, made of what was."""
+        assert self._changes is not None
+        return self._changes.now(level, label)
 
     def end(self) -> None:
         """Be read now, since there will be another commit."""

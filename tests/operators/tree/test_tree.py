@@ -221,3 +221,17 @@ def test_it_is_the_same_without_rules() -> None:
         change(plain, Random(step))
         change(rows, Random(step))
         assert Bag(plain.view) == Bag(rows.view)
+
+
+def test_a_bag_that_is_read_before_the_delta_that_changed_it_is_the_one_of_now() -> None:
+    rows = Rows()
+    rows.tops.add(Top(0, 0))
+    rows.parts.add(Part(0, 0, 1))
+    rows.leaves.add_all([Leaf(1, n) for n in range(100)])
+    told: list[Delta[Any]] = []
+    with rows.view.subscribe(told.append):
+        rows.leaves.add(Leaf(1, 100))
+        (part,) = rows.view[Top(0, 0)].parts
+    ((old, new),) = told[0].updated
+    assert [len(part.leaves) for row in (old, new) for part in row.parts] == [100, 101]
+    assert len(part.leaves) == 101
