@@ -29,14 +29,17 @@ def mark(row: Row) -> int:
 
 
 class LongTuple(Sequence[T]):
-    """Rows in an order, as a tuple has them: hashable, immutable, equal in order, to tuples too.
+    """Rows in an order, as a tuple has them: hashable, immutable, equal in order.
 
-    The hash is that of a tuple up to 64 rows. Of more it is another one, which changes in O(1)
-    where a row does: in a set or dictionary, look for a LongTuple.
+    Its hash changes in O(1) where a row does, which that of a tuple cannot. Equal values have equal
+    hashes, or sets, dictionaries and joins do not find them: so one of more than 64 rows equals no
+    tuple, but `tuple(rows)` does. Up to 64 rows it equals the tuple, and has its hash.
 
     >>> rows = LongTuple(range(1000))
-    >>> rows[-1], rows[3:5], len(rows), 7 in rows, rows == tuple(range(1000))
-    (999, (3, 4), 1000, True, True)
+    >>> rows[-1], rows[3:5], len(rows), 7 in rows
+    (999, (3, 4), 1000, True)
+    >>> rows == LongTuple(range(1000)), rows == tuple(rows)
+    (True, False)
     """
 
     __slots__ = ("_hash", "_sum", "_tree")
@@ -80,7 +83,7 @@ class LongTuple(Sequence[T]):
         if self is other:
             return True
         if isinstance(other, tuple):
-            return len(self) == len(other) and tuple(self) == other
+            return len(self) == len(other) <= FEW and tuple(self) == other
         if not isinstance(other, LongTuple):
             return NotImplemented
         if self._sum != other._sum and None not in (self._sum, other._sum):

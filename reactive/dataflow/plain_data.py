@@ -3,6 +3,7 @@
     Row(town='Bonn', orders=2)        {"town": "Bonn", "orders": 2}
     (Order(id=1), ("Ann", 3))         [{"id": 1}, ["Ann", 3]]
     Row(row=Town("Bonn"), people=...) {"name": "Bonn", "people": [...]}, as nest makes them
+    Row(a=Order(1), b=Line(1), ...)   {"a": {"id": 1}, "b": {"id": 1}, ...}, as over a join
 
 What is neither stays as it is: whoever writes JSON says what to do with a date.
 """
@@ -35,10 +36,11 @@ def plain(value: Any) -> Any:
 
 
 def _with_inside(row: Any) -> dict[str, Any]:
-    """A row with others inside: its own fields, and beside them what is inside."""
-    found: dict[str, Any] = {}
-    for name, value in zip(row._fields[: row.roots], row, strict=False):
-        part = plain(value)
-        found |= part if isinstance(part, dict) else {name: part}
-    names = row._fields[row.roots :]
-    return found | {name: plain(value) for name, value in zip(names, row[row.roots :], strict=True)}
+    """A row with others inside: its own fields, and beside them what is inside; of one of several
+    bindings, each of these by its name, since they may have fields of the same name."""
+    parts = dict(zip(row._fields, map(plain, row), strict=True))
+    own = parts[row._fields[0]]
+    if row.roots > 1 or not isinstance(own, dict):
+        return parts
+    del parts[row._fields[0]]
+    return own | parts

@@ -28,7 +28,7 @@ Source: [i3ql] order by; the law is SQL's LIMIT and OFFSET.
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
 from operator import eq
@@ -108,6 +108,7 @@ class OrderBy:
         if len(delta) != 1:
             return self._step_many(delta)
         ((row, weight),) = delta
+        hash(row)  # or else it is refused
         key_of = self._key
         order = key_of(row)
         if order.__class__ not in PLAIN:
@@ -136,8 +137,12 @@ class OrderBy:
         if len(delta) >= MANY and not (self._ranked.size or self._owed):
             rows = _copies(delta)
             if rows is not None:
+                _refuse_unhashable(rows)
                 return self._load(self._keys(rows), rows)
-        keyed = self._keyed(consolidate(delta))
+        pairs = consolidate(delta)
+        if len(pairs) == 2:  # more of them it has hashed
+            _refuse_unhashable([row for row, _ in pairs])
+        keyed = self._keyed(pairs)
         edits: list[Edit] = []
         self.edits, self._log = edits, []
         try:
@@ -342,6 +347,10 @@ def _are_plain(keys: list[Any]) -> bool:
         parts, same = chain.from_iterable(keys), chain.from_iterable(keys)
         return kinds <= PLAIN or (kinds <= PARTS and all(map(eq, parts, same)))
     return kinds <= PLAIN or (kinds == {float} and all(map(eq, keys, keys)))
+
+
+def _refuse_unhashable(rows: Iterable[Row]) -> None:
+    deque(map(hash, rows), 0)
 
 
 def _copies(delta: Pairs) -> list[Row] | None:

@@ -253,7 +253,7 @@ class _Returned:
             case Constant(called) if called is sum and len(call.arguments) == 1:
                 return self._summed(call.arguments[0])
             case Constant(InSequence()):
-                return Whole(tuple, _item(self.inside(call.arguments[0]), 1))
+                return Whole(tuple, _item(self.inside(call.arguments[0]), 1), is_inner=True)
             case Constant(called):
                 return _annotated(called)
             case _:

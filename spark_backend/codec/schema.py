@@ -78,12 +78,14 @@ class Whole:
     `kind` is `Bag`, of values of a type: an array of values with weights, in order; `tuple`: an
     array of values; or `Digits`: a Decimal of any number of digits, as text. A bag that `is_listed`
     is an array of values, each as often as it is there: so it is outside of state tables.
+    A tuple that `is_inner` is what an order inside of a nest gives: of many rows, a `LongTuple`.
     """
 
     kind: type[Any]
     of: Typed | None = None
     optional: bool = False
     is_listed: bool = False
+    is_inner: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +214,9 @@ def in_common(left: Typed, right: Typed) -> Typed:
         both = zip(left.fields, right.fields, strict=True)
         return replace(left, optional=optional, fields=tuple(in_common(a, b) for a, b in both))
     if isinstance(left, Whole) and isinstance(right, Whole) and left.kind is right.kind:
-        return replace(left, of=of_either(left.of, right.of), optional=optional)
+        is_inner = left.is_inner or right.is_inner
+        inside = of_either(left.of, right.of)
+        return replace(left, of=inside, optional=optional, is_inner=is_inner)
     raise Untyped(f"it is {type_name(left)} or {type_name(right)}")
 
 

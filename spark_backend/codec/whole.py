@@ -78,7 +78,7 @@ def from_arrow(
     found: list[Any]
     make: Callable[[list[Any]], Any]
     if of.kind is tuple or of.is_listed:
-        found, make = values(inside), of.kind
+        found, make = values(inside), in_nest if of.is_inner else of.kind
     else:
         weights = inside.field("weight").to_pylist()
         found = list(zip(values(inside.field("value")), weights, strict=True))
@@ -94,6 +94,8 @@ def from_arrow(
 
 def in_nest(values: Any) -> Any:
     """What is inside of a nested row, as a nest gives it: of many rows, a long tuple."""
+    if type(values) is list:
+        values = tuple(values)
     return LongTuple(values) if type(values) is tuple and len(values) > FEW else values
 
 

@@ -110,6 +110,16 @@ def test_rows_are_plain_data_for_json() -> None:
     ]
 
 
+def test_rows_of_several_bindings_are_a_dictionary_for_each_as_columns_are_structs() -> None:
+    shop = filled()
+    lines = shop.lines
+    pairs = shop.orders.join(shop.customers, on=lambda o, c: o.customer == c.id)
+    view = pairs.nest(lines=lambda o, c: lines.where(lambda line: line.order == o.id)).materialize()
+    rows = sorted(view.to_python(), key=repr)
+    assert [(row["row"]["id"], row["row1"]["id"]) for row in rows] == [(7, 1), (8, 1), (9, 1)]
+    assert rows == sorted(view.to_arrow().to_pylist(), key=repr)
+
+
 def test_several_bindings_orders_and_queries_of_views() -> None:
     shop = filled()
     view = shop.bags().materialize()

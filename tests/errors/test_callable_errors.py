@@ -454,6 +454,8 @@ UNHASHABLE: dict[str, Callable[[Any, Any], Any]] = {
     "select_then_distinct": lambda t, f: t.select(f).distinct(),
     "select_many": lambda t, f: t.select_many(f),
     "unnest": lambda t, f: t.unnest(f),
+    "order_by": lambda t, f: t.select(f).order_by(len),
+    "limit": lambda t, f: t.select(f).order_by(len).limit(2),
     "group_by": lambda t, f: t.group_by(f).aggregate(Count()),
     "Min": lambda t, f: t.aggregate(Min(f)),
     "CountDistinct": lambda t, f: t.aggregate(CountDistinct(f)),
@@ -478,6 +480,9 @@ def test_an_unhashable_result_is_traced_to_the_callable_that_gave_it(kind: str) 
     assert "the view" in text
     assert place(gives) in text
     assert "the row" in text
+    for count in (2, 30):
+        with pytest.raises(TypeError, match="hashable"):
+            table.add_all(f"row {number}" for number in range(count))
     assert list(table) == []
     view.verify()
 
