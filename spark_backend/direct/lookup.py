@@ -74,6 +74,8 @@ class Lookup:
 
 _OTHER: Any = object()
 """Stands for a value that no value of the column is equal to."""
+UNKNOWN: Any = object()
+"""Stands for a value that no column is known to have."""
 _NUMBERS = frozenset({int, float, bool, Decimal})
 _KNOWN = PLAIN | {object}
 """Types of which it is known what equals their values."""
@@ -92,6 +94,14 @@ def _as(kind: type, value: Any, holds: Fits) -> Any:
     except (ValueError, OverflowError):
         return _OTHER
     return made if made == value and holds(made) else _OTHER
+
+
+def in_column(of: Typed, value: Any) -> Any:
+    """The value of a column of a type that is equal to a value; `UNKNOWN` if none is known."""
+    if value is None and of.optional:
+        return None
+    found = _as(of.kind, value, fitting(replace(of, optional=False)))
+    return UNKNOWN if found is None or found is _OTHER else found
 
 
 def fields_of(of: Typed, *column: str) -> list[Field]:

@@ -15,11 +15,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from types import NoneType
 from typing import Any, TypeVar
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
+from pyspark.sql import Column
 
 from optimizer import plan
 from optimizer.plans.explain import headline
@@ -28,27 +26,34 @@ from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
 from optimizer.plans.unique_keys import unique_key
 from reactive.operators.plain import LINEAR, chain_over
-from reactive.reference.bags import Bag
+from reactive.reference.bags import paired
 from spark_backend.aggregates.reduced import as_aggregate
 from spark_backend.aggregates.reduced_rows import ReducedRows
 from spark_backend.aggregates.totals import Totals
 from spark_backend.cluster.session import Session
-from spark_backend.codec.columns import truth_of
-from spark_backend.codec.schema import Plain, Typed, Untyped, in_common, tuple_of
-from spark_backend.codec.values import Inexact, Value, as_type, record_value
-from spark_backend.direct.flush import DirectFlush, over_given
+from spark_backend.codec.schema import Untyped, in_common
+from spark_backend.codec.values import Inexact
 from spark_backend.fragments.given import Input
+from spark_backend.fragments.partners import (
+    Padded,
+    asked_of,
+    fits_of,
+    left_alone,
+    padded_type,
+    right_alone,
+)
 from spark_backend.state.tables import TableSpec
 from spark_backend.steps.computed import with_computed
 from spark_backend.steps.first_of_all import First
 from spark_backend.steps.firsts import Firsts
-from spark_backend.steps.join import Arranged, Join, pair_of
-from spark_backend.steps.keys import Side, bound, sides_of
+from spark_backend.steps.join import Arranged, Join
+from spark_backend.steps.key_counts import KeyCounts
+from spark_backend.steps.keys import Side, sides_of
 from spark_backend.steps.linear import Linear, Together, WorkedOut
-from spark_backend.steps.matching import Matched, direct_matched
+from spark_backend.steps.matching import Matched
 from spark_backend.steps.sets import ByWeight
-from spark_backend.steps.standing import unique_of
-from spark_backend.steps.step import Flush, Given, NotColumns, Step, schema_of
+from spark_backend.steps.standing import parts_of, unique_of
+from spark_backend.steps.step import Given, NotColumns, Step, schema_of
 from spark_backend.tables.chain import Chain
 
 S = TypeVar("S")
@@ -90,6 +95,7 @@ class Compiler:
         self._given: dict[plan.Node, Step] = {}
         self._at: dict[int, Given] = {}
         self._known: list[Arranged] = []
+        self._counts: dict[str, KeyCounts] = {}
         self._last: plan.Node | None = None
         self._names = {} if names is None else names
         self._known_of: dict[plan.Node, tuple[list[str], dict[str, TableSpec]]] = {}
@@ -240,11 +246,17 @@ class Compiler:
         made = ByWeight(node, steps, names, kept)
         return self._with(made, *made.specs)
 
-    def sides(self, node: Any, left: plan.Node, right: plan.Node) -> tuple[Arranged, Arranged]:
-        """The rows of both sides of a join by its key."""
+    def sides(
+        self, node: Any, left: plan.Node, right: plan.Node, *, of_right: bool = True
+    ) -> tuple[Arranged, Arranged]:
+        """The rows of both sides of a join by its key; those of the right are kept if they are
+        asked for."""
         one, other = self.step(left), self.step(right)
         sides = sides_of(node, one.kept, other.kept, bindings(left))
-        return self._arranged(left, one, sides[0]), self._arranged(right, other, sides[1])
+        made = self._arranged(left, one, sides[0]), self._arranged(right, other, sides[1])
+        for arranged in made if of_right else made[:1]:
+            self._keep(arranged)
+        return made
 
     def _arranged(self, node: plan.Node, step: Step, side: Side) -> Arranged:
         """The rows of a step by a key; by an equal one, the same table."""
@@ -253,9 +265,13 @@ class Compiler:
                 side.keys,
                 side.types,
             ):
-                return self._with(Arranged(step, side, known.spec.name), known.spec)
-        made = Arranged(step, side, self.free("by", node, side.keys, side.types))
-        self._known.append(made)
+                return Arranged(step, side, known.spec.name)
+        return Arranged(step, side, self.free("by", node, side.keys, side.types))
+
+    def _keep(self, made: Arranged) -> Arranged:
+        """Let the rows of a step be kept by a key."""
+        if all(known.spec.name != made.spec.name for known in self._known):
+            self._known.append(made)
         return self._with(made, made.spec)
 
     def _with(self, made: S, *specs: TableSpec) -> S:
@@ -282,61 +298,72 @@ class Compiler:
         return self._over(made, (plan.Where(node, asked),))
 
     def _matched(self, node: Any, left: plan.Node, right: plan.Node) -> Matched:
-        one, other = self.sides(node, left, right)
+        one, other = self.sides(node, left, right, of_right=False)
         is_semi = isinstance(node, plan.SemiJoin)
-        fits = _fits(node, one.source.kept, other.source.kept, ("x", "y"))
-        return Matched(node, one, other, one.source.kept, _itself, fits, present=is_semi)
+        fits = fits_of(node, one.source.kept, other.source.kept, ("x", "y"))
+        return Matched(
+            one,
+            self._partners(right, other, fits),
+            one.source.kept,
+            _itself,
+            fits,
+            shown_here=_itself,
+            asked=asked_of(node),
+            present=is_semi,
+        )
+
+    def _partners(self, node: plan.Node, rows: Arranged, fits: Column | None) -> Arranged:
+        """What is asked whether a row of the other side has a partner: the rows by their key, or
+        how many they are of each key, where these may be many."""
+        if fits is None and not self._is_unique(node, rows.side):
+            counts = self._counts.get(rows.spec.name)
+            if counts is None:
+                counts = self._counts[rows.spec.name] = KeyCounts(rows.source, rows.side)
+            side = rows.side
+            made = Arranged(counts, counts.side, self.free("counts", node, side.keys, side.types))
+            return self._with(made, made.spec)
+        return self._keep(rows)
+
+    def _is_unique(self, node: plan.Node, side: Side) -> bool:
+        """Whether there is no more than one row of a key."""
+        unique = unique_of(node, {n: unique_key(i.node) for n, i in self._inputs.items()})
+        return bool(unique) and unique <= {part for key in side.keys for part in parts_of(key)}
 
     def _outer(self, node: plan.OuterJoin, left: plan.Node, right: plan.Node) -> Step:
         one, other = self.sides(node, left, right)
         count = bindings(left)
-        kept = _padded(node.kind, one.source.kept, other.source.kept, count)
-        found: Step = _As(Join(node, one, other, residual(node), count), kept)
+        kept = padded_type(node.kind, one.source.kept, other.source.kept, count)
+        found: Step = Padded(Join(node, one, other, residual(node), count), kept)
+        pair, asked = paired(left), asked_of(node)
         if node.kind != "right":
-            show = _left_alone(one.source.kept, kept, count)
-            fits = _fits(node, one.source.kept, other.source.kept, ("x", "y"))
-            found = Together(
-                found, Matched(node, one, other, kept, show, fits, present=False), kept
+            show = left_alone(one.source.kept, kept, count)
+            fits = fits_of(node, one.source.kept, other.source.kept, ("x", "y"))
+            alone = Matched(
+                one,
+                self._partners(right, other, fits),
+                kept,
+                show,
+                fits,
+                shown_here=lambda row: pair(row, None),
+                asked=asked,
+                present=False,
             )
+            found = Together(found, alone, kept)
         if node.kind != "left":
-            show = _right_alone(other.source.kept, kept, count)
-            fits = _fits(node, one.source.kept, other.source.kept, ("y", "x"))
-            found = Together(
-                found, Matched(node, other, one, kept, show, fits, present=False), kept
+            show = right_alone(other.source.kept, kept, count)
+            fits = fits_of(node, one.source.kept, other.source.kept, ("y", "x"))
+            alone = Matched(
+                other,
+                self._partners(left, one, fits),
+                kept,
+                show,
+                fits,
+                shown_here=lambda row: (*[None] * count, row),
+                asked=None if asked is None else lambda row, other: asked(other, row),
+                present=False,
             )
-        made = _Outer(found, node, one, other)
-        return made if node is self._last else WorkedOut(made)
-
-
-class _As:
-    """Rows of a step as rows of a type that has None where theirs has not."""
-
-    def __init__(self, source: Step, kept: Typed) -> None:
-        self._source, self.kept = source, kept
-
-    def delta(self, flush: Any) -> Any:
-        found = flush.delta(self._source)
-        if found is None:
-            return None
-        row = as_type(Value(F.col("row"), self._source.kept), self.kept)
-        return found.select(row.alias("row"), "weight")
-
-    def direct(self, flush: DirectFlush) -> Bag:
-        return flush.delta(self._source)
-
-
-class _Outer:
-    """An outer join: its pairs and the rows alone as columns, all of it at once in the process."""
-
-    def __init__(self, parts: Step, node: plan.OuterJoin, left: Arranged, right: Arranged) -> None:
-        self._parts, self.kept = parts, parts.kept
-        self._node, self._left, self._right = over_given(node), left, right
-
-    def delta(self, flush: Flush) -> DataFrame | None:
-        return flush.delta(self._parts)
-
-    def direct(self, flush: DirectFlush) -> Bag:
-        return direct_matched(flush, self._node, self._left, self._right)
+            found = Together(found, alone, kept)
+        return found if node is self._last else WorkedOut(found)
 
 
 def _below_linear(node: plan.Node) -> plan.Node:
@@ -354,49 +381,6 @@ def _where(step: Step) -> str:
     if not own:
         return "Spark columns"
     return f"Spark columns; {', '.join(own)}: Python workers, of the groups that changed"
-
-
-def _fits(node: Any, left: Typed, right: Typed, names: tuple[str, str]) -> Column | None:
-    """What a join asks of pairs of equal keys besides, of `{name}_row` of either side."""
-    asked = residual(node)
-    if asked is None:
-        return None
-    rows = bound(Value(F.col(f"{names[0]}_row"), left), bindings(node.left))
-    return truth_of(asked, [*rows, Value(F.col(f"{names[1]}_row"), right)])
-
-
-def _padded(kind: str, left: Typed, right: Typed, count: int) -> Typed:
-    """The rows of an outer join."""
-    pair = pair_of(left, right, count)
-    fields = list(pair.fields)  # type: ignore[union-attr]
-    if kind != "left":
-        fields[:-1] = [_optional(f) for f in fields[:-1]]
-    if kind != "right":
-        fields[-1] = _optional(fields[-1])
-    return tuple_of(tuple(fields))
-
-
-def _optional(of: Typed) -> Typed:
-    return in_common(of, Plain(NoneType, optional=True))
-
-
-def _left_alone(left: Typed, kept: Typed, count: int) -> Any:
-    nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
-
-    def show(row: Column) -> Column:
-        parts = bound(Value(row, left), count)
-        return as_type(record_value((*parts, nothing)), kept)
-
-    return show
-
-
-def _right_alone(right: Typed, kept: Typed, count: int) -> Any:
-    nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
-
-    def show(row: Column) -> Column:
-        return as_type(record_value((*[nothing] * count, Value(row, right))), kept)
-
-    return show
 
 
 def _itself(row: Column) -> Column:

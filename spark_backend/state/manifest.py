@@ -30,7 +30,7 @@ from reactive.errors import OffloadError
 from spark_backend.cluster.files import put_new, taken_over
 from spark_backend.state.ends import size_of
 
-FORMAT = 7
+FORMAT = 8
 MANIFESTS = "manifest"
 """The folder of manifests."""
 

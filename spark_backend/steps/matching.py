@@ -1,26 +1,32 @@
 """Semi and anti joins, and the rows of outer joins that have no partner.
 
     n(key) = rows of the other side with the key        out = rows of the left where n > 0 (or = 0)
-    d out  = rows after, where n after says so  -  rows before, where n before says so
+    d out  = rows that change, where n after says so
+           + rows as of before, where n comes to be or to be none  (of keys that change on the other
+             side)
 
 Where a pair is asked more than its key, the rows of the other side are counted for each row.
+Otherwise the other side is how many rows there are of each key (`key_counts.py`), where these may
+be many: however heavy a key is, a change of a row with it costs the same.
 
-State:  the rows of both sides, by the key.
-Cost:   per flush O(rows of the keys that changed, on both sides); or their pairs.
+State:  the rows of the one side by the key, and those of the other, or how many they are.
+Cost:   per flush O(rows that change, and those whose keys find their first partner or lose the last
+        one); by a job, O(rows of the keys that change on the other side). Where more is asked, the
+        pairs of the rows of these keys.
 Source: [dbsp] antijoin as a difference; counts per key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from optimizer import plan
+from reactive.collections.zset import Pair, Row
 from reactive.reference.bags import Bag
 from spark_backend.codec.schema import Typed
-from spark_backend.direct.flush import DirectFlush, changed, over_given
+from spark_backend.direct.flush import DirectFlush, check_fetched, summed
 from spark_backend.state.tables import united
 from spark_backend.steps.join import Arranged
 from spark_backend.steps.keys import HASH, same
@@ -28,14 +34,8 @@ from spark_backend.steps.step import Flush
 
 Shown = Callable[[Column], Column]
 """The row of the output, of the column with a row."""
-
-
-def direct_matched(flush: DirectFlush, node: plan.Node, left: Arranged, right: Arranged) -> Bag:
-    """How the rows of a join `over_given` change, by the rows of the keys that changed."""
-    changes = left.direct_change(flush), right.direct_change(flush)
-    keys = left.keys_of(changes[0]) | right.keys_of(changes[1])
-    before = left.direct_having(flush, keys), right.direct_having(flush, keys)
-    return changed(node, before, changes)
+Asked = Callable[[Row, Row], object]
+"""What is asked of two rows of equal keys."""
 
 
 class Matched:
@@ -43,24 +43,26 @@ class Matched:
 
     Parameters
     ----------
-    node: a semi or anti join; of an outer join it is not asked.
     fits: what is asked of pairs of equal keys, `x_row` and `y_row`; None for nothing.
+    asked: the same of a row and one of the other side.
+    shown: the row of the output; `shown_here` makes the same of a row that is here.
     """
 
     def __init__(
         self,
-        node: plan.Node,
         rows: Arranged,
         others: Arranged,
         kept: Typed,
         shown: Shown,
         fits: Column | None,
         *,
+        shown_here: Callable[[Row], Row],
+        asked: Asked | None,
         present: bool,
     ) -> None:
-        self._node = over_given(node)
         self._rows, self._others, self.kept = rows, others, kept
         self._shown, self._fits, self._present = shown, fits, present
+        self._shown_here, self._asked = shown_here, asked
         self._count = len(rows.side.types)
 
     def delta(self, flush: Flush) -> DataFrame | None:
@@ -71,7 +73,55 @@ class Matched:
         return united(found) if found else None
 
     def direct(self, flush: DirectFlush) -> Bag:
-        return direct_matched(flush, self._node, self._rows, self._others)
+        rows, others = self._rows.direct_change(flush), self._others.direct_change(flush)
+        of_rows = self._rows.by_key(rows.items())
+        change = self._others.by_key(others.items())
+        keys = of_rows.keys() | change.keys()
+        before = self._others.by_key(self._others.direct_found(flush, keys))
+        found = [] if self._present else self._direct_alone(rows)
+        for key, pairs in of_rows.items():
+            there = [*before.get(key, ()), *change.get(key, ())]
+            found += [(row, n) for row, n in pairs if self._is_shown(row, there)]
+        turned = {key for key in change if self._may_turn(before.get(key, []), change[key])}
+        stand = self._rows.by_key(self._rows.direct_found(flush, turned))
+        for key in turned:
+            was = before.get(key, [])
+            found += self._turned(stand.get(key, ()), was, [*was, *change[key]])
+        return summed([(self._shown_here(row), n) for row, n in found])
+
+    def _direct_alone(self, rows: Bag) -> list[Pair]:
+        """Rows that match nothing, which are always in the output."""
+        key_of = self._rows.side.key_of
+        return [pair for pair in rows.items() if key_of(pair[0]) is None]
+
+    def _is_shown(self, row: Row, there: Sequence[Pair]) -> bool:
+        """Whether a row is in the output that has rows of its key on the other side."""
+        asked = self._asked
+        count = sum(n for other, n in there if asked is None or asked(row, other))
+        return (count > 0) is self._present
+
+    def _may_turn(self, before: Sequence[Pair], change: Sequence[Pair]) -> bool:
+        """Whether rows of a key may come to be in the output, or not to be in it any more."""
+        if self._asked is not None:
+            return True
+        was = sum(n for _, n in before)
+        return (was > 0) is not (was + sum(n for _, n in change) > 0)
+
+    def _turned(
+        self, rows: Sequence[Pair], before: Sequence[Pair], after: Sequence[Pair]
+    ) -> list[Pair]:
+        """How rows that stay change in the output, with their partners before and after.
+
+        Raises
+        ------
+        TooMany: there are many pairs to ask.
+        """
+        if self._asked is not None:
+            check_fetched(len(rows) * len(after))
+        shown = [
+            (row, n, self._is_shown(row, before), self._is_shown(row, after)) for row, n in rows
+        ]
+        return [(row, n if is_now else -n) for row, n, was, is_now in shown if was is not is_now]
 
     def _alone(self, flush: Flush) -> list[DataFrame]:
         """Rows that match nothing, which are always in the output."""
@@ -87,12 +137,14 @@ class Matched:
         self, flush: Flush, rows: DataFrame | None, others: DataFrame | None
     ) -> list[DataFrame]:
         flush.spread()
-        keys = self._keys(rows, others)
         parts = [] if rows is None else [self._weighted(rows, is_change=True)]
-        for there in self._rows.having(flush, keys, ("k", "x"), None, "left_semi"):
-            parts.append(self._weighted(there))
+        if others is not None:
+            turned = self._keys(None, others)
+            for there in self._rows.having(flush, turned, ("k", "x"), None, "left_semi"):
+                parts.append(self._weighted(there))
         if not parts:
             return []
+        keys = self._keys(rows, others)
         found = self._counted(united(parts), self._partners(flush, keys, others))
         return [self._out(found)]
 

@@ -100,7 +100,7 @@ def standing(
     values = bound(row, count)
     by = [one for key in keys for one in _of_key(key, value_of(key.function, values))]
     asked = [*(key.function for key in keys), *([group] if group is not None else [])]
-    known = frozenset(part for function in asked for part in _parts(function))
+    known = frozenset(part for function in asked for part in parts_of(function))
     parts = [(value, Parameter(place)) for place, value in enumerate(values)]
     ties = [one for value, _ in parts for one in _of_tie(value)]
     is_known = bool(unique) and unique <= known
@@ -187,7 +187,7 @@ def _part(of: Record, path: Expr, place: int) -> Expr:
     return Attribute(path, of.names[place])
 
 
-def _parts(function: Function) -> Iterator[Expr]:
+def parts_of(function: Function) -> Iterator[Expr]:
     """What a function gives as it is, alone or in a tuple."""
     if not isinstance(function, Lifted):
         return

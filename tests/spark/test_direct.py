@@ -398,6 +398,6 @@ def test_a_flush_does_not_take_a_whole_table_to_find_rows_by_none(
     rows = [(0, 0, Left(n, n, 0.5, "x", DAY), 1) for n in range(9)]
     remote.apply(1, rows)
     with without_spark(), patch.object(flush, "MOST_FETCHED", 5):
-        remote.apply(2, [(0, 0, Left(9, 3, 0.5, "x", DAY), 1)])
+        remote.apply(2, [(1, 0, Right(9, 3, 0.5, "x", DAY), 1)])
         with pytest.raises(OffloadError, match="Spark is gone"):
-            remote.apply(3, [(0, 0, Left(9, None, 0.5, "x", DAY), 1)])
+            remote.apply(3, [(1, 0, Right(9, None, 0.5, "x", DAY), 1)])
