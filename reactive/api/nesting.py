@@ -257,7 +257,7 @@ class _Inside:
     """One binding of a nest: a query that is asked for each row, or a list of the row alone."""
 
     relation: Any
-    rows: Rows | None
+    rows: tuple[Rows, ...] | None
 
     def __init__(self, relation: Any, name: str, query: Callable[..., Any]) -> None:
         node = relation.plan

@@ -25,7 +25,7 @@ def edited(rows: Any, path: tuple[Any, ...], edit: Edit) -> Any:
     """Rows after an edit at a path below them. Those with its key change, all copies of them."""
     if path:
         key, name, *below = path
-        found = [row for row in rows if key in (row.row, row.row.id)]
+        found = [row for row in rows if key in (itself(row), itself(row).id)]
         assert found, f"{edit} changes what is not there"
         kind = type(rows)
         return kind(change_in(row, name, below, edit) if row in found else row for row in rows)
@@ -42,5 +42,13 @@ def edited(rows: Any, path: tuple[Any, ...], edit: Edit) -> Any:
     return Bag({row: count for row, count in counts.items() if count})
 
 
+def itself(row: Any) -> Any:
+    """A row without what is inside."""
+    return getattr(row, "row", row)
+
+
 def change_in(row: Any, name: str, path: Any, edit: Edit) -> Any:
+    """A row of which a binding changes, or a field of the row that it begins with."""
+    if name not in row._fields:
+        return row._replace(row=change_in(row.row, name, path, edit))
     return row._replace(**{name: edited(getattr(row, name), tuple(path), edit)})
