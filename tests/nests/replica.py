@@ -17,18 +17,34 @@ class Replica:
         self.subscription = view.subscribe(self.receive, snapshot=True)
 
     def receive(self, delta: Delta[Any]) -> None:
+        now: dict[tuple[Any, ...], Any] = {}
         for edit in delta.edits:
-            self.rows = edited(self.rows, edit.path, edit)
+            self.rows = edited(self.rows, edit.path, edit, now)
 
 
-def edited(rows: Any, path: tuple[Any, ...], edit: Edit) -> Any:
-    """Rows after an edit at a path below them. Those with its key change, all copies of them."""
+def edited(
+    rows: Any,
+    path: tuple[Any, ...],
+    edit: Edit,
+    now: dict[tuple[Any, ...], Any],
+    above: tuple[Any, ...] = (),
+) -> Any:
+    """Rows after an edit at a path below them. What is inside of a row is so in all its copies, and
+    a field of its own changes in one; `now` has what rows that are named by themselves became by
+    edits before."""
     if path:
         key, name, *below = path
-        found = [row for row in rows if key in (itself(row), itself(row).id)]
+        above = (*above, key)
+        own = now.get(above, key)
+        found = [row for row in rows if itself(row) == own or itself(row).id == key]
         assert found, f"{edit} changes what is not there"
-        kind = type(rows)
-        return kind(change_in(row, name, below, edit) if row in found else row for row in rows)
+        made = change_in(found[0], name, tuple(below), edit, now, (*above, name))
+        now[above] = itself(made)
+        others = list(rows)
+        if name in found[0]._fields and hasattr(found[0], "row"):
+            return type(rows)(made if row in found else row for row in rows)
+        others[others.index(found[0])] = made
+        return type(rows)(others)
     if isinstance(rows, tuple):
         made, at = list(rows), edit.position
         if edit.weight > 0:
@@ -47,8 +63,8 @@ def itself(row: Any) -> Any:
     return getattr(row, "row", row)
 
 
-def change_in(row: Any, name: str, path: Any, edit: Edit) -> Any:
+def change_in(row: Any, name: str, *where: Any) -> Any:
     """A row of which a binding changes, or a field of the row that it begins with."""
     if name not in row._fields:
-        return row._replace(row=change_in(row.row, name, path, edit))
-    return row._replace(**{name: edited(getattr(row, name), tuple(path), edit)})
+        return row._replace(row=change_in(row.row, name, *where))
+    return row._replace(**{name: edited(getattr(row, name), *where)})

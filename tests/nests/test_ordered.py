@@ -118,7 +118,7 @@ def test_deltas_of_several_commits_are_merged_whoever_has_read_their_edits() -> 
         replica = Replica(made.materialize(), begin)
         rows = begin
         for edit in found.edits:
-            rows = edited(rows, edit.path, edit)
+            rows = edited(rows, edit.path, edit, {})
         assert rows == replica.rows
 
 
