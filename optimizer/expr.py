@@ -434,10 +434,8 @@ def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
             return Again(new[0])
         case Attempt(_, otherwise):
             return Attempt(new[0], otherwise)
-        case Subquery(kind, query):
-            return Subquery(kind, query, new)
-        case Within(rows):
-            return Within(rows, new)
+        case Subquery() | Within():
+            return replace(expr, arguments=new)
         case _:
             return expr
 
@@ -468,11 +466,6 @@ def walk(expr: Expr) -> Iterator[Expr]:
 def has_subquery(expr: Expr) -> bool:
     """Whether there is a sub-query in an expression."""
     return any(isinstance(part, Subquery) for part in walk(expr))
-
-
-def has_rows_within(expr: Expr) -> bool:
-    """Whether it makes a row that has the rows of a query in it."""
-    return any(isinstance(part, Within) for part in walk(expr))
 
 
 def surely(expr: Expr) -> Iterator[Expr]:

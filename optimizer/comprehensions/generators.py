@@ -28,6 +28,7 @@ from optimizer.comprehensions.rows import (
     as_set,
     check_values,
     evaluated,
+    has_rows_within,
     selected,
     taken,
 )
@@ -42,7 +43,6 @@ from optimizer.expr import (
     Subquery,
     all_parameters,
     constant,
-    has_rows_within,
     items_of,
     reads,
     row_names,

@@ -30,6 +30,7 @@ from optimizer.comprehensions.rows import (
     Rows,
     check_values,
     evaluated,
+    has_rows_within,
     relation,
     taken,
 )
@@ -49,7 +50,6 @@ from optimizer.expr import (
     Subquery,
     Within,
     constant,
-    has_rows_within,
     row_names,
     walk,
 )

@@ -19,11 +19,12 @@ from optimizer.expr import (
     Expr,
     Lifted,
     Parameter,
+    Within,
     all_parameters,
-    has_rows_within,
     items_of,
     one_value,
     row_names,
+    walk,
 )
 from optimizer.expressions.knowledge import total
 from optimizer.plans.nodes.values import values
@@ -73,6 +74,11 @@ class Rows(Expr):
     def is_whole(self) -> bool:
         """Whether their value is the row of the plan itself."""
         return self.value == one_value(all_parameters(bindings(self.node)))
+
+
+def has_rows_within(expr: Expr) -> bool:
+    """Whether it makes a row that has the rows of a query in it."""
+    return any(isinstance(part, Within) for part in walk(expr))
 
 
 def check_values(row: tuple[Expr, ...]) -> None:

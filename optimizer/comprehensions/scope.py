@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, MutableMapping
 
 from optimizer import plan
+from optimizer.comprehensions.rows import has_rows_within
 from optimizer.expr import (
     Expr,
     Outer,
     Parameter,
-    has_rows_within,
     parts,
     rebuilt,
     transform,

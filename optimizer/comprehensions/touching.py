@@ -8,9 +8,8 @@ from types import FunctionType, MethodType
 from typing import Any
 
 from optimizer.callables.loads import attribute, paths, variable
-from optimizer.comprehensions.rows import Rows
+from optimizer.comprehensions.rows import Rows, has_rows_within
 from optimizer.comprehensions.scope import seen
-from optimizer.expr import has_rows_within
 from optimizer.lifting.part import UNSET, resolve
 
 MADE = "%"

@@ -214,11 +214,11 @@ def hashable(expr: Expr, shapes: Shapes) -> bool:
     match expr:
         case Parameter() | Constant():
             return True
-        case Attribute(Parameter() as of, name):
+        case Attribute(of, name):
             kind = shape_of(of, shapes)
-            return isinstance(kind, type) and name in _hashed(kind)
-        case Item(Parameter() as of, Constant()):
-            return total(expr, shapes)
+            return isinstance(kind, type) and name in _hashed(kind) and hashable(of, shapes)
+        case Item(of, Constant()):
+            return total(expr, shapes) and hashable(of, shapes)
         case _:
             return False
 

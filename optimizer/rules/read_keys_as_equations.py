@@ -5,7 +5,8 @@
       M                                         M
 
 Sound:  the same pairs have equal keys, and what is asked of pairs is asked of these.
-Needs:  the keys raise nothing, and one of both holds no NaN.
+Needs:  the keys raise nothing, and one of both holds no NaN. Of other tuples, what is equal becomes
+        one more item, and is asked of the pairs, too.
 Pays:   pairs are looked up by all that must be equal.
 Source: join keys of SQL optimizers.
 """
@@ -13,6 +14,7 @@ Source: join keys of SQL optimizers.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeAlias
 
 from optimizer import plan
 from optimizer.expr import (
@@ -21,22 +23,31 @@ from optimizer.expr import (
     Lifted,
     Operation,
     Parameter,
+    all_parameters,
     conjunction,
     conjuncts,
     origins,
+    tuple_of,
 )
 from optimizer.expressions.compose import over
 from optimizer.expressions.declared import holds_no_nan
-from optimizer.expressions.knowledge import Shapes, total
+from optimizer.expressions.knowledge import Shapes, hashable, total
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import pair_shapes, side_of
+from optimizer.subqueries.keyed import tuple_items
+
+Matching: TypeAlias = plan.Join | plan.SemiJoin | plan.AntiJoin
 
 
 def read_keys_as_equations(node: plan.Node) -> plan.Node:
-    match node:
-        case plan.Join(_, _, plan.Match(Lifted() as left, Lifted() as right, Lifted() as on)):
-            if not _has_equation(node, on) or not _are_plain(node, left.body, right.body):
+    if not isinstance(node, plan.Join | plan.SemiJoin | plan.AntiJoin):
+        return node
+    match node.match:
+        case plan.Match(Lifted() as left, Lifted() as right, Lifted() as on):
+            if not _has_equation(node, on):
                 return node
+            if not _are_plain(node, left.body, right.body):
+                return _with_more_keys(node, left, right, on)
         case _:
             return node
     theirs = over(right.body, (Parameter(bindings(node.left)),))
@@ -46,7 +57,32 @@ def read_keys_as_equations(node: plan.Node) -> plan.Node:
     return replace(node, match=plan.Match(on=made))
 
 
-def _has_equation(node: plan.Join, on: Lifted) -> bool:
+def _with_more_keys(node: Matching, left: Lifted, right: Lifted, on: Lifted) -> plan.Node:
+    """The same with keys that have what must be equal, too: of tuples that are written out, whose
+    items stay items, so that a NaN in them is what it was."""
+    count, known = bindings(node.left), pair_shapes(node)
+    mine, theirs = [list(tuple_items(f.body) or ()) for f in (left, right)]
+    if not mine or len(mine) != len(theirs):
+        return node
+    found = False
+    for test in conjuncts(on.body):
+        if not total(test, known):
+            break
+        if not _is_equation(test, count):
+            continue
+        assert isinstance(test, Operation)
+        a, b = sorted(test.operands, key=lambda side: side_of(side, count) != "left")
+        b = over(b, (*all_parameters(count), Parameter(0)))
+        is_known = a in mine or not (hashable(a, known) and hashable(b, (known[-1],)))
+        if not is_known:
+            mine, theirs, found = [*mine, a], [*theirs, b], True
+    if not found:
+        return node
+    keys = left.with_body(tuple_of(*mine)), right.with_body(tuple_of(*theirs))
+    return replace(node, match=plan.Match(*keys, on))
+
+
+def _has_equation(node: Matching, on: Lifted) -> bool:
     """Whether the predicate asks first, or after what raises nothing, whether both sides have
     something equal."""
     known = pair_shapes(node)
@@ -64,7 +100,7 @@ def _is_equation(test: Expr, count: int) -> bool:
     return {side_of(side, count) for side in test.operands} == {"left", "right"}
 
 
-def _are_plain(node: plan.Join, left: Expr, right: Expr) -> bool:
+def _are_plain(node: Matching, left: Expr, right: Expr) -> bool:
     of_left: Shapes = shapes(node.left)
     of_right: Shapes = (row_shape(node.right),)
     return all(

@@ -106,9 +106,10 @@ def above(node: plan.Node, *inputs: Read) -> Read | None:
             last = Parameter(bindings(read.node))
             return None if f is None else Read(plan.Unnest(read.node, f), (*read.row, last))
         case plan.Product() | plan.Join():
-            return _pairs(node, *inputs)
+            made = pairs(node, *inputs)
+            return made and _rotated(made)
         case plan.OuterJoin(kind="left") if inputs[1].node is node.right:
-            return _pairs(node, *inputs)
+            return pairs(node, *inputs)
         case plan.SemiJoin() | plan.AntiJoin() if inputs[1].node is node.right:
             match = _match(node.match, inputs[0], inputs[1])
             if match is None:
@@ -118,7 +119,7 @@ def above(node: plan.Node, *inputs: Read) -> Read | None:
             return None
 
 
-def _pairs(node: plan.Product | plan.Join | plan.OuterJoin, left: Read, right: Read) -> Read | None:
+def pairs(node: plan.Product | plan.Join | plan.OuterJoin, left: Read, right: Read) -> Read | None:
     """Pairs of rows; what is read of the right one, is so of its items."""
     place = Parameter(bindings(left.node))
     own = _bindings_of(place, bindings(right.node))
@@ -131,8 +132,7 @@ def _pairs(node: plan.Product | plan.Join | plan.OuterJoin, left: Read, right: R
     match = _match(node.match, left, right, row)
     if match is None:
         return None
-    made = replace(node, left=left.node, right=right.node, match=match)
-    return _rotated(Read(made, row, element))
+    return Read(replace(node, left=left.node, right=right.node, match=match), row, element)
 
 
 def _rotated(read: Read) -> Read:

@@ -8,6 +8,7 @@ select o.total                                     table orders
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import cast
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
@@ -19,6 +20,7 @@ from optimizer.expr import (
     Lifted,
     Operation,
     Outer,
+    Parameter,
     all_parameters,
     conjunction,
     conjuncts,
@@ -26,11 +28,13 @@ from optimizer.expr import (
     row_names,
 )
 from optimizer.expressions.compose import is_too_long, needs, over
-from optimizer.expressions.knowledge import is_value
+from optimizer.expressions.knowledge import is_value, total
 from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
-from optimizer.subqueries.keyed import read
+from optimizer.subqueries.flattened import Read, pairs
+from optimizer.subqueries.keyed import items, read
 from optimizer.subqueries.outers import outers, read_by, with_values
+from optimizer.traverse import called, with_called
 
 
 @record
@@ -61,11 +65,38 @@ def peeled(node: plan.Node) -> Peeled | None:
         case plan.Extend(source):
             below = peeled(source)
             return None if below is None else _extend(below, node)
+        case plan.Product() | plan.Join():
+            return _pairs(node)
         case plan.OrderBy(source, _, None, 0, shown):
             below = peeled(source)
             return None if below is None else replace(below, row=below.row[:shown])
         case _:
             return None
+
+
+def _pairs(node: plan.Product | plan.Join) -> Peeled | None:
+    """Pairs of the rows of two sources, with the conditions of both, if nothing of all that raises:
+    conditions are asked of pairs, and what matches of rows for which they are false."""
+    left, right = peeled(node.left), peeled(node.right)
+    node = cast("plan.Product | plan.Join", with_called(node, read))
+    if left is None or right is None or not _are_quiet(node, left, right):
+        return None
+    made = pairs(node, Read(left.source, left.row), Read(right.source, right.row))
+    if made is None:
+        return None
+    other = items(Parameter(bindings(left.source)), bindings(right.source))
+    conditions = (*left.conditions, *[over(test, other) for test in right.conditions])
+    return Peeled(made.node, made.row, conditions, origins(*left.origins, *right.origins))
+
+
+def _are_quiet(node: plan.Product | plan.Join, *sides: Peeled) -> bool:
+    """Whether no condition raises, nor what says when pairs match, which reads no arguments."""
+    tests = all(total(test, shapes(side.source)) for side in sides for test in side.conditions)
+    found = called(node, [shapes(source) for source in node.inputs()])
+    match = all(
+        isinstance(f, Lifted) and not read_by(f.body) and total(f.body, of) for f, of in found
+    )
+    return tests and match
 
 
 def _where(below: Peeled, p: Lifted) -> Peeled | None:

@@ -15,7 +15,7 @@ from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.comprehensions.engine import Fold
 from optimizer.comprehensions.query import read_callable
-from optimizer.comprehensions.rows import Rows
+from optimizer.comprehensions.rows import Rows, selected
 from optimizer.errors import DuplicateKeyError, PlanError
 from optimizer.expr import Constant, Expr, Function, Lifted, walk
 from optimizer.expressions.knowledge import Shapes
@@ -162,6 +162,12 @@ def _check_called(function: Opaque, called: FunctionType) -> None:
             "around the query, and cannot be read itself\n"
             f"  write what it does as one expression, or give it {name!r} as an argument"
         )
+
+
+def beside(engine: Any, node: plan.Node, rows: Rows) -> plan.Node:
+    """The rows of a plan, with each of those that a query has for them."""
+    whole = selected(rows, ())
+    return Comprehending(engine).lateral(node, whole.node, whole.arguments)
 
 
 def _only(value: Function | None) -> plan.Folded:

@@ -334,7 +334,7 @@ def _rows_within(made: Any, mine: Mapping[int, int]) -> tuple[Rows, ...]:
     numbers = sorted(outers(found.node) | further)
     places = {index: place for place, index in enumerate(numbers)}
     node = _numbered(found.node, places)
-    row = transform(row, lambda e: Outer(places[e.index]) if isinstance(e, Outer) else e)
+    row = transform(row, lambda e: Outer(places[e.index], e.shape) if isinstance(e, Outer) else e)
     given = (Parameter(mine[i]) if i in mine else Outer(i) for i in numbers)
     return (replace(found, node=node, row=(row,), arguments=tuple(given)),)
 
@@ -403,7 +403,7 @@ def _numbered(node: plan.Node, places: Mapping[int, int]) -> plan.Node:
     """A plan with other numbers of its outer values."""
 
     def numbered(expr: Expr) -> Expr:
-        return Outer(places[expr.index]) if isinstance(expr, Outer) else expr
+        return Outer(places[expr.index], expr.shape) if isinstance(expr, Outer) else expr
 
     def function(f: Function) -> Function:
         return f.with_body(transform(f.body, numbered)) if isinstance(f, Lifted) else f

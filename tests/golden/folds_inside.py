@@ -7,7 +7,8 @@
       aggregate Count() by row.last_name
         table council
 
-The fold is law: each is tried on all small tables, beside the same callable of bags that are built.
+`each of lambda key, rows: ...` is what gives several values. The fold is law: each is tried on all
+small tables, beside the same callable of bags that are built.
 """
 
 from __future__ import annotations
@@ -41,12 +42,21 @@ class Case:
     def __str__(self) -> str:
         return self.fold
 
+    @property
+    def method(self) -> str:
+        """What the callable is given to."""
+        return "select_many" if self.fold.startswith("each of ") else "select"
+
+    @property
+    def callable(self) -> str:
+        return self.fold.removeprefix("each of ")
+
     def plans(self) -> tuple[plan.Node, plan.Node]:
         """That of the rows with bags, and that of what is computed of them."""
         db = Database()
         names = {**NAMES, **tables(db)}
         nest = evaluated(self.nest, names)
-        folded = evaluated(f"nest.select({self.fold})", {**names, "nest": nest})
+        folded = evaluated(f"nest.{self.method}({self.callable})", {**names, "nest": nest})
         return nest.plan, folded.plan
 
     def shown(self) -> str:
@@ -54,11 +64,12 @@ class Case:
 
     def of_bags(self, nest: plan.Node, contents: Contents) -> Any:
         """What the callable gives for rows with bags."""
-        fold = evaluated(self.fold, NAMES)
+        fold = evaluated(self.callable, NAMES)
         rows: Any = from_scratch(nest, contents)
         found: Counter[Any] = Counter()
         for row, weight in rows.items():
-            found[canonical(fold(*row))] += weight
+            for made in fold(*row) if self.method == "select_many" else [fold(*row)]:
+                found[canonical(made)] += weight
         return found
 
 
