@@ -125,18 +125,23 @@ def _matched(nesting: Nesting | Level, pairs: Iterable[Pair]) -> Matched:
                 came.append((row, weight - count))
     gone += [(row, -count) for row, count in old.values()]
     if gone and came:
-        stays += _alike(gone, came, roots)
+        stays += _alike(nesting, gone, came)
     return gone, stays, came
 
 
-def _alike(gone: list[Pair], came: list[Pair], roots: int) -> Iterator[tuple[Row, Row]]:
-    """Rows that begin as others did but for bags of theirs, which are taken away."""
-    by_mark = {
-        tuple(map(record_edits.beside, pair[0][:roots])): pair for pair in gone if pair[1] == -1
-    }
+def _alike(
+    nesting: Nesting | Level, gone: list[Pair], came: list[Pair]
+) -> Iterator[tuple[Row, Row]]:
+    """Rows of one key that begin as others did but for bags of theirs; they are taken away."""
+
+    def marked(row: Row) -> tuple[Any, ...]:
+        roots = row[: nesting.kind.roots]
+        return (nesting.key(row), *map(record_edits.beside, roots))
+
+    by_mark = {marked(pair[0]): pair for pair in gone if pair[1] == -1}
     for pair in list(came):
-        before = by_mark.pop(tuple(map(record_edits.beside, pair[0][:roots])), None)
-        if before is not None and pair[1] == 1:
+        before = by_mark.pop(marked(pair[0]), None) if pair[1] == 1 else None
+        if before is not None:
             gone.remove(before)
             came.remove(pair)
             yield before[0], pair[0]
@@ -149,7 +154,7 @@ def inside_of(
     begin = nesting.kind.roots
     if old[:begin] != new[:begin]:
         for was, now in zip(old[:begin], new[:begin], strict=True):
-            yield from record_edits.inside_of(was, now, (*path, nesting.key(old)))
+            yield from record_edits.values_of(was, now, (*path, nesting.key(old)))
     for place, level in enumerate(nesting.levels, begin):
         before, after = old[place], new[place]
         if before is not after and place not in without:

@@ -14,6 +14,7 @@ Source: deep updates [slender].
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from reactive.collections.bag import Bag, changed_values
@@ -64,6 +65,15 @@ def inside_of(old: Row, new: Row, path: Path) -> Iterator[Edit]:
     for (field, before), (_, after) in zip(fields_of(old), fields_of(new), strict=True):
         if before is not after and before.__class__ is Bag:
             yield from edits_of(None, changed_values(before, after), (*path, field))
+
+
+def values_of(old: Row, new: Row, path: Path) -> Iterator[Edit]:
+    """The same of the bags of the row alone: what is inside of their values is not looked at, so
+    that edits can be taken one after the other."""
+    for (field, before), (_, after) in zip(fields_of(old), fields_of(new), strict=True):
+        if before is not after and before.__class__ is Bag:
+            for value, weight in sorted(changed_values(before, after), key=itemgetter(1)):
+                yield Edit(None, value, weight, path=(*path, field))
 
 
 def beside(row: Row) -> tuple[Any, ...]:

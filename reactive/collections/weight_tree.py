@@ -22,6 +22,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import compress
+from operator import is_not
 from typing import Any, TypeAlias
 
 from reactive.collections.zset import EXACT, canonical
@@ -248,7 +250,7 @@ def _differing(old: Tree, new: Tree) -> list[tuple[Weights, Weights]]:
         if isinstance(before, dict) or isinstance(after, dict):
             found.append((as_dict(before), as_dict(after)))
             continue
-        pairs = [pair for pair in zip(before, after, strict=True) if pair[0] is not pair[1]]
+        pairs = list(compress(zip(before, after, strict=True), map(is_not, before, after)))
         if pairs and pairs[-1][0].__class__ is int:
             pairs.pop()  # the sizes
         waiting += reversed(pairs)
