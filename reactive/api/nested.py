@@ -113,8 +113,18 @@ class NestedRelation(Relation[*Ts]):
         ('the',)
         """
         subscribe: Any = super().subscribe  # type: ignore[misc]
-        heard = at_path.heard(self.nesting, callback, path)
-        return subscribe(heard, **how)  # type: ignore[no-any-return]
+        if path is None:
+            return subscribe(callback, **how)  # type: ignore[no-any-return]
+        path = at_path.check_path(self.nesting, path)
+        if not at_path.has_copies(self.nesting):
+            heard = at_path.heard(self.nesting, callback, path, 0)
+            return subscribe(heard, **how)  # type: ignore[no-any-return]
+        return self._subscribed_to_copies(callback, path, **how)
+
+    def _subscribed_to_copies(self, callback: Any, path: Any, **how: Any) -> Subscription[Any]:
+        """It hears of a view, which knows how many rows there are with the key."""
+        view: Any = self.materialize()
+        return view.subscribe(callback, path=path, **how)  # type: ignore[no-any-return]
 
     def _subscribed(
         self, callback: Callable[[Delta[Any]], object], *, snapshot: bool, way: Relay | None
@@ -403,6 +413,14 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
         """What the leaf answers, inside: a tree may keep what it reads."""
         with self._reading():
             return self._ask(what, *arguments)
+
+    def _subscribed_to_copies(self, callback: Any, path: Any, **how: Any) -> Subscription[Any]:
+        subscribe: Any = super(NestedRelation, self).subscribe  # type: ignore[misc]
+        with self._engine.shaping():
+            row = self._find(path[0])
+            copies = 0 if row is None else self.count(row)
+            heard = at_path.heard(self.nesting, callback, path, copies)
+            return subscribe(heard, **how)  # type: ignore[no-any-return]
 
     def _find(self, key: Any) -> Any:
         found = self._read("find", key)

@@ -59,8 +59,15 @@ class OrderedNestedView(OrderedView[*Ts]):
         PlanError: no binding of that name is inside.
         """
         subscribe: Any = super().subscribe  # type: ignore[misc]
-        heard = at_path.heard(self._nesting(), callback, path)
-        return subscribe(heard, **how)  # type: ignore[no-any-return]
+        if path is None:
+            return subscribe(callback, **how)  # type: ignore[no-any-return]
+        nesting = self._nesting()
+        path = at_path.check_path(nesting, path)
+        with self._engine.shaping():
+            rows = self._all_rows() if at_path.has_copies(nesting) else ()
+            copies = sum(nesting.key(row) == path[0] for row in rows)
+            heard = at_path.heard(nesting, callback, path, copies)
+            return subscribe(heard, **how)  # type: ignore[no-any-return]
 
     def _nesting(self) -> Nesting:
         node = self.relation.plan

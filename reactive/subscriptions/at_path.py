@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
+from operator import itemgetter
 from typing import Any
 
 from optimizer.errors import PlanError
@@ -46,41 +47,78 @@ def check_path(nesting: Nesting | Level, path: Any) -> Path:
     return given
 
 
+def has_copies(nesting: Nesting) -> bool:
+    """Whether rows may be there several times: what tells them apart is no key of a table."""
+    return isinstance(nesting.key, itemgetter)
+
+
 def heard(
-    nesting: Nesting, callback: Callable[[Delta[Any]], object], path: Any
+    nesting: Nesting, callback: Callable[[Delta[Any]], object], path: Path, copies: int
 ) -> Callable[[Delta[Any]], object]:
-    """What is called in the place of a callback that hears what is inside at a path."""
-    if path is None:
-        return callback
-    given = check_path(nesting, path)
+    """What is called in the place of a callback that hears what is inside at a path.
+
+    copies: how many rows there are with the key that it begins with, if there may be several.
+    """
+    count = copies
 
     @wraps(callback)
     def inside(delta: Delta[Any]) -> object:
-        inner = at_path(nesting, delta, given)
+        nonlocal count
+        before = 0 if delta.is_snapshot else count
+        if has_copies(nesting):
+            count = before + sum(w for row, w in delta if nesting.key(row) == path[0])
+            inner = at_path(nesting, delta, path, (before > 0, count > 0))
+        else:
+            inner = at_path(nesting, delta, path)
         return None if inner is None else callback(inner)
 
     return inside
 
 
-def at_path(nesting: Nesting | Level, delta: Delta[Any], path: Path) -> Delta[Any] | None:
-    """The change of the rows at a path; None if there is none. Without its row it has no rows."""
+def at_path(
+    nesting: Nesting | Level,
+    delta: Delta[Any],
+    path: Path,
+    there: tuple[bool, bool] | None = None,
+) -> Delta[Any] | None:
+    """The change of the rows at a path; None if there is none. Without its row it has no rows.
+
+    there: whether the row that it begins with was there, and is, if it may be several times.
+    """
     pairs: Sequence[Pair] = tuple(delta)
     level: Any = nesting
     old: Any = NOTHING
     new: Any = NOTHING
     for key, name in zip(path[::2], path[1::2], strict=True):
         rows = [(row, weight) for row, weight in pairs if level.key(row) == key]
+        gone = next((row for row, weight in rows if weight < 0), None)
+        came = next((row for row, weight in rows if weight > 0), None)
+        if level is not nesting:
+            there = _are_there(gone, came, old, new)
+        if there is not None:  # a copy that comes or goes leaves the others what they were
+            either = gone if came is None else came
+            gone, came = _of(there[0], gone, either), _of(there[1], came, either)
         number = [each.name for each in level.levels].index(name)
         place, level = level.kind.roots + number, level.levels[number]
         empty: Any = () if level.is_sequence else NOTHING
-        old = next((row[place] for row, weight in rows if weight < 0), empty)
-        new = next((row[place] for row, weight in rows if weight > 0), empty)
+        old = empty if gone is None else gone[place]
+        new = empty if came is None else came[place]
         pairs = _between(level, old, new)
     if not pairs and not delta.is_snapshot:
         return None
     edits = of_sequence(level, old, new, ()) if level.is_sequence else ()
     key_of = level.key if level.is_sequence else NestedKey(level)
     return Delta(delta.version, pairs, key_of, tuple(edits), is_snapshot=delta.is_snapshot)
+
+
+def _are_there(gone: Any, came: Any, old: Any, new: Any) -> tuple[bool, bool]:
+    """Whether a row of two values was there, and is: if it only comes, it may have been, too."""
+    was = gone is not None or (came is not None and old.count(came) > 0)
+    return was, came is not None or (gone is not None and new.count(gone) > 0)
+
+
+def _of(is_there: bool, row: Any, other: Any) -> Any:
+    return (other if row is None else row) if is_there else None
 
 
 def _between(level: Level, old: Any, new: Any) -> Sequence[Pair]:

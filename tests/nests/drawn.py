@@ -125,7 +125,64 @@ def asked(tables: dict[str, Any], shape: Shape, around: tuple[Any, ...]) -> Call
     return lambda row: query(tables, shape, *around, row)
 
 
-Weights = Mapping[Row, int]
+Group = tuple[Callable[[Any], Any], Callable[[list[Any]], Any]]
+KEYS: list[Callable[[Any], Any]] = [
+    lambda o: o.ref,
+    lambda o: o.tag,
+    lambda o: (o.id, o.tag),
+    lambda o: len(o.bag),
+]
+GROUPS: dict[str, Group] = {
+    "all": (lambda mine: mine, Bag),
+    "first": (
+        lambda mine: mine.order_by(order).limit(2),
+        lambda rows: tuple(sorted(rows, key=order)[:2]),
+    ),
+    "groups": (
+        lambda mine: mine.group_by(lambda o: o.id).rows(),
+        lambda rows: Bag(_grouped(rows, lambda o: o.id, Bag)),
+    ),
+    "groups of groups": (
+        lambda mine: mine.group_by(lambda o: o.id).rows(
+            lambda some: some.group_by(lambda o: o.tag).rows(lambda few: few.order_by(order))
+        ),
+        lambda rows: Bag(
+            _grouped(
+                rows,
+                lambda o: o.id,
+                lambda some: Bag(
+                    _grouped(some, lambda o: o.tag, lambda few: tuple(sorted(few, key=order)))
+                ),
+            )
+        ),
+    ),
+    "nest": (
+        lambda mine: mine.nest(y=lambda o: mine.where(lambda p: p.id == o.ref)),
+        lambda rows: Bag([(o, Bag([p for p in rows if p.id == o.ref])) for o in rows]),
+    ),
+}
+"""What a group has inside: as a query, and by plain Python of its rows."""
+
+
+def groups(source: Any, key: Callable[[Any], Any], inside: str) -> Any:
+    """The rows of a relation in groups."""
+    return source.group_by(key).rows(GROUPS[inside][0])
+
+
+def expected_groups(weights: Weights, key: Callable[[Any], Any], inside: str) -> Weights:
+    """The same by plain Python, each group once."""
+    there = [row for row, weight in weights.items() for _ in range(weight)]
+    return dict.fromkeys(_grouped(there, key, GROUPS[inside][1]), 1)
+
+
+def _grouped(rows: list[Any], key: Callable[[Any], Any], inside: Callable[[Any], Any]) -> Any:
+    found: dict[Any, list[Any]] = {}
+    for row in rows:
+        found.setdefault(key(row), []).append(row)
+    return [(value, inside(some)) for value, some in found.items()]
+
+
+Weights = Mapping[Any, int]
 
 
 def expected(rows: Mapping[str, Weights], shape: Shape, *around: Any) -> Any:

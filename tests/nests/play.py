@@ -12,8 +12,21 @@ from unittest.mock import patch
 
 from optimizer.plans import shredding
 from reactive import Bag, Database, Delta
-from tests.nests.drawn import NUMBERS, TABLES, TAGS, Draw, Row, Shape, expected, query
-from tests.nests.replica import Replica
+from tests.nests.drawn import (
+    GROUPS,
+    KEYS,
+    NUMBERS,
+    TABLES,
+    TAGS,
+    Draw,
+    Row,
+    Shape,
+    expected,
+    expected_groups,
+    groups,
+    query,
+)
+from tests.nests.replica import Replica, has_key
 from tests.thresholds import drawn, thresholds
 
 COMMITS = 7
@@ -39,47 +52,110 @@ def _play(random: Random, depth: int) -> None:
     sources = Sources(tables, random if random.random() < 0.3 else None)
     for _ in range(random.randrange(3)):
         change(random, db, tables, is_keyed=is_keyed)
-    view = query(sources.relations, shape).materialize()
+    drawn_query = Drawn(random, sources, shape)
+    states = [drawn_query.expected()]
+    view = drawn_query.relation.materialize()
     hearing = None
-    if sources.is_plain(shape):
-        hearing = Hearing(view, next(iter(shape.inside)), _key(random, shape, is_keyed=is_keyed))
+    if drawn_query.has_paths:
+        path = _path(random, drawn_query, is_keyed=is_keyed)
+        hearing = Hearing(view, path)
     for _ in range(COMMITS):
+        version = db.version
         change(random, db, tables, is_keyed=is_keyed)
-        weights = expected(sources.weights(), shape)
+        if db.version > version:
+            states = [states[-1], drawn_query.expected()]
+        weights = states[0] if drawn_query.is_before else states[-1]
         there = Bag({row: weight for row, weight in weights.items() if weight > 0})
         assert dict(view.zset().items()) == weights
         assert (Bag(view), len(view)) == (there, len(there))
         view.verify()
         if hearing is not None:
             hearing.check()
-        if not is_keyed:
+        if drawn_query.is_of_rows and not is_keyed:
             assert sorted(map(repr, view.keys())) == sorted({repr(row[0]) for row in there})
             assert all(view[row[0]] == row for row in there)
-    assert query(sources.relations, shape).materialize().zset() == view.zset()
+    assert drawn_query.relation.materialize().zset() == view.zset()
     for table in tables.values():
         table.clear()
+    db.table(int, name="other").add(1)  # rows as they were go with the next commit
     assert not view.zset()
     if hearing is not None:
         hearing.check()
 
 
+class Drawn:
+    """A nest of a shape, or groups, as they are, as they were before the last commit, or with
+    negative weights."""
+
+    def __init__(self, random: Random, sources: Sources, shape: Shape) -> None:
+        self._sources, self.shape = sources, shape
+        kind = random.random()
+        self.is_before, self._is_negative = kind < 0.15, 0.15 <= kind < 0.22
+        self._key, self._inside = random.choice(KEYS), random.choice([*GROUPS])
+        self.is_grouped = random.random() < 0.25 and sources.is_table(shape.table)
+        made: Any
+        if self.is_grouped:
+            made = groups(sources.relations[shape.table], self._key, self._inside)
+        else:
+            made = query(sources.relations, shape)
+        if self.is_before:
+            made = made.previous()
+        self.relation: Any = made.negate() if self._is_negative else made
+        self.has_paths = sources.is_plain(shape) and not self._is_negative
+        self.is_of_rows = not (self.is_grouped or self._is_negative)
+
+    def expected(self) -> dict[Any, int]:
+        """The rows of now, with their weights."""
+        weights = self._sources.weights()
+        if self.is_grouped:
+            found = expected_groups(weights[self.shape.table], self._key, self._inside)
+        else:
+            found = expected(weights, self.shape)
+        sign = -1 if self._is_negative else 1
+        return {row: sign * weight for row, weight in found.items()}
+
+    def top_key(self, row: Row) -> Any:
+        """What a group is found by that a row is in."""
+        return self._key(row)
+
+
 class Hearing:
     """A replica of a view, and what is heard of one path."""
 
-    def __init__(self, view: Any, name: str, key: Any) -> None:
+    def __init__(self, view: Any, path: tuple[Any, ...]) -> None:
         self._view = view
-        self._name = name
-        self._key = key
+        self._path = path
         self._replica = Replica(view)
         self._told: list[Delta[Any]] = []
-        self._hears = view.subscribe(self._told.append, path=(key, name), snapshot=True)
+        self._hears = view.subscribe(self._told.append, path=path, snapshot=True)
+        self._later: list[Delta[Any]] = []
+        self._begin = Bag(self._at_path())
+        self._hears_later = view.subscribe(self._later.append, path=path)
 
     def check(self) -> None:
-        view, replica, key = self._view, self._replica, self._key
+        view, replica = self._view, self._replica
         assert (replica.rows, replica.subscription.error) == (Bag(view), None)
-        at_key = [x for r in view if key in (r.row, r.row.id) for x in getattr(r, self._name)]
-        if len({*view.items()}) == len(view):  # no two copies, of which one is heard of
-            assert added_up(self._told) == Bag(at_key), self._hears.error
+        here = Bag(self._at_path())
+        assert added_up(self._told) == here, self._hears.error
+        assert here.difference(self._begin) == _net(self._later), self._hears_later.error
+
+    def _at_path(self) -> Any:
+        rows: Any = list(self._view)
+        for key, name in zip(self._path[::2], self._path[1::2], strict=True):
+            found = [row for row in rows if has_key(row, key)]
+            rows = list(getattr(found[0], name)) if found else []
+        return rows
+
+
+def _path(random: Random, of: Drawn, *, is_keyed: bool) -> tuple[Any, ...]:
+    """A path of a query, of one or two levels."""
+    if of.is_grouped:
+        return of.top_key(drawn_row(random)), "rows"
+    key, shape = _key(random, of.shape, is_keyed=is_keyed), of.shape
+    name, inner = random.choice([*shape.inside.items()])
+    if not inner.inside or random.random() < 0.5:
+        return key, name
+    return key, name, _key(random, inner, is_keyed=is_keyed), random.choice([*inner.inside])
 
 
 class Sources:
@@ -93,7 +169,11 @@ class Sources:
     def is_plain(self, shape: Shape) -> bool:
         """Whether the rows of the view are those of tables."""
         names = [name for name in (shape.table, shape.joined) if name is not None]
-        return all(self._signs[name] == [(name, 1)] for name in names)
+        return all(map(self.is_table, names))
+
+    def is_table(self, name: str) -> bool:
+        """Whether the rows of a name are those of its table."""
+        return self._signs[name] == [(name, 1)]
 
     def weights(self) -> dict[str, Counter[Row]]:
         """The rows of each, with their weights."""
@@ -170,9 +250,13 @@ ACTS: tuple[Act, ...] = (_added, _added, _added, _removed, _updated, _patched)
 """What a statement does."""
 
 
-def added_up(deltas: list[Delta[Any]]) -> Bag[Any]:
+def _net(deltas: list[Delta[Any]]) -> dict[Any, int]:
     counts: Counter[Any] = Counter()
     for delta in deltas:
         for row, weight in delta:
             counts[row] += weight
-    return Bag({row: count for row, count in counts.items() if count})
+    return {row: count for row, count in counts.items() if count}
+
+
+def added_up(deltas: list[Delta[Any]]) -> Bag[Any]:
+    return Bag(_net(deltas))

@@ -36,12 +36,12 @@ def edited(
         key, name, *below = path
         above = (*above, key)
         own = now.get(above, key)
-        found = [row for row in rows if itself(row) == own or itself(row).id == key]
+        found = [row for row in rows if itself(row) == own or has_key(row, key)]
         assert found, f"{edit} changes what is not there"
         made = change_in(found[0], name, tuple(below), edit, now, (*above, name))
         now[above] = itself(made)
         others = list(rows)
-        if name in found[0]._fields and hasattr(found[0], "row"):
+        if name in found[0]._fields and is_nested(found[0]):
             return type(rows)(made if row in found else row for row in rows)
         others[others.index(found[0])] = made
         return type(rows)(others)
@@ -60,11 +60,20 @@ def edited(
 
 def itself(row: Any) -> Any:
     """A row without what is inside."""
-    return getattr(row, "row", row)
+    return row[0] if is_nested(row) else row
+
+
+def is_nested(row: Any) -> bool:
+    return hasattr(row, "roots")
+
+
+def has_key(row: Any, key: Any) -> bool:
+    """Whether a row is found by a key: itself, or the id of it."""
+    return key in (itself(row), getattr(itself(row), "id", itself(row)))
 
 
 def change_in(row: Any, name: str, *where: Any) -> Any:
     """A row of which a binding changes, or a field of the row that it begins with."""
     if name not in row._fields:
-        return row._replace(row=change_in(row.row, name, *where))
+        return row._replace(**{row._fields[0]: change_in(row[0], name, *where)})
     return row._replace(**{name: edited(getattr(row, name), *where)})

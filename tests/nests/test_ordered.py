@@ -161,3 +161,55 @@ def test_rows_as_they_were_keep_their_names_and_their_order() -> None:
         assert [(row.id, len(row.x)) for row in each] == [(2, 1), (1, 0)]
     for each in (first, was, last, *every):
         each.verify()
+
+
+@pytest.mark.parametrize("kind", ["relation", "view", "ordered"])
+def test_a_second_copy_of_a_row_changes_nothing_inside_of_it(kind: str) -> None:
+    db = Database()
+    a, b, c = (db.table(Row, name=name) for name in "abc")
+    nest = a.nest(
+        x=lambda p: b.where(lambda q: q.ref == p.id).nest(
+            y=lambda q: c.where(lambda r: r.ref == q.id).order_by(order)
+        )
+    )
+    made = nest.order_by(lambda p, x: p.id) if kind == "ordered" else nest
+    view: Any = made if kind == "relation" else made.materialize()
+    one, two, three = Row(1, 0, None), Row(2, 1, None), Row(3, 2, None)
+    a.add(one)
+    told: list[Any] = []
+    paths: list[Any] = [(one, "x"), (one, "x", two, "y")]
+    held = [
+        view.subscribe(lambda delta: told.append((delta.added, delta.removed)), path=path)
+        for path in paths
+    ]
+    inner = (two, (three,))
+    heard: dict[str, list[Any]] = {
+        "one": [],
+        "two": [((inner,), ()), ((three,), ())],
+        "two again": [((inner,), ())],
+        "without a copy": [((), (inner,))],
+        "one again": [],
+        "without one": [((), (inner,)), ((), (three,))],
+        "one twice": [((inner,), ()), ((three,), ())],
+    }
+
+    def step(name: str) -> None:
+        match name:
+            case "one":
+                a.add(one)
+                c.add(three)
+            case "two" | "two again":
+                b.add(two)
+            case "without a copy":
+                a.remove(one)
+                b.remove(two)
+            case "without one":
+                a.remove_all([one, one])
+            case _:
+                a.add(one, 1 if name == "one again" else 2)
+
+    for name, wanted_ in heard.items():
+        told.clear()
+        step(name)
+        assert told == wanted_, name
+    assert not any(subscription.error for subscription in held)
