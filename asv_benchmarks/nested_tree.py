@@ -4,8 +4,9 @@
     python -m asv_benchmarks.nested_tree flat [roots]     beside flat views: memory, a snapshot
 
 The judge is a program by hand: a dictionary of rows per label, and one of the rows that show it, so
-that a change finds the path of its edit. It keeps no table of its own. The twin in the engine is
-the same nest with bags as values. All three end with the same rows, or it is an error.
+that a change finds the path of its edit. It keeps what the engine keeps of a table, too: rows by
+their key, of which there is one, and the row itself, if it goes. The twin in the engine is the same
+nest with bags as values. All three end with the same rows, or it is an error.
 """
 
 from __future__ import annotations
@@ -88,6 +89,7 @@ def by_hand(depth: int, size: int, read: Callable[[Any], Any] | None) -> Side:
     rows: list[dict[int, dict[Item, int]]] = [{0: {Item(0, 0): 1}} for _ in range(depth)]
     shown: list[dict[int, dict[Item, int]]] = [{0: {Item(0, 0): 1}} for _ in range(depth)]
     rows[-1][0] = {Item(n, 0): 1 for n in range(size)}
+    table = {row.id: row for row in rows[-1][0]}
     told: list[Any] = []
 
     def paths(level: int, label: int) -> list[tuple[Any, ...]]:
@@ -101,6 +103,15 @@ def by_hand(depth: int, size: int, read: Callable[[Any], Any] | None) -> Side:
 
     def change(value: int, weight: int) -> None:
         row = Item(value, 0)
+        if weight > 0:
+            if row.id in table:
+                raise KeyError(row)
+            table[row.id] = row
+        else:
+            found = table.get(row.id)
+            if found is not row and found != row:
+                raise KeyError(row)
+            del table[row.id]
         held = rows[-1].setdefault(row.above, {})
         now = held.get(row, 0) + weight
         if now:

@@ -73,7 +73,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.operators.pipelines.MOST_NESTED": Threshold(2, 15),
     "reactive.operators.order_by.MANY": Threshold(0),
     "reactive.operators.tree.sequences.MANY": Threshold(1),
-    "reactive.operators.tree.tree.LARGE": Threshold(1),
+    "optimizer.plans.shredding.LARGE": Threshold(1),
     "reactive.operators.generated.large.MANY": Threshold(1),
     "reactive.operators.generated.column_sums.UNLOADED": Threshold(1),
     "reactive.operators.generated.column_sums.SAMPLED": Threshold(1, 256),

@@ -12,6 +12,7 @@ from __future__ import annotations
 import builtins
 import dataclasses
 import inspect
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -69,8 +70,8 @@ class Arranges(Pure):
         """Whether rows are sorted from the greatest down."""
         raise NotImplementedError
 
-    def standing(self, keys: Any) -> Any:
-        """What a row is sorted by, of the first part of its pair."""
+    def standing(self) -> Callable[[Any], Any]:
+        """What says of the first part of a pair by what its row is sorted."""
         raise NotImplementedError
 
     def tie(self, row: Any) -> Any:

@@ -15,7 +15,8 @@ from optimizer.expr import Apply, Function, Lifted, Parameter, reads, substitute
 from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.naming import Nesting
 from optimizer.lifting.lift import lift
-from optimizer.plans.properties import bindings, shapes
+from optimizer.plans.explain import Explanation
+from optimizer.plans.properties import bindings, may_be_negative, shapes
 from optimizer.subqueries.keyed import items, over_row
 from optimizer.traverse import functions, has_subqueries, with_functions, with_inputs
 from reactive.api import comprehending
@@ -40,6 +41,7 @@ SAME = (plan.Where, plan.Distinct, plan.SemiJoin, plan.AntiJoin, plan.Previous)
 """What leaves rows as they are, or out."""
 MADE = plan.Select | plan.Extend | plan.Aggregate | plan.SelectMany
 """What may read nothing of what is inside."""
+_SIGNED = "all inside by value: rows of negative weight, of negate or a table that is not stored"
 
 
 @boundary
@@ -81,6 +83,20 @@ class NestedRelation(Relation[*Ts]):
     def _run(self) -> plan.Node:
         """The rows as they are seen, which a view or subscription shows."""
         return self._rows().plan
+
+    def explain(self, *, optimized: bool = True, costs: bool = False) -> Explanation:
+        """As `Relation.explain`; also why nothing inside is a label, where weights are the reason.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str, name="words")
+        >>> less = words.negate().nest(less=lambda w: words.where(lambda v: v < w))
+        >>> print(less.explain().splitlines()[-1])
+        all inside by value: rows of negative weight, of negate or a table that is not stored
+        """
+        made = super().explain(optimized=optimized, costs=costs)
+        if not optimized or not may_be_negative(self.plan):
+            return made
+        return Explanation(f"{made}\n{_SIGNED}", made.drawing)
 
     def subscribe(
         self,

@@ -115,11 +115,11 @@ class InSequence(Arranges):
 
     def key(self, value: Any) -> Any:
         """What a pair stands by."""
-        return self.standing(value[0])
+        return _by(self.directions)(value[0])
 
-    def standing(self, keys: Any) -> Any:
-        """What a row with these keys stands by."""
-        return _by(self.directions)(keys)
+    def standing(self) -> Callable[[Any], Any]:
+        """What says of keys by what their row is sorted."""
+        return _by(self.directions)
 
     def tie(self, row: Any) -> Any:
         """What a row stands by among those with equal keys."""

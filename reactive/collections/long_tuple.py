@@ -10,7 +10,7 @@ Cost:   of a place O(log rows); of a whole, O(rows).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain
+from itertools import chain, islice
 from typing import Any, TypeVar, overload
 
 from reactive.collections import order_tree
@@ -88,12 +88,20 @@ class LongTuple(Sequence[T]):
             return NotImplemented
         if self._sum != other._sum and None not in (self._sum, other._sum):
             return False
-        return (
-            len(self) == len(other)
-            and all(
-                old == new for _, old, _, new in order_tree.parts_between(self._tree, other._tree)
-            )
-        ) or tuple(self) == tuple(other)
+        return len(self) == len(other) and self._is_same(other)
+
+    def _is_same(self, other: LongTuple[Any]) -> bool:
+        """Whether another one of this length has the same rows, looking no further than to the
+        first difference behind what both share."""
+        parts = order_tree.parts_between(self._tree, other._tree)
+        if all(was == now and start == at for start, was, at, now in parts):
+            return True
+        start, size = parts[0][0], len(self)
+        mine, others = self._between(start, size), other._between(start, size)
+        while rows := list(islice(mine, FEW)):
+            if rows != list(islice(others, FEW)):
+                return False
+        return True
 
     def __hash__(self) -> int:
         if self._hash is None:

@@ -13,8 +13,9 @@ Source: B+ trees, with path copying (Driscoll et al., Making data structures per
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain
+from operator import is_
 from typing import Any, TypeAlias
 
 from reactive.collections.zset import Row
@@ -40,14 +41,29 @@ class Leaf:
 
 
 class Node:
-    """Trees beside each other."""
+    """Trees beside each other, and the first key of each."""
 
-    __slots__ = ("first", "size", "trees")
+    __slots__ = ("first", "keys", "size", "trees")
 
     def __init__(self, trees: list[Tree]) -> None:
         self.trees = trees
         self.first: Leaf = trees[0].first
+        self.keys: list[Any] = [_first_key(tree) for tree in trees]
         self.size: int = sum([tree.size for tree in trees])
+
+    def with_child(self, number: int, child: Tree) -> Node:
+        """It with another tree in the place of one."""
+        made = Node.__new__(Node)
+        made.trees, made.keys = trees, keys = self.trees.copy(), self.keys.copy()
+        made.size = self.size + child.size - trees[number].size
+        trees[number], keys[number] = child, _first_key(child)
+        made.first = trees[0].first
+        return made
+
+
+def _first_key(tree: Tree) -> Any:
+    keys = tree.first.keys
+    return keys[0] if keys else None
 
 
 Tree: TypeAlias = Leaf | Node
@@ -135,7 +151,11 @@ def inserted(tree: Tree, place: int, key: Any, row: Row) -> Tree:
 
 def deleted(tree: Tree, place: int) -> Tree:
     """The tree without the row at a place."""
-    made = _deleted(tree, place)
+    return lowered(_deleted(tree, place))
+
+
+def lowered(made: Tree) -> Tree:
+    """A tree without nodes around its only one."""
     while isinstance(made, Node) and len(made.trees) == 1:
         made = made.trees[0]
     return made
@@ -147,12 +167,45 @@ def _joined(trees: list[Tree]) -> Tree:
 
 def _inserted(tree: Tree, place: int, key: Any, row: Row) -> list[Tree]:
     if isinstance(tree, Leaf):
-        rows = (*tree.rows[:place], row, *tree.rows[place:])
-        return _cut_leaf(rows, (*tree.keys[:place], key, *tree.keys[place:]))
-    trees = tree.trees.copy()
-    number, place = _child(trees, place)
-    trees[number : number + 1] = _inserted(trees[number], place, key, row)
+        return with_row(tree, place, key, row)
+    number, place = _child(tree.trees, place)
+    return with_children(tree, number, _inserted(tree.trees[number], place, key, row))
+
+
+def with_row(leaf: Leaf, place: int, key: Any, row: Row) -> list[Tree]:
+    """A leaf with a row before a place, or two of its halves."""
+    rows = (*leaf.rows[:place], row, *leaf.rows[place:])
+    return _cut_leaf(rows, (*leaf.keys[:place], key, *leaf.keys[place:]))
+
+
+def without_row(leaf: Leaf, place: int) -> Leaf:
+    """A leaf without the row at a place."""
+    rows, keys = leaf.rows, leaf.keys
+    return Leaf((*rows[:place], *rows[place + 1 :]), (*keys[:place], *keys[place + 1 :]))
+
+
+def with_children(node: Node, number: int, made: list[Tree]) -> list[Tree]:
+    """A node with one tree or two in the place of one, or two of its halves."""
+    if len(made) == 1:
+        return [node.with_child(number, made[0])]
+    trees = node.trees.copy()
+    trees[number : number + 1] = made
     return _cut_node(trees)
+
+
+def with_less(node: Node, number: int, small: Tree) -> Node:
+    """A node with another tree of fewer rows in the place of one."""
+    trees = node.trees
+    if len(trees) > 1 and (not small.size or _width(small) < LEAST):
+        trees = trees.copy()
+        trees[number] = small
+        if small.size:
+            number = max(0, number - 1)
+            trees[number : number + 2] = _merged(trees[number], trees[number + 1])
+        else:
+            del trees[number]
+        return Node(trees)
+    return node.with_child(number, small)
 
 
 def _cut_leaf(rows: Sequence[Row], keys: Sequence[Any]) -> list[Tree]:
@@ -181,17 +234,9 @@ def _child(trees: Sequence[Tree], place: int) -> tuple[int, int]:
 
 def _deleted(tree: Tree, place: int) -> Tree:
     if isinstance(tree, Leaf):
-        rows, keys = tree.rows, tree.keys
-        return Leaf((*rows[:place], *rows[place + 1 :]), (*keys[:place], *keys[place + 1 :]))
-    trees = tree.trees.copy()
-    number, place = _child(trees, place)
-    trees[number] = small = _deleted(trees[number], place)
-    if not small.size and len(trees) > 1:
-        del trees[number]
-    elif _width(small) < LEAST and len(trees) > 1:
-        number = max(0, number - 1)
-        trees[number : number + 2] = _merged(trees[number], trees[number + 1])
-    return Node(trees)
+        return without_row(tree, place)
+    number, place = _child(tree.trees, place)
+    return with_less(tree, number, _deleted(tree.trees[number], place))
 
 
 def _width(tree: Tree) -> int:
@@ -240,10 +285,13 @@ def _compare(
 def _shared(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int]:
     """How many are the same at the beginning, and how many of the others at the end."""
     most = min(len(old), len(new))
-    start = next((n for n, (a, b) in enumerate(zip(old, new, strict=False)) if a is not b), most)
-    rest = zip(reversed(old), reversed(new), strict=False)
-    end = next((n for n, (a, b) in enumerate(rest) if a is not b), most)
-    return start, min(end, most - start)
+    start = _alike(map(is_, old, new), most)
+    return start, min(_alike(map(is_, reversed(old), reversed(new)), most), most - start)
+
+
+def _alike(same: Iterable[bool], most: int) -> int:
+    found = list(same)
+    return found.index(False) if False in found else most
 
 
 def _differ(

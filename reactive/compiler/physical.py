@@ -275,16 +275,19 @@ class CyclicJoin(Physical):
 @record
 class Nest(Physical):
     """A nest as flat relations, whose rows show others by labels; `places` says which index is of
-    which level: by its label, and, of what is inside, by that of it."""
+    which level: by its label, and, of what is inside, by that of it. Once it was read, what has
+    `large` rows or more is kept by its label; less is a value, made whenever it is read."""
 
     indexes: tuple[Index, ...]
     places: tuple[tuple[int, ...], ...]
     row: Op
     nesting: Nesting = field(compare=False, repr=False)
     levels: shredding.Shredded = field(compare=False, repr=False)
+    large: int
 
     def headline(self) -> str:
-        return f"tree {shredding.described(self.levels, self.nesting)}"
+        levels = shredding.described(self.levels, self.nesting)
+        return f"tree {levels}; once read, kept from {self.large} rows on"
 
 
 @record

@@ -57,7 +57,7 @@ def tree_of(
         for each, place in zip(level.inside, places[begin:], strict=True):
             under = _label(level.key(each.key), level)
             own.put(next(below), each.place, indexes[place].index, under)
-    return trees.Tree(made, inside)
+    return trees.Tree(made, inside, node.large)
 
 
 def _width(level: Shredded) -> int:
@@ -86,7 +86,7 @@ def _order(level: Shredded) -> RowOrder | None:
         return None
     keys, sequence = _of_row(level.order, level), level.sequence
     assert sequence is not None
-    standing, is_held_whole = sequence.standing, bool(level.inside) and not level.is_made
+    standing, is_held_whole = sequence.standing(), bool(level.inside) and not level.is_made
     tie = None if is_held_whole else sequence.tie
     return RowOrder(lambda row: standing(keys(row)), tie, descending=sequence.descending)
 

@@ -55,7 +55,8 @@ def compiled_step(
         nodes that were stepped.
     """
     values = Values()
-    values.by_name |= {"Delta": Delta, "new": Delta.__new__, "traced": traced, **calls}
+    values.by_name |= {"Delta": Delta, "new": Delta.__new__, "traced": traced, "nothing": ()}
+    values.by_name |= calls
     values.by_name |= {f"source_{number}": source for number, source in enumerate(sources)}
     names = {source: f"in_{number}" for number, source in enumerate(sources)}
     begin = [*names.values()]
@@ -64,14 +65,18 @@ def compiled_step(
     tells: list[str] = []
     forgets: list[str] = []  # after all tells: leaves may have the same edits
     fed: list[str] = []
+    asks: dict[str, str] = {}  # of what would have to be found to be asked whether it is empty
     blocks = _Blocks((steps, settles, tells), begin)
     for number, node in enumerate(nodes, 1):
         blocks.begin(number)
         given = [names.get(each, "()") for each in node.inputs]
         some = list(dict.fromkeys(name for name in given if name != "()"))
-        is_given = f"if {' or '.join(some)}: " if set(some).isdisjoint(begin) else ""
+        is_some = " or ".join([asks.get(name, name) for name in some])
+        is_given = f"if {is_some}: " if set(some).isdisjoint(begin) else ""
         if node not in names:  # else it is fed, and emits that
             names[node] = given[0] if _is_bare(node) else f"out_{number}"
+        if hasattr(node.operator, "settle"):
+            asks[names[node]] = f"{names[node]} is not nothing"
         values.by_name |= {f"node_{number}": node, f"step_{number}": node.step}
         in_line = _in_line(node)
         if in_line is not None:

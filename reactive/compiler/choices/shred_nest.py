@@ -49,4 +49,4 @@ def _tree(
             own.append(len(indexes))
             indexes.append(index)
         places.append(tuple(own))
-    return Nest(node, tuple(indexes), tuple(places), Op(node), nesting, top)
+    return Nest(node, tuple(indexes), tuple(places), Op(node), nesting, top, shredding.LARGE)

@@ -284,12 +284,12 @@ def _is_shown(level: Level, label: Label) -> bool:
 
 def change_bags(tree: Tree, changes: Changes, least: int) -> None:
     """Have the bags that are kept be as of a commit; drop those whose label nobody shows any more,
-    and those of fewer rows, of which nobody reads how they change."""
+    and, of which nobody reads how they change, those of fewer rows, and those that are at hand."""
     for level in tree.levels:
         bags = level.bags
         for label in changes.touched(level) if bags else ():
             if label in bags:
-                if least and len(bags[label]) < least:
+                if least and (level.is_at_hand or len(bags[label]) < least):
                     del bags[label]
                 else:
                     changes.inside(level, label)

@@ -85,6 +85,11 @@ class Level:
             return row[: self.width]  # type: ignore[no-any-return]
         return (row,) if self.width == 1 else row
 
+    @property
+    def is_at_hand(self) -> bool:
+        """Whether what is shown of a label is there, and is not to be made."""
+        return self.sequences is not None and not self.inside
+
     def held(self, row: Row) -> Row:
         """What an order has of a row: what is shown, or, if others are inside, itself."""
         return row if self.inside else canonical(row[0] if self.is_made else row)

@@ -10,7 +10,7 @@ indexes of the joins that they would be without nesting. A step looks at nothing
 hands on what is `Unread`: whole rows of before and of now, and edits with their paths, are made
 when somebody reads them, of the indexes and the changes. That is before the next commit, or never.
 
-A bag of at least `LARGE` rows that somebody has read is kept, and changed by what comes, so that
+A bag of at least `large` rows that somebody has read is kept, and changed by what comes, so that
 reading it again costs its changes. Smaller bags are made when they are read, but for those of which
 a delta has told the change: they are values as long as all their changes are read. What is kept
 takes in a commit when it is read, or before the next one. Labels that no row shows any more lose
@@ -40,9 +40,6 @@ from reactive.operators.tree.changes import Changes, change_bags
 from reactive.operators.tree.levels import Label, Level
 from reactive.operators.tree.shown import sequence_of
 
-LARGE = 64
-"""Rows of a bag from which on it is kept once it was read."""
-
 
 class Tree:
     """The rows of a nest, by levels: the first is the top, others come after what shows them."""
@@ -51,6 +48,7 @@ class Tree:
         *(
             "_by_key",
             "_changes",
+            "_large",
             "_last",
             "_ordered",
             "inside",
@@ -62,9 +60,13 @@ class Tree:
     is_tree = True
 
     def __init__(
-        self, levels: Sequence[Level], inside: Callable[[], AbstractContextManager[None]]
+        self,
+        levels: Sequence[Level],
+        inside: Callable[[], AbstractContextManager[None]],
+        large: int,
     ) -> None:
         self.levels = levels
+        self._large = large
         self.inside = inside
         """Within which what only commits change is read."""
         self.touched = 0
@@ -93,7 +95,7 @@ class Tree:
             if last is not None:
                 last.end()
         if self._changes is not None:
-            self.apply(self._changes, LARGE)
+            self.apply(self._changes, self._large)
 
     def apply(self, changes: Changes, least: int = 0) -> None:
         """Have what is kept be as of the last commit; of bags with fewer rows, nothing."""
@@ -125,7 +127,7 @@ class Tree:
     def _refresh(self) -> None:
         """Have what is kept be as of now, for who reads it."""
         if self._changes is not None:
-            self.apply(self._changes, LARGE)
+            self.apply(self._changes, self._large)
 
     # What it has now.
 
@@ -178,7 +180,8 @@ class Tree:
         if last is not None and last.touches(level, label):
             return last.now(level, label)
         bag = self.made_of(level, label, self.bag)
-        if len(bag) >= LARGE and level.shown_in.pairs(label):
+        is_large = len(bag) >= self._large and not level.is_at_hand
+        if is_large and level.shown_in.pairs(label):
             level.bags[label] = bag
         return bag
 

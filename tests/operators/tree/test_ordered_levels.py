@@ -36,7 +36,7 @@ class Leaf(NamedTuple):
 
 @pytest.fixture(params=["lowest", "as it is"], autouse=True)
 def sizes(request: pytest.FixtureRequest) -> Iterator[None]:
-    names = ("tree.tree.LARGE", "tree.sequences.MANY", *(f"order_tree.{n}" for n in ORDER_TREE))
+    names = ("shredding.LARGE", "tree.sequences.MANY", *(f"order_tree.{n}" for n in ORDER_TREE))
     lowest = {name: t.lowest for name, t in THRESHOLDS.items() if name.endswith(names)}
     with ExitStack() as stack:
         if request.param == "lowest":

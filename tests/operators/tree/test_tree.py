@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from optimizer.plans import shredding
 from reactive import Bag, Database, Delta
-from reactive.operators.tree import tree as trees
 from tests.thresholds import THRESHOLDS
 
 
@@ -32,9 +32,9 @@ class Leaf(NamedTuple):
 
 @pytest.fixture(params=["lowest", "as it is", "highest"], autouse=True)
 def large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    found = THRESHOLDS["reactive.operators.tree.tree.LARGE"]
-    values = {"lowest": found.lowest, "as it is": trees.LARGE, "highest": found.highest}
-    monkeypatch.setattr(trees, "LARGE", values[request.param])
+    found = THRESHOLDS["optimizer.plans.shredding.LARGE"]
+    values = {"lowest": found.lowest, "as it is": shredding.LARGE, "highest": found.highest}
+    monkeypatch.setattr(shredding, "LARGE", values[request.param])
     yield
 
 
