@@ -14,7 +14,7 @@ Source: `exact_columns.py`, `finishing.py`, `valued.py`, which this is equal to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -31,6 +31,7 @@ from reactive.operators.plain import spread
 from reactive.reference.bags import Bag
 from spark_backend.aggregates.exact_columns import LARGEST, LIMB, POINT
 from spark_backend.aggregates.finishing import made_of, total_of
+from spark_backend.aggregates.parts import Parted, Parts
 from spark_backend.aggregates.summed import WIDE, Read, Summed, read
 from spark_backend.aggregates.valued import Asked, Valued
 from spark_backend.codec.arrow import from_arrow, to_arrow
@@ -45,6 +46,8 @@ Odd = tuple[Any, ...]
 """Of each value that may be odd, one that has no limbs, or None."""
 Sums = list[int]
 """How many rows, and for each value its sum and how many are not None."""
+InParts = dict[Any, tuple[Parted, Parted]]
+"""Of large groups, the parts before and after."""
 _MASK = (1 << LIMB) - 1
 _SCALE = 2.0**POINT
 
@@ -55,6 +58,8 @@ class Group:
 
     sums: dict[Odd, Sums] = field(default_factory=dict)
     values: dict[str, Counter[Any]] = field(default_factory=dict)
+    parted: dict[str, Parted] = field(default_factory=dict)
+    """The same of a large group."""
 
     def plus(self, other: Group) -> Group:
         """Both together."""
@@ -102,6 +107,10 @@ class DirectTotals:
         self._columns = [(s.limbs, s.count) for s in summed.values()]
         self._odd = [s for s in summed.values() if s.may_be_odd]
         self._lookup = Lookup(leaves(key), fields_of(key, "key"))
+        look = self._lookup
+        self._parts = {
+            of.name: Parts(of, key, look, _folded) for of in valued.values() if of.parts is not None
+        }
 
     def delta(self, flush: DirectFlush, given: Iterable[Pair]) -> Bag:
         """How the rows of the output change."""
@@ -109,11 +118,15 @@ class DirectTotals:
             raise TooMany("an aggregate by workers, that leaves None out")
         change = self._groups(given)
         self._keep(flush, change)
-        before = self._before(flush, change)
+        before, parted = self._before(flush, change)
         found: Bag = Counter()
         for key, group in change.items():
             was = before.get(key, Group())
-            shown = self._row(key, was), self._row(key, was.plus(group))
+            now = was.plus(group)
+            for name, of in parted.items():
+                if key in of:
+                    was.parted[name], now.parted[name] = of[key]
+            shown = self._row(key, was), self._row(key, now)
             if shown[0] != shown[1]:
                 for row, weight in zip(shown, (-1, 1), strict=True):
                     if row is not None:
@@ -182,6 +195,7 @@ class DirectTotals:
             columns = {
                 "key": to_arrow(self._key, keys),
                 "value": to_arrow(of.value.of, values),
+                **({} if of.parts is None else {"part": _parts_of(of, values)}),
                 "weight": pa.array(weights, pa.int64()),
             }
             flush.put(of.spec, columns)
@@ -198,10 +212,14 @@ class DirectTotals:
             found[count] = found["n"] if count == "n" else sums[2 + 2 * place]
         return found
 
-    def _before(self, flush: DirectFlush, change: dict[Any, Group]) -> dict[Any, Group]:
-        """What the tables have of groups."""
+    def _before(
+        self, flush: DirectFlush, change: dict[Any, Group]
+    ) -> tuple[dict[Any, Group], dict[str, InParts]]:
+        """What the tables have of groups; and of large ones, by values, the parts before and after
+        the change."""
+        parted: dict[str, InParts] = {}
         if not change:
-            return {}
+            return {}, parted
         keys = {tuple(flattened_values(self._key, key)) for key in change}
         found: dict[Any, Group] = {}
         table = added_up_here(self._spec, flush.found(self._spec, self._lookup, keys))
@@ -209,13 +227,21 @@ class DirectTotals:
             if key in change:
                 _add(found.setdefault(key, Group()), odd, sums)
         for of in self._valued.values():
-            for key, value, weight in _values_in(
-                flush.found(of.spec, self._lookup, keys), self._key, of
+            if of.name in self._parts:
+                new = {k: g.values.get(of.name, Counter()) for k, g in change.items()}
+                counts = {key: group.rows for key, group in found.items()}
+                known = self._parts[of.name].known(flush, new, counts)
+                parted[of.name] = known.parted
+                for key, values in known.values.items():
+                    found.setdefault(key, Group()).values[of.name] = values
+                continue
+            for key, value, weight, _ in of.read(
+                flush.found(of.spec, self._lookup, keys), self._key
             ):
                 if key in change:
                     group = found.setdefault(key, Group())
                     group.values.setdefault(of.name, Counter())[value] += weight
-        return found
+        return found, parted
 
     def _read(self, table: pa.Table) -> Iterable[tuple[Any, Odd, Sums]]:
         """The rows of the table of sums."""
@@ -245,7 +271,10 @@ class DirectTotals:
         what = read(folded)
         values = self._valued.get(what)
         if values is not None:
-            asked = next((one for one in values.asked if one.folded == folded), None)
+            places = enumerate(values.asked)
+            place, asked = next(((n, one) for n, one in places if one.folded == folded), (0, None))
+            if asked is not None and values.name in group.parted:
+                return group.parted[values.name].result(asked, place, _folded)
             if asked is not None:
                 return _folded(asked, group.values.get(values.name, Counter()))
         of = self._summed.get(what)
@@ -297,12 +326,8 @@ def _odd_in(column: pa.ChunkedArray, of: Summed) -> list[Any]:
     return from_arrow(Plain(float, optional=True) if of.is_float else WIDE, column.combine_chunks())
 
 
-def _values_in(table: pa.Table, key: Typed, of: Valued) -> Iterable[tuple[Any, Any, int]]:
-    if not table.num_rows:
-        return ()
-    keys = from_arrow(key, table.column("key").combine_chunks())
-    values = from_arrow(of.value.of, table.column("value").combine_chunks())
-    return zip(keys, values, table.column("weight").to_pylist(), strict=True)
+def _parts_of(of: Valued, values: Sequence[Any]) -> pa.Array:
+    return pa.array(map(of.part_of, values), pa.int64())
 
 
 def _own(of: Valued) -> bool:

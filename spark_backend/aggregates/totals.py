@@ -86,7 +86,8 @@ class Totals:
         added = tuple(self._sums)
         spec = TableSpec(name, T.StructType(fields), by, added, self._hash, of_groups=True)
         self._spec = spec
-        self.specs = [spec, *(v.spec for v in self._valued.values())]
+        parts = [v.parts for v in self._valued.values() if v.parts is not None]
+        self.specs = [spec, *(v.spec for v in self._valued.values()), *parts]
         self.own = tuple(
             one.folded.name for v in self._valued.values() for one in v.asked if not one.is_column
         )

@@ -3,13 +3,14 @@
     group  value  weight        a row of the state for each flush that changed the weight
     of a touched group: the values whose weight is positive, before and after
 
-    Min, Max, CountDistinct, Collect    in columns
+    Min, Max, CountDistinct, Collect    in columns; flushes here know large groups by parts of them
+                                        (`parts.py`)
     of one's own, sums of Decimal       by Python workers, which are sent the values (`folded.py`)
 
 The order and the equality are Python's where the type of the column has them in Spark: NaN comes
 after all numbers in both, 0.0 and -0.0 are one value in both; text is ordered by code points.
 
-State:  a row per group and value, and those of the last flushes.
+State:  a row per group and value, and those of the last flushes; the results of parts.
 Cost:   per flush O(values in the buckets of the groups that changed).
 Source: [dbsp] aggregates that are not linear, by the touched groups.
 """
@@ -17,13 +18,14 @@ Source: [dbsp] aggregates that are not linear, by the touched groups.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from types import NoneType
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -41,13 +43,19 @@ from reactive.remote.fragments import LEVEL
 from spark_backend.aggregates.folded import VALUES, Folding
 from spark_backend.aggregates.own_results import own_result
 from spark_backend.aggregates.summed import LINEAR, Read, read, value_read
+from spark_backend.codec.arrow import from_arrow
 from spark_backend.codec.columns import value_of
+from spark_backend.codec.hashing import flattened_values, hash_of, leaves
 from spark_backend.codec.schema import Digits, Plain, Record, Typed, Whole, type_name
 from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.codec.values import Inexact, Value, as_type, record_value, spark_type
+from spark_backend.direct.flush import TooMany
 from spark_backend.state.tables import TableSpec, united
+from spark_backend.steps.sets import hashed as hashed_of
 from spark_backend.tables.worker import shipped
 
+PARTS = 1_024
+"""Of a large group."""
 _ORDERED = (int, float, bool, str, bytes, date, datetime, Decimal)
 _BEFORE, _AFTER = "b_", "a_"
 
@@ -88,6 +96,37 @@ class Valued:
     spec: TableSpec
     asked: tuple[Asked, ...]
     is_keyed: bool
+    parts: TableSpec | None = None
+    """The results of the parts of large groups; None where groups have no parts."""
+
+    @property
+    def part_types(self) -> dict[str, Typed]:
+        """The types of the columns of parts, but for the key and the weight."""
+        whole = Plain(int)
+        results = {asked.column: replace(asked.of, optional=True) for asked in self.asked}
+        return {"part": whole, "count": whole, **results}
+
+    def part_of(self, value: Any) -> int:
+        """The part of a value.
+
+        Raises
+        ------
+        TooMany: columns have no such value.
+        """
+        found = hash_of(leaves(self.value.of), flattened_values(self.value.of, value))
+        if found is None:
+            raise TooMany(f"a value that no column has: {value!r:.80}")
+        return found % PARTS
+
+    def read(self, table: pa.Table, key: Typed) -> Iterable[tuple[Any, Any, int, int]]:
+        """The group, the value, its weight and its part, of rows of the table."""
+        if not table.num_rows:
+            return ()
+        keys = from_arrow(key, table.column("key").combine_chunks())
+        values = from_arrow(self.value.of, table.column("value").combine_chunks())
+        count = table.num_rows
+        parts = [0] * count if self.parts is None else table.column("part").to_pylist()
+        return zip(keys, values, table.column("weight").to_pylist(), parts, strict=True)
 
     def change(self, given: DataFrame) -> DataFrame:
         """How weights of values change, of rows with `key`, `{name}_in` and `weight`."""
@@ -95,7 +134,11 @@ class Valued:
         rows = given.select("key", value.alias("value"), "weight")
         if self.skips_none and self.value.optional:
             rows = rows.filter(F.col("value").isNotNull())
-        return rows.groupBy("key", "value").agg(F.sum("weight").alias("weight"))
+        net = rows.groupBy("key", "value").agg(F.sum("weight").alias("weight"))
+        if self.parts is None:
+            return net
+        part = hashed_of(Value(F.col("value"), self.value.of))
+        return net.withColumn("part", F.pmod(part, F.lit(PARTS).cast("long")))
 
     def results(
         self, change: DataFrame, stored: Sequence[DataFrame], paths: list[str]
@@ -175,19 +218,37 @@ def valued(
     for what, several in asked.items():
         value = _value(several[0], values)
         own = f"v{len(found)}"
-        schema = T.StructType(
-            [
-                T.StructField("key", spark_type(key)),
-                T.StructField("value", spark_type(value.of)),
-                T.StructField("weight", T.LongType()),
-            ]
-        )
-        spec = TableSpec(f"{name}{own}", schema, ("key", "value"), ("weight",), hashed)
         typed = Value(as_type(value, value.of), value.of)
         distinct = dict.fromkeys(several)
         made = tuple(_made(f, f"{own}_{place}", typed) for place, f in enumerate(distinct))
-        found[what] = Valued(own, typed, what[1], spec, made, node.key is not None)
+        has_parts = _has_parts(made, value.of)
+        columns = {"key": key, "value": value.of, **({"part": Plain(int)} if has_parts else {})}
+        spec = _table(f"{name}{own}", columns, hashed)
+        of = Valued(own, typed, what[1], spec, made, node.key is not None)
+        if has_parts:
+            of = replace(
+                of,
+                parts=_table(f"{spec.name}p", {"key": key, **of.part_types}, hashed, is_here=True),
+            )
+        found[what] = of
     return found
+
+
+def _table(
+    name: str, columns: Mapping[str, Typed], hashed: Any, *, is_here: bool = False
+) -> TableSpec:
+    """A table of rows with weights, in buckets by the key."""
+    fields = [T.StructField(column, spark_type(of)) for column, of in columns.items()]
+    schema = T.StructType([*fields, T.StructField("weight", T.LongType())])
+    return TableSpec(name, schema, tuple(columns), ("weight",), hashed, is_here=is_here)
+
+
+def _has_parts(asked: Sequence[Asked], value: Typed) -> bool:
+    """Whether results of a group are made of those of its parts, and the part of a value is known
+    here as well."""
+    kinds = (MinAccumulator, MaxAccumulator, CountDistinctAccumulator)
+    can = all(one.is_column and isinstance(one.folded.accumulator, kinds) for one in asked)
+    return can and all(isinstance(leaf, Plain) for leaf in leaves(value))
 
 
 def _is_summed(folded: plan.Folded, values: Sequence[Value]) -> bool:

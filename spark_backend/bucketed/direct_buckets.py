@@ -2,8 +2,11 @@
 
     entries by bucket, rows of these buckets --`touched.changed`--> what is added to the tables
 
+Of a join, only some of these rows are made objects (`needed.py`).
+
 State:  none beside the tables.
-Cost:   O(rows of the touched buckets); the files that have them are looked through.
+Cost:   O(rows of the touched buckets), of a join those on the other side; the files that have them
+        are looked through.
 """
 
 from __future__ import annotations
@@ -16,9 +19,10 @@ import pyarrow as pa
 from optimizer import plan
 from reactive.remote.remote import Entry
 from spark_backend.bucketed.kept_rows import Net, present
-from spark_backend.bucketed.packed import ENTRIES, table_of
+from spark_backend.bucketed.needed import needed, nets
+from spark_backend.bucketed.packed import table_of
 from spark_backend.bucketed.touched import Touched, changed
-from spark_backend.direct.flush import TooMany, check_fetched
+from spark_backend.direct.flush import TooMany
 from spark_backend.state.tables import StateTables, TableSpec
 
 MOST_PACKED = 1_000_000
@@ -41,24 +45,35 @@ def added_here(
     new: dict[int, Net] = {}
     for side, bucket, row, weight in entries:
         new.setdefault(bucket, Counter())[side, row] += weight
-    before = _rows_of(tables, rows, new)
-    touched = [Touched(number, before[number], present(net)) for number, net in new.items()]
+    new = {number: some for number, net in new.items() if (some := present(net))}
+    before = _before(tables, rows, node, new)
+    touched = [Touched(number, before[number], net) for number, net in new.items()]
     found: dict[str, list[Entry]] = {}
     for table, bucket, side, row, weight in changed(node, touched):
         found.setdefault(table, []).append((side, bucket, row, weight))
     return {name: table_of(rows) for name, rows in found.items()}
 
 
-def _rows_of(tables: StateTables, spec: TableSpec, buckets: Mapping[int, Net]) -> dict[int, Net]:
-    """What is kept of the rows of some buckets."""
-    found: dict[int, Net] = {number: Counter() for number in buckets}
-    if not buckets:
-        return found
-    if tables.rows_near(spec, buckets) > MOST_PACKED:
+def _before(
+    tables: StateTables, spec: TableSpec, node: plan.Node, new: Mapping[int, Net]
+) -> dict[int, Net]:
+    """What of the rows that are kept is needed to know how the output changes.
+
+    Raises
+    ------
+    TooMany: there are many.
+    """
+    if not new:
+        return {}
+    if tables.rows_near(spec, new) > MOST_PACKED:
         raise TooMany("many rows to look through")
-    table = tables.sought(spec, buckets, (("bucket",), pa.array(buckets, pa.int64())))
-    check_fetched(table.num_rows)
-    columns = (table.column(name).to_pylist() for name in ENTRIES.names)
-    for number, side, row, weight in zip(*columns, strict=True):
-        found[number][side, row] += weight
-    return {number: present(net) for number, net in found.items()}
+    table = tables.sought(spec, new, (("bucket",), pa.array(new, pa.int64())))
+    some = needed(node, table, new)
+    if some is not None and not any(map(_has_less, (some[n] for n in new), new.values())):
+        return some
+    return nets(new, table)
+
+
+def _has_less(before: Net, new: Net) -> bool:
+    """Whether something goes that was not found: it may have been written in another way."""
+    return any(before[key] + weight < 0 for key, weight in new.items())

@@ -87,7 +87,7 @@ def deltas(node: plan.Node, buckets: Sequence[Bucket]) -> Iterator[tuple[int, Ro
 
 def _delta(node: plan.Node, before: Net, after: Net) -> Iterable[Pair]:
     """How the output of a bucket changes."""
-    if _is_bilinear(node):
+    if is_bilinear(node):
         return _of_join(node, before, after).items()
     return _change(node, _bags(node, before), _bags(node, after))
 
@@ -130,7 +130,8 @@ def present(net: Counter[Any]) -> Counter[Any]:
     return Counter({key: weight for key, weight in net.items() if weight})
 
 
-def _is_bilinear(node: plan.Node) -> bool:
+def is_bilinear(node: plan.Node) -> bool:
+    """Whether a change on one side meets the rows of the other side, and no others."""
     return isinstance(chain_over(node)[1], plan.Join)
 
 

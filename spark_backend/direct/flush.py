@@ -144,8 +144,14 @@ class DirectFlush:
         check_fetched(self.tables.rows_near(spec))
         return bag_of(kept, self.tables.all_rows(spec))
 
-    def found(self, spec: TableSpec, look: Lookup, keys: Iterable[Leaves]) -> pa.Table:
+    def found(
+        self, spec: TableSpec, look: Lookup, keys: Iterable[Leaves], *, most: int | None = None
+    ) -> pa.Table:
         """The columns of a table in the rows that have keys; others may come along.
+
+        Parameters
+        ----------
+        most: rows that may be taken out of files.
 
         Raises
         ------
@@ -154,9 +160,10 @@ class DirectFlush:
         keys = set(keys)
         hashes = look.hashes(keys) if self.tables.buckets(spec) > 1 else None
         among = look.values(keys)
-        _check(self.tables.rows_near(spec, hashes), MOST_FETCHED if among is None else MOST_SOUGHT)
+        most = most or MOST_FETCHED
+        _check(self.tables.rows_near(spec, hashes), most if among is None else MOST_SOUGHT)
         found = self.tables.sought(spec, hashes, among)
-        check_fetched(found.num_rows)
+        _check(found.num_rows, most)
         return found
 
 

@@ -231,8 +231,9 @@ class Compiler:
         step, count = self.step(node.input), bindings(node.input)
         unique = unique_of(node.input, {n: unique_key(i.node) for n, i in self._inputs.items()})
         if isinstance(node, plan.Top):
-            top = Firsts(node, step, count, self.free("rows", node), unique)
-            return self._with(top, top.spec)
+            names = self.free("rows", node), self.free("held", node)
+            top = Firsts(node, step, count, names, unique)
+            return self._with(top, top.spec, top.held)
         names = self.free("rows", node, is_last), self.free("held", node, is_last)
         first = First(node, step, count, names, unique, is_last=is_last)
         return self._with(first, *first.specs)

@@ -305,7 +305,15 @@ class StateRemote:
         split = split_of(self._fragment.node).lines()
         few = _done_here(self.shared.flushes, self.shared.flushes_here)
         how = ["Spark, state tables, one job per flush", *few, *beside, *self._member.lines]
-        return "; ".join([*how, *odd, *split])
+        return "; ".join([*how, *odd, *self._in_parts(), *split])
+
+    def _in_parts(self) -> list[str]:
+        """Whether some groups are so large that their values are looked at by parts."""
+        rows = self.shared.tables.manifest.rows
+        known = self.shared.tables.manifest.tables
+        specs = [s for s in self._member.tables.values() if s.is_here and s.name in known]
+        count = sum(sum(rows(spec.name)) for spec in specs)
+        return [f"large groups in parts: {count:,} results of parts are kept"] if count else []
 
     def _fetched(self, rows: DataFrame | None) -> list[Pair]:
         return [] if rows is None else pairs_of(self._kept, rows.toArrow())

@@ -40,6 +40,8 @@ class TableSpec:
     """The column that holds this hash, of a table whose rows are also fetched by it."""
     of_groups: bool = False
     """Whether it has a row for a group, of which there are fewer than of rows that come."""
+    is_here: bool = False
+    """Whether only flushes of this process keep it: a job gives it up."""
 
     def column(self, name: str) -> str:
         """The name of a column in files, which have those of all tables of a flush."""

@@ -228,7 +228,7 @@ class StateTables:
             told = Refused(self._fetched(self._specs[refused], [found[refused]]))
             self._holds.drop(found.values())
             raise told
-        self._add(number, found, tokens, gone)
+        self._add(number, found, tokens, {*gone, *(n for n, s in self._specs.items() if s.is_here)})
 
     def put(
         self,

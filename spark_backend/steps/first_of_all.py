@@ -32,6 +32,7 @@ from spark_backend.direct.flush import DirectFlush, together
 from spark_backend.state.tables import TableSpec, united
 from spark_backend.steps.direct_first import DirectFirst
 from spark_backend.steps.firsts import (
+    RESERVE,
     added,
     changed,
     check_decided,
@@ -43,8 +44,6 @@ from spark_backend.steps.sets import hashed
 from spark_backend.steps.standing import standing
 from spark_backend.steps.step import MOST_BROADCAST, TOO_FEW, Flush, Step, schema_of
 
-RESERVE = 64
-"""Rows that are held at least beyond those that are needed."""
 FEW = 100_000
 """Up to so many rows, all are looked through at each flush."""
 

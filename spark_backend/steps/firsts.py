@@ -5,34 +5,52 @@
 A row that is there w times has w places. The order decides between any two rows that differ: which
 of rows that tie came first, files do not know.
 
-State:  the rows, by group.
-Cost:   per flush O(rows of the groups that changed, with their logarithm).
+Of a large group, flushes of this process hold the first rows and some more apart, as of an order of
+all rows (`first_of_all.py`); when too few are left, they look through the group. A job looks at
+whole groups, and gives up what is held.
+
+State:  the rows, by group; of large groups those that are held.
+Cost:   per flush O(rows of the groups that changed, with their logarithm); of large groups, by this
+        process, O(rows that changed + n).
 Source: SQL's ROW_NUMBER() OVER (PARTITION BY k ORDER BY by) <= n, of weighted rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Collection, Sequence
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.plans.unique_keys import Key
+from reactive.collections.zset import canonical
 from reactive.operators.plain import spread
 from reactive.reference.bags import Bag
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.values import Inexact, Value
-from spark_backend.direct.flush import DirectFlush, over_given
+from spark_backend.direct.flush import NOTHING, DirectFlush, bag_of, over_given, together
 from spark_backend.direct.flush import changed as changed_there
 from spark_backend.direct.lookup import Lookup, fields_read
 from spark_backend.state.tables import TableSpec, united
+from spark_backend.steps.direct_first import DirectFirst, Placed
 from spark_backend.steps.keys import bound
 from spark_backend.steps.near import in_bucket
 from spark_backend.steps.sets import hashed
 from spark_backend.steps.standing import By, Standing, standing
 from spark_backend.steps.step import Flush, Step, schema_of
+
+LARGE = 2_000
+"""Rows of a group from which on its first rows are held apart."""
+SHRUNK = 4
+"""They are so until too few are left, and the group has one such share of the rows."""
+RESERVE = 64
+"""Rows that are held at least beyond those that are needed."""
+FEW_GROUPS, MOST_HELD = 16, 300_000
+"""Of so few groups, so many rows are taken out of files."""
 
 
 class Firsts:
@@ -48,7 +66,9 @@ class Firsts:
     Inexact: the key of a group or an order is no column, or the order does not decide.
     """
 
-    def __init__(self, node: plan.Top, source: Step, count: int, name: str, unique: Key) -> None:
+    def __init__(
+        self, node: plan.Top, source: Step, count: int, names: Sequence[str], unique: Key
+    ) -> None:
         self._source, self.kept = source, source.kept
         row = Value(F.col("row"), self.kept)
         stands = standing(node.keys, row, count, unique, node.key)
@@ -59,7 +79,13 @@ class Firsts:
         self._lookup = Lookup(leaves(self._key.of), fields_read((node.key,), self.kept, count))
         self._first, self._last = node.offset, node.offset + node.limit
         self._hash()
-        self.spec = TableSpec(name, schema_of(self.kept), ("row",), ("weight",), self._hash)
+        schema = schema_of(self.kept)
+        self.spec, self.held = (
+            TableSpec(name, schema, ("row",), ("weight",), self._hash, is_here=place == 1)
+            for place, name in enumerate(names)
+        )
+        order = plan.OrderBy(node.input, node.keys, node.limit, node.offset)
+        self._first_rows = DirectFirst(order, 2 * self._last + RESERVE, is_total=True)
 
     def delta(self, flush: Flush) -> DataFrame | None:
         given = flush.delta(self._source)
@@ -77,10 +103,58 @@ class Firsts:
         if not given:
             return given
         flush.add(self.spec, self.kept, given)
-        keys = {tuple(flattened_values(self._key.of, self._call(row))) for row in given}
-        return changed_there(
-            self._node, [flush.having(self.spec, self.kept, self._lookup, keys)], [given]
-        )
+        change = self._by_group(given)
+        held = self._held(flush, change)
+        small = [key for key in change if key not in held]
+        most = MOST_HELD if len(small) <= FEW_GROUPS else None
+        there = self._rows_of(flush, self.spec, small, most)
+        new = together([change[key] for key in small])
+        found = [changed_there(self._node, [together(list(there.values()))], [new])]
+        kept = [self._made(together([there.get(key, NOTHING), change[key]])) for key in small]
+        for key, before in held.items():
+            placed, is_left = self._placed(flush, key, before, change[key])
+            found.append(self._first_rows.shown(placed))
+            kept.append(self._first_rows.held(placed) if is_left else _negated(before))
+        flush.add(self.held, self.kept, together(kept))
+        return together(found)
+
+    def _by_group(self, rows: Bag) -> dict[Any, Bag]:
+        found: dict[Any, Bag] = {}
+        for row, weight in rows.items():
+            found.setdefault(canonical(self._call(row)), Counter())[row] = weight
+        return found
+
+    def _rows_of(
+        self, flush: DirectFlush, spec: TableSpec, keys: Collection[Any], most: int | None = None
+    ) -> dict[Any, Bag]:
+        """The rows of groups, as of before."""
+        if not keys:
+            return {}
+        leaves_of = {tuple(flattened_values(self._key.of, key)) for key in keys}
+        table = flush.found(spec, self._lookup, leaves_of, most=most)
+        found = self._by_group(bag_of(self.kept, table))
+        return {key: found[key] for key in keys if key in found}
+
+    def _held(self, flush: DirectFlush, keys: Collection[Any]) -> dict[Any, Bag]:
+        """The first rows of groups that are large."""
+        return self._rows_of(flush, self.held, keys) if flush.tables.rows_near(self.held) else {}
+
+    def _made(self, rows: Bag) -> Bag:
+        """What is to be held of a group from now on: of one that is large now, its first rows."""
+        if len(rows) < LARGE:
+            return NOTHING
+        return self._first_rows.held(self._first_rows.of_all(NOTHING, rows))
+
+    def _placed(
+        self, flush: DirectFlush, key: Any, before: Bag, change: Bag
+    ) -> tuple[list[Placed], bool]:
+        """The first rows of a large group before and after, and whether it stays one."""
+        placed = self._first_rows.within(before, change)
+        if self._first_rows.is_enough(placed):
+            return placed, True
+        there = self._rows_of(flush, self.spec, [key], MOST_HELD).get(key, NOTHING)
+        rows = together([there, change])
+        return self._first_rows.of_all(before, rows), len(rows) * SHRUNK >= LARGE
 
     def _of_groups(self, flush: Flush, given: DataFrame) -> list[DataFrame]:
         """The rows of the groups that changed: those that come or go, and those that were there."""
@@ -98,6 +172,10 @@ class Firsts:
 
     def _hash(self) -> Column:
         return hashed(self._key)
+
+
+def _negated(rows: Bag) -> Bag:
+    return Counter({row: -weight for row, weight in rows.items()})
 
 
 def check_decided(stands: Standing) -> None:

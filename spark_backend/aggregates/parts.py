@@ -1,0 +1,250 @@
+"""The values of large groups in parts by their hash: a change works out the results of one part.
+
+    values of a group    --hash-->    part 0        part 1        ...    part 1,023
+    Min, count of each                3, 97         5, 101               4, 95
+    Min of the group                  the least of these
+
+A group is large by how many values it is known to have: what its parts have together, which is
+kept, or what was read of it as a whole. The results of parts are rows of a table of their own. A
+job, which looks at whole groups, gives that table up, and the next flush here that changes a large
+group makes its parts anew.
+
+Sound:  equal values are of one part; the results of parts are a function of the values, and the
+        result of the group is one of these (least, greatest, sum of counts).
+State:  a row for each part of a large group.
+Cost:   per flush and large group O(values in the parts that change + parts); O(values) once after a
+        job. Of other groups O(values).
+Source: partial aggregation under skew: salted keys; [slender] heavy labels.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from reactive.operators.accumulators import CountDistinctAccumulator
+from spark_backend.aggregates.valued import Asked, Valued
+from spark_backend.codec.arrow import from_arrow, to_arrow
+from spark_backend.codec.hashing import flattened_values
+from spark_backend.codec.schema import Typed
+from spark_backend.direct.flush import DirectFlush
+from spark_backend.direct.lookup import Lookup
+
+LARGE = 2_000
+"""Different values from which on a group is in parts."""
+SHRUNK = 4
+"""It is so until it has one such share of them."""
+MOST_PARTED = 300_000
+"""Values of groups up to which they are put into parts in the process."""
+Values = Counter[Any]
+Result = Callable[[Asked, Values], Any]
+"""What an aggregate makes of values."""
+
+
+@dataclass(slots=True)
+class Parted:
+    """The parts of a group: how many values each has, and its results."""
+
+    parts: dict[int, tuple[Any, ...]]
+
+    @property
+    def count(self) -> int:
+        """How many values there are."""
+        return sum(part[0] for part in self.parts.values())
+
+    def result(self, asked: Asked, place: int, of: Result) -> Any:
+        """That of the group, of those of its parts."""
+        found = [part[1 + place] for part in self.parts.values()]
+        if isinstance(asked.folded.accumulator, CountDistinctAccumulator):
+            return sum(found)
+        return of(asked, Counter(found))
+
+
+@dataclass(slots=True)
+class Known:
+    """What is known of groups before a flush: all values of some, and the parts of those that are
+    large after it; of others, the parts before and after."""
+
+    values: dict[Any, Values] = field(default_factory=dict)
+    made: dict[Any, Parted] = field(default_factory=dict)
+    parted: dict[Any, tuple[Parted, Parted]] = field(default_factory=dict)
+
+
+class Parts:
+    """Values of groups, those of large ones in parts.
+
+    Parameters
+    ----------
+    of: the values; it has a table of parts.
+    key: what groups are told apart by, which `look` finds rows by.
+    """
+
+    def __init__(self, of: Valued, key: Typed, look: Lookup, result: Result) -> None:
+        assert of.parts is not None
+        self._of, self._spec = of, of.parts
+        self._key, self._look, self._result = key, look, result
+
+    def known(
+        self, flush: DirectFlush, change: Mapping[Any, Values], counts: Mapping[Any, int]
+    ) -> Known:
+        """What is known of the groups that change; how their parts change is kept.
+
+        Parameters
+        ----------
+        counts: how many rows a group has, which is kept beside its sums.
+
+        Raises
+        ------
+        TooMany: there are many values to look at.
+        """
+        large = self._large(flush, change)
+        found = Known()
+        small = {key: values for key, values in change.items() if key not in large}
+        is_new = any(counts.get(key, 0) >= LARGE for key in small)
+        self._read_small(flush, small, found, MOST_PARTED if is_new else None)
+        self._read_large(flush, {key: change[key] for key in large}, large, found)
+        self._keep(flush, found)
+        return found
+
+    def _large(self, flush: DirectFlush, keys: Iterable[Any]) -> dict[Any, Parted]:
+        """The groups that are in parts."""
+        if not flush.tables.rows_near(self._spec):
+            return {}
+        table = flush.found(self._spec, self._look, self._leaves(keys))
+        names = [name for name in self._spec.schema.names if name not in ("key", "weight")]
+        types = self._of.part_types
+        columns = [
+            from_arrow(types[name], table.column(name).combine_chunks()) if table.num_rows else []
+            for name in names
+        ]
+        groups = from_arrow(self._key, table.column("key").combine_chunks())
+        found: dict[Any, Counter[tuple[Any, ...]]] = {}
+        weights = table.column("weight").to_pylist()
+        for key, weight, *part in zip(groups, weights, *columns, strict=True):
+            found.setdefault(key, Counter())[tuple(part)] += weight
+        there = {
+            key: Parted({part[0]: part[1:] for part, n in found[key].items() if n > 0})
+            for key in keys
+            if key in found
+        }
+        return {key: of for key, of in there.items() if of.parts}
+
+    def _read_small(
+        self,
+        flush: DirectFlush,
+        change: Mapping[Any, Values],
+        found: Known,
+        most: int | None,
+    ) -> None:
+        """All values of groups; of those that are large now, also their parts."""
+        if not change:
+            return
+        keys = self._leaves(change)
+        table = flush.found(self._of.spec, self._look, keys, most=most)
+        for key, value, weight, _ in self._of.read(table, self._key):
+            if key in change:
+                found.values.setdefault(key, Counter())[value] += weight
+        for key, added in change.items():
+            after = _plus(found.values.get(key, Counter()), added)
+            if len(after) >= LARGE:
+                found.made[key] = self._parted(after)
+
+    def _parted(self, values: Values) -> Parted:
+        by_part: dict[int, Values] = {}
+        for value, weight in values.items():
+            by_part.setdefault(self.part(value), Counter())[value] = weight
+        return Parted({part: self._results(some) for part, some in by_part.items()})
+
+    def _read_large(
+        self,
+        flush: DirectFlush,
+        change: Mapping[Any, Values],
+        large: Mapping[Any, Parted],
+        found: Known,
+    ) -> None:
+        """The parts that change, before and after."""
+        added: dict[tuple[Any, int], Values] = {}
+        for key, values in change.items():
+            for value, weight in values.items():
+                added.setdefault((key, self.part(value)), Counter())[value] = weight
+        before = self._values_of(flush, added)
+        for key in change:
+            found.parted[key] = large[key], Parted(dict(large[key].parts))
+        for (key, part), values in added.items():
+            after = _plus(before.get((key, part), Counter()), values)
+            parts = found.parted[key][1].parts
+            if after:
+                parts[part] = self._results(after)
+            else:
+                parts.pop(part, None)
+
+    def _values_of(
+        self, flush: DirectFlush, parts: Iterable[tuple[Any, int]]
+    ) -> dict[tuple[Any, int], Values]:
+        """The values of parts of groups, as of before."""
+        wanted = set(parts)
+        found: dict[tuple[Any, int], Values] = {}
+        if not wanted:
+            return found
+        hashes = self._look.hashes(self._leaves({key for key, _ in wanted}))
+        numbers = pa.array(sorted({part for _, part in wanted}), pa.int64())
+        table = flush.tables.sought(self._of.spec, hashes, (("part",), numbers))
+        for key, value, weight, part in self._of.read(table, self._key):
+            if (key, part) in wanted:
+                found.setdefault((key, part), Counter())[value] += weight
+        return found
+
+    def _keep(self, flush: DirectFlush, found: Known) -> None:
+        """Add how parts change to their table; a group that has shrunk has none."""
+        rows: list[tuple[Any, int, tuple[Any, ...], int]] = []
+        nothing = Parted({})
+        made = {key: (nothing, now) for key, now in found.made.items()}
+        for key, (was, now) in {**found.parted, **made}.items():
+            parts = now.parts if now.count * SHRUNK >= LARGE else {}
+            changed = {p for p in was.parts.keys() | parts if was.parts.get(p) != parts.get(p)}
+            for of, weight in ((was.parts, -1), (parts, 1)):
+                rows += [(key, part, of[part], weight) for part in changed if part in of]
+        if rows:
+            self._put(flush, rows)
+
+    def _put(self, flush: DirectFlush, rows: list[tuple[Any, int, tuple[Any, ...], int]]) -> None:
+        keys, parts, found, weights = zip(*rows, strict=True)
+        names = ["count", *(asked.column for asked in self._of.asked)]
+        columns = dict(zip(names, zip(*found, strict=True), strict=True))
+        flush.put(
+            self._spec,
+            {
+                "key": to_arrow(self._key, keys),
+                "part": pa.array(parts, pa.int64()),
+                **{n: to_arrow(self._of.part_types[n], columns[n]) for n in names},
+                "weight": pa.array(weights, pa.int64()),
+            },
+        )
+
+    def _results(self, values: Values) -> tuple[Any, ...]:
+        """How many values there are, and what is made of them."""
+        return (len(values), *(self._result(asked, values) for asked in self._of.asked))
+
+    def part(self, value: Any) -> int:
+        """The part of a value.
+
+        Raises
+        ------
+        TooMany: it is no value of its type.
+        """
+        return self._of.part_of(value)
+
+    def _leaves(self, keys: Iterable[Any]) -> set[tuple[Any, ...]]:
+        return {tuple(flattened_values(self._key, key)) for key in keys}
+
+
+def _plus(before: Values, change: Values) -> Values:
+    """The values that are there after a change."""
+    found = Counter(before)
+    for value, weight in change.items():
+        found[value] += weight
+    return Counter({value: weight for value, weight in found.items() if weight > 0})
