@@ -25,6 +25,8 @@ from reactive.collections.zset import Pair
 
 Form = Callable[[Nest, Emitter, str, Bound, Then], None]
 """Writes the loops over what a variable has that was found."""
+MOST_REPEATED = 4
+"""How often the rows of a key are there on average, at most, to be put into a batch."""
 
 
 @record
@@ -152,27 +154,30 @@ class Shorter:
 def split(*places: int) -> Form:
     """A loop over rows, and another one over rows with weights: the fastest, and the longest.
 
-    Where the rows that look up have no weights, as those of a batch, none that is found may have
-    another one than 1: else the function returns None.
+    Where the rows that look up have no weights, as those of a batch, what is found is as often
+    there as it weighs; the function returns None if that is less than once, or much.
     """
 
     def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
         nest.values.bind({"Rows": Rows, "Weighted": Weighted})
         nest.hoist(emitter, bound)
-        one = nest.one(places)
         weighted = emitter.block(f"if {found}.__class__ is Weighted:")
-        nest.count(weighted, f"len({found})")
-        inner = weighted.loop(f"for {one}, times in {found}.values():")
         if bound.weights:
+            nest.count(weighted, f"len({found})")
+            inner = weighted.loop(f"for {nest.one(places)}, times in {found}.values():")
             inner.line(f"times *= {' * '.join(bound.weights)}")
+            nest.unpack(inner, places)
+            then(inner, Bound(bound.places.union(places), ("times",)))
+            rows = emitter.block("else:")
+            rows.line(f"if {found}.__class__ is not Rows: {found} = ({found},)")
         else:
-            inner.line("if times != 1: return None")
-        nest.unpack(inner, places)
-        then(inner, Bound(bound.places.union(places), ("times",) if bound.weights else ()))
-        rows = emitter.block("else:")
-        rows.line(f"if {found}.__class__ is not Rows: {found} = ({found},)")
+            nest.values.bind({"repeated": _repeated})
+            weighted.line(f"{found} = repeated({found})")
+            weighted.line(f"if {found} is None: return None")
+            emitter.line(f"elif {found}.__class__ is not Rows: {found} = ({found},)")
+            rows = emitter
         nest.count(rows, f"len({found})")
-        inner = rows.loop(f"for {one} in {found}:")
+        inner = rows.loop(f"for {nest.one(places)} in {found}:")
         nest.unpack(inner, places)
         then(inner, bound.and_found(places))
 
@@ -249,6 +254,17 @@ def only_one(place: int) -> Form:
 
 def _once(rows: Sequence[Any]) -> list[Pair]:
     return [(row, 1) for row in rows]
+
+
+def _repeated(found: Weighted) -> list[Any] | None:
+    """The rows, each as often as it is there; None if some are there less than once, or often."""
+    rows = [row for row, times in found.values() if times == 1]
+    if len(rows) == len(found):
+        return rows
+    every = [times for _, times in found.values()]
+    if min(every) < 1 or sum(every) > MOST_REPEATED * len(every):
+        return None
+    return [row for row, times in found.values() for _ in range(times)]
 
 
 def _size(found: Any) -> int:

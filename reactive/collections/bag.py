@@ -125,10 +125,9 @@ class Bag(Collection[T], Foldable, Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         tree = self._tree
-        parts = (tree,) if isinstance(tree, dict) else weight_tree.leaves(tree)
-        return chain.from_iterable(
-            chain.from_iterable(map(repeat_value, part, part.values())) for part in parts
-        )
+        if isinstance(tree, dict):
+            return _repeated(tree)
+        return chain.from_iterable(map(_repeated, weight_tree.leaves(tree)))
 
     def __contains__(self, value: object) -> bool:
         return self.count(value) > 0
@@ -142,13 +141,18 @@ class Bag(Collection[T], Foldable, Generic[T]):
     def __eq__(self, other: object) -> bool:
         if self is other:
             return True
-        if not isinstance(other, Bag):
+        if other.__class__ is not Bag and not isinstance(other, Bag):
             return NotImplemented  # a view knows
-        if self._hash != other._hash and None not in (self._hash, other._hash):
+        one, two = self._hash, other._hash
+        if one != two and one is not None and two is not None:
             return False
-        if self._length != other._length and None not in (self._length, other._length):
+        tree, like = self._tree, other._tree
+        if tree.__class__ is dict and like.__class__ is dict:
+            return bool(tree == like)
+        ours, theirs = self._length, other._length
+        if ours != theirs and ours is not None and theirs is not None:
             return False
-        return weight_tree.same(self._split or self._tree, other._split or other._tree)
+        return weight_tree.same(self._split or tree, other._split or like)
 
     def __hash__(self) -> int:
         if self._hash is None:
@@ -191,31 +195,39 @@ def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) 
     """
     if not changes:
         return bag
-    tree, old = bag._tree, bag._hash
-    if old is None and isinstance(tree, dict):
+    tree, known, length = bag._tree, bag._hash, bag._length
+    if known is None and tree.__class__ is dict:
         if weight_tree.is_small(len(tree) + len(changes)):
-            return _with_order(
-                bag, _made(_copied(tree, changes, below), None, None), changes, below
-            )
-        old = hash(bag)
-    marked = weight_tree.marked(changes)
-    made = weight_tree.plus(_split_of(bag), marked, below)
-    length = len(bag) + sum(changes.values())
-    total = old + sum([mark * weight for mark, _, weight in marked])  # type: ignore[operator]
+            found = _made(_copied(tree, changes, below), None, None)
+            return found if bag._order is None else _with_order(bag, found, changes, below)
+        known = hash(bag)
+    if tree.__class__ is dict:
+        tree = _split_of(bag)
+    length = len(bag) if length is None else length
+    if len(changes) == 1:
+        ((value, weight),) = changes.items()
+        mark = hash((value, weight_tree.SALT))
+        made = weight_tree.plus_one(tree, mark, value, weight, below)
+        total, length = known + mark * weight, length + weight  # type: ignore[operator]
+    else:
+        marked = weight_tree.marked(changes)
+        made = weight_tree.plus(tree, marked, below)
+        total = known + sum([mark * weight for mark, _, weight in marked])  # type: ignore[operator]
+        length += sum(changes.values())
     if below:
         length -= sum(below.values())
         total -= weight_tree.hash_of(below)
     found = _made(made, total % weight_tree.PRIME, length)
     if bag._kept is not None or bag._before is not None:
         found._before = bag._before if bag._kept is None else weakref.ref(bag)
-    return _with_order(bag, found, changes, below)
+    return found if bag._order is None else _with_order(bag, found, changes, below)
 
 
 def _with_order(
     old: Bag[T], made: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None
 ) -> Bag[T]:
     """A changed bag, with what is known of its order."""
-    if old._order is not None and not below:
+    if not below:
         made._order = old._order.after(changes)
     return made
 
@@ -232,12 +244,16 @@ def held(bag: Bag[T], value: Any) -> T:
 
 
 def _copied(
-    tree: dict[Any, int], changes: Mapping[Any, int], below: dict[Any, int] | None
+    tree: weight_tree.Weights, changes: Mapping[Any, int], below: dict[Any, int] | None
 ) -> dict[Any, int]:
     """A small dictionary with changes."""
     tree = tree.copy()
     for value, weight in changes.items():
-        weight_tree.add(tree, value, weight, below)
+        now = tree.get(value, 0) + weight
+        if now > 0:
+            tree[value] = now
+        else:
+            weight_tree.add(tree, value, weight, below)
     return tree
 
 
@@ -246,6 +262,13 @@ def _made(tree: weight_tree.Tree, known: int | None, length: int | None) -> Bag[
     made._tree, made._split, made._hash, made._length = tree, None, known, length
     made._order = made._kept = made._before = None
     return made
+
+
+def _repeated(weights: dict[Any, int]) -> Iterator[Any]:
+    """Each value as often as it is there."""
+    if max(weights.values(), default=1) == 1:
+        return iter(weights)
+    return chain.from_iterable(map(repeat_value, weights, weights.values()))
 
 
 def _split_of(bag: Bag[Any]) -> weight_tree.Tree:

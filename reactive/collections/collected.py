@@ -18,7 +18,7 @@ from typing import Any
 
 from reactive.collections.bag import Bag, bag_of, changed
 from reactive.collections.weight_tree import added_up
-from reactive.collections.zset import canonical
+from reactive.collections.zset import EXACT, canonical
 
 EMPTY: Bag[Any] = bag_of({})
 
@@ -43,7 +43,8 @@ class Collected:
 
     def add(self, value: Any, weight: int) -> None:
         """Add to the weight of a value; `add(value, -weight)` takes that back."""
-        value = canonical(value)
+        if value.__class__ not in EXACT:
+            value = canonical(value)
         changes = self._changes
         new = changes.get(value, 0) + weight
         if new:
@@ -51,15 +52,34 @@ class Collected:
         else:
             changes.pop(value, 0)
 
+    def plus(self, value: Any, weight: int) -> Collected:
+        """The same with a change; what this one has stays."""
+        made: Collected = Collected.__new__(Collected)
+        bag, negative = self._bag, self.negative
+        made._bag, made.negative, made._changes = bag, negative, self._changes.copy()
+        if negative is not None or made._changes or bag is EMPTY:
+            made.add(value, weight)
+            return made
+        if value.__class__ not in EXACT:
+            value = canonical(value)
+        below: dict[Any, int] = {}
+        made._bag = changed(bag, {value: weight}, below)
+        if below:
+            made.negative = below
+        return made
+
     def bag(self) -> Bag[Any]:
         """All values of positive weight."""
         changes = self._changes
         if changes:
             below: dict[Any, int] = {}
-            if self.negative is None and self._bag is EMPTY and min(changes.values()) > 0:
+            bag, negative = self._bag, self.negative
+            if negative is not None:
+                bag = changed(bag, added_up(chain(negative.items(), changes.items())), below)
+            elif bag is EMPTY and min(changes.values()) > 0:
                 bag = bag_of(changes)
             else:
-                bag = changed(self._bag, _paid(self.negative, changes), below)
+                bag = changed(bag, changes, below)
             self._bag, self.negative, self._changes = bag, below or None, {}
         return self._bag
 
@@ -70,10 +90,3 @@ class Collected:
     def __sizeof__(self) -> int:
         parts = (self._bag, self._changes, self.negative)
         return object.__sizeof__(self) + sum(map(sys.getsizeof, parts))
-
-
-def _paid(negative: dict[Any, int] | None, changes: dict[Any, int]) -> dict[Any, int]:
-    """Changes, with the weights of values that the bag does not have."""
-    if negative is None:
-        return changes
-    return added_up(chain(negative.items(), changes.items()))

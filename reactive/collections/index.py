@@ -18,6 +18,7 @@ Cost:   O(1) per pair of a delta; look-up O(1) and then one per row found.
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Any, Final
@@ -187,23 +188,21 @@ class Index:
                 elif weight == -1 and bucket is row:
                     del buckets[key]
                     more -= 1
-                elif not same:
-                    self.add(key, row, weight)
                 elif bucket.__class__ is Weighted:
-                    handle, size = id(row), len(bucket)
-                    held = bucket.setdefault(handle, pair)
+                    handle, size = id(row) if same else row, len(bucket)
+                    held, total = bucket.setdefault(handle, pair)
                     if len(bucket) > size:
                         more += 1
-                    elif held[1] == -weight and size > 2:
+                    elif total + weight:
+                        bucket[handle] = held, total + weight
+                    elif size > 2:
                         del bucket[handle]
                         more -= 1
                     else:
                         self.add(key, row, weight)
                 elif bucket.__class__ is Rows and weight == 1 and len(bucket) < FEW:
-                    for held in bucket:
-                        if held is row:
-                            self.add(key, row, weight)
-                            break
+                    if id(row) in map(id, bucket) if same else row in bucket:
+                        self.add(key, row, weight)
                     else:
                         bucket.append(row)
                         more += 1
@@ -338,16 +337,17 @@ class Before:
 
     Of most deltas few keys are asked for, or none, so that its rows are only then put together by
     key. Where a key has its new rows at the end of a few, as most have, those before them are what
-    it had.
+    it had. Of a batch that came, they need not be put together to see that.
     """
 
-    __slots__ = ("_by_key", "_delta", "_found", "_index", "_keys")
+    __slots__ = ("_by_key", "_come", "_delta", "_found", "_index", "_keys")
 
     def __init__(self, index: Any, delta: Iterable[KeyedPair]) -> None:
         self._index = index
         self._delta = delta if type(delta) is KeyedBatch else list(delta)
-        self._keys = set(keys_of(self._delta))
+        self._keys = Counter(keys_of(self._delta))
         self._by_key: dict[Key, list[Pair]] = {}
+        self._come: set[int] = set()  # the rows of a batch
         self._found: dict[Key, Any] = {}  # of changed keys that were asked for
 
     def get(self, key: Key, default: Any) -> Any:
@@ -356,11 +356,25 @@ class Before:
             return self._index.buckets.get(key, default)
         found = self._found.get(key)
         if found is None:
-            found = _without_last(self._index.buckets.get(key, NOTHING), self._changed(key))
-            if found is None:
-                found = Weighted(enumerate(self.pairs(key))) or NOTHING
-            self._found[key] = found
+            found = self._found[key] = self._had(key)
         return default if found is NOTHING else found
+
+    def _had(self, key: Key) -> Any:
+        bucket = self._index.buckets.get(key, NOTHING)
+        rows = bucket if bucket.__class__ is Rows else (bucket,)
+        left = len(rows) - self._keys[key]
+        if bucket.__class__ is Weighted or left < 0 or not self._have_come(key, rows[left:]):
+            return Weighted(enumerate(self.pairs(key))) or NOTHING
+        return NOTHING if left == 0 else rows[0] if left == 1 else Rows(rows[:left])
+
+    def _have_come(self, key: Key, rows: Sequence[Row]) -> bool:
+        """Whether as many rows of a key as have changed are those that have come."""
+        delta = self._delta
+        if type(delta) is KeyedBatch and delta.weight == 1:
+            self._come = self._come or {*map(id, delta.rows)}
+            return self._come.issuperset(map(id, rows))
+        pairs = zip(rows, self._changed(key), strict=True)
+        return all(weight == 1 and held is row for held, (row, weight) in pairs)
 
     def pairs(self, key: Key) -> Collection[Pair]:
         """The rows that the key had."""
@@ -374,21 +388,6 @@ class Before:
             for each, pair in self._delta:
                 self._by_key.setdefault(each, []).append(pair)
         return self._by_key[key]
-
-
-def _without_last(bucket: Any, added: Sequence[Pair]) -> Any:
-    """A bucket without rows that were added to its end; None if it is not as simple as that."""
-    kind, count = bucket.__class__, len(added)
-    if kind is Weighted or bucket is NOTHING:
-        return None
-    rows = bucket if kind is Rows else (bucket,)
-    left = len(rows) - count
-    if left < 0:
-        return None
-    for place, (row, weight) in enumerate(added, left):
-        if weight != 1 or rows[place] is not row:
-            return None
-    return NOTHING if left == 0 else rows[0] if left == 1 else Rows(rows[:left])
 
 
 def rows_of(bucket: Any) -> Sequence[Pair]:

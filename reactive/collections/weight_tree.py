@@ -5,9 +5,10 @@
                         dictionary of up to 64 values, or a node again, by the next 4 bits
 
 A change copies the nodes from the root to the dictionary that it changes; a change of many values
-copies each node that it touches once. How it is split follows from the values alone, not from the
-order in which they came: so equal ones have nodes at the same places, and nodes that two share are
-passed over when they are compared. A dictionary that no more bits can split stays one.
+copies each node that it touches once. Which child has a value follows from the value alone: so
+nodes that two trees share are at the same places, and are passed over when these are compared. A
+node becomes one dictionary again at half as many values, so that one that comes and goes does not
+split it each time. A dictionary that no more bits can split stays one.
 
 The mark of a value mixes the bits of its hash, which are often alike, as of the numbers 64, 128 and
 so on. The sum of marks times weights is the hash of all: a change adds to it.
@@ -22,7 +23,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import compress
+from itertools import chain, compress
 from operator import is_not
 from typing import Any, TypeAlias
 
@@ -37,6 +38,8 @@ Marked: TypeAlias = tuple[int, Any, int]
 
 LARGEST = 64
 """Values up to which a dictionary is not split."""
+FEWEST = 32
+"""Values up to which a node becomes one dictionary again."""
 BITS = 4
 """Bits of a mark by which a node has its children."""
 WIDTH = 1 << BITS
@@ -166,7 +169,7 @@ def plus(tree: Tree, changes: list[Marked], below: Weights | None, shift: int = 
     below: gets the weights that would be negative, in place of the tree; None if it may have such.
     """
     if len(changes) == 1:
-        return _plus_one(tree, changes[0], below, shift)
+        return plus_one(tree, *changes[0], below, shift)
     if isinstance(tree, dict):
         leaf = tree.copy()
         for _, value, weight in changes:
@@ -177,7 +180,7 @@ def plus(tree: Tree, changes: list[Marked], below: Weights | None, shift: int = 
         old = node[place]
         new = node[place] = plus(old, part, below, shift + BITS)
         node[SIZE] += size_of(new) - size_of(old)
-    return node if node[SIZE] > LARGEST else _gathered(node[:SIZE])
+    return node if node[SIZE] > FEWEST else _gathered(node[:SIZE])
 
 
 def add(leaf: Weights, value: Any, weight: int, below: Weights | None) -> None:
@@ -191,17 +194,26 @@ def add(leaf: Weights, value: Any, weight: int, below: Weights | None) -> None:
         below[value] = new
 
 
-def _plus_one(tree: Tree, change: Marked, below: Weights | None, shift: int) -> Tree:
-    bits, value, weight = change
+def plus_one(
+    tree: Tree, bits: int, value: Any, weight: int, below: Weights | None, shift: int = 0
+) -> Tree:
+    """The same for one value, whose mark is `bits`."""
     path: list[Node] = []
     place = bits >> shift
-    while not isinstance(tree, dict):
+    while tree.__class__ is list:
         path.append(tree)
         tree = tree[place & (WIDTH - 1)]
         place >>= BITS
-    leaf = tree.copy()
-    add(leaf, value, weight, below)
-    grown = len(leaf) - len(tree)
+    old: Any = tree
+    leaf = old.copy()
+    now = leaf.get(value, 0) + weight
+    if now > 0:
+        leaf[value] = now
+    else:
+        add(leaf, value, weight, below)
+    if not path and len(leaf) <= LARGEST:
+        return leaf  # type: ignore[no-any-return]
+    grown = len(leaf) - len(old)
     shift += BITS * len(path)
     new: Tree = split(leaf, shift) if grown > 0 and len(leaf) > LARGEST else leaf
     for node in reversed(path):
@@ -209,7 +221,7 @@ def _plus_one(tree: Tree, change: Marked, below: Weights | None, shift: int) -> 
         node = node.copy()
         node[bits >> shift & (WIDTH - 1)] = new
         node[SIZE] += grown
-        new = node if node[SIZE] > LARGEST else _gathered(node[:SIZE])
+        new = node if node[SIZE] > FEWEST else _gathered(node[:SIZE])
     return new
 
 
@@ -305,15 +317,15 @@ def _without_equal(changes: list[tuple[Any, int]]) -> Iterable[tuple[Any, int]]:
     return [(values[mark], weight) for mark, weight in sums.items() if weight]
 
 
-def leaves(tree: Tree) -> Iterator[Weights]:
+def leaves(tree: Tree) -> list[Weights]:
     """The dictionaries, in the order of the bits."""
     if isinstance(tree, dict):
-        yield tree
-        return
+        return [tree]
+    found: list[Weights] = []
     for child in tree[:SIZE]:
-        yield from leaves(child)
+        found += (child,) if child.__class__ is dict else leaves(child)
+    return found
 
 
 def _items(tree: Tree) -> Iterator[tuple[Any, int]]:
-    for leaf in leaves(tree):
-        yield from leaf.items()
+    return chain.from_iterable(map(dict.items, leaves(tree)))

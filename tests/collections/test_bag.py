@@ -22,7 +22,10 @@ from reactive.collections import weight_tree
 from reactive.collections.collected import Collected
 from tests.thresholds import thresholds
 
-EARLY = {"reactive.collections.weight_tree.LARGEST": 2}
+EARLY = {
+    "reactive.collections.weight_tree.LARGEST": 2,
+    "reactive.collections.weight_tree.FEWEST": 1,
+}
 FLAT = {**EARLY, "reactive.collections.weight_tree.DEEPEST": 4}
 
 
@@ -54,23 +57,27 @@ def sizes(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def check(bag: Bag[Any], expected: Counter[Any]) -> None:
-    """All that a bag says, and that it is split as its values alone ask for."""
+    """All that a bag says, and that it is split as far as its values ask for."""
     again = Bag(expected)
     assert dict(bag.items()) == expected and len(bag.items()) == len(expected)
     assert len(bag) == expected.total() and bool(bag) == bool(expected)
     assert bag == again and again == bag and hash(bag) == hash(again)
     assert Counter(bag) == expected and list(bag) == list(bag) == bag.to_python()
     assert all(bag.count(v) == expected[v] and (v in bag) == (v in expected) for v in VALUES)
-    assert shape(bags._split_of(bag)) == shape(bags._split_of(again))
+    are_split(bags._split_of(bag))
     assert again.difference(bag) == {} == bag.difference(again)
 
 
-def shape(tree: weight_tree.Tree) -> Any:
+def are_split(tree: weight_tree.Tree, shift: int = 0) -> None:
+    now: Any = import_module("reactive.collections.weight_tree")  # and not what stands for it
     if isinstance(tree, dict):
-        return frozenset(tree)
-    assert tree[-1] == sum(map(weight_tree.size_of, tree[:-1]))
-    assert not weight_tree.is_small(tree[-1])
-    return tuple(map(shape, tree[:-1]))
+        assert now.is_small(len(tree)) or shift >= now.DEEPEST
+        return
+    assert tree[-1] == sum(map(weight_tree.size_of, tree[:-1])) > now.FEWEST
+    for place, child in enumerate(tree[:-1]):
+        are_split(child, shift + now.BITS)
+        marks = [hash((v, now.SALT)) >> shift for v, _ in weight_tree.items(child)]
+        assert all(mark & (now.WIDTH - 1) == place for mark in marks)
 
 
 @pytest.mark.usefixtures("sizes")

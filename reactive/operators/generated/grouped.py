@@ -28,6 +28,7 @@ from reactive.collections import values as multisets
 from reactive.collections.zset import Batch, Pair
 from reactive.operators.accumulators import (
     AvgAccumulator,
+    CollectAccumulator,
     CountAccumulator,
     MaxAccumulator,
     MinAccumulator,
@@ -148,6 +149,8 @@ class Grouping:
                 return f"{state}.least()"
             case MaxAccumulator(), state:
                 return f"{state}.greatest()"
+            case CollectAccumulator(), state:
+                return f"{state}.bag()"
             case _, state:
                 return f"result_{place}({state})"
 

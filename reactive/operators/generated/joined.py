@@ -85,10 +85,12 @@ class Pairing:
     def batch(
         self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
     ) -> tuple[Sides, int] | None:
-        """Keys and rows of one side in the place of a delta, and their weight; None if they have
-        several, or are too few."""
-        if (left and right) or self.left.poisoned or self.right.poisoned:
+        """Keys and rows of one side, or of both, in the place of a delta, and their weight; None
+        if they have several, or are too few."""
+        if self.left.poisoned or self.right.poisoned:
             return None
+        if left and right:
+            return self._both(left, right)
         keyed = left or right
         other = self.right if left else self.left
         find = other.look_up or other.find(before=False)
@@ -105,6 +107,20 @@ class Pairing:
             return None
         sides = (pairs, (), find, find) if left else ((), pairs, find, find)
         return sides, weight
+
+    def _both(
+        self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
+    ) -> tuple[Sides, int] | None:
+        """The same where both sides only get rows."""
+        if type(left) is not KeyedBatch or type(right) is not KeyedBatch:
+            return None
+        if left.weight != 1 or right.weight != 1:
+            return None
+        found = self.look_ups(left, right)
+        if found is None:
+            return None
+        ours, theirs = (zip(each.keys, each.rows, strict=True) for each in (left, right))
+        return (ours, theirs, *found), 1
 
     def all_as_batch(self) -> Sides | None:
         """The same of all pairs that there are."""

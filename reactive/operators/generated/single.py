@@ -5,6 +5,7 @@
         group = get(key)
         count = group[1] + weight           Count
         total = group[2] + value * weight   Sum (`codegen/running_sums.py`)
+    values = group[3].plus(value, weight)       Collect
         groups[key] = [..., count, total, new]
         return [(old, -1), (new, 1)]
 
@@ -19,6 +20,7 @@ from typing import Any
 from reactive.codegen.emitter import Emitter
 from reactive.operators.accumulators import (
     AvgAccumulator,
+    CollectAccumulator,
     CountAccumulator,
     SumAccumulator,
     ValuesAccumulator,
@@ -35,7 +37,10 @@ class GroupingOfOne(Grouping):
     @staticmethod
     def fits(accumulators: list[Any]) -> bool:
         """Whether all accumulators have a state that can be replaced."""
-        return not any(isinstance(each, ValuesAccumulator) for each in accumulators)
+        return not any(
+            isinstance(each, ValuesAccumulator) and not isinstance(each, CollectAccumulator)
+            for each in accumulators
+        )
 
     def prologue(self) -> list[str]:
         return []
@@ -88,6 +93,8 @@ class GroupingOfOne(Grouping):
                 emitter.line(f"total, count = {old}")
                 self._plus(emitter, "total", value, weight, is_own=False)
                 emitter.line(f"{new} = (total, count + {weight})")
+            case CollectAccumulator():
+                emitter.line(f"{new} = {old}.plus({value}, {weight})")
             case _:
                 raise TypeError(f"{type(accumulator).__name__} has no state that can be replaced")
         return new

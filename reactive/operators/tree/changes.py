@@ -79,9 +79,8 @@ class Changes:
     def reach(self) -> bool:
         """Whether any row of the top is touched."""
         levels, deltas = self._tree.levels, self._deltas
-        for delta in deltas:
-            if len(delta) > 1 and type(delta) is not KeyedBatch:
-                return bool(self.touched(levels[0]))
+        if any(len(delta) > 1 and _may_cancel(delta) for delta in deltas):
+            return bool(self.touched(levels[0]))
         for level in levels:
             delta = deltas[level.port]
             if delta and (level.parent is None or _reaches(level, delta)):
@@ -265,10 +264,21 @@ def _touch(level: Level, pairs: Iterable[Pair], found: dict[Label, Touched]) -> 
             found.setdefault(label, {}).setdefault(handle(row), (row, 0))
 
 
+def _may_cancel(delta: Sequence[KeyedPair]) -> bool:
+    """Whether some of it goes, which may have come in it too."""
+    return type(delta) is not KeyedBatch and any(pair[1] < 0 for _, pair in delta)
+
+
 def _reaches(level: Level, delta: Sequence[KeyedPair]) -> bool:
     """Whether a row of the top shows what changed."""
-    labels = set(delta.keys) if type(delta) is KeyedBatch else [key for key, _ in delta]
-    return any(_is_shown(level, label) for label in labels)
+    labels = delta.keys if type(delta) is KeyedBatch else (key for key, _ in delta)
+    asked: set[Label] = set()
+    for label in labels:
+        if label not in asked:
+            if _is_shown(level, label):
+                return True
+            asked.add(label)
+    return False
 
 
 def _is_shown(level: Level, label: Label) -> bool:
