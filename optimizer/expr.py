@@ -408,12 +408,8 @@ def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
             return Item(*new)
         case Operation(operator):
             return Operation(operator, new)
-        case And():
-            return And(new)
-        case Or():
-            return Or(new)
-        case Text():
-            return Text(new)
+        case And() | Or() | Text():
+            return type(expr)(new)
         case Conditional():
             return Conditional(*new)
         case Display(kind):

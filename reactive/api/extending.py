@@ -103,13 +103,14 @@ class Extending(Generic[*Ts]):
         """
         return self._new(bindings.bound(self, columns, named))
 
-    def nest(self: Any, **named: Callable[[*Ts], AnyRelation]) -> Any:
+    def nest(self: Any, **named: Callable[[*Ts], AnyRelation | list[Any]]) -> Any:
         """The same rows, with the rows that a query gives for each of them as one binding more.
 
         Parameters
         ----------
         named: callables, bindings -> a relation, and the names of their bindings. Each is called
             once, with what stands for every row: callables of the relation that capture it read it.
+            Or a list of what is in a collection of the row: `lambda c: [o for o in c.orders]`.
 
         A row for which the query gives nothing has an empty `Bag`. Where the query ends with
         `order_by`, with or without `limit`, what is inside is a tuple in this order. Queries inside

@@ -30,7 +30,7 @@ from reactive.collections.index import ERROR_KEY, FILTERED, NO_MATCH
 from reactive.collections.zset import NAN, Row, canonical
 from reactive.errors import OffloadError
 from reactive.operators.accumulators import CountAccumulator
-from reactive.operators.plain import Side, side_key, sides, spread
+from reactive.operators.plain import Side, by_key_alone, side_key, sides, spread
 
 LEVEL = "part"
 """The inputs of a fragment are `plan.Recursive(LEVEL, place, ...)`."""
@@ -233,7 +233,9 @@ def _keyed(node: plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin) -> 
     left, right = sides(node)
     if not (left[1] or right[1]):
         return node.match
-    return plan.Match(_found(left, bindings(node.left)), _found(right, 1), node.match.on)
+    is_all = not isinstance(node, plan.Join) and by_key_alone(node)
+    on = None if is_all else node.match.on
+    return plan.Match(_found(left, bindings(node.left)), _found(right, 1), on)
 
 
 def _found(side: Side, count: int) -> Function:

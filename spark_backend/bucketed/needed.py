@@ -74,6 +74,7 @@ class _Partners:
         net = table.group_by(["bucket", "side", "row"]).aggregate([("weight", "sum")])
         if net.num_rows and pc.min(net["weight_sum"]).as_py() < 0:
             return None
+        net = net.filter(pc.greater(net["weight_sum"], 0))
         found: dict[int, Net] = {}
         whole: dict[int, set[int]] = {0: set(), 1: set()}
         for number, changes in new.items():

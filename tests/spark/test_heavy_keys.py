@@ -17,7 +17,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from reactive import Count, CountDistinct, Max, Min
+from reactive import Count, CountDistinct, Database, Max, Min
+from reactive.remote.fragments import part_of
 from spark_backend import SparkOffload
 from spark_backend.aggregates import parts, valued
 from spark_backend.bucketed import needed
@@ -28,6 +29,7 @@ from spark_backend.state.tables import StateTables
 from spark_backend.steps import firsts
 from tests.spark.fragments import (
     Customer,
+    Histories,
     Order,
     Query,
     entries,
@@ -71,7 +73,7 @@ def in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "LARGE", 3)
     monkeypatch.setattr(parts, "SHRUNK", 2)
     monkeypatch.setattr(valued, "PARTS", 16)
-    monkeypatch.setattr(firsts, "LARGE", 6)
+    monkeypatch.setattr(firsts, "LARGE", 3)
     monkeypatch.setattr(firsts, "SHRUNK", 2)
     monkeypatch.setattr(firsts, "RESERVE", 1)
 
@@ -136,6 +138,39 @@ JOINS: dict[str, Make] = {
     "anti": lambda a, b: a.anti_join(b, left_key=key, right_key=key),
 }
 """Operators whose rows are by buckets, pickled."""
+
+
+TYPED = {
+    "semi": QUERIES["semi join of the few"],
+    "anti": QUERIES["anti join"],
+    **{name: QUERIES[f"{name} join"] for name in ("left", "full")},
+}
+
+
+@pytest.mark.parametrize("name", TYPED)
+def test_a_predicate_that_is_a_key_is_known_to_tell_all(
+    name: str, offload: SparkOffload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Ways, "next", lambda self: way(is_job=False))
+    db = Database()
+    relation = TYPED[name](db.table(Order, name="orders"), db.table(Customer, name="customers"))
+    of = part_of(db._engine.queries.optimized(relation.plan).plan)
+    remote = remote_of(offload, of, tmp_path)
+    remote._tables.put(0, {})
+    twins, histories = Twins(of, remote), Histories(len(name))
+    twins.number = 1
+    counts: list[int] = []
+    monkeypatch.setattr(needed, "check_fetched", counts.append)
+    for size in (40, *(1, 2, 5) * 8):
+        changes = histories.changes(size, odd=False)
+        twins.apply([(1 - place, row, weight) for place, row, weight in changes])
+    counts.clear()
+    twins.apply([(1, Order(n, 3, 0.5, "x"), 1) for n in range(ROWS)], quiet=True)
+    counts.clear()
+    twins.apply([(1, Order(-1, 3, 0.5, "x"), 1)], quiet=True)
+    assert name in ("left", "full") or sum(counts) <= 2
+    assert sum(counts) < ROWS // 4
+    remote.close()
 
 
 @pytest.mark.parametrize("name", JOINS)
