@@ -22,10 +22,10 @@ from reactive.api.table import Table
 from reactive.api.view import AnyView
 from reactive.datalog import program as programs
 from reactive.errors import PlanError, TransactionError
-from reactive.offload import remote_table
+from reactive.offload import backend, remote_table
 from reactive.offload import status as statuses
 from reactive.offload import stream_table as stream_tables
-from reactive.offload.offload import Offload, Offloading
+from reactive.offload.offload import Offloading
 from reactive.remote import streams
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
@@ -77,7 +77,7 @@ class Database(NotCopied, Closeable):
         optimize: bool = True,
         rules: Sequence[Rule] = (),
         strict: bool = False,
-        offload: Offload | None = None,
+        offload: backend.Offload | None = None,
         dialect: Literal["duckdb", "postgres", "sqlite"] = "duckdb",
     ) -> None:
         engine = self._engine = Engine(rules, rewrite=optimize, strict=strict)

@@ -11,7 +11,7 @@ import logging
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import MappingProxyType
@@ -34,10 +34,12 @@ from spark_backend.cluster.session import Session, check
 from spark_backend.state.checkpoint import ANEW, SPILLED, lock
 
 if TYPE_CHECKING:
+    from reactive.remote.external import ExternalInput
     from reactive.remote.streams import StreamOptions
     from reactive.sinks.making import SinkOptions
     from reactive.sinks.target import FrameTarget, Target
     from spark_backend.bucketed.remote import BucketedRemote
+    from spark_backend.fragments.nested import Nested
     from spark_backend.fragments.remote import StateRemote
     from spark_backend.fragments.shared import SharedState
     from spark_backend.fragments.sharing import SharingStates
@@ -275,6 +277,14 @@ class SparkOffload:
             return self.session.given(remote.to_spark(row_type))
         given = list(pairs if remote is None else remote.contents())
         return results.of_pairs(self.session, given, typed_as(given, row_type))
+
+    def nested(
+        self, fragment: Fragment, parts: Sequence[tuple[Any, Sequence[ExternalInput]]]
+    ) -> Nested | None:
+        """All rows of a nest of which parts have the levels."""
+        from spark_backend.fragments.nested import Nested
+
+        return Nested(self.session, fragment, parts, self._folder)
 
     def target(self, place: str, options: SinkOptions) -> Target:
         """What a view is written to: a folder, or one with a name in the catalog.

@@ -57,6 +57,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.compiler.templates.MOST_TEMPLATES": Threshold(1, 8),
     "reactive.compiler.compile.MANY_RANGES": Threshold(0),
     "reactive.compiler.compile.MANY_READERS": Threshold(0),
+    "reactive.remote.remote_tree.MOST_HERE": Threshold(0),
     "reactive.dataflow.materialized.MANY": Threshold(0),
     "reactive.storage.at_rest.MANY": Threshold(0),
     "reactive.collections.edits.LONG": Threshold(2, 512),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import field
+from types import GenericAlias
 from typing import Any
 
 from optimizer.callables.opaque import Opaque
@@ -52,6 +53,13 @@ class RowsOf:
     levels: tuple[Any, ...] = ()
 
 
+def row_inside(level: Level) -> Any:
+    """Stands for the annotation of a row of a level."""
+    if level.kind is None:
+        return level.types[0] if len(level.types) == 1 else GenericAlias(tuple, level.types)
+    return RowsOf(level.types, level.kind._fields, level.levels)
+
+
 @record
 class Nesting(Naming):
     """The naming of rows with others inside: `levels` are the last of the columns, `key` tells a
@@ -60,6 +68,21 @@ class Nesting(Naming):
     key: Any = field(compare=False)
     levels: tuple[Level, ...] = field(compare=False)
     types: tuple[Any, ...] = field(default=(), compare=False)
+
+
+@record
+class KeyOfFirst:
+    """What tells rows with others inside apart: the key of the table that their first part is of.
+
+    >>> from operator import attrgetter
+    >>> KeyOfFirst(Opaque(attrgetter("real"), 1, "real", None, (), None))((3, "x"))
+    3
+    """
+
+    key: Opaque
+
+    def __call__(self, row: Any) -> Any:
+        return self.key.function(row[0])
 
 
 def naming_of(function: Function) -> Naming | None:

@@ -101,11 +101,12 @@ class Shredded:
         return Lifted(body, ("row",), function.origins, 1)
 
 
-def shredded(node: plan.Node) -> Shredded | None:
-    """The levels of the rows of a node; None if all that is inside of them are values."""
+def shredded(node: plan.Node, *, in_order: bool = True) -> Shredded | None:
+    """The levels of the rows of a node; None if all that is inside of them are values, as what is
+    in an order may be."""
     if not isinstance(node, plan.Select) or not isinstance(node.function, Lifted):
         return None
-    return _peeled(node.input, node.function.body, None, None)
+    return _peeled(node.input, node.function.body, None, None, in_order)
 
 
 def nesting_of(node: plan.Node) -> Nesting | None:
@@ -120,7 +121,9 @@ def nesting_of(node: plan.Node) -> Nesting | None:
     return made[0] if made else None
 
 
-def _peeled(node: plan.Node, row: Expr, label: Expr | None, order: Expr | None) -> Shredded | None:
+def _peeled(
+    node: plan.Node, row: Expr, label: Expr | None, order: Expr | None, in_order: bool
+) -> Shredded | None:
     """The level of rows that are shown as a call of their class."""
     if not (isinstance(row, Call) and isinstance(row.function, Constant)):
         return None
@@ -136,7 +139,7 @@ def _peeled(node: plan.Node, row: Expr, label: Expr | None, order: Expr | None) 
     if not joins or joins[0].left is node:
         return None
     base = joins[0].left
-    found = _labels(row, joins, roots, label, order)
+    found = _labels(row, joins, roots, label, order, in_order)
     if not found:
         return None
     label = _without(label, set(found))
@@ -222,10 +225,12 @@ def _labels(
     roots: int,
     label: Expr | None,
     order: Expr | None,
+    in_order: bool,
 ) -> dict[int, Shredded]:
     """The levels of bindings that nothing reads but what shows them, by their places."""
+    sequences = {_only_shows(part) for part in row.arguments if _sequence_of(part) is not None}
     shown = {_only_shows(part) for part in row.arguments} - {-1}
-    in_order = {_only_shows(part) for part in row.arguments if _sequence_of(part) is not None}
+    shown -= set() if in_order else sequences
     keys = [j.match.left_key for j in joins if isinstance(j.match.left_key, Lifted)]
     values = [part for part in row.arguments if _only_shows(part) < 0]
     asked = [label] if label is not None else []
@@ -233,7 +238,7 @@ def _labels(
     asked += [] if order is None else [order]
     read = {place for part in [*values, *(k.body for k in keys), *asked] for place in reads(part)}
     levels = {
-        place: _level_of(join, in_order=place in in_order)
+        place: _level_of(join, place in sequences, in_order)
         for place, join in enumerate(joins, roots)
         if place in shown - read
     }
@@ -251,7 +256,7 @@ def _joins_down_to(node: plan.Node, count: int) -> list[plan.OuterJoin]:
     return joins[::-1] if bindings(node) == count else []
 
 
-def _level_of(join: plan.OuterJoin, *, in_order: bool) -> Shredded | None:
+def _level_of(join: plan.OuterJoin, is_sequence: bool, in_order: bool) -> Shredded | None:
     """The level of what a left join finds, if it is a group of collected rows."""
     match, groups = join.match, join.right
     if match.on is not None or not isinstance(match.left_key, Lifted):
@@ -265,13 +270,13 @@ def _level_of(join: plan.OuterJoin, *, in_order: bool) -> Shredded | None:
     if not is_plain or not isinstance(collect.value, Lifted):
         return None
     label, value, order = _in_group(match.right_key.body, groups.key.body), collect.value.body, None
-    if in_order:
+    if is_sequence:
         if not isinstance(value, Display) or value.kind != "tuple" or len(value.items) != 2:
             return None
         order, value = value.items
     if label is None:
         return None
-    found = _peeled(groups.input, value, label, order)
+    found = _peeled(groups.input, value, label, order, in_order)
     return found or _whole(groups.input, value, label, order)
 
 
@@ -352,6 +357,15 @@ def levels(top: Shredded) -> Sequence[Shredded]:
     for level in found:
         found += [inside.level for inside in level.inside]
     return found
+
+
+def names_of(every: Sequence[Shredded], nesting: Nesting) -> list[str]:
+    """What the levels are called, in the order of `levels`; the first are the rows of the view."""
+    namings: list[Nesting | Level] = [nesting]
+    for number, level in enumerate(every):
+        roots = 0 if level.kind is None else level.kind.roots  # type: ignore[attr-defined]
+        namings += [namings[number].levels[inside.place - roots] for inside in level.inside]
+    return [naming.name if isinstance(naming, Level) else "rows" for naming in namings]
 
 
 def described(top: Shredded, nesting: Nesting | Level) -> str:

@@ -15,7 +15,8 @@ opaque: slow (people.py:31), in where
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
@@ -36,6 +37,7 @@ from optimizer.traverse import functions, rebuilt
 OURS = frozenset({"read_callables"})
 MORE = "; "
 """Between the parts of where a node runs."""
+NO_LEVELS: Mapping[str, str] = MappingProxyType({})
 SHORT = (int, float, str, bytes, bool, type(None), tuple, frozenset)
 
 
@@ -44,9 +46,11 @@ def report(
     optimized: Optimized,
     runs: Drawing,
     where: Callable[[plan.Node], str | None] = lambda node: None,
+    *,
+    levels: Mapping[str, str] = NO_LEVELS,
 ) -> Explanation:
     """Everything there is to say of a query's plan, and how it `runs`; `where` a node does, if that
-    is a question."""
+    is a question, or the `levels` of a nest are, if it runs as parts of these."""
     read = rebuilt(written, read_callables)
     before, after = explain(read, source_text), explain(optimized.plan, source_text)
     lines = ["as written", *_indented(before)]
@@ -60,8 +64,10 @@ def report(
         lines += _bitwise(node) or _unkeyed(node, has_bitwise=has_bitwise)
     for function, reason in optimized.opaque():
         lines += _opaque(function, reason)
-    places = {headline(node): where(node) for node in nodes(optimized.plan)}
+    asked = () if levels else nodes(optimized.plan)
+    places = {headline(node): where(node) for node in asked}
     lines += _placed({head: place for head, place in places.items() if place is not None})
+    lines += [f"{name}: {place}" for name, place in levels.items()]
     return Explanation("\n".join(lines), runs)
 
 

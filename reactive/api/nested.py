@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
 
 from optimizer import plan
@@ -23,7 +24,7 @@ from reactive.api import comprehending
 from reactive.api.nesting import extended, named_rows, placed
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.api.view import View
-from reactive.collections.zset import canonical
+from reactive.collections.zset import canonical, repeat
 from reactive.errors import MissingKeyError
 from reactive.runtime.boundary import boundary
 from reactive.subscriptions import at_path
@@ -424,6 +425,13 @@ class NestedView(View[*Ts], NestedRelation[*Ts]):
     def _all_rows(self) -> list[Any]:
         rows: list[Any] = self._read("rows")
         return rows
+
+    def _each(self) -> Iterable[Any]:
+        """All rows; of many that are elsewhere some at a time."""
+        with self._reading():
+            find = getattr(self._contents, "pieces", None)
+            pieces = None if find is None else find()
+        return self._all_rows() if pieces is None else repeat(chain.from_iterable(pieces))
 
     def _read(self, what: str, *arguments: Any) -> Any:
         """What the leaf answers, inside: a tree may keep what it reads."""

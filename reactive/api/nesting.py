@@ -48,7 +48,7 @@ from optimizer.expr import (
     walk,
 )
 from optimizer.expressions.knowledge import Arranges
-from optimizer.expressions.naming import Level, Nesting
+from optimizer.expressions.naming import KeyOfFirst, Level, Nesting
 from optimizer.lifting.outer_values import OuterValue
 from optimizer.plans.binding_names import binding_names
 from optimizer.plans.binding_types import binding_types
@@ -219,8 +219,7 @@ def _key_of(table: plan.Table | None, roots: int) -> Callable[[Any], Any]:
     """What tells nested rows apart."""
     if table is None or table.key is None:
         return itemgetter(0) if roots == 1 else itemgetter(slice(roots))
-    key = table.key.function
-    return lambda row: key(row[0])
+    return KeyOfFirst(table.key)
 
 
 def _key_of_plain(table: plan.Table | None) -> Callable[[Any], Any]:

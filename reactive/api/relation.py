@@ -670,9 +670,10 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             )
         if not (optimized and queries.phases):
             return explaining.explain(self.plan, explaining.source_text)
-        runs = queries.running(self._run()).drawing()
+        runs, there = queries.running(self._run()).drawing(), self._engine.offloading
+        levels = there.levels(self._run())
         return reports.report(
-            self.plan, queries.optimized(self.plan), runs, self._engine.offloading.where
+            self.plan, queries.optimized(self.plan), runs, there.where, levels=levels
         )
 
     def _run(self) -> plan.Node:

@@ -190,7 +190,7 @@ class View(Closeable, Relation[*Ts]):
     def __iter__(self: View[A, B, *Cs]) -> Iterator[tuple[A, B, *Cs]]: ...
     def __iter__(self) -> Iterator[Any]:
         try:
-            rows = self._all_rows()
+            rows = self._each()
             return each_row(self, lambda: rows)
         except Exception as error:
             hide(error)
@@ -334,11 +334,9 @@ class View(Closeable, Relation[*Ts]):
         ------
         OffloadError: the database does not offload to Spark, or the rows fit no columns.
         """
-        offload = self._engine.offloading.need()
+        self._engine.offloading.need()
         with self._reading():
-            source = self._node.inputs[0]
-            remote = source.operator.remote if source.is_remote else None
-            return offload.frame(remote, self._contents.items() if remote is None else (), row_type)
+            return self._engine.offloading.frame(self._node, row_type)
 
     def to_python(self) -> list[Any]:
         """The rows of now as plain data: records are dictionaries of their fields, and beside these
@@ -543,6 +541,9 @@ class View(Closeable, Relation[*Ts]):
     def _all_rows(self) -> list[Any]:
         rows: list[Any] = self._read("rows")
         return rows
+
+    def _each(self) -> Iterable[Any]:
+        return self._all_rows()
 
     def _read(self, what: str, *arguments: Any) -> Any:
         """What the leaf answers, as of the last commit."""

@@ -21,13 +21,13 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from functools import lru_cache
 from itertools import accumulate
-from types import GenericAlias, NoneType, UnionType
+from types import NoneType, UnionType
 from typing import Annotated, Any, Union, get_args, get_origin
 
 import pyarrow as pa
 
 from optimizer.expressions.members import hints, is_record, members
-from optimizer.expressions.naming import Level, RowsOf
+from optimizer.expressions.naming import Level, RowsOf, row_inside
 from reactive.collections.bag import Bag
 from reactive.collections.long_tuple import LongTuple
 from reactive.collections.nested_rows import is_nested_class
@@ -73,7 +73,7 @@ def array(values: Sequence[Any], annotation: Any = Any) -> pa.Array:
     """
     of = meant(annotation)
     if isinstance(of, Level):
-        return _list(values, _row_inside(of))
+        return _list(values, row_inside(of))
     if isinstance(of, RowsOf):
         return _struct(values, columns(values, of))
     item = item_of(of)
@@ -145,13 +145,6 @@ def item_of(of: Any) -> Any:
     if isinstance(kind, type) and issubclass(kind, Iterable) and len(arguments) == 1:
         return arguments[0]
     return Any if of in (Bag, LongTuple, frozenset) else None
-
-
-def _row_inside(level: Level) -> Any:
-    """The annotation of a row of a level."""
-    if level.kind is None:
-        return level.types[0] if len(level.types) == 1 else GenericAlias(tuple, level.types)
-    return RowsOf(level.types, level.kind._fields, level.levels)
 
 
 def _at(name: str, values: Sequence[Any], annotation: Any) -> pa.Array:

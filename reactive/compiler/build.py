@@ -277,8 +277,9 @@ def _cyclic(
 def _nest(builder: Builder, node: physical.Nest, inputs: Inputs) -> Node:
     ports = tuple(dict.fromkeys(inputs))
     wiring = tuple(map(ports.index, inputs))
-    indexes = [each.operator for each in inputs]
-    make = partial(trees.tree_of, node, indexes, wiring, builder.graph.trees.inside)
+    operators, inside = [each.operator for each in inputs], builder.graph.trees.inside
+    made = trees.tree_elsewhere if inputs[0].is_remote else trees.tree_of
+    make = partial(made, node, operators, wiring, inside)
     return builder.node(node, ports, make, trees.orders(node), wiring=wiring)
 
 

@@ -32,12 +32,12 @@ def contents(node: plan.Node, source: Node) -> Any:
         return BorrowedOrder(source.operator)
     if source.is_remote:
         return remote_leaf.RemoteLeaf(source.operator, key=key_of_group(node))
+    if getattr(source.operator, "is_tree", False):
+        return tree_rows.TreeRows(source.operator)
     if not source.deferred:  # what is late changes before the leaves do, which change together
         rows = getattr(source.operator, "shown", None)
         if rows is not None and not is_grouped(node):
             return BorrowedRows(rows)
-        if getattr(source.operator, "is_tree", False):
-            return tree_rows.TreeRows(source.operator)
         by_group = getattr(source.operator, "groups", None)
         if by_group is not None and is_grouped(node) and not may_be_negative(node):
             return BorrowedGroups(by_group)
@@ -124,10 +124,11 @@ def refill(graph: Graph, leaf: Node, source: Node) -> list[tuple[Node, list[Pair
 def _known(leaf: Node) -> Pairs | None:
     """The rows that subscribers of a leaf have been told; None if they cannot be had, or are in an
     order."""
-    if isinstance(leaf.operator, LOCAL) or hasattr(leaf.operator, "tree"):
-        return list(leaf.operator.items())
     (below,) = leaf.inputs
-    if not below.is_remote or not leaf.leaf.subscribers:
+    is_tree = hasattr(leaf.operator, "tree")
+    if isinstance(leaf.operator, LOCAL) or (is_tree and not below.deferred):
+        return list(leaf.operator.items())
+    if not (is_tree or below.is_remote) or not leaf.leaf.subscribers:
         return None
     try:
         return list(below.operator.contents())

@@ -7,17 +7,19 @@ scan          rows of such tables              wanted in the process, by what ca
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from optimizer import plan
 from optimizer.plans.properties import nodes
 from optimizer.traverse import has_components
+from reactive.compiler import levels as nests
 from reactive.operators.plain import LINEAR, chain_over
 from reactive.remote.external import ExternalSource
 from reactive.remote.fragments import Fragment, Unmovable, part_of
 from reactive.remote.remote import Remote
-from reactive.remote.whole import RECURSIONS, STATEFUL, is_loop, whole_of
+from reactive.remote.whole import RECURSIONS, STATEFUL, is_loop, level_of, whole_of
 
 Begin = Callable[[Fragment], Remote]
 Feeding = tuple[ExternalSource, plan.Table, tuple[plan.Node, ...]]
@@ -34,6 +36,7 @@ class OffloadedNodes:
     remote_tables: the tables whose rows are there, by their number.
     begin, scan: how to begin a part that reads such tables, and what fetches rows of them.
     apart: why a whole part of a plan cannot be done there as one, if it cannot.
+    nested: has all rows of a nest, where the parts of its levels are.
     """
 
     def __init__(
@@ -43,22 +46,29 @@ class OffloadedNodes:
         begin: Begin,
         scan: Begin,
         apart: Callable[[Fragment], str | None],
+        nested: Callable[[Fragment, Sequence[Any]], Any],
     ) -> None:
         self.moved = moved
         self.remote_tables = remote_tables
         self._begin = begin
         self.scan = scan
         self._apart = apart
+        self._nested = nested
         self._parts: dict[int, tuple[plan.Node, Fragment | None]] = {}
         self._reasons: dict[int, str] = {}
+        self._levels: dict[int, tuple[plan.Node, nests.Levels | None]] = {}
+        self._of_levels: dict[int, plan.Node] = {}
+        """The nests whose levels are there, by the `id` of their parts."""
 
     def __bool__(self) -> bool:
         return bool(self.moved or self.remote_tables)
 
     def includes(self, node: plan.Node) -> bool:
         """Whether a node runs there."""
-        if node in self.moved:
+        if self.is_level(node):
             return True
+        if node in self.moved:
+            return self.levels(node) is None
         return bool(self.remote_tables) and self._is_fed(node)
 
     def holds(self, node: plan.Node) -> bool:
@@ -86,6 +96,66 @@ class OffloadedNodes:
         self._part(node)
         return self._reasons.get(id(node), "")
 
+    # Nests, whose levels are parts of their own.
+
+    def levels(self, root: plan.Node) -> nests.Levels | None:
+        """The levels of a nest that can be there, each as a part."""
+        if id(root) not in self._levels:
+            found = nests.levels_of(root)
+            can_be = found is not None and self._can_be_parts(root, found)
+            self._levels[id(root)] = root, found if can_be else None
+        return self._levels[id(root)][1]
+
+    def levels_there(self, root: plan.Node) -> nests.Levels | None:
+        """The same, of one whose levels are there."""
+        if not self:
+            return None
+        found = self.levels(root)
+        if found is None or not (root in self.moved or self._reads_there(root)):
+            return None
+        self._of_levels.update((id(part), root) for part in found.parts)
+        return found
+
+    def is_level(self, node: plan.Node) -> bool:
+        """Whether a node is a part of such a nest."""
+        return id(node) in self._of_levels
+
+    def stands_for(self, top: plan.Node) -> tuple[plan.Node, ...]:
+        """The nodes that are there with what has moved."""
+        return (top,) if self.levels(top) is not None else self.fragment(top).of
+
+    def parts(self, top: plan.Node) -> tuple[plan.Node, ...]:
+        """The nodes that are parts there, of what has moved."""
+        found = self.levels(top)
+        return (top,) if found is None else found.parts
+
+    def every(self, root: plan.Node) -> Callable[[Sequence[Any]], Any]:
+        """What has all rows of a nest, of the operators of its parts, if they can be had there."""
+
+        def found(operators: Sequence[Any]) -> Any:
+            whole = whole_of(root, self.holds)
+            can_be = whole is not None and self._apart(whole) is None
+            return self._nested(whole, operators) if whole is not None and can_be else None
+
+        return found
+
+    def _can_be_parts(self, root: plan.Node, found: nests.Levels) -> bool:
+        made = [level_of(part, self.holds) for part in found.parts]
+        has_moved = root in self.moved
+        if None in made or not (has_moved or self.is_whole(root.inputs()[0])):
+            return False
+        for part, fragment in zip(found.parts, made, strict=True):
+            assert fragment is not None
+            reason = None if has_moved else self._apart(fragment)
+            if reason is not None:
+                self._reasons[id(root)] = reason
+                return False
+            self._parts[id(part)] = part, fragment
+        return True
+
+    def _reads_there(self, root: plan.Node) -> bool:
+        return bool(self.remote_tables) and any(map(self.holds, self.fragment(root).inputs))
+
     def takes(self, loop: plan.Iterate) -> bool:
         """Whether a loop can run there as one, so that its rounds are not written out."""
         if not is_loop(loop):
@@ -97,7 +167,7 @@ class OffloadedNodes:
 
     def begin(self, node: plan.Node) -> Begin:
         """How to begin the part of a node."""
-        return self.moved.get(node, self._begin)
+        return self.moved.get(self._of_levels.get(id(node), node), self._begin)
 
     def _is_fed(self, node: plan.Node) -> bool:
         part = None if isinstance(node, LINEAR) else self._part(node)
@@ -116,6 +186,9 @@ class OffloadedNodes:
         return operators > 1 or alone or any(map(self.holds, whole.inputs))
 
     def _found(self, node: plan.Node) -> Fragment | None:
+        if self.levels(node) is not None:
+            below = self.fragment(node.inputs()[0])
+            return replace(below, of=(node, *below.of))
         whole = whole_of(node, self.holds)
         reason = ""
         if whole is not None and self._pays(whole):

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import field
+from typing import TYPE_CHECKING
 
 from optimizer import plan
 from optimizer.expressions.naming import Nesting
@@ -31,6 +32,9 @@ from reactive.operators import keys as join_keys
 from reactive.operators.pipelines import PipelineSource
 from reactive.operators.plain import Side, keys_of, signature
 from reactive.remote import external, fragments, remote
+
+if TYPE_CHECKING:
+    from reactive.compiler.levels import Elsewhere
 
 
 @record
@@ -275,19 +279,22 @@ class CyclicJoin(Physical):
 @record
 class Nest(Physical):
     """A nest as flat relations, whose rows show others by labels; `places` says which index is of
-    which level: by its label, and, of what is inside, by that of it. Once it was read, what has
-    `large` rows or more is kept by its label; less is a value, made whenever it is read."""
+    which level: by its label, and, of what is inside, by that of it. Parts `elsewhere` take the
+    place of indexes. Once it was read, what has `large` rows or more is kept in the process by
+    its label; less is a value, made whenever it is read."""
 
-    indexes: tuple[Index, ...]
+    indexes: tuple[Physical, ...]
     places: tuple[tuple[int, ...], ...]
     row: Op
     nesting: Nesting = field(compare=False, repr=False)
     levels: shredding.Shredded = field(compare=False, repr=False)
     large: int
+    elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
 
     def headline(self) -> str:
-        levels = shredding.described(self.levels, self.nesting)
-        return f"tree {levels}; once read, kept from {self.large} rows on"
+        levels = f"tree {shredding.described(self.levels, self.nesting)}"
+        is_here = self.elsewhere is None
+        return f"{levels}; once read, kept from {self.large} rows on" if is_here else levels
 
 
 @record

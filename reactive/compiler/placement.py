@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 from optimizer import plan
 from reactive.compiler.offloaded import Begin, OffloadedNodes
+from reactive.dataflow.node import Node
 from reactive.remote.adoption import Adopt
 
 
@@ -58,6 +59,14 @@ class Placement(Protocol):
 
     def where(self, node: plan.Node) -> str | None:
         """Where a node of a plan runs, if there is anything to say."""
+        ...
+
+    def frame(self, leaf: Node, row_type: Any) -> Any:
+        """The rows of a leaf as a DataFrame."""
+        ...
+
+    def levels(self, written: plan.Node) -> dict[str, str]:
+        """Where the levels of a nest are that are elsewhere, by what they are called."""
         ...
 
     def reset(self) -> None:

@@ -10,13 +10,15 @@ from optimizer.expr import Function, Lifted
 from optimizer.plans.properties import bindings
 from optimizer.plans.shredding import Shredded, levels
 from reactive.codegen.functions import compiled_of
-from reactive.collections.index import match_key
+from reactive.collections.index import itself, match_key
 from reactive.collections.zset import Row
 from reactive.compiler.physical import Nest
 from reactive.operators.index_by import IndexBy
 from reactive.operators.tree import tree as trees
 from reactive.operators.tree.levels import Level
 from reactive.operators.tree.sequences import RowOrder
+from reactive.remote import level_rows, remote_tree
+from reactive.remote.remote_operator import RemoteOperator
 
 
 def tree_of(
@@ -29,22 +31,62 @@ def tree_of(
 
     Rows of a level in an order come by their label and are kept by the tree, not by the index.
     """
+    top_places = node.places[0]
+    places = ((top_places[0], *top_places), *node.places[1:])
+    rows = [(each.index, each.index, each.handle) for each in indexes]
+    return trees.Tree(_levels(node, places, rows, wiring), inside, node.large)
+
+
+def tree_elsewhere(
+    node: Nest,
+    operators: Sequence[RemoteOperator],
+    wiring: Sequence[int],
+    inside: Callable[[], AbstractContextManager[None]],
+) -> remote_tree.RemoteTree:
+    """The same over parts that keep the levels elsewhere."""
+    key, parts = _key(node), [level_rows.LevelRows(operator) for operator in operators]
+    by_key = level_rows.LevelRows(operators[node.places[0][0]], key)
+    rows = [(part, part, itself) for part in parts]
+    rows[node.places[0][0]] = by_key, parts[node.places[0][0]], itself
+    by_port = dict(zip(wiring, parts, strict=True))
+    made = _levels(node, node.places, rows, wiring)
+    ports = [by_port[port] for port in range(len(by_port))]
+    return remote_tree.RemoteTree(made, ports, inside, lambda: _every(node, operators))
+
+
+def _every(node: Nest, operators: Sequence[RemoteOperator]) -> remote_tree.AllRows | None:
+    found: remote_tree.AllRows | None = None
+    if node.elsewhere is not None:
+        found = node.elsewhere.every(operators)
+    return found
+
+
+def _levels(
+    node: Nest,
+    places: Sequence[Sequence[int]],
+    indexes: Sequence[tuple[Any, Any, Callable[[Row], Any]]],
+    wiring: Sequence[int],
+) -> list[Level]:
+    """The levels, each of which has its rows at the first of its places, and what shows what is
+    inside of it at the others. An index is given as what has the rows of a level, as what shows
+    others, and what tells its rows apart.
+    """
     every = levels(node.levels)
     namings: list[Any] = [node.nesting]
     made: list[Level] = []
     for number, level in enumerate(every):
-        first = node.places[number][0]
+        first = places[number][0]
         roots = 0 if level.kind is None else level.kind.roots  # type: ignore[attr-defined]
-        width = _width(level)
+        rows, others, handle = indexes[first]
         made.append(
             Level(
                 number,
                 namings[number],
                 level.kind,
                 is_made=level.is_made,
-                width=width,
-                rows=None if level.order is not None else indexes[first].index,
-                handle=indexes[first].handle,
+                width=_width(level),
+                rows=None if level.order is not None else rows if number == 0 else others,
+                handle=handle,
                 port=wiring[first],
                 label=None if level.label is None else _label(level.label, level),
                 order=_order(level),
@@ -52,12 +94,20 @@ def tree_of(
         )
         namings += [namings[number].levels[each.place - roots] for each in level.inside]
     below: Iterator[Level] = iter(made[1:])
-    for level, own, places in zip(every, made, node.places, strict=True):
-        begin = int(level.label is not None)
-        for each, place in zip(level.inside, places[begin:], strict=True):
+    for level, own, found in zip(every, made, places, strict=True):
+        for each, place in zip(level.inside, found[1:], strict=True):
             under = _label(level.key(each.key), level)
-            own.put(next(below), each.place, indexes[place].index, under)
-    return trees.Tree(made, inside, node.large)
+            own.put(next(below), each.place, indexes[place][1], under)
+    return made
+
+
+def _key(node: Nest) -> Callable[[Row], Any]:
+    """The key of the view, of a row of the top level."""
+    top, key = node.levels, node.nesting.key
+    if not top.is_made and bindings(top.rows) == 1:
+        return lambda row: key((row,))
+    width = _width(top)
+    return lambda row: key(row[:width])
 
 
 def _width(level: Shredded) -> int:

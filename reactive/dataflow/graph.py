@@ -379,7 +379,7 @@ class Graph:
         """Bring the operator up to date with its inputs, and from then on feed it."""
         if node.is_remote:
             begin(self, node)
-        elif hasattr(node.operator, "undo") and fill:
+        elif hasattr(node.operator, "undo") and fill and not hasattr(node.operator, "outdated"):
             inputs = [self.contents(source) for source in node.inputs]
             with self.running(node):
                 node.run(*inputs)

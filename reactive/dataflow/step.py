@@ -82,12 +82,12 @@ class Trees:
 
     def add(self, node: Node) -> None:
         """Know a node, if it is one."""
-        if hasattr(node.operator, "settle"):
+        if hasattr(node.operator, "settle") and not node.deferred:
             self._nodes = (*self._nodes, node)
 
     def discard(self, node: Node) -> None:
         """A node steps no more: what is read later of it is read now."""
-        if node in self._nodes:
+        if hasattr(node.operator, "settle"):
             node.operator.settle()
             self._nodes = tuple(other for other in self._nodes if other is not node)
 

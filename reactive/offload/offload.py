@@ -14,14 +14,14 @@ subscribers and their names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from optimizer import plan
 from optimizer.plans import explain as explaining
 from optimizer.plans.properties import free, nodes
 from optimizer.traverse import without_iterations
-from reactive.collections.zset import Pair
+from reactive.compiler import levels as nests
 from reactive.compiler import offloaded as offloaded_nodes
 from reactive.compiler.leaves import reattach, refill
 from reactive.dataflow.node import Node
@@ -29,6 +29,7 @@ from reactive.errors import OffloadError
 from reactive.offload import (
     beginning,
     chain_end,
+    levels,
     moving_recursions,
     overflow,
     readers,
@@ -36,115 +37,19 @@ from reactive.offload import (
     resuming,
 )
 from reactive.offload.obstacles import check_rows, check_stored, refusal
-from reactive.offload.spilling import Spilled, Spilling
+from reactive.offload.spilling import Spilling
 from reactive.operators.plain import LINEAR
-from reactive.remote import adoption, external, fragments, remote_operator, streams
+from reactive.remote import adoption, fragments, remote_operator, remote_tree
 from reactive.remote import flush as flushing
-from reactive.remote import remote as remote_parts
 from reactive.runtime.collector import paused
-from reactive.storage.keyed_store import KeyedStore
-from reactive.storage.store import BagStore
 
 if TYPE_CHECKING:
     from reactive.api.view import AnyView
+    from reactive.offload.backend import Offload
     from reactive.remote.adoption import Adopt
-    from reactive.sinks.making import SinkOptions
-    from reactive.sinks.target import Outbox, Target
     from reactive.transactions.engine import Engine
 
 T = TypeVar("T")
-
-
-class Offload(Protocol):
-    """Where parts of queries can go, and from which size on. `SparkOffload` is one."""
-
-    threshold_rows: int | None
-    """How many rows an operator may hold in the process; None for any number."""
-    threshold_bytes: int | None
-    flush_interval: float | None
-    """How many seconds there are between flushes that nobody asks for; None for no such ones."""
-    max_waiting: int | None
-    """How many entries may wait for a flush before writers wait too; None for any number."""
-    max_waiting_bytes: int | None
-    """About how many bytes they may take, of all parts; None for any number."""
-
-    def refuse(self, fragment: fragments.Fragment) -> str | None:
-        """Why a part cannot go there, if it cannot."""
-        ...
-
-    def apart(self, fragment: fragments.Fragment) -> str | None:
-        """Why a whole part of a plan cannot be done there as one, if it cannot."""
-        ...
-
-    def begin(
-        self,
-        fragment: fragments.Fragment,
-        name: str,
-        views: Mapping[str, str] = ...,
-        of: object = None,
-    ) -> remote_parts.Remote:
-        """A place for a part, with what an earlier process left of the same.
-
-        Parameters
-        ----------
-        name: the same for the same query.
-        views: of the views that it is for and that have a name, the fingerprint of the query.
-        of: the database; parts of one may share what they keep. What waits has been flushed.
-        """
-        ...
-
-    def scan(self, fragment: fragments.Fragment, name: str) -> remote_parts.Remote:
-        """What fetches rows that are fed; nothing of them is kept."""
-        ...
-
-    def rows(self, rows: Any, row_type: Any, key: Any, name: str) -> external.ExternalRows:
-        """The rows of a table that are there already."""
-        ...
-
-    def stream(
-        self, rows: Any, row_type: Any, key: Any, name: str, options: streams.StreamOptions
-    ) -> streams.ExternalStream:
-        """What feeds a table that is there, and its rows."""
-        ...
-
-    def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
-        """Rows as a DataFrame: the output of a remote, or what is given if that is None."""
-        ...
-
-    def target(self, place: str, options: SinkOptions) -> Target:
-        """What a view is written to."""
-        ...
-
-    def outbox(self, name: str | None, row_type: Any) -> Outbox | None:
-        """Where batches of changes wait for a later process, if anything is kept for one."""
-        ...
-
-    def framed(
-        self, function: Callable[[Any, int], object], name: str | None, row_type: Any
-    ) -> Target:
-        """What calls a function of frames of changes, and numbers."""
-        ...
-
-    def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> Spilled:
-        """A store that takes little of the process, for the rows of a table, which are still where
-        they were."""
-        ...
-
-    def progress(self, name: str, rows: int) -> Any:
-        """A context while `rows` rows are handed over, or awaited."""
-        ...
-
-    def release(self) -> None:
-        """Something has moved there: give its memory back to the system."""
-        ...
-
-    def open(self) -> None:
-        """A database that uses it has been made."""
-        ...
-
-    def close(self) -> None:
-        """One of them is closed; what was begun is freed with the last."""
-        ...
 
 
 class Offloading:
@@ -201,7 +106,23 @@ class Offloading:
             lambda part: beginning.begun(self, part, part.of[0]),
             lambda part: offload.scan(part, beginning.name_of(part.of[0])),
             offload.apart,
+            self.nested,
         )
+
+    def frame(self, leaf: Node, row_type: Any) -> Any:
+        """The rows of a leaf as a DataFrame; those that are there do not pass the process."""
+        source = leaf.inputs[0]
+        remote = source.operator.remote if source.is_remote else None
+        if hasattr(source.operator, "every"):
+            remote = source.operator.every()
+        given = leaf.operator.items() if remote is None else ()
+        return self.need().frame(remote, given, row_type)
+
+    def nested(
+        self, fragment: fragments.Fragment, operators: Sequence[remote_operator.RemoteOperator]
+    ) -> remote_tree.AllRows | None:
+        """All rows of a nest, where operators have its levels."""
+        return self.need().nested(fragment, [(each.remote, each.fed()) for each in operators])
 
     def read_here(self, run: plan.Node, offloaded: offloaded_nodes.OffloadedNodes) -> None:
         """Have the tables in the process that a plan reads there."""
@@ -257,7 +178,7 @@ class Offloading:
             earlier process left, and nobody has said whose count.
         """
         adoption.check_adopt(adopt)
-        found, reasons = self._parts(view.relation.plan)
+        found, reasons = self._parts(view._channel.plan)
         if not found:
             raise OffloadError(refusal(str(view._channel), reasons))
         gone = self._move_whole(found, adopt)
@@ -271,6 +192,8 @@ class Offloading:
         away, gone = self.offloaded(self.moved), set[plan.Node]()
         assert away is not None
         for node in reversed(found):
+            if away.levels(node) is not None:
+                continue
             fragment = away.fragment(chain_end.top_of(self, node))
             if fragment.is_whole and node not in gone:
                 self.hand_over(node, adopt)
@@ -290,25 +213,27 @@ class Offloading:
             self.flush()
             with paused():
                 top = engine.queries.compiled_beside(node, {**self.moved, **moved}).nodes[id(node)]
-            made = top if top.is_remote else top.inputs[0]
-            engine.graph.pinned.add(made)
+            made = [each for each in (top, *top.inputs) if each.is_remote]
+            engine.graph.pinned.update(made)
         try:
-            with offload.progress(explaining.headline(node), made.operator.lag):
-                resuming.fill(engine, made.operator, adopt)
+            operators = [each.operator for each in made]
+            lag = sum(operator.lag for operator in operators)
+            with offload.progress(explaining.headline(node), lag):
+                resuming.fill(engine, operators, adopt)
             self._switch({**self.moved, **moved})
             self.spilling.spill(node, offload)
             if self.overflow is not None and offload.flush_interval is not None:
                 self.overflow.background.start()
         finally:
             with self._engine.inside():
-                engine.graph.pinned.discard(made)
+                engine.graph.pinned.difference_update(made)
                 engine.graph.sweep()
-            del made, top
+            del made, top, operators
             offload.release()
 
     def recall(self, view: AnyView) -> None:
         """Bring the parts of a view back into the process."""
-        own = set(nodes(self.plan_of(view.relation.plan)))
+        own = set(nodes(self.plan_of(view._channel.plan)))
         self.bring_back([node for node in self.moved if node in own])
 
     def bring_back(self, gone: list[plan.Node]) -> None:
@@ -322,16 +247,18 @@ class Offloading:
             check_stored(node, "cannot be computed in the process again")
         away = self.offloaded(self.moved)
         assert away is not None
-        back = {top for top in self.moved if not set(gone).isdisjoint(away.fragment(top).of)}
-        left = [node.operator.remote for node in self.remotes if node.plan in back]
+        back = {top for top in self.moved if not set(gone).isdisjoint(away.stands_for(top))}
+        parts = {part for top in back for part in away.parts(top)}
+        left = [node for node in self.remotes if node.plan in parts]
         try:
             self.flush()
         except OffloadError:
             self._rescue()
         else:
             self._switch({node: begin for node, begin in self.moved.items() if node not in back})
-        for remote in left:
-            remote.close()
+        for each in left:
+            if each not in self.remotes:
+                each.operator.remote.close()
 
     def need(self) -> Offload:
         """Where parts go."""
@@ -359,6 +286,8 @@ class Offloading:
         self.need()
         away = self.offloaded(self.moved)
         assert away is not None
+        if away.levels(root) is not None:
+            return [root], []
         inside = {id(n) for node in nodes(root) for n in moving_recursions.within(node)}
         for node in nodes(root):
             if id(node) in inside or isinstance(node, STATELESS):
@@ -386,21 +315,31 @@ class Offloading:
 
     def operators(self, node: plan.Node) -> list[remote_operator.RemoteOperator]:
         """What does a node's work elsewhere."""
-        return [m.operator for m in self.remotes if node in m.operator.fragment.of]
+        found = nests.levels_of(node) if node in self.moved else None
+        of = () if found is None else found.parts
+        return [m.operator for m in self.remotes if m.plan in of or node in m.operator.fragment.of]
 
     def where(self, node: plan.Node) -> str | None:
         """Where a node of a plan runs, for `explain`; None if there is nothing to say."""
         if self.offload is None or free(node):
             return None
         for operator in self.operators(node):
-            took = f"; last flush {operator.latency:.2f} s" if operator.latency else ""
-            return f"{operator.describe()}{took}"
+            return self.describe(operator)
         if isinstance(node, moving_recursions.RECURSIONS):
             return moving_recursions.placed(self, node)
         if isinstance(node, STATELESS):
             return None
         refused = self.refused(node)
         return "in the process" + (", can move" if refused is None else f": {refused}")
+
+    def describe(self, operator: remote_operator.RemoteOperator) -> str:
+        """Where and how something is kept, and what the last flush took."""
+        took = f"; last flush {operator.latency:.2f} s" if operator.latency else ""
+        return f"{operator.describe()}{took}"
+
+    def levels(self, written: plan.Node) -> dict[str, str]:
+        """Where the levels of a nest are that are elsewhere, for `explain`."""
+        return {} if self.offload is None else levels.levels_of(self, written)
 
     def _switch(self, moved: dict[plan.Node, offloaded_nodes.Begin]) -> None:
         """Compile the queries again that read parts that are elsewhere now, or are not any more."""

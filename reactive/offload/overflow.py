@@ -21,7 +21,8 @@ from reactive.offload import beginning
 from reactive.runtime.background import Background
 
 if TYPE_CHECKING:
-    from reactive.offload.offload import Offload, Offloading
+    from reactive.offload.backend import Offload
+    from reactive.offload.offload import Offloading
 
 FRACTION = 8
 """How often sizes are looked at while a threshold is filled."""
@@ -155,9 +156,11 @@ class Overflow:
 
     def _is_small(self, node: plan.Node) -> bool:
         """Whether a part has been found below half the threshold for a while."""
-        remotes = [operator.remote for operator in self._of.operators(node)]
-        is_small = all(not self._exceeds(remote.footprint(), 2) for remote in remotes)
-        self._calm[node] = self._calm[node] + 1 if remotes and is_small else 0
+        sizes = [operator.remote.footprint() for operator in self._of.operators(node)]
+        rows, size = sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
+        self._calm[node] = (
+            self._calm[node] + 1 if sizes and not self._exceeds((rows, size), 2) else 0
+        )
         return self._calm[node] >= CALM
 
     def _exceeds(self, size: Size, times: int) -> bool:

@@ -5,13 +5,13 @@ Cost: O(plan) per view with a name; O(rows of the tables) once, where they are p
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import nodes
-from reactive.collections.zset import repeat
+from reactive.collections.zset import Row, repeat
 from reactive.remote.adoption import Adopt, to_restore
 from reactive.remote.remote_operator import RemoteOperator
 from reactive.transactions.transaction import Transaction
@@ -20,19 +20,30 @@ if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
 
 
-def fill(engine: Engine, operator: RemoteOperator, adopt: Adopt | None) -> None:
+def fill(engine: Engine, operators: Sequence[RemoteOperator], adopt: Adopt | None) -> None:
     """Hand over what the inputs hold, or first have them hold what an earlier process left."""
-    if (adopt or operator.remote.adopt) != "state":
-        operator.fill(adopt)
-        return
-    with Transaction(engine):
+    from_state = [o for o in operators if (adopt or o.remote.adopt) == "state" and not o.is_filled]
+    if from_state:
+        with Transaction(engine):
+            for table, rows in _missing(engine, from_state).items():
+                table.remove_all(repeat((row, -n) for row, n in rows.items() if n < 0))
+                table.add_all(repeat((row, n) for row, n in rows.items() if n > 0))
+        with engine.inside():
+            for operator in from_state:
+                operator.restored()
+    for operator in operators:
+        operator.fill("process" if operator in from_state else adopt)
+
+
+def _missing(engine: Engine, operators: Sequence[RemoteOperator]) -> dict[Any, dict[Row, int]]:
+    """What tables are to be given, and what is to go; of what several have the same, once."""
+    found: dict[Any, dict[Row, int]] = {}
+    for operator in operators:
         for read, pairs in to_restore(operator.fragment, operator.differs()).items():
-            table = engine.table_of(read)
-            table.remove_all(repeat((row, -n) for row, n in pairs if n < 0))
-            table.add_all(repeat((row, n) for row, n in pairs if n > 0))
-    with engine.inside():
-        operator.restored()
-    operator.fill("process")
+            rows = found.setdefault(engine.table_of(read), {})
+            for row, weight in pairs:
+                rows[row] = max(weight, rows.get(row, 0), key=abs)
+    return found
 
 
 def views_of(

@@ -26,7 +26,7 @@ from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.store import BagStore, Store
 
 if TYPE_CHECKING:
-    from reactive.offload.offload import Offload
+    from reactive.offload.backend import Offload
     from reactive.transactions.engine import Engine
 
 PIECE = 2_000
@@ -136,6 +136,8 @@ def _read_here(root: plan.Node, offloaded: offloading.OffloadedNodes, of: set[in
     """Which of some tables a plan reads by operators in the process."""
     found: set[int] = set()
     waiting = [(root, False)]
+    if offloaded.levels_there(root) is not None:
+        waiting = [(source, True) for source in offloaded.fragment(root).inputs]
     while waiting:
         node, is_given_away = waiting.pop()
         if isinstance(node, plan.Table):

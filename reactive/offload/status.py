@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer.plans.explain import headline
 from reactive.errors import OffloadError
+from reactive.offload import levels
 
 if TYPE_CHECKING:
     from reactive.dataflow.node import Node
@@ -109,7 +110,7 @@ def _line(node: Node) -> Offloaded:
         wrong = wrong or str(error)
     return Offloaded(
         view=", ".join(sorted({str(channel) for channel in node.leaves()})),
-        operator="" if node.plan is None else headline(node.plan),
+        operator=levels.level_of(node) or ("" if node.plan is None else headline(node.plan)),
         where=operator.describe() + ("" if operator.is_filled else " (being handed over)"),
         rows=rows,
         bytes=size,

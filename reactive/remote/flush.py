@@ -26,7 +26,7 @@ from reactive.dataflow.graph import Graph
 from reactive.dataflow.node import Node, is_deferred
 from reactive.dataflow.step import Step
 from reactive.remote.remote_leaf import RemoteLeaf
-from reactive.remote.remote_operator import send_together
+from reactive.remote.send_together import send_together
 
 MOST = 8
 """How many parts are sent to at the same time."""
@@ -53,7 +53,12 @@ class Flush:
         for node in graph.remotes:
             if not node.operator.is_filled and node.operator.shared is not None:
                 node.operator.set_barrier(version)
-        inner = [node for node in nodes if node.leaf is None]
+        self._trees = [
+            node for node in nodes if hasattr(node.operator, "outdated") and not node.leaf
+        ]
+        for node in self._trees:
+            node.operator.settle()
+        inner = [node for node in nodes if node.leaf is None and node not in self._trees]
         self._leaves = [node for node in nodes if node.leaf is not None]
         first = [node for node in inner if node.is_remote and not node.deferred]
         self._stages: list[Stage] = [(False, lambda: _send(graph, first))]
@@ -118,6 +123,8 @@ class Flush:
         for node in self._graph.remotes:
             if is_heard(node):  # perhaps since just now
                 _give(node, node.operator.overlooked())
+        for node in self._trees:
+            self._step(node)
         step, _ = self._prepare(
             [leaf for leaf in self._leaves if any(leaf.in_flight) and leaf.inputs]
         )
@@ -164,10 +171,18 @@ class _TakenIn:
 def is_heard(node: Node) -> bool:
     """Whether somebody in the process is to be told how the output of a remote node changes: all
     but views that nobody subscribes to, which ask when they are read."""
-    return not all(
-        isinstance(reader.operator, RemoteLeaf) and not reader.leaf.subscribers
-        for reader, _ in node.consumers
-    )
+    return not all(_only_asks(reader) for reader, _ in node.consumers)
+
+
+def _only_asks(reader: Node) -> bool:
+    """Whether a reader of a remote node asks when it is read, and nobody is to be told: a view, or
+    a nest of which each view is so."""
+    if reader.leaf is not None:
+        is_asked = isinstance(reader.operator, RemoteLeaf)
+        return is_asked and not reader.leaf.subscribers
+    if not hasattr(reader.operator, "outdated"):
+        return False
+    return not any(leaf.leaf.subscribers for leaf in reader.readers())
 
 
 def _send(graph: Graph, nodes: list[Node]) -> None:

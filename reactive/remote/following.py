@@ -11,6 +11,7 @@ all rows are, or the remote is given up: then they have to begin anew.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Protocol, runtime_checkable
 
 from reactive.collections.zset import Pairs
@@ -26,6 +27,15 @@ class Telling(Protocol):
 
     def size(self) -> int:
         """How many rows the output has, copies counted."""
+        ...
+
+
+@runtime_checkable
+class FindingSome(Protocol):
+    """A `Remote` that looks up several keys together."""
+
+    def some(self, keys: Collection[Any]) -> Pairs:
+        """What of the output is made of rows with one of the keys; others may come along."""
         ...
 
 

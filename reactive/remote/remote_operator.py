@@ -15,8 +15,7 @@ Cost:   O(|dL|) per commit.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from time import perf_counter
 from typing import Any
@@ -26,7 +25,7 @@ from reactive.dataflow.snapshot import Snapshot
 from reactive.errors import OffloadError, TakenIn
 from reactive.remote.adoption import Adopt, difference, refusal
 from reactive.remote.external import BEFORE, ExternalInput
-from reactive.remote.following import Followable, Following, Telling
+from reactive.remote.following import FindingSome, Followable, Following, Telling
 from reactive.remote.fragments import Fragment, by_row
 from reactive.remote.remote import (
     NO_SOURCES,
@@ -158,6 +157,14 @@ class RemoteOperator:
         after, upto = self._fed[place], table.save()
         self._fed[place] = upto
         return ExternalInput(place, table.rows, through, after, upto) if upto > after else None
+
+    def fed(self) -> list[ExternalInput]:
+        """The inputs that are fed, with all that they have been."""
+        given = self._sources.items()
+        return [
+            ExternalInput(place, table.rows, through, BEFORE, self._fed[place])
+            for place, (table, through) in given
+        ]
 
     def _try_again(self) -> None:
         """Have what failed done again, if one that shared has left since, whose fault it may be."""
@@ -366,16 +373,27 @@ class RemoteOperator:
         buckets = {self.remote.bucket(key) for key in self.fragment.keys_of(row)}
         return sum(weight for found, weight in self._of(buckets) if found == row)
 
+    def near(self, keys: Collection[Any], *, is_shown: bool) -> list[Pair]:
+        """What of the output shares the bucket of one of some keys.
+
+        Parameters
+        ----------
+        is_shown: as views show it; else with what a flush has handed out that is under way.
+        """
+        with self._sending:
+            self.fill()
+            if isinstance(self.remote, FindingSome):
+                found = self.remote.some(keys)
+            else:
+                buckets = set(map(self.remote.bucket, keys))
+                found = [pair for bucket in buckets for pair in self.remote.at(bucket)]
+            return _before(found, self._ahead() if is_shown else self._pairs(self._out))
+
     def _of(self, buckets: Iterable[int]) -> list[Pair]:
         with self._sending:
             self.fill()
             found = [pair for bucket in buckets for pair in self.remote.at(bucket)]
-            ahead = self._ahead()
-            if not ahead:
-                return found
-            rows = {row for row, _ in found}
-            undone = [(row, -n) for row, n in ahead if row in rows or n < 0]
-            return [(row, n) for row, n in consolidate([*found, *undone]) if n > 0]
+            return _before(found, self._ahead())
 
     def footprint(self) -> tuple[int, int]:
         """What is kept in the process: nothing but what waits."""
@@ -396,34 +414,13 @@ class RemoteOperator:
                 self.remote.stop()
 
 
-def send_together(operators: Sequence[tuple[RemoteOperator, bool]]) -> None:
-    """Have what one set apart at barriers applied, once; or several, whose remotes share what they
-    keep. Another thread that does so is waited for, also one that fills; one that is still to be
-    filled is left out.
-
-    Parameters
-    ----------
-    operators: with whether each is quiet: nobody asks how its output changes, as far as is known.
-    """
-    with ExitStack() as stack:
-        for operator, _ in sorted(operators, key=lambda pair: id(pair[0])):
-            stack.enter_context(operator._sending)
-        ready = [pair for pair in operators if pair[0].is_filled]
-        for operator, _ in ready:
-            if operator.lost is not None:
-                raise operator.lost
-            operator._try_again()
-        while any(operator._batches for operator, _ in ready):
-            barrier = min(o._barriers[0] for o, _ in ready if o._batches)
-            due = [(o, q) for o, q in ready if o._barriers[:1] == [barrier]]
-            first = due[0][0].remote
-            if isinstance(first, Sharing):
-                first.take_in([operator._prepare() for operator, _ in due])
-            for operator, quiet in due:
-                operator._apply(quiet=quiet)
-        for operator, _ in ready:
-            if operator._owed is not None:
-                raise operator._owed
+def _before(found: Pairs, ahead: Pairs) -> list[Pair]:
+    """Rows that were found, as they were before what has come since; others may come along."""
+    if not ahead:
+        return list(found)
+    rows = {row for row, _ in found}
+    undone = [(row, -n) for row, n in ahead if row in rows or n < 0]
+    return [(row, n) for row, n in consolidate([*found, *undone]) if n > 0]
 
 
 def _weight(pair: Pair) -> int:

@@ -72,6 +72,18 @@ def whole_of(top: plan.Node, holds: Holds) -> Fragment | None:
     )
 
 
+def level_of(part: plan.Select, holds: Holds) -> Fragment | None:
+    """Rows with their keys, `(key, row)`, which are kept by the key; None if something below has to
+    stay."""
+    cut = _Cut(holds)
+    rows = cut.of(part.input)
+    if rows is None:
+        return None
+    prepare = (by_row,) * len(cut.inputs)
+    inside, node = (part, *cut.inside), replace(part, input=rows)
+    return Fragment(node, inside, tuple(cut.inputs), prepare, group_of, is_whole=True)
+
+
 def _with_first(node: plan.Node) -> plan.Node:
     """Of an order that the process sorts again, also the rows before the offset, and all of each
     that it stands by."""

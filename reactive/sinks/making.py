@@ -12,9 +12,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from optimizer import plan
 from optimizer.errors import PlanError
+from optimizer.plans.binding_types import binding_types
 from optimizer.plans.fingerprint import fingerprint
 from reactive.collections.zset import Pair
 from reactive.dataflow.delta import Delta
@@ -130,8 +133,16 @@ def _sink(view: Any, name: str, target: Target, interval: float | None) -> Sink:
     engine: Engine = view._engine
     if any(sink.name == name for sink in engine.sinks):
         raise PlanError(f"the sink {name} is there already\n  stop() that one first")
-    plan = fingerprint(view.relation.plan)
-    return Sink(engine, name, partial(_gathering, view, target), target, plan, interval)
+    if callable(expect := getattr(target, "expect", None)):
+        expect(_annotation(view._channel.plan))
+    found = fingerprint(view.relation.plan)
+    return Sink(engine, name, partial(_gathering, view, target), target, found, interval)
+
+
+def _annotation(node: plan.Node) -> Any:
+    """What is known of the rows of a query."""
+    types = binding_types(node)
+    return types[0] if len(types) == 1 else GenericAlias(tuple, types)
 
 
 def _gathering(view: Any, target: Target, now: Changes | None) -> Changes:

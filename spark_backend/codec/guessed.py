@@ -10,8 +10,9 @@ from dataclasses import replace
 from functools import reduce
 from itertools import islice
 from types import NoneType
-from typing import Any
+from typing import Any, get_args, get_origin
 
+from optimizer.expressions.naming import Level, RowsOf, row_inside
 from reactive.collections.bag import Bag
 from reactive.collections.nested_rows import is_nested_class
 from reactive.collections.zset import Pair, Row
@@ -30,6 +31,7 @@ from spark_backend.codec.schema import (
     of_either,
     record_of,
     tuple_of,
+    typed,
 )
 
 SAMPLE = 1_000
@@ -77,6 +79,28 @@ def with_known(found: Typed, known: Typed) -> Typed:
         return found
     both = zip(found.fields, known.fields, strict=True)
     return replace(found, fields=tuple(with_known(a, b) for a, b in both))
+
+
+def expected(annotation: Any) -> Typed:
+    """What is known of values by an annotation; of what it does not say, that there is None.
+
+    >>> expected(tuple[int, Any])
+    Record(tuple, ('_1', '_2'), (Plain(int), Plain(NoneType, optional=True)))
+    """
+    if isinstance(annotation, Level):
+        inside = expected(row_inside(annotation))
+        if isinstance(inside, Record) and annotation.kind is not None:
+            inside = replace(inside, kind=annotation.kind)
+        return Whole(tuple if annotation.is_sequence else Bag, inside)
+    if isinstance(annotation, RowsOf):
+        parts = (*annotation.types, *annotation.levels)
+        return Record(tuple, annotation.names, tuple(map(expected, parts)))
+    if get_origin(annotation) is tuple and ... not in get_args(annotation):
+        return tuple_of(tuple(map(expected, get_args(annotation))))
+    try:
+        return typed(annotation)
+    except Untyped:
+        return Plain(NoneType, optional=True)
 
 
 def _type_of(row: Row) -> Typed:

@@ -14,12 +14,13 @@ Source: [mrql] state that is partitioned as its changes are; [dbsp] the chain ru
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
+from optimizer import plan
 from optimizer.plans.properties import is_set
 from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate
 from reactive.remote.adoption import Adopt
@@ -195,17 +196,24 @@ class StateRemote:
         """The rows that begin with a key, or are it: of the base, only its bucket is read."""
         first, key = self._fragment.is_by_group, canonical(bucket)
         with self.shared.lock:
-            found = self._near(key, first=first)
+            found = self._near((key,), first=first)
             return [(r, n) for r, n in found if ((r[0] if first else r),) == (key,)]
 
-    def _near(self, key: Any, *, first: bool) -> Iterable[Pair]:
-        """The rows of the files in which those with a key are; others may come along."""
+    def some(self, keys: Collection[Any]) -> Pairs:
+        """The rows that begin with one of some keys; others may come along."""
+        if not self._fragment.is_by_group:
+            return [pair for key in keys for pair in self.at(key)]
+        with self.shared.lock:
+            return list(self._near([canonical(key) for key in keys], first=True))
+
+    def _near(self, keys: Collection[Any], *, first: bool) -> Iterable[Pair]:
+        """The rows of the files in which those with some keys are; others may come along."""
         of, output = self._looked_up(first=first), self._member.output
         path = (self._kept.names[0],) if first and isinstance(self._kept, Record) else ()
         look = Lookup(leaves(of), fields_of(of, "row", *path))
-        leaf = tuple(flattened_values(of, key))
-        hashed = look.hashes([leaf])
-        found = self.shared.tables.sought(output, hashed, look.values([leaf]))
+        found_by = [tuple(flattened_values(of, key)) for key in keys]
+        hashed = look.hashes(found_by)
+        found = self.shared.tables.sought(output, hashed, look.values(found_by))
         return consolidate(pairs_of(self._kept, found))
 
     @property
@@ -290,6 +298,35 @@ class StateRemote:
                 if rows is not None:
                     pairs = pairs_of(given.kept, rows.toArrow())
                     yield from ((place, 0, row, weight) for row, weight in pairs)
+
+    def rows_of(
+        self, node: plan.Node, fed: Sequence[ExternalInput]
+    ) -> tuple[DataFrame | None, int] | None:
+        """The rows of one of its inputs, each once, and how many there are at most; None of any
+        other node.
+
+        Parameters
+        ----------
+        fed: the inputs that are fed, with all that they have been.
+        """
+        places = [place for place, given in enumerate(self._inputs) if given.node == node]
+        if not places:
+            return None
+        with self.shared.lock:
+            source = next((f for f in fed if f.place == places[0]), None)
+            return self.shared.rows_of(self._member, places[0], source)
+
+    def hold_inputs(self) -> Callable[[], None]:
+        """Keep the files of the rows of its inputs; gives what ends that."""
+        with self.shared.lock:
+            rows = self._member.rows.values()
+            held = [self.shared.tables.hold(spec) for spec in rows]
+
+        def end() -> None:
+            for hold in held:
+                hold.close()
+
+        return end
 
     def footprint(self) -> tuple[int, int]:
         """Rows in files that it reads, and their bytes."""

@@ -46,6 +46,7 @@ from spark_backend.fragments.members import Given, Loading, Member
 from spark_backend.fragments.roster import PLANS, Roster
 from spark_backend.fragments.tries import Owed, tried
 from spark_backend.state.tables import TableSpec, united
+from spark_backend.state.whole import whole
 from spark_backend.steps.step import (
     MOST_NARROW,
     ODD_VALUE,
@@ -338,6 +339,21 @@ class SharedState:
                 flush.added[name] = frame
         flush.as_given = anew.as_given
         flush.counts, flush.rows, flush.is_narrow = counts, anew.rows, False
+
+    def rows_of(
+        self, member: Member, place: int, source: ExternalInput | None
+    ) -> tuple[DataFrame | None, int]:
+        """The rows of an input of a member as of the last flush, each once, and how many there are
+        at most; of one that is fed, all from its `source`."""
+        there = member.places[place]
+        if source is not None:
+            token = self.tables.manifest.tokens.get(version_of(there), source.upto)
+            given = replace(source, place=there, after=BEFORE, upto=token)
+            return self._inflow.fed(given, is_late=False), changed((), [given])
+        spec = self._rows_of(there)
+        if spec is None:
+            return None, 0
+        return whole(self.tables, spec), sum(self.tables.manifest.rows(spec.name))
 
     def _so_far(self, place: int, loading: Loading) -> tuple[list[DataFrame], int]:
         """The rows of an input as of the last flush, and how many there are at most."""

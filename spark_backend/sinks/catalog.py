@@ -38,6 +38,7 @@ class CatalogTarget:
         self._name = name
         self._folder = f"{_local(session.spark.conf.get(WAREHOUSE))}/{name}.sink"
         self._target = made(self._folder)
+        self.expect = getattr(self._target, "expect", None)
         self._has_files = self._is_shown = False
 
     def open(self, plan: str) -> Position | None:

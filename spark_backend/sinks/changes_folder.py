@@ -83,6 +83,7 @@ class ChangesFolder:
         place = located(absolute(os.fspath(folder)), session)
         self._files, self._root, self._uri = place.files, place.root, place.uri
         self._columns = RowColumns(row_type, (WEIGHT, BATCH))
+        self.expect = self._columns.expect
         self._staged: tuple[int, dict[str, Any]] | None = None
         """The number of a batch, and what is noted of it."""
 

@@ -33,6 +33,7 @@ class FramesTarget:
         self, session: Session, function: Callable[[Any, int], object], outbox: FileOutbox
     ) -> None:
         self._session, self._function, self._outbox = session, function, outbox
+        self.expect = outbox.expect
 
     def open(self, plan: str) -> Position | None:
         """Where the outbox is."""

@@ -66,6 +66,7 @@ class FileOutbox:
         place = located(folder, session)
         self._files, self._root, self._uri = place.files, place.root, place.uri
         self._columns = RowColumns(row_type, (WEIGHT,))
+        self.expect = self._columns.expect
         self._found: _Manifest | None = None
 
     def open(self, plan: str) -> Position | None:

@@ -26,7 +26,7 @@ from reactive.collections.bag import Bag
 from reactive.collections.zset import Pair, consolidate
 from reactive.errors import OffloadError
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
-from spark_backend.codec.guessed import typed_as, with_known
+from spark_backend.codec.guessed import expected, typed_as, with_known
 from spark_backend.codec.schema import (
     LARGEST,
     LEAST,
@@ -58,9 +58,14 @@ class RowColumns:
         self.is_declared = row_type is not None
         """Whether it was said what rows are."""
         self._kept = None if row_type is None else _in_files(typed_as((), row_type))
+        self._expected: Typed | None = None
         self._reserved = frozenset(reserved)
         self.schema: pa.Schema | None = None
         """The columns of what is written."""
+
+    def expect(self, annotation: Any) -> None:
+        """What the query says of rows, for columns of which the rows themselves do not."""
+        self._expected = expected(annotation)
 
     @property
     def is_known(self) -> bool:
@@ -98,7 +103,7 @@ class RowColumns:
         ------
         OffloadError: no columns hold them, or not those of what is written.
         """
-        found = _narrow(_in_files(kept))
+        found = _narrow(_in_files(self._as_expected(kept)))
         try:
             if self.is_declared and self._kept is not None:
                 found = in_common(found, self._kept)
@@ -172,7 +177,8 @@ class RowColumns:
 
     def _widen(self, rows: Sequence[Any]) -> None:
         """Have the types be those of these rows too."""
-        found = _in_files(typed_as(((row, 1) for row in rows), None, sample=None))
+        looks = typed_as(((row, 1) for row in rows), None, sample=None)
+        found = _in_files(self._as_expected(looks))
         try:
             if self._kept is not None:
                 found = in_common(self._kept, found)
@@ -183,6 +189,9 @@ class RowColumns:
         if isinstance(found, Record) and found.optional:
             raise OffloadError("a row that is None has no columns\n  leave it out of the view")
         self._kept = found
+
+    def _as_expected(self, found: Typed) -> Typed:
+        return found if self._expected is None else with_known(found, self._expected)
 
     def _check_names(self, names: Sequence[str]) -> None:
         taken = sorted(self._reserved.intersection(names))

@@ -77,6 +77,7 @@ class RowsFolder:
         self._list = Listings(self._root, place.uri if is_remote(found) else None)
         self._key = (key,) if isinstance(key, str) else tuple(key)
         self._columns = RowColumns(row_type)
+        self.expect = self._columns.expect
         self._found: Listing | None = None
         """What counts, as it was when it was read or written last."""
         self._now: Listing | None = None

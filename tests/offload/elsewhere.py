@@ -86,6 +86,9 @@ class Elsewhere:
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
         return list(pairs) if remote is None else list(remote.contents())
 
+    def nested(self, fragment: Fragment, parts: Sequence[Any]) -> None:
+        """All rows are had from all levels."""
+
     def target(self, place: str, options: SinkOptions) -> Target:
         raise OffloadError("there are no files in memory")
 

@@ -135,13 +135,35 @@ def test_another_process_goes_on_after_what_is_written(
     assert sink.position.batch == 1
 
 
-def test_lists_that_have_all_been_empty_are_of_no_type(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [RowsFolder, ChangesFolder])
+def test_lists_that_have_all_been_empty_are_of_the_types_of_their_classes(
+    tmp_path: Path, kind: Callable[[Path], Any]
+) -> None:
     shop = Shop()
-    shop.customers.add(Customer(1, "Ann"))
-    sink = shop.view.write_to(RowsFolder(tmp_path))
-    with pytest.raises(OffloadError, match="'orders' has had nothing but None, or empty lists"):
-        sink.flush()
-    shop.orders.add(Order(7, 1, 0.5))
-    shop.lines.add(Line(7, "tea"))
+    shop.customers.add(Customer(1, None))
+    sink = shop.view.write_to(kind(tmp_path))
     sink.flush()
-    assert told(RowsFolder(tmp_path).read().to_pylist()) == shop.expected()
+    (path, *_) = tmp_path.rglob("*.parquet")
+    inside = pq.ParquetFile(path).schema_arrow.field("orders").type.value_type
+    assert inside.field("row").type.names == ["id", "customer", "price"]
+    assert inside.field("lines").type.value_type.names == ["order", "what"]
+    for seed in range(3):
+        shop.change(seed)
+        sink.flush()
+    read = told(RowsFolder(tmp_path).read().to_pylist()) if kind is RowsFolder else net(tmp_path)
+    assert read == shop.expected()
+
+
+def test_lists_of_what_nothing_is_known_of_are_of_no_type_while_all_are_empty(
+    tmp_path: Path,
+) -> None:
+    db = Database()
+    keys, pairs = db.table(int, name="keys"), db.table(tuple, name="pairs")
+    view = keys.nest(pairs=lambda k: pairs.where(lambda p: p[0] == k)).materialize()
+    keys.add(1)
+    sink = view.write_to(RowsFolder(tmp_path))
+    with pytest.raises(OffloadError, match="'pairs' has had nothing but None, or empty lists"):
+        sink.flush()
+    pairs.add((1, "x"))
+    sink.flush()
+    assert RowsFolder(tmp_path).read().column("pairs").to_pylist() == [[{"_1": 1, "_2": "x"}]]

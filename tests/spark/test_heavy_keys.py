@@ -230,7 +230,7 @@ def test_groups_that_become_large_and_small_again_are_those_of_the_query(
         expected = evaluated(fragment, places, rows)
         assert Counter({row: n for row, n in shown.items() if n}) == expected, number
         seen.add("in parts" in remote.describe())
-    assert seen == {True, False}, "groups were in parts, and were not"
+    assert with_jobs or seen == {True, False}, "groups were in parts, and were not"
 
 
 def changes(random: Random, rows: Counter[Any], *, grows: bool) -> list[tuple[int, Any, int]]:

@@ -24,10 +24,11 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from reactive import Count, Database, OffloadError, Sum
+from reactive import Bag, Count, Database, OffloadError, Sum
 from reactive.remote.fragments import part_of
 from spark_backend import SparkOffload
 from spark_backend.bucketed.remote import BucketedRemote
+from tests.nests.play import added_up
 from tests.replica import Replica
 
 pytestmark = pytest.mark.filterwarnings(
@@ -115,12 +116,22 @@ class World:
         totals = self.orders.distinct().group_by(key).aggregate(Count(), Sum(lambda o: o[1]))
         self.totals: Any = totals.materialize("totals")
         self.distinct: Any = self.rows.distinct().materialize("distinct")
+        nest = self.orders.nest(same=lambda o: self.orders.where(lambda other: other[0] == o[0]))
+        self.nest: Any = nest.materialize("nest")
         self.near: Any = self.orders.where(lambda o: o[1] > 0.2).materialize("near")
         self.replicas = [Replica(view) for view in (self.totals, self.distinct, self.near)]
+        self.told: list[Any] = []
+        self.hears = self.nest.subscribe(self.told.append, snapshot=True)
         self.add(0.1)
-        for view in (self.totals, self.distinct):
+        for view in self.moved:
             view.offload()
+        assert "level rows by o[0]: Spark" in self.nest.explain()
         assert "one job per flush" in self.totals.explain()
+
+    @property
+    def moved(self) -> tuple[Any, Any, Any]:
+        """The views on Spark; the levels of the last one are parts of their own."""
+        return self.totals, self.distinct, self.nest
 
     def add(self, amount: float, key: int | None = None) -> None:
         rows = [(n, amount) for n in range(5)] if key is None else [(key, amount)]
@@ -135,6 +146,8 @@ class World:
         for replica in self.replicas:
             replica.view.verify()
             replica.check()
+        self.nest.verify()
+        assert added_up(self.told) == Bag(self.nest), self.hears.error
 
 
 @pytest.mark.kills_the_jvm
@@ -161,7 +174,7 @@ def test_views_go_on_after_the_jvm_was_killed_in_a_flush_but_for_those_of_a_borr
     assert own.totals[2] == (3, 5.3) and own.totals[1] == (2, 0.30000000000000004)
     assert session.spark.sparkContext._gateway.proc is not process
     refused(borrowed, before)
-    for view in (borrowed.totals, borrowed.distinct):
+    for view in borrowed.moved:
         view.recall()
     borrowed.add(0.4, 3)
     borrowed.check()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 import pytest
 
 pytest.importorskip("pyspark")
 
 from reactive import Bag, Database
+from reactive.remote import remote_tree
 from tests.nests.play import added_up
 from tests.nests.replica import Replica
 from tests.spark.ways import Ways
@@ -79,6 +81,7 @@ QUERIES: dict[str, Callable[[Shop], Any]] = {
             .nest(lines=lambda o: s.lines_of(o).order_by(lambda line: line.what))
         )
     ),
+    "by levels": lambda s: s.customers.nest(orders=lambda c: s.orders_of(c).nest(lines=s.lines_of)),
     "taken out": lambda s: (
         s.customers.nest(orders=lambda c: s.orders_of(c).nest(lines=s.lines_of))
         .unnest(lambda c, orders: orders)
@@ -136,6 +139,18 @@ def test_nests_are_those_of_the_process(session: Any, offload: Any) -> None:
         assert added_up(inner) == Bag(() if found is None else found.orders), hears.error
     for view in shop.views.values():
         view.verify()
+    by_levels = shop.views["by levels"]
+    with patch.object(remote_tree, "MOST_HERE", 0):
+        assert Bag(iter(by_levels)) == Bag(twin.views["by levels"])
+    told = by_levels.explain()
+    assert "tree orders by c.id (lines by row.id)" in told
+    assert "level orders by row.customer: Spark, state tables, one job per flush" in told
+    lists = {row["row"]["id"]: row.asDict(recursive=True) for row in by_levels.to_spark().collect()}
+    for row in by_levels:
+        found = lists[row.id]["orders"]
+        assert Bag((o["row"]["id"], len(o["lines"])) for o in found) == Bag(
+            (order.id, len(order.lines)) for order in row.orders
+        )
     shop.db.close()
 
 

@@ -90,6 +90,28 @@ def test_it_goes_on_where_the_tables_are_the_same(spark: Any, tmp_path: Path) ->
         assert dict(second.view) == expected([*ORDERS, Order(1, 100.0)])
 
 
+def test_levels_of_a_nest_go_on_and_put_the_rows_of_tables_back_once(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Two parts have the rows of one table."""
+    more = Order(2, 7.0)
+    for rows, adopt in ((ORDERS, None), ([more, *ORDERS[::-1]], None), ([], "state")):
+        with process(spark, tmp_path, orders=rows) as now:
+            nest = now.customers.nest(
+                orders=lambda c, now=now: now.orders.where(lambda o: o.customer == c.id).nest(
+                    same=lambda o: now.orders.where(lambda other: other.amount == o.amount)
+                )
+            )
+            view = nest.materialize("nest")
+            view.offload(adopt=adopt)
+            assert not any(line.note for line in now.db.offload_status())
+            if rows == ORDERS:
+                now.orders.add(more)
+            assert Counter(now.orders) == Counter([*ORDERS, more])
+            assert len(view[CUSTOMERS[2]].orders) == 4
+            view.verify()
+
+
 @pytest.mark.parametrize("key", [None, "id"])
 def test_tables_that_differ_are_refused_until_somebody_says_whose_rows_count(
     key: Any, spark: Any, tmp_path: Path

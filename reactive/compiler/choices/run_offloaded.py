@@ -17,7 +17,7 @@ def run_offloaded(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     away = chooser.offloaded
     if away is None:
         return None
-    if away.holds(node):
+    if away.holds(node) and not away.is_level(node):
         return _part(away, node, fragments.scan_of(node), is_scan=True)
     return _move(away, node) if away.includes(node) else None
 

@@ -7,23 +7,43 @@ Pays:   whatever a bag has, one row inside costs its level: no bag above is made
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from optimizer import plan
 from optimizer.expressions.naming import Nesting
 from optimizer.plans import shredding
 from optimizer.plans.properties import bindings, may_be_negative
+from reactive.compiler import levels
 from reactive.compiler.chooser import Asking, Chooser
 from reactive.compiler.physical import Index, Nest, Op, Physical
+
+if TYPE_CHECKING:
+    from reactive.compiler.levels import Levels
+    from reactive.compiler.offloaded import OffloadedNodes
 
 
 def shred_nest(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     is_over_join = isinstance(node, plan.Select) and isinstance(node.input, plan.OuterJoin)
     if node is not chooser.root or not is_over_join:
         return None
+    away = chooser.offloaded
+    if away is not None and (there := away.levels_there(node)):
+        return _elsewhere(node, there, away)
     nesting = shredding.nesting_of(node)
     if nesting is None or not chooser.generates or chooser.depends(node) or may_be_negative(node):
         return None
     found = shredding.shredded(node)
     return None if found is None else _tree(chooser, node, nesting, found)
+
+
+def _elsewhere(node: plan.Node, found: Levels, away: OffloadedNodes) -> Asking[Physical]:
+    """The same of levels whose rows are not in the process."""
+    parts: list[Physical] = []
+    for part in found.parts:
+        parts.append((yield part))
+    there = levels.Elsewhere(found.names, away.every(node))
+    nesting, top, large = found.nesting, found.top, shredding.LARGE
+    return Nest(node, tuple(parts), found.places, Op(node), nesting, top, large, there)
 
 
 def _tree(

@@ -130,7 +130,8 @@ class Level:
 
     def weight(self, label: Label, row: Row) -> int:
         """How often a row is there."""
-        if not self.inside:
+        if self.rows is not None:
+            label = self.inside[0].under(row) if self.label is None else label
             return int(self.rows.weight(label, row))
         first = self.inside[0]
         return int(first.shown_in.weight(first.under(row), row))

@@ -1,0 +1,95 @@
+"""The levels of a nest as parts that are kept elsewhere: rows with their keys, by the key.
+
+    customers c            (c.id, c)              found by the key of the view, and by the label of
+                                                  what is inside
+      orders o             (o.customer, o)        found by their label
+                           (o.id, o)              found by the label of what is inside of them
+        lines l            (l.order, l)
+
+Equal parts are one. No part has a bag: what is inside of a row is looked up by its label, as in the
+process.
+
+Source: query shredding [cheney2014]; labels and dictionaries [slender].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Expr, Lifted, all_parameters, one_value, row_names, tuple_of
+from optimizer.expressions.naming import KeyOfFirst, Nesting
+from optimizer.expressions.text import written
+from optimizer.plans import shredding
+from optimizer.plans.properties import bindings, may_be_negative, shapes
+from optimizer.record import record
+from optimizer.subqueries.keyed import read
+
+
+@record
+class Levels:
+    """A nest, its levels, and their parts.
+
+    `places` says which part is of which level: of the top, which are by the key of the view; of
+    others, which are by their label; then, of what is inside, those by that of it.
+    """
+
+    nesting: Nesting
+    top: shredding.Shredded
+    parts: tuple[plan.Select, ...]
+    names: tuple[str, ...]
+    """What the parts are called: `orders by o.customer`."""
+    places: tuple[tuple[int, ...], ...]
+
+
+@record
+class Elsewhere:
+    """Of levels that are elsewhere, what the parts are called; and what gives all rows, of the
+    operators of the parts, if they can be had there."""
+
+    names: tuple[str, ...]
+    every: Callable[[Sequence[Any]], Any]
+
+
+def levels_of(root: plan.Node) -> Levels | None:
+    """The levels of a nest at the top of a view; None of any other query."""
+    if not isinstance(root, plan.Select) or not isinstance(root.input, plan.OuterJoin):
+        return None
+    nesting = shredding.nesting_of(root)
+    if nesting is None or may_be_negative(root):
+        return None
+    top = shredding.shredded(root, in_order=False)
+    return None if top is None else _parts(nesting, top)
+
+
+def _parts(nesting: Nesting, top: shredding.Shredded) -> Levels:
+    parts: dict[plan.Select, int] = {}
+    names: list[str] = []
+    places: list[tuple[int, ...]] = []
+    every = shredding.levels(top)
+    for level, name in zip(every, shredding.names_of(every, nesting), strict=True):
+        own = level.label or level.key(_key(nesting, top))
+        keys = [own, *(level.key(inside.key) for inside in level.inside)]
+        found = [_part(level.rows, key) for key in keys]
+        places.append(tuple([parts.setdefault(part, len(parts)) for part in found]))
+        for key, place in zip(keys, places[-1], strict=True):
+            if place == len(names):
+                names.append(f"{name} by {written(key)}")
+    return Levels(nesting, top, tuple(parts), tuple(names), tuple(places))
+
+
+def _part(rows: plan.Node, key: Lifted) -> plan.Select:
+    """Rows with their keys."""
+    width = bindings(rows)
+    row = one_value(all_parameters(width))
+    return plan.Select(rows, Lifted(tuple_of(key.body, row), row_names(width), key.origins, width))
+
+
+def _key(nesting: Nesting, top: shredding.Shredded) -> Lifted:
+    """What the view finds a row by, of the bindings that it begins with."""
+    count = nesting.kind.roots
+    body: Expr = one_value(all_parameters(count))
+    if isinstance(nesting.key, KeyOfFirst):
+        body = read(nesting.key.key, shapes(top.rows)[:1]).body
+    return Lifted(body, row_names(count), (), count)
