@@ -34,7 +34,7 @@ from optimizer.expressions.declared import holds_no_nan
 from optimizer.expressions.knowledge import Shapes, hashable, total
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import pair_shapes, side_of
-from optimizer.subqueries.keyed import tuple_items
+from optimizer.subqueries import keyed
 
 Matching: TypeAlias = plan.Join | plan.SemiJoin | plan.AntiJoin
 
@@ -61,7 +61,7 @@ def _with_more_keys(node: Matching, left: Lifted, right: Lifted, on: Lifted) -> 
     """The same with keys that have what must be equal, too: of tuples that are written out, whose
     items stay items, so that a NaN in them is what it was."""
     count, known = bindings(node.left), pair_shapes(node)
-    mine, theirs = [list(tuple_items(f.body) or ()) for f in (left, right)]
+    mine, theirs = [list(keyed.tuple_items(f.body) or ()) for f in (left, right)]
     if not mine or len(mine) != len(theirs):
         return node
     found = False

@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVarTuple
+from typing import TYPE_CHECKING, Any, TypeVarTuple
 
 from optimizer import plan
-from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import caller
-from optimizer.comprehensions.query import ITERATED
-from optimizer.comprehensions.rows import Rows
-from optimizer.expr import Apply, Function, Lifted, Parameter, reads, substitute, walk
+from optimizer.expr import Function, Lifted, Parameter
 from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.naming import Nesting
-from optimizer.lifting.lift import lift
 from optimizer.plans.explain import Explanation
-from optimizer.plans.properties import bindings, may_be_negative, shapes
+from optimizer.plans.properties import bindings, may_be_negative
 from optimizer.subqueries.keyed import items, over_row
-from optimizer.traverse import functions, has_subqueries, with_functions, with_inputs
-from reactive.api import comprehending
+from optimizer.traverse import with_inputs
 from reactive.api.nesting import extended, named_rows, placed
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
+from reactive.api.unnested import MADE, SAME, Inside, narrowed, read_inside, unnested
 from reactive.api.view import View
 from reactive.collections.zset import canonical, repeat
 from reactive.errors import MissingKeyError
@@ -36,12 +32,6 @@ if TYPE_CHECKING:
     from reactive.subscriptions.relay import Relay
 
 Ts = TypeVarTuple("Ts")
-Inside: TypeAlias = tuple[tuple[Rows, ...], ...]
-"""Rows of what is inside, for each binding of it: the ways to read them, the best first."""
-SAME = (plan.Where, plan.Distinct, plan.SemiJoin, plan.AntiJoin, plan.Previous)
-"""What leaves rows as they are, or out."""
-MADE = plan.Select | plan.Extend | plan.Aggregate | plan.SelectMany
-"""What may read nothing of what is inside."""
 _SIGNED = "all inside by value: rows of negative weight, of negate or a table that is not stored"
 
 
@@ -160,7 +150,7 @@ class NestedRelation(Relation[*Ts]):
             return begin
         made = super()._new(node, *others)
         if isinstance(node, plan.Unnest) and node.input is self.plan and self.inside:
-            return _unnested(self, made, node)
+            return unnested(self, made, node)
         if isinstance(node, SAME) and node.inputs()[0] is self.plan:
             inside = () if begin is None else self.inside
             return nested(made, self.nesting, inside=inside, begin=begin)
@@ -179,107 +169,14 @@ class NestedRelation(Relation[*Ts]):
         begin, is_known = self.begin, isinstance(node, plan.Where | MADE)
         if begin is None or not is_known or node.inputs()[0] is not self.plan:
             return None
-        made = _narrow(node, range(bindings(begin.plan)), begin.plan)
+        made = narrowed(node, range(bindings(begin.plan)), begin.plan)
         return None if made is None else Relation(self._engine, made, self._kept_views())
 
     def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
         """A callable that reads what is inside reads the queries for it, if it can."""
         made = super()._named(function, known, role)
         begin = len(self.nesting.columns) - len(self.inside)
-        return _read(self._engine, made, known, role, self.inside, begin)
-
-
-@boundary
-class UnnestedRelation(Relation[*Ts]):
-    """Rows of a nest, with what is inside of them, and each element of it: callables that only
-    compute something of a bag read the query for it."""
-
-    inside: Inside = ()
-    place: int = 0
-    """Which binding is the first of those that are inside."""
-    flat: Relation[Any] | None = None
-    """The rows without these bindings."""
-    is_read: bool = False
-    """Whether a query for what is inside was read: rows with bags would be made for nothing."""
-
-    def _new(self, node: plan.Node, *others: Any) -> Relation[Any]:
-        is_read = self.is_read or has_subqueries(node)
-        flat = self._flat(node) if is_read else None
-        if flat is not None and isinstance(node, MADE):
-            return flat
-        made = super()._new(node, *others)
-        if not isinstance(node, (*SAME, plan.Unnest)) or node.inputs()[0] is not self.plan:
-            return made
-        return _beside(made, self.inside, self.place, flat or self._flat(node), is_read)
-
-    def _flat(self, node: plan.Node) -> Relation[Any] | None:
-        """What a node makes of the rows without what is inside, if it does not read that."""
-        flat, is_known = self.flat, isinstance(node, plan.Where | plan.Unnest | MADE)
-        if flat is None or not is_known or node.inputs()[0] is not self.plan:
-            return None
-        made = _narrow(node, _without(self.place, self.inside, bindings(self.plan)), flat.plan)
-        return None if made is None else Relation(self._engine, made, self._kept_views())
-
-    def _named(self, function: Callable[..., Any], known: Shapes, role: str) -> Function:
-        made = super()._named(function, known, role)
-        return _read(self._engine, made, known, role, self.inside, self.place)
-
-
-def _unnested(nest: Any, made: Relation[Any], node: plan.Unnest) -> UnnestedRelation[Any]:
-    """The elements of something beside the rows of a nest."""
-    place, is_read = len(nest.nesting.columns) - len(nest.inside), has_subqueries(node)
-    flat = None if nest.begin is None else _elements(nest, node, place)
-    relation = None if flat is None else Relation[Any](nest._engine, flat, made._kept_views())
-    return _beside(made, nest.inside, place, relation, is_read)
-
-
-def _elements(nest: Any, node: plan.Unnest, place: int) -> plan.Node | None:
-    """The same beside the rows without what is inside of them."""
-    begin = nest.begin.plan
-    made = _narrow(node, range(bindings(begin)), begin)
-    if made is not None or not isinstance(node.function, Opaque):
-        return made
-    match lift(node.function, shapes(nest.plan)).body:
-        case Parameter(index) if index >= place:
-            rows = nest.inside[index - place][-1]
-            return comprehending.beside(nest._engine, begin, rows)
-    return None
-
-
-def _beside(
-    made: Relation[Any], inside: Inside, place: int, flat: Relation[Any] | None, is_read: bool
-) -> UnnestedRelation[Any]:
-    found = UnnestedRelation[Any](made._engine, made.plan, made._kept_views())
-    found.inside, found.place, found.flat, found.is_read = inside, place, flat, is_read
-    return found
-
-
-def _is_read(function: Function, known: Shapes) -> bool:
-    """Whether a callable is read as it is, so that it gives a bag, or a part of a row."""
-    made = lift(function, known) if isinstance(function, Opaque) else function
-    return not any(isinstance(part, Apply) for part in walk(made.body))
-
-
-def _without(place: int, inside: Inside, count: int) -> list[int]:
-    """The places of the bindings that are not inside."""
-    return [*range(place), *range(place + len(inside), count)]
-
-
-def _read(
-    engine: Any, made: Function, known: Shapes, role: str, inside: Inside, begin: int
-) -> Function:
-    """A callable that reads what is inside, as one that reads the queries for it, if it can."""
-    if not inside or len(known) < begin + len(inside) or role == "order_by":
-        return made
-    if role in ITERATED and _is_read(made, known):
-        return made
-    whole = made if isinstance(made, Opaque) else made.origins[0]
-    for way in range(max(map(len, inside))):
-        rows = {begin + n: ways[min(way, len(ways) - 1)] for n, ways in enumerate(inside)}
-        found = comprehending.read_inside(engine, whole, known, rows)
-        if found is not None:
-            return found
-    return made
+        return read_inside(self._engine, made, known, role, self.inside, begin)
 
 
 @boundary
@@ -314,32 +211,6 @@ def nest(relation: Any, named: Mapping[str, Any]) -> NestedRelation[Any]:
         rows = relation._new(made.node, *made.inside)
     inside = made.rows if len(made.rows) == len(named) else ()
     return nested(rows, made.nesting, made.order, inside, relation)
-
-
-def _narrow(node: plan.Node, kept: Sequence[int], source: plan.Node) -> plan.Node | None:
-    """A node over rows with only some of its bindings; None if it reads others."""
-    places = {place: Parameter(number) for number, place in enumerate(kept)}
-    if isinstance(node, plan.Extend):
-        if not places.keys() >= set(node.keep):
-            return None
-        node = replace(node, keep=tuple([places[place].index for place in node.keep]))
-    if any(f.value is None and f.name != "Count" for f in getattr(node, "aggregates", ())):
-        return None
-    every = {
-        f: lift(f, shapes(node.inputs()[0])) if isinstance(f, Opaque) else f
-        for f in functions(node)
-    }
-    if any(not places.keys() >= reads(f.body) for f in every.values()):
-        return None
-
-    def narrow(f: Function) -> Function:
-        found = every[f]
-        row = tuple([places.get(place, Parameter(place)) for place in range(found.parameters)])
-        names = tuple([found.names[place] for place in kept if place < len(found.names)])
-        body = substitute(found.body, row)
-        return replace(found, body=body, names=names, parameters=len(kept), made=None)
-
-    return with_inputs(with_functions(node, narrow), [source])
 
 
 def nested(

@@ -6,6 +6,7 @@ LAZY_MODULES = (
     "optimizer.lifting.folds",
     "optimizer.plans.shredding",
     "optimizer.subqueries.flattened",
+    "optimizer.subqueries.keyed",
     "reactive.api.applied",
     "reactive.api.arrow_table",
     "reactive.api.comprehending",

@@ -83,8 +83,8 @@ class Listening(Generic[*Ts]):
         every: at least so many seconds are between two calls; what comes meanwhile is merged into
             one delta. Without `on`, it runs in a thread of the database.
         path: of rows that have bags, hear of one bag alone: `(key, "orders")` is that of the row
-            with this key, of a table without keys that of the row; `(key, "orders", lambda o:
-            o.id == 7, "lines")` that of one in it. A callable is true of the row that is meant.
+            with this key, or of this row; `(key, "orders", is_it, "lines")` that of one in it. A
+            callable is true of the row that is meant.
 
         Of a relation nothing is kept for this; a view is held. Hold what is returned: it ends
         otherwise. It also ends when its executor is shut down or its loop closed, which is logged.
