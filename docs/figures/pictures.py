@@ -204,7 +204,7 @@ FLUSH = Picture(
             "send",
             "entries go to Spark; a number that counts is not taken again",
             (
-                "reactive/remote/remote_operator.py: send_together",
+                "reactive/remote/send_together.py: send_together",
                 "spark_backend/bucketed/remote.py: BucketedRemote.apply",
             ),
         ),

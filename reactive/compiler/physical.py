@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import field
-from typing import TYPE_CHECKING
 
 from optimizer import plan
 from optimizer.expressions.naming import Nesting
@@ -28,13 +27,11 @@ from optimizer.plans.wanted import AnyOf, Between
 from optimizer.record import record
 from reactive.codegen import probe_order
 from reactive.collections.key_range import Range
+from reactive.compiler import levels
 from reactive.operators import keys as join_keys
 from reactive.operators.pipelines import PipelineSource
 from reactive.operators.plain import Side, keys_of, signature
 from reactive.remote import external, fragments, remote
-
-if TYPE_CHECKING:
-    from reactive.compiler.levels import Elsewhere
 
 
 @record
@@ -287,14 +284,13 @@ class Nest(Physical):
     places: tuple[tuple[int, ...], ...]
     row: Op
     nesting: Nesting = field(compare=False, repr=False)
-    levels: shredding.Shredded = field(compare=False, repr=False)
+    top: shredding.Shredded = field(compare=False, repr=False)
     large: int
-    elsewhere: Elsewhere | None = field(default=None, compare=False, repr=False)
+    elsewhere: levels.Elsewhere | None = field(default=None, compare=False, repr=False)
 
     def headline(self) -> str:
-        levels = f"tree {shredding.described(self.levels, self.nesting)}"
-        is_here = self.elsewhere is None
-        return f"{levels}; once read, kept from {self.large} rows on" if is_here else levels
+        found = f"tree {shredding.described(self.top, self.nesting)}"
+        return found if self.elsewhere else f"{found}; once read, kept from {self.large} rows on"
 
 
 @record

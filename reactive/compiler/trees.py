@@ -71,7 +71,7 @@ def _levels(
     inside of it at the others. An index is given as what has the rows of a level, as what shows
     others, and what tells its rows apart.
     """
-    every = levels(node.levels)
+    every = levels(node.top)
     namings: list[Any] = [node.nesting]
     made: list[Level] = []
     for number, level in enumerate(every):
@@ -103,7 +103,7 @@ def _levels(
 
 def _key(node: Nest) -> Callable[[Row], Any]:
     """The key of the view, of a row of the top level."""
-    top, key = node.levels, node.nesting.key
+    top, key = node.top, node.nesting.key
     if not top.is_made and bindings(top.rows) == 1:
         return lambda row: key((row,))
     width = _width(top)
@@ -121,7 +121,7 @@ def _width(level: Shredded) -> int:
 
 def orders(node: Nest) -> list[Function]:
     """The callables of what rows stand by."""
-    return [level.order for level in levels(node.levels) if level.order is not None]
+    return [level.order for level in levels(node.top) if level.order is not None]
 
 
 def _label(function: Lifted, level: Shredded) -> Callable[[Row], Any]:
