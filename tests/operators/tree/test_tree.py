@@ -11,7 +11,7 @@ import pytest
 
 from optimizer.plans import shredding
 from reactive import Bag, Database, Delta
-from tests.thresholds import THRESHOLDS
+from tests.thresholds import THRESHOLDS, thresholds
 
 
 class Top(NamedTuple):
@@ -31,11 +31,12 @@ class Leaf(NamedTuple):
 
 
 @pytest.fixture(params=["lowest", "as it is", "highest"], autouse=True)
-def large(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    found = THRESHOLDS["optimizer.plans.shredding.LARGE"]
+def large(request: pytest.FixtureRequest) -> Iterator[None]:
+    name = "optimizer.plans.shredding.LARGE"
+    found = THRESHOLDS[name]
     values = {"lowest": found.lowest, "as it is": shredding.LARGE, "highest": found.highest}
-    monkeypatch.setattr(shredding, "LARGE", values[request.param])
-    yield
+    with thresholds({name: values[request.param]}):
+        yield
 
 
 class Rows:
