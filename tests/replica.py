@@ -28,7 +28,7 @@ class Replica:
             self.rows[row] += weight
             if not self.rows[row]:
                 del self.rows[row]
-        for position, row, weight in delta.edits:
+        for position, row, weight in delta.edits if isinstance(self.view, OrderedView) else ():
             if weight > 0:
                 assert 0 <= position <= len(self.sequence)
                 self.sequence.insert(position, row)

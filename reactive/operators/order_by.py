@@ -66,7 +66,7 @@ class OrderBy:
     """
 
     __slots__ = (
-        *("_descending", "_key", "_log", "_owed", "_ranked", "_show"),
+        *("_descending", "_hash", "_key", "_log", "_owed", "_ranked", "_show"),
         *("edits", "first", "last", "touched"),
     )
 
@@ -78,8 +78,10 @@ class OrderBy:
         limit: int | None = None,
         offset: int = 0,
         show: Callable[[Row], Row] | None = None,
+        are_hashable: bool = False,
     ) -> None:
         self._key = key
+        self._hash = _nothing if are_hashable else hash
         self._show = show
         self._descending = descending
         self._ranked = self._no_rows()
@@ -108,7 +110,7 @@ class OrderBy:
         if len(delta) != 1:
             return self._step_many(delta)
         ((row, weight),) = delta
-        hash(row)  # or else it is refused
+        self._hash(row)  # or else it is refused
         key_of = self._key
         order = key_of(row)
         if order.__class__ not in PLAIN:
@@ -133,15 +135,19 @@ class OrderBy:
             raise
         return self._net()
 
+    def _refuse_unhashable(self, rows: Iterable[Row]) -> None:
+        if self._hash is hash:
+            deque(map(hash, rows), 0)
+
     def _step_many(self, delta: Pairs) -> Sequence[Pair]:
         if len(delta) >= MANY and not (self._ranked.size or self._owed):
             rows = _copies(delta)
             if rows is not None:
-                _refuse_unhashable(rows)
+                self._refuse_unhashable(rows)
                 return self._load(self._keys(rows), rows)
         pairs = consolidate(delta)
         if len(pairs) == 2:  # more of them it has hashed
-            _refuse_unhashable([row for row, _ in pairs])
+            self._refuse_unhashable([row for row, _ in pairs])
         keyed = self._keyed(pairs)
         edits: list[Edit] = []
         self.edits, self._log = edits, []
@@ -349,8 +355,8 @@ def _are_plain(keys: list[Any]) -> bool:
     return kinds <= PLAIN or (kinds == {float} and all(map(eq, keys, keys)))
 
 
-def _refuse_unhashable(rows: Iterable[Row]) -> None:
-    deque(map(hash, rows), 0)
+def _nothing(row: Row) -> int:
+    return 0
 
 
 def _copies(delta: Pairs) -> list[Row] | None:

@@ -16,7 +16,14 @@ from optimizer.expr import Function
 from optimizer.expressions.knowledge import hashable, total
 from optimizer.plans.extended import row_of
 from optimizer.plans.nodes.reduce import keeper
-from optimizer.plans.properties import bindings, may_be_negative, once, row_shape, shapes
+from optimizer.plans.properties import (
+    bindings,
+    keeps_identity,
+    may_be_negative,
+    once,
+    row_shape,
+    shapes,
+)
 from optimizer.plans.side_conditions import (
     AnyJoin,
     SideTerm,
@@ -126,13 +133,14 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
                 limit=limit,
                 offset=offset,
             ), (key, *(k.function for k in keys))
-        case plan.OrderBy(_, keys, limit, offset):
+        case plan.OrderBy(source, keys, limit, offset):
             return lambda: order_by.OrderBy(
                 order_key(node),
                 descending=node.descending,
                 limit=limit,
                 offset=offset,
                 show=node.show,
+                are_hashable=keeps_identity(source),
             ), tuple(key.function for key in keys)
         case _:
             raise TypeError(f"no operator for plan node {type(node).__name__}")
