@@ -16,6 +16,7 @@ from contextlib import ExitStack, suppress
 from typing import Any
 from uuid import uuid4
 
+import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
@@ -75,7 +76,7 @@ class Nested:
         try:
             files = ds.dataset(found.root, filesystem=found.files, format="parquet")
             for batch in files.to_batches(batch_size=AT_A_TIME, batch_readahead=1):
-                yield pairs_of(kept, batch)
+                yield pairs_of(kept, pa.Table.from_batches([batch]))
         finally:
             with suppress(OSError):
                 found.files.delete_dir(found.root)
