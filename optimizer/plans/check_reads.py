@@ -39,6 +39,7 @@ from optimizer.expr import (
     Held,
     Item,
     Lifted,
+    Local,
     Operation,
     Or,
     Outer,
@@ -75,6 +76,8 @@ SUBSCRIPTION = {opmap.get("BINARY_SUBSCR", opmap["BINARY_OP"])}
 PLAIN = PURE - TELLING
 """Built-in functions whose answer does not depend on the class of a row."""
 LIBRARY = frozenset({"optimizer", "reactive"})
+AROUND = Local("outer")
+"""What a row around a query is called in messages."""
 
 
 def check_reads(node: plan.Node) -> None:
@@ -208,7 +211,8 @@ def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> bool:
     if any(isinstance(e, Subquery) or _wrong(e, of) for e in walk(lifted.body)):
         for expr in _asked(lifted.body, of):
             if wrong := _wrong(expr, of):
-                wrongs.append((text(expr, lifted.names), wrong))
+                shown = transform(expr, lambda e: AROUND if isinstance(e, Outer) else e)
+                wrongs.append((text(shown, lifted.names), wrong))
             elif isinstance(expr, Subquery):
                 wrongs += _wrong_inside(expr, lifted, of)
     if not wrongs:

@@ -15,7 +15,7 @@ from typing import Any
 
 from optimizer.errors import PlanError
 from optimizer.expressions.knowledge import Shapes
-from optimizer.expressions.members import is_record, members
+from optimizer.expressions.members import hints, is_record, members
 from reactive.collections.bag import Bag, changed_values
 from reactive.collections.inner_changes import fields_of
 from reactive.collections.zset import Pair, Row
@@ -88,4 +88,10 @@ def _check(of: Shapes, path: Any) -> None:
     if is_record(kind) and fields[0] not in members(kind):
         raise PlanError(
             f"path: there is no field {fields[0]!r}\n  there is {', '.join(members(kind))}"
+        )
+    declared = hints(kind).get(fields[0]) if isinstance(kind, type) else None
+    if isinstance(declared, type) and not issubclass(Bag, declared):
+        raise PlanError(
+            f"path: {fields[0]!r} is declared as {declared.__name__}, not as a Bag\n"
+            "  declare it as Bag[...] in the class of the rows"
         )

@@ -108,6 +108,8 @@ class _BagPatch:
 
     def change(self, values: Iterable[Any], sign: int) -> None:
         """Values are added, or removed."""
+        if hasattr(values, "_fields") or not hasattr(values, "__iter__"):
+            self._refuse(f"{values!r:.100} is one value", "give a list of values: added=[value]")
         for value, count in _counted(values):
             if type(count) is not int or count < 0:
                 self._refuse(f"of {value!r:.100} are to be {count!r}", "a count is 0 or more")

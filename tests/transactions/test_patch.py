@@ -475,7 +475,11 @@ def test_one_bag_is_heard_by_its_path() -> None:
 
 @pytest.mark.parametrize(
     ("path", "message"),
-    [((1,), "does not end with the field"), ((1, "order"), "no field 'order'\n  there is id, to")],
+    [
+        ((1,), "does not end with the field"),
+        ((1, "order"), "no field 'order'\n  there is id, to"),
+        ((1, "town"), "'town' is declared as str, not as a Bag"),
+    ],
 )
 def test_a_path_that_leads_nowhere_is_refused(path: Any, message: str) -> None:
     table = Database().table(Customer, key="id")
@@ -685,6 +689,8 @@ def test_plain_tuples_are_patched_by_places() -> None:
         (1, "tags", {"removed": "xx"}, "2 of 'x' are to go, and it has 1"),
         (1, "tags", {"added": [["list"]]}, "a list is not hashable"),
         (1, "tags", {"added": {"x": -1}}, "a count is 0 or more"),
+        (1, "tags", {"added": 5}, "5 is one value\n  give a list of values"),
+        (1, "orders", {"removed": Order(7, 1)}, "Order.* is one value\n  give a list of values"),
     ],
 )
 def test_refused_patches_change_nothing(key: Any, path: Any, change: Any, message: str) -> None:

@@ -133,8 +133,9 @@ def test_a_comprehension_reads_fields_that_rows_have(query: Any) -> None:
 @pytest.mark.parametrize("query", NESTS.values(), ids=NESTS)
 def test_a_query_inside_reads_fields_that_rows_have(query: Any) -> None:
     _, teams, players = tables()
-    with pytest.raises(PlanError, match="Team has no field 'idd'; did you mean 'id'"):
+    with pytest.raises(PlanError, match="Team has no field 'idd'; did you mean 'id'") as raised:
         query(teams, players)
+    assert "reads outer.idd" in str(raised.value)
 
 
 @pytest.mark.parametrize("query", RIGHT)
