@@ -28,7 +28,10 @@ class Replica:
             self.rows[row] += weight
             if not self.rows[row]:
                 del self.rows[row]
-        for position, row, weight in delta.edits if isinstance(self.view, OrderedView) else ():
+        for edit in delta.edits:
+            position, row, weight = edit
+            if position is None or edit.path:
+                continue
             if weight > 0:
                 assert 0 <= position <= len(self.sequence)
                 self.sequence.insert(position, row)
