@@ -17,6 +17,7 @@ from statistics import median
 from time import process_time
 from typing import Any
 
+from asv_benchmarks.coming_and_going import coming_and_going
 from asv_benchmarks.measure import ENGINE, TWIN
 from reactive import Bag, Collect, Database, Patch, Relation, Table, live
 
@@ -61,20 +62,11 @@ def _add(held: dict[Any, int], key: Any, weight: int) -> None:
 def measured(size: int) -> dict[str, float]:
     """Side -> microseconds of the change of one value in a group of a size, in turns."""
     sides = {ENGINE: engine(size), TWIN: by_hand(size)}
-    taken: dict[str, list[float]] = {name: [] for name in sides}
-    for change, _ in sides.values():
-        change(-1, 1)  # the first one splits what was loaded
-    for _ in range(REPEATS):
-        for name, (change, _) in sides.items():
-            before = process_time()
-            for weight in (1, -1):
-                for value in range(size, size + CHANGES):
-                    change(value, weight)
-            taken[name].append((process_time() - before) / (2 * CHANGES) * 1e6)
+    taken = coming_and_going(sides, size, changes=CHANGES, repeats=REPEATS)
     shown = [show() for _, show in sides.values()]
     if shown[0] != shown[1]:
         raise AssertionError(f"a group of {size}: the engine and the program by hand differ")
-    return {name: median(times) for name, times in taken.items()}
+    return taken
 
 
 Rows = Table[Any]

@@ -16,11 +16,11 @@ import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
-from statistics import median
 from time import process_time
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
+from asv_benchmarks.coming_and_going import coming_and_going
 from asv_benchmarks.measure import ENGINE, TWIN
 from reactive import Database
 from reactive.compiler import compile as compiler
@@ -129,20 +129,11 @@ def measured(depth: int, size: int, reads: str) -> dict[str, float]:
     read = READS[reads]
     makers = {ENGINE: engine, VALUES: as_values, TWIN: by_hand}
     sides = {name: make(depth, size, read) for name, make in makers.items()}
-    taken: dict[str, list[float]] = {name: [] for name in sides}
-    for change, _ in sides.values():
-        change(-1, 1)
-    for _ in range(REPEATS):
-        for name, (change, _) in sides.items():
-            before = process_time()
-            for weight in (1, -1):
-                for value in range(size, size + CHANGES):
-                    change(value, weight)
-            taken[name].append((process_time() - before) / (2 * CHANGES) * 1e6)
+    taken = coming_and_going(sides, size, changes=CHANGES, repeats=REPEATS)
     found = [rows() for _, rows in sides.values()]
     if any(each != found[0] for each in found):
         raise AssertionError("the sides have different rows")
-    return {name: median(times) for name, times in taken.items()}
+    return taken
 
 
 def beside_flat(roots: int) -> dict[str, tuple[float, float, float]]:

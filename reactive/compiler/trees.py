@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any
 
 from optimizer.expr import Function, Lifted
@@ -51,7 +52,8 @@ def tree_elsewhere(
     by_port = dict(zip(wiring, parts, strict=True))
     made = _levels(node, node.places, rows, wiring)
     ports = [by_port[port] for port in range(len(by_port))]
-    return remote_tree.RemoteTree(made, ports, inside, lambda: _every(node, operators))
+    every = partial(_every, node, operators)
+    return remote_tree.RemoteTree(made, ports, inside, every, node.large)
 
 
 def _every(node: Nest, operators: Sequence[RemoteOperator]) -> remote_tree.AllRows | None:

@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
-from reactive.collections.index import NO_MATCH, KeyedPair, itself, match_key
+from reactive.collections.index import NO_MATCH, KeyedPair, match_key
 from reactive.collections.zset import Pair, Pairs, Row, canonical
 from reactive.remote.remote_operator import RemoteOperator
 
@@ -31,12 +31,11 @@ class LevelRows:
     key: that of a row of the top; None of other levels.
     """
 
-    __slots__ = ("_found", "_handle", "_is_loaded", "_key", "is_shown", "operator")
+    __slots__ = ("_found", "_is_loaded", "_key", "is_shown", "operator")
 
     def __init__(self, operator: RemoteOperator, key: Callable[[Row], Any] | None = None) -> None:
         self.operator = operator
         self._key = key
-        self._handle = itself
         self._found: dict[Label, list[Pair]] = {}
         self._is_loaded = False
         self.is_shown = False

@@ -58,8 +58,9 @@ class RemoteTree(Tree):
         parts: Sequence[LevelRows],
         inside: Any,
         every: Callable[[], AllRows | None],
+        large: int,
     ) -> None:
-        super().__init__(levels, inside, MOST_HERE)
+        super().__init__(levels, inside, large)
         self.every = every
         self.parts = parts
         self._read = (levels[0].rows, *parts)
