@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Bag, Count, Database, PlanError, fixpoint
+from tests.budget import examples
 from tests.thresholds import LOWEST, thresholds
 
 Edge = tuple[int, Any]
@@ -41,7 +42,7 @@ def refuse(node: Any) -> bool:
 
 
 @pytest.mark.parametrize("given_settings", [{}, LOWEST], ids=["as shipped", "at their lowest"])
-@settings(max_examples=20, deadline=None)
+@examples(40)
 @given(commits=COMMITS)
 def test_a_function_gives_what_it_gives_for_plain_bags(
     given_settings: dict[str, int], commits: list[tuple[str, Any, Any, int]]

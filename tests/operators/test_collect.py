@@ -6,11 +6,12 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Bag, Collect, Count, Database, Max, Table
 from reactive.collections import weight_tree
+from tests.budget import examples
 from tests.thresholds import LOWEST, thresholds
 
 Row = tuple[int, Any]
@@ -28,7 +29,7 @@ def refuse(row: Row) -> bool:
 
 
 @pytest.mark.parametrize("settings_", [{}, LOWEST], ids=["as shipped", "at their lowest"])
-@settings(max_examples=25, deadline=None)
+@examples(64)
 @given(history=st.lists(COMMIT, max_size=8))
 def test_groups_are_those_of_plain_python(
     settings_: dict[str, int], history: list[tuple[list[Row], list[int], bool]]

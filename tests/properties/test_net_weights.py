@@ -69,7 +69,7 @@ def changes_of(drawn: Drawn) -> list[Change]:
     ]
 
 
-@examples(200)
+@examples(200, share=25)
 @given(seed=SEEDS)
 def test_a_view_is_a_function_of_net_weights(seed: int) -> None:
     drawn = draw(seed, SWITCHES, tables=TABLES)

@@ -70,7 +70,7 @@ CHANGES: dict[str, Callable[[Any, list[Row]], None]] = {
 def test_groups_are_right_whenever_one_raises(way: str, change: str, name: str) -> None:
     raised, moment, is_over = 0, 0, False
     while not is_over:
-        moment += 1 if moment < FIRST else stride(1, 8)
+        moment += 1 if moment < FIRST else stride(1, 40)
         random = Random(1)
         held = [
             Row(Moody(random.randrange(3)), Moody(random.randrange(5)), random.random())
