@@ -12,7 +12,7 @@ READY := .venv/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks docs/conf.py docs/reference.py docs/figures/pictures.py
 
-.PHONY: demo demo-spark test test-process test-spark check lint types soak bench report docs clean
+.PHONY: demo demo-spark test test-process test-spark check lint types services soak bench report docs clean
 
 demo: $(DEMO)  ## lint the standard library live, and edit it 200 times
 	$(BIN)/python -m examples.live_lint
@@ -37,6 +37,9 @@ lint: $(READY)
 
 types: $(READY)
 	$(BIN)/mypy
+
+services:  ## install the servers that tests talk to, on Debian and as root; without them these tests are skipped
+	tests/services.sh
 
 SEED ?= 1
 soak: $(READY)  ## all examples of which `make test` takes a sample, five times over; and 100,000 random histories on two cores, some hours, which go on where they were stopped (.soak.json), after 200 flushes on Spark in which processes are killed

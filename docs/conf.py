@@ -27,6 +27,7 @@ CONTENTS = {
         "nested",
         "recursion",
         "datalog",
+        "mirror",
         "feeding",
         "writing",
         "services",
@@ -46,7 +47,7 @@ CONTENTS = {
 API = [
     f"api/{page}"
     for page in (
-        *("database", "feeding", "relations", "aggregates", "views", "changes", "writing"),
+        *("database", "mirrors", "feeding", "relations", "aggregates", "views", "changes", "writing"),
         *("spark", "errors"),
     )
 ]

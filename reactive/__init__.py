@@ -44,6 +44,7 @@ from reactive.dataflow.delta import Delta
 from reactive.errors import (
     ClosedError,
     DuplicateKeyError,
+    DurabilityError,
     FixpointError,
     MissingKeyError,
     OffloadError,
@@ -72,6 +73,8 @@ if TYPE_CHECKING:
     from reactive.api.stats import OperatorStats, Stats
     from reactive.collections.weighted import ZSet
     from reactive.datalog.program import Program
+    from reactive.durable.store import Store
+    from reactive.mirrors.mirror import AsyncMirror, Mirror, mirror
     from reactive.offload.status import Offloaded, OffloadStatus
     from reactive.runtime.lag import Lag
     from reactive.sinks.sink import Sink
@@ -86,6 +89,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Aggregate",
     "Aggregation",
+    "AsyncMirror",
     "Avg",
     "Bag",
     "Batch",
@@ -98,6 +102,7 @@ __all__ = [
     "Database",
     "Delta",
     "DuplicateKeyError",
+    "DurabilityError",
     "Edit",
     "Family",
     "FixpointError",
@@ -110,6 +115,7 @@ __all__ = [
     "Max",
     "Metrics",
     "Min",
+    "Mirror",
     "MissingKeyError",
     "Monoid",
     "Multiset",
@@ -140,6 +146,7 @@ __all__ = [
     "StaleCaptureError",
     "StaleCaptureWarning",
     "Stats",
+    "Store",
     "StratificationError",
     "Subscription",
     "Sum",
@@ -160,6 +167,7 @@ __all__ = [
     "iterate",
     "left",
     "live",
+    "mirror",
     "poll",
     "right",
     "when",
@@ -168,12 +176,14 @@ __all__ = [
 __getattr__ = exported(
     __name__,
     {
+        "AsyncMirror": "reactive.mirrors.mirror",
         "Batch": "reactive.sources.batch",
         "Family": "reactive.api.family",
         "GroupedQuery": "reactive.api.query",
         "Ingestion": "reactive.sources.ingestion",
         "Lag": "reactive.runtime.lag",
         "Metrics": "reactive.api.metrics",
+        "Mirror": "reactive.mirrors.mirror",
         "NamedGroups": "reactive.api.named_groups",
         "NamedGroupsView": "reactive.api.named_groups",
         "OffloadStatus": "reactive.offload.status",
@@ -191,6 +201,7 @@ __getattr__ = exported(
         "Sink": "reactive.sinks.sink",
         "Source": "reactive.sources.source",
         "Stats": "reactive.api.stats",
+        "Store": "reactive.durable.store",
         "Transaction": "reactive.transactions.transaction",
         "ZSet": "reactive.collections.weighted",
         "check": "reactive.api.check",
@@ -198,6 +209,7 @@ __getattr__ = exported(
         "from_rows": "reactive.sources.ready",
         "iterate": "reactive.api.iterate",
         "live": "reactive.api.query",
+        "mirror": "reactive.mirrors.mirror",
         "poll": "reactive.sources.ready",
     },
 )

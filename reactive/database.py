@@ -6,8 +6,9 @@ table.add(row) --> pending changes --> graph.commit --> feeds --> subscribers
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import Any, Literal, TypeVar, TypeVarTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, overload
 
 from optimizer.callables.source import caller
 from optimizer.traverse import Rule
@@ -21,6 +22,8 @@ from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
 from reactive.datalog import program as programs
+from reactive.durable import adopting, beginning
+from reactive.durable import history as histories
 from reactive.errors import PlanError, TransactionError
 from reactive.offload import backend, remote_table
 from reactive.offload import status as statuses
@@ -36,6 +39,9 @@ from reactive.sources import source as sources
 from reactive.storage.rows import usual_name
 from reactive.transactions import transaction as transactions
 from reactive.transactions.engine import Engine
+
+if TYPE_CHECKING:
+    from reactive.durable.store import Store
 
 PATIENCE = 1.0
 """Seconds that `close` waits for each source to stop."""
@@ -54,6 +60,14 @@ class Database(NotCopied, Closeable):
 
     Parameters
     ----------
+    path: of a file that has the rows of its tables, or an address; without one they are in memory.
+        A table that is made again has the rows that it had: see docs/durable.md.
+    durability: when a commit is in the file. `"commit"`: before it returns, and before subscribers
+        hear of it. `"group"`: 10 ms later, or when `flush` returns. `"exit"`: at `flush` and
+        `close`.
+    synchronous: `"full"` if a commit waits for the disk, to be there after a loss of power.
+    store: in the place of a path, any `Store`.
+    keep: how many of the last commits `history` has.
     optimize: whether to rewrite queries; the answer is the same, the work is not.
     rules: further rules, `optimizer.plan.Node -> Node`, tried after ours at every node of a plan.
     offload: where parts of queries go whose state outgrows the process, `SparkOffload` for one.
@@ -61,6 +75,10 @@ class Database(NotCopied, Closeable):
         changed since the query was made; and a row that was changed in place since it was added,
         when it is removed.
     dialect: of `sql` and `execute`: `"duckdb"`, `"postgres"` or `"sqlite"`.
+
+    Raises
+    ------
+    DurabilityError: the file cannot be opened: another process has it, for one.
 
     >>> from reactive import Database
     >>> db = Database()
@@ -73,7 +91,12 @@ class Database(NotCopied, Closeable):
 
     def __init__(
         self,
+        path: str | os.PathLike[str] | None = None,
         *,
+        durability: Literal["commit", "group", "exit"] = "commit",
+        synchronous: Literal["normal", "full"] = "normal",
+        store: Store | None = None,
+        keep: int = 0,
         optimize: bool = True,
         rules: Sequence[Rule] = (),
         strict: bool = False,
@@ -87,6 +110,8 @@ class Database(NotCopied, Closeable):
         engine.rows_of_groups = lambda *made: group_rows.rows_of_groups(*made)
         self._offloading = Offloading(engine, offload)
         engine.place(self._offloading)
+        if path is not None or store is not None:
+            beginning.begin(engine, path, store, durability, synchronous, keep)
 
     @property
     def version(self) -> int:
@@ -103,6 +128,10 @@ class Database(NotCopied, Closeable):
         stored: bool = True,
         identity: bool = False,
         replace: bool = False,
+        durable: bool | None = None,
+        codec: Any = None,
+        migrate: Callable[[dict[str, Any]], Any] | None = None,
+        reread: Callable[[], Iterable[T]] | None = None,
     ) -> Table[T, K]: ...
     @overload
     def table(
@@ -114,6 +143,10 @@ class Database(NotCopied, Closeable):
         stored: bool = True,
         identity: bool = False,
         replace: bool = False,
+        durable: bool | None = None,
+        codec: Any = None,
+        migrate: Callable[[dict[str, Any]], Any] | None = None,
+        reread: Callable[[], Iterable[T]] | None = None,
     ) -> Table[T, Any]: ...
     def table(
         self,
@@ -124,6 +157,10 @@ class Database(NotCopied, Closeable):
         stored: bool = True,
         identity: bool = False,
         replace: bool = False,
+        durable: bool | None = None,
+        codec: Any = None,
+        migrate: Callable[[dict[str, Any]], Any] | None = None,
+        reread: Callable[[], Iterable[T]] | None = None,
     ) -> Table[T, Any]:
         """Make a table.
 
@@ -139,11 +176,23 @@ class Database(NotCopied, Closeable):
         identity: True promises that rows of any other class do not change while they are in the
             table. They are compared by `==` and found by their hash, as all rows are.
         replace: drop the table that has the name, if there is one, and with it the views over it:
-            for a cell of a notebook that is run again.
+            for a cell of a notebook that is run again. A durable table keeps its rows.
+        durable: whether its rows are in the file of the database, and come back from there. They
+            are, if it has one and the rows are stored; a name then says which table it is.
+        codec: of rows that are not made of plain values: an object with `encode`, row -> bytes or
+            str, and `decode`; or the two in a tuple.
+        migrate: of rows in the file that were of another class: callable, dictionary of the old
+            fields -> row, or dictionary of the new ones, or None to leave the row out.
+        reread: callable, () -> all rows, as a SQL database has them. The table begins with them,
+            and is read again if nobody knows what became of a commit (`transaction`) or when
+            `reread` of the database is called; in any thread, so it is to make its connection or
+            to take one from a pool.
 
         Raises
         ------
-        PlanError: the name is taken, or a keyed table is not to be stored.
+        PlanError: the name is taken, or a keyed table is not to be stored; rows of the class cannot
+            be stored without a codec, or those in the file are of another class.
+        DurabilityError: the file cannot be read, or written.
         TransactionError: inside a transaction, with `replace`.
 
         >>> from reactive import Database
@@ -155,6 +204,8 @@ class Database(NotCopied, Closeable):
             old = self._named(usual_name(row_type) if name is None else name) if replace else None
             engine, number = self._engine, next(self._engine.numbers)
             table: Table[T, Any] = Table(engine, number, row_type, name, key, stored, identity, old)
+            if engine.journal is not None or durable or codec is not None or migrate is not None:
+                adopting.adopt(engine, table, durable, codec, migrate)
             if old is not None:
                 dropping.drop(
                     self._engine,
@@ -163,7 +214,9 @@ class Database(NotCopied, Closeable):
                     why=f"table {old.name!r} was replaced at {caller()}",
                 )
             self._engine.tables[number] = table
-            return table
+        if reread is not None:
+            self._begin_with(table, reread)
+        return table
 
     def values(self, rows: Iterable[T], row_type: type[T] | None = None) -> Relation[T]:
         """A relation whose rows are written in the query: they are there from the start, and stay.
@@ -614,11 +667,25 @@ class Database(NotCopied, Closeable):
         found = {name: ledger.token for name, ledger in list(self._engine.ledgers.items())}
         return {name: token for name, token in found.items() if token is not None}
 
-    def transaction(self) -> transactions.Transaction:
+    def transaction(self, *, commit_with: Any = None) -> transactions.Transaction:
         """Make several changes one commit: `with db.transaction(): ...`, also `async with`.
 
         If the block raises, no table and no view has changed. A transaction inside another is
         part of the outer one.
+
+        Parameters
+        ----------
+        commit_with: what is committed with the tables, or neither is: a session or connection of
+            SQLAlchemy, a connection of a driver, the alias of one of Django, or anything with
+            `commit()` and `rollback()`. What is asynchronous needs `async with`. A transaction
+            that it has open is joined. See docs/two_commits.md.
+
+        Raises
+        ------
+        TransactionError: what is given commits each statement by itself, or cannot be committed
+            here; or outcome unknown: the answer to its COMMIT was lost.
+        PlanError: it is nothing that can be committed, or several.
+        Exception: what it raises when it refuses the commit. Both are as they were.
 
         >>> from reactive import Database
         >>> db = Database()
@@ -630,22 +697,83 @@ class Database(NotCopied, Closeable):
         1
         """
         try:
+            if commit_with is not None:
+                return _joint(self._engine, commit_with)
             return transactions.Transaction(self._engine)
         except Exception as error:
             hide(error)
             raise
 
-    def flush(self) -> None:
-        """Bring views that depend on parts elsewhere up to date with the last commit.
+    def reread(self, *tables: Table[Any, Any]) -> None:
+        """Read tables again by their `reread`, in one commit: these, or all that have one.
 
-        They change together, and their subscribers are told once, of all commits since the last
-        flush. Commits of other threads go on meanwhile. Then sinks without a trigger write.
+        The difference is a change. It ends a doubt (`in_doubt`), and takes in what others have
+        written to the SQL database. Cost: of reading all rows, and of `replace_all`.
 
         Raises
         ------
+        TableError: one of them has no `reread`.
+        Exception: what that raises, or a view of what it gives. Nothing has changed.
+
+        >>> from reactive import Database
+        >>> written = ["to", "be"]
+        >>> db = Database()
+        >>> words = db.table(str, name="words", reread=lambda: written)
+        >>> written.append("that")
+        >>> db.reread()
+        >>> sorted(words)
+        ['be', 'that', 'to']
+        """
+        known = _rereading(self._engine)
+        known.reread(tables or known.there())
+
+    @property
+    def in_doubt(self) -> dict[str, BaseException]:
+        """The tables of which nobody knows whether SQL has their last commit, by their names, each
+        with what was raised when it was read again."""
+        known = self._engine.rereading
+        doubts = {} if known is None else dict(known.doubts)
+        return {table.name: error for table, error in doubts.items()}
+
+    def history(self, since: int = 0) -> list[histories.Past]:
+        """The commits after a version, of the last ones that `keep=` of the database keeps.
+
+        Each has its `version`, its `time`, and its `changes`: by the name of a table, rows with
+        their weights. Commits before one that changed the fields of a table are forgotten.
+
+        Raises
+        ------
+        PlanError: the database is in memory.
+        DurabilityError: the file cannot be read.
+
+        >>> import tempfile
+        >>> from reactive import Database
+        >>> db = Database(tempfile.mkdtemp() + "/words.db", keep=100)
+        >>> words = db.table(str, name="words")
+        >>> words.add("be")
+        >>> words.update("be", "to be")
+        >>> [(past.version, past.changes) for past in db.history(since=1)]
+        [(2, {'words': [('be', -1), ('to be', 1)]})]
+        """
+        with self._engine.inside():
+            return histories.history(self._engine.journal, since)
+
+    def flush(self) -> None:
+        """Have what was committed be where it is to go.
+
+        Of a durable database, in its file. Views that depend on parts elsewhere are brought up to
+        date with the last commit: they change together, and their subscribers are told once, of all
+        commits since the last flush. Commits of other threads go on meanwhile. Then sinks without a
+        trigger write.
+
+        Raises
+        ------
+        DurabilityError: the file cannot be written; from now on it refuses changes.
         OffloadError: the parts cannot be reached; nothing has changed.
         Exception: what the target of a sink raises; its changes are kept.
         """
+        if self._engine.journal is not None:
+            self._engine.journal.flush()
         self._engine.offloading.flush()
         for sink in list(self._engine.sinks):
             if not sink.is_timed:
@@ -693,7 +821,13 @@ class Database(NotCopied, Closeable):
 
     def close(self) -> None:
         """End it: sources, sinks, views and subscriptions with it. Using any of them afterwards is
-        an error. Sinks write no more: `flush` before, if they are to."""
+        an error. Sinks write no more: `flush` before, if they are to.
+
+        Raises
+        ------
+        DurabilityError: what was committed cannot be written to the file; it is closed all the
+            same.
+        """
         engine = self._engine
         if engine.db_lock.is_closed:
             return
@@ -716,6 +850,8 @@ class Database(NotCopied, Closeable):
             engine.offloading.close()
             engine.timer.close()
             engine.db_lock.close()
+            if engine.journal is not None:
+                engine.journal.close()
 
     _copy_instead = "make another one; its tables take list(table) by add_all"
     _pickle_instead = "pickle the rows of its tables, list(table) of each of db.tables()"
@@ -723,11 +859,34 @@ class Database(NotCopied, Closeable):
     def _called(self) -> str:
         return f"a database of {len(self._engine.tables)} tables"
 
+    def _begin_with(self, table: Table[Any], reread: Callable[[], Iterable[Any]]) -> None:
+        """Fill a table that was made; if that fails it was not, unless it has rows of a file."""
+        journal = self._engine.journal
+        try:
+            _rereading(self._engine).begin(
+                table, reread, durable=journal is not None and table in journal.kept
+            )
+        except BaseException:
+            self.drop(table)
+            raise
+
     def _named(self, name: str) -> Table[Any] | None:
         return next((table for table in self.tables() if table.name == name), None)
 
     def __repr__(self) -> str:
         return repr(self._engine)
+
+
+def _joint(engine: Engine, commit_with: Any) -> transactions.Transaction:
+    from reactive.transactions.two_commits.joint import JointTransaction
+
+    return JointTransaction(engine, commit_with)
+
+
+def _rereading(engine: Engine) -> Any:
+    from reactive.transactions.two_commits.rereading import rereading
+
+    return rereading(engine)
 
 
 def _sql() -> Any:

@@ -43,6 +43,12 @@ class TransactionError(ReactiveError, RuntimeError):
     """A change at a time when none can be made."""
 
 
+class DurabilityError(TransactionError):
+    """A store of durable tables that cannot be opened, read or written. A commit of which it is
+    raised is undone: no table and no view has changed. What is told of commits that were made
+    before (`durability="group"`, `"exit"`) is that the store does not have them."""
+
+
 class FixpointError(ReactiveError, RuntimeError):
     """A recursion that does not come to an end: the commit that set it off is rolled back."""
 
@@ -69,6 +75,7 @@ class TakenIn(OffloadError):
 
 __all__ = [
     "ClosedError",
+    "DurabilityError",
     "DuplicateKeyError",
     "FixpointError",
     "MissingKeyError",

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import settings
 
 from tests.budget import SEED, TIMES, some_of
+from tests.postgres_server import PostgresServer, running_or_skipped
 
 QUICKLY_COMPILED = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m -XX:+UseSerialGC"
 QUICKLY_BEGUN = (
@@ -96,3 +97,16 @@ def every_commit_is_taken_back(caplog: pytest.LogCaptureFixture) -> Iterator[Non
     yield
     told = [record.getMessage() for record in caplog.get_records("call")]
     assert not [text for text in told if "could not take a commit back" in text]
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A Postgres server for all tests of this worker; none of them may stop it."""
+    with running_or_skipped() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: PostgresServer) -> str:
+    """The DSN of a new database in it."""
+    return postgres.new_database()

@@ -21,7 +21,8 @@ ROOT = Path(__file__).parent.parent
 BELOW = {"optimizer": [], "reactive": ["optimizer"], "spark_backend": ["reactive", "optimizer"]}
 LIBRARIES = {
     "optimizer": set(),
-    "reactive": {"sortedcontainers", "typing_extensions", "rich", "sqlglot", "pyarrow"},
+    "reactive": {"sortedcontainers", "typing_extensions", "rich", "sqlglot", "pyarrow"}
+    | {"sqlalchemy", "django"},
     "spark_backend": {"numpy", "pandas", "py4j", "pyarrow", "pyspark", "rich", "xxhash"},
 }
 ROOMS = {
@@ -30,8 +31,10 @@ ROOMS = {
         *("rules", "rewriting"),
     ),
     "reactive": (
-        *("runtime", "collections", "codegen", "storage", "operators", "reference", "dataflow"),
+        *("runtime", "collections", "codegen", "storage", "durable", "operators", "reference"),
+        "dataflow",
         *("remote", "compiler", "transactions", "subscriptions", "sinks", "api", "sources"),
+        "mirrors",
         *("offload", "sql", "datalog"),
     ),
     "spark_backend": (

@@ -44,6 +44,8 @@ THRESHOLDS: dict[str, Threshold] = {
     "optimizer.rewriting.segments.HIGHEST": Threshold(2),
     "reactive.codegen.functions.LONGEST": Threshold(0),
     "reactive.codegen.probes.MOST_REPEATED": Threshold(1),
+    "reactive.mirrors.kinds.CHUNK": Threshold(1),
+    "reactive.mirrors.kinds.FETCHED": Threshold(1),
     "reactive.transactions.commit_times.LAST": Threshold(1),
     "reactive.transactions.commit_times.SAMPLES": Threshold(0),
     "reactive.transactions.commit.MANY": Threshold(0),

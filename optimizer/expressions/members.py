@@ -26,6 +26,8 @@ from itertools import pairwise
 from types import CodeType, FunctionType
 from typing import Any, get_type_hints
 
+from optimizer.errors import PlanError
+
 RECORDS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__")
 MODEL = "__pydantic_validator__"
 OURS = ("builtins", "abc", "typing", "attr", "attrs", "msgspec", "pydantic", "dataclasses")
@@ -34,6 +36,34 @@ CONSTRUCTORS = frozenset({"__init__", "__post_init__", "__attrs_post_init__", "_
 CONSTRUCTORS |= {"__attrs_pre_init__", "model_post_init"}
 WRITES = frozenset({"__dict__", "__setattr__", "setattr", "vars"})
 """Names that code mentions that may give an object any attribute."""
+
+
+class Unreadable:
+    """An attribute of a class of records that its rows do not have; it says why.
+
+    A callable that reads it is refused when the query is made; any other reader gets an error.
+    """
+
+    def __init__(self, why: str) -> None:
+        self.why = why
+
+    def __get__(self, row: object, kind: type | None = None) -> Unreadable:
+        if row is None:
+            return self
+        raise UnreadableError(self.why)
+
+
+class UnreadableError(PlanError, AttributeError):
+    """The `PlanError` of an attribute that cannot be read, of which `hasattr` is false."""
+
+
+UnreadableError.__name__ = UnreadableError.__qualname__ = PlanError.__name__
+
+
+def why_unreadable(kind: type, name: str) -> str | None:
+    """Why rows of a class do not have an attribute that it knows of."""
+    found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
+    return found.why if isinstance(found, Unreadable) else None
 
 
 def is_record(kind: Any) -> bool:
@@ -71,11 +101,15 @@ def _fields(kind: Any) -> list[tuple[str, bool]]:
 def has(kind: type, name: str) -> bool:
     """Whether instances of a record have an attribute, for all that the class says."""
     return (
-        any(name in base.__dict__ for base in kind.__mro__)
+        any(_declares(base, name) for base in kind.__mro__)
         or name in members(kind)
         or name in getattr(kind, "__private_attributes__", ())
         or any(name in _annotated(base) for base in kind.__mro__)
     )
+
+
+def _declares(base: type, name: str) -> bool:
+    return name in base.__dict__ and not isinstance(base.__dict__[name], Unreadable)
 
 
 def lacks(kind: type, name: str) -> bool:

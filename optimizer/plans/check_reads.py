@@ -60,6 +60,7 @@ from optimizer.expressions.members import (
     length,
     makes_instances,
     members,
+    why_unreadable,
 )
 from optimizer.expressions.text import text
 from optimizer.lifting.kin import kin_of
@@ -340,6 +341,9 @@ def _wrong(expr: Expr, of: Shapes) -> str | None:
 
 
 def _no_field(kind: type, name: str) -> str:
+    why = why_unreadable(kind, name)
+    if why is not None:
+        return why
     from difflib import get_close_matches  # what is slow to import is needed for mistakes only
 
     known = members(kind)

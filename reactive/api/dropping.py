@@ -33,6 +33,8 @@ def drop(engine: Engine, table: Table[Any], *, views: bool, why: str) -> None:
     found = readers(engine, table)
     if found and not views:
         raise PlanError(_refusal(engine, table, found))
+    if engine.journal is not None:
+        engine.journal.forget(table)
     engine.db_lock.critical = True  # Ctrl-C comes when it is done
     for leaf in found:
         leaf.leaf.remedy = AGAIN

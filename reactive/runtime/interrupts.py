@@ -35,7 +35,9 @@ DEEPEST = 8
 """Calls up to which a finalizer, or the beginning or end of a transaction, is looked for."""
 LATER = 0.001
 """Seconds after which a Ctrl-C comes again that nobody would hear of in a finalizer."""
-TRANSACTION = "reactive.transactions.transaction"
+TRANSACTIONS = frozenset(
+    {"reactive.transactions.transaction", "reactive.transactions.two_commits.joint"}
+)
 ENDS = ("__enter__", "__exit__", "__aenter__", "__aexit__")
 FINALIZERS: frozenset[Any] = frozenset(
     {getattr(getattr(weakref.finalize, "__call__"), "__code__", None)}  # noqa: B004, B009
@@ -70,6 +72,20 @@ class Deferral:
         if noted is not None:
             self._found(*noted)
 
+    def hold_back(self, db_lock: DatabaseLock) -> bool:
+        """Have it wait until `is_held_back` is taken away, if this is the main thread and nobody
+        has; whether it does from now on."""
+        if db_lock.is_held_back or threading.current_thread() is not threading.main_thread():
+            return False
+        db_lock.is_held_back = True
+        return True
+
+    def release_later(self, db_lock: DatabaseLock) -> None:
+        """As `release`, from where nobody would hear of what it raises."""
+        noted, db_lock.noted = db_lock.noted, None
+        if noted is not None:
+            _thread.start_new_thread(self._come_again, (noted[0],))
+
     def _handle(self, number: int, frame: Any) -> None:
         if _is_lost_in(frame):
             if not self._comes_again:
@@ -80,7 +96,8 @@ class Deferral:
             db_lock = known()
             if db_lock is None or db_lock.noted is not None:
                 continue
-            if (db_lock.critical and db_lock.held) or db_lock is _opened_in(frame):
+            is_critical = db_lock.is_held_back or (db_lock.critical and db_lock.held)
+            if is_critical or db_lock is _opened_in(frame):
                 db_lock.noted = number, frame
                 return
         self._found(number, frame)
@@ -112,7 +129,7 @@ def _opened_in(frame: FrameType | None) -> DatabaseLock | None:
     for _ in range(DEEPEST):
         if frame is None:
             return None
-        if frame.f_code.co_name in ENDS and frame.f_globals.get("__name__") == TRANSACTION:
+        if frame.f_code.co_name in ENDS and frame.f_globals.get("__name__") in TRANSACTIONS:
             transaction = frame.f_locals["self"]
             if transaction._entered:
                 return transaction._engine.db_lock  # type: ignore[no-any-return]

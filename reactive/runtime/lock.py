@@ -59,7 +59,17 @@ class DatabaseLock:
 
     __slots__ = (
         *("_repair", "_tell", "at_rest", "critical", "depth", "has_news", "is_closed"),
-        *("is_special", "free", "lock", "noted", "owner", "transaction", "sequence", "waiting"),
+        *(
+            "is_held_back",
+            "is_special",
+            "free",
+            "lock",
+            "noted",
+            "owner",
+            "transaction",
+            "sequence",
+            "waiting",
+        ),
         "__weakref__",
     )
 
@@ -82,6 +92,8 @@ class DatabaseLock:
         first what this guards."""
         self.critical = False
         """Whether Ctrl-C has to wait: something is half changed."""
+        self.is_held_back = False
+        """Whether Ctrl-C has to wait though nobody is inside: another system commits."""
         self.noted: Any = None
         """The Ctrl-C that waits."""
         self.sequence = 0
@@ -216,6 +228,8 @@ class DatabaseLock:
                         "  use `async with db.transaction()`, which waits for it to end"
                     )
                 self._wait()
+            if self.at_rest is not IDLE:
+                self._repair()
             is_entered = True
         finally:
             if not is_entered:

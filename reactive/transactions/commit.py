@@ -2,6 +2,7 @@
 
     prepare     operators have stepped; the lock is held, so readers of other threads wait
     between     code of the caller's, such as the COMMIT of another system
+    write       durable tables are in their store (`journal`), which is the truth from then on
     publish     views show it, and the delivery queue has what subscribers are to hear
     undo        instead of publishing: operators and tables are as they were before
 
@@ -21,7 +22,7 @@ import gc
 from collections.abc import Callable, Sequence
 from logging import DEBUG
 from time import perf_counter
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from reactive.collections.zset import Pair, negate
 from reactive.dataflow.schedule import Fed
@@ -47,6 +48,10 @@ MANY = 16
 """Rows of a commit from which on it is timed, and the garbage collector pauses."""
 
 
+class Parked(Exception):
+    """Why a commit is undone of which nothing has failed."""
+
+
 class Commit:
     """Changes that become one version. Done inside the lock.
 
@@ -56,7 +61,7 @@ class Commit:
     """
 
     __slots__ = (
-        *("_between", "_deltas", "_engine", "_rows", "_seconds", "_step"),
+        *("_between", "_deltas", "_engine", "_record", "_rows", "_seconds", "_step"),
         *("back", "changes", "version"),
     )
 
@@ -76,6 +81,8 @@ class Commit:
         self._deltas: list[Fed] = [(table._node, delta) for table, delta in changes]
         self._rows = sum([len(delta) for _, delta in changes])
         self._step: Step | None = None
+        self._record: Any = None
+        """What is to be written to the store before it is published."""
         self._seconds = 0.0
 
     def run(self) -> None:
@@ -84,7 +91,8 @@ class Commit:
         If that raises, the caller has it undone (`failed`).
         """
         engine = self._engine
-        if not self._between:
+        journal = engine.journal
+        if not self._between and (journal is None or journal.passes(self.changes, self.version)):
             if self.changes:
                 self._drain()
                 self._stepped(engine.graph.commit)
@@ -100,10 +108,15 @@ class Commit:
         """Have the operators step."""
         if self.changes:
             self._drain()
+            if self._engine.journal is not None:
+                self._record = self._engine.journal.record(self.changes, self.version)
             self._step = self._stepped(self._engine.graph.prepare)
 
     def publish(self) -> None:
-        """It stands."""
+        """It stands; after it has been written to the store, if it is to be."""
+        if self._record is not None:
+            self._timed(self._engine.journal.write, self._record)
+            self._record = None
         if self._step is not None:
             self._timed(self._engine.graph.publish, self._step)
             self._count()
@@ -133,8 +146,36 @@ class Commit:
                 surely(broken.put_back)
             engine.broken, engine.db_lock.at_rest = None, IDLE
 
-    def failed(self, error: BaseException) -> bool:
-        """It has raised: undo it. Whether it stands nevertheless, made again with other plans."""
+    def park(self) -> None:
+        """Undo what the operators have done, until it is prepared once more; the tables stay.
+
+        If that is broken off, the next access computes all views again.
+        """
+        engine = self._engine
+        engine.broken, engine.db_lock.at_rest = Broken([]), BROKEN
+        engine.prepared, step, self._step = None, self._step, None
+        if step is not None:
+            engine.graph.undo(step, Parked())
+        if not engine.graph.stepping:
+            engine.broken, engine.db_lock.at_rest = None, IDLE
+
+    def stand(self) -> None:
+        """It stands, whatever has become of the operators: all views are computed again.
+
+        If the store does not have it, and does not take it, it takes nothing any more.
+        """
+        engine = self._engine
+        record, self._record = self._record, None
+        if record is not None and not engine.journal.has(self.version):
+            engine.journal.write_late(record)
+        engine.broken, engine.db_lock.at_rest = engine.broken or Broken([]), BROKEN
+        if self.changes and engine.version != self.version:
+            engine.graph.version = self.version
+            engine.committed([table for table, _ in self.changes], self._rows)
+
+    def failed(self, error: BaseException, act: Callable[[], None] | None = None) -> bool:
+        """It has raised: undo it. Whether it stands nevertheless, made again with other plans, or
+        what was to be done of it (`act`) is done."""
         try:
             self.undo(error)
         except BaseException:
@@ -145,22 +186,22 @@ class Commit:
                 return False
             with self._engine.shaping():
                 self._engine.queries.without(error)
-            self._again()
+            self._again(self.run if act is None else act)
             return True
         finally:
-            if self._engine.pending is None:  # or else it was but one of its statements
+            if act is None and self._engine.pending is None:  # nor was it but one of its statements
                 self._engine.updates.forget()
 
-    def _again(self) -> None:
+    def _again(self, act: Callable[[], None]) -> None:
         """Change the tables again as they had been, and commit that."""
-        again = Commit(self._engine, self.version, self.changes, [], self._between)
+        self._step, self._seconds = None, 0.0
         try:
             for table, delta in self.changes:
                 table._store.revert(negate(delta))
-                again.back.append((table, delta))
-            again.run()
+                self.back.append((table, delta))
+            act()
         except BaseException as error:
-            if not again.failed(error):
+            if not self.failed(error, act):
                 raise
 
     def _stepped(self, act: Callable[[Sequence[Fed], int], T]) -> T:
@@ -207,6 +248,8 @@ def at_once(engine: Engine, table: Base, changes: Sequence[Pair], version: int) 
         return False
     if may_be_logged(DEBUG, True):
         return False
+    if engine.journal is not None and not engine.journal.passes(((table, changes),), version):
+        return False
     if table._node.tracers and len(changes) > 1:
         engine.graph.moved = engine.updates.of([(table, changes)], version)
         try:
@@ -229,6 +272,8 @@ def together_at_once(engine: Engine, changes: Sequence[Change], version: int) ->
         return False
     if engine.dropped or any(table._node.tracers for table, _ in changes):
         return False
+    if engine.journal is not None and not engine.journal.passes(changes, version):
+        return False
     engine.graph.commit([(table._node, delta) for table, delta in changes], version)
     engine.committed([table for table, _ in changes], rows)
     return True
@@ -237,10 +282,13 @@ def together_at_once(engine: Engine, changes: Sequence[Change], version: int) ->
 def break_off(engine: Engine, back: list[Change], version: int) -> None:
     """Note what is to be undone before anything else is done, unless that is noted.
 
-    It is not if the version stands. `back` is empty afterwards: whoever calls this again, because
-    it was broken off itself, does no harm.
+    It is not if the version stands, or is in the store: what is there is the truth. `back` is empty
+    afterwards: whoever calls this again, because it was broken off itself, does no harm.
     """
     if back and engine.broken is None:
+        if engine.journal is not None and engine.graph.version != version:
+            if engine.journal.has(version):
+                engine.graph.version = version
         stands = engine.graph.version == version
         if stands and engine.version != version:
             rows = sum([len(changes) for _, changes in back])

@@ -58,6 +58,10 @@ class CommitTimes:
             changed = ", ".join(f"{node.plan.name}: {_rows(len(delta))}" for node, delta in deltas)  # type: ignore[union-attr]
             log.debug("commit %d (%s) in %.3f ms", version, changed, 1000 * seconds)
 
+    def pass_over(self, commits: int) -> None:
+        """These were made in another process."""
+        self._untimed += commits
+
     def total(self, version: int) -> float:
         """The seconds up to a version, and from now on some commits of few rows are timed."""
         untimed = version - self._timed - self._untimed

@@ -84,10 +84,14 @@ class Engine:
         """The sources that run, by their names."""
         self.sinks: list[Any] = []
         """What views are written to, until it is stopped."""
+        self.mirrors: list[Any] = []
+        """Those that follow SQL databases, an engine of them each, until they are closed."""
         self.version = 0
         """How many commits there were that changed something."""
         self.times = CommitTimes()
         self.pending: Pending | None = None
+        self.prepared: Commit | None = None
+        """The commit whose operators have stepped, and which is neither published nor undone."""
         self.updates = Updates()
         self.dropped: deque[int] = deque()
         self.feeds: weakref.WeakSet[Channel] = weakref.WeakSet()
@@ -103,11 +107,23 @@ class Engine:
         """Of SQL."""
         self.offloading: placements.Placement
         self.overflow: placements.Overflow | None = None
+        self.journal: Any = None
+        """What writes commits to a store, if tables are durable (`durable/journal.py`)."""
+        self.joined: dict[int, Any] = {}
+        """What takes part in a transaction, and was not told to commit or to roll back yet, by the
+        identity of what was given (`two_commits/joint.py`)."""
+        self.rereading: Any = None
+        """Which tables are read from SQL databases, if any (`two_commits/rereading.py`)."""
 
     def place(self, offloading: placements.Placement) -> None:
         """Be told where parts of queries are; before anything else is done."""
         self.offloading = self.queries.placement = offloading
         self.overflow = offloading.overflow
+
+    def begin_at(self, version: int) -> None:
+        """Begin with the commits of earlier processes; before anything else is done."""
+        self.version = self.graph.version = version
+        self.times.pass_over(version)
 
     def __repr__(self) -> str:
         state = "closed" if self.db_lock.is_closed else f"version {self.version}"
@@ -213,6 +229,7 @@ class Engine:
         db_lock.enter_to_write()
         try:
             self.check_entered()
+            self.check_filling()
             db_lock.critical = True
             self._change(table, statement, of)
         finally:
@@ -297,6 +314,14 @@ class Engine:
             raise TransactionError(
                 "a callable of a query cannot change tables or make views\n"
                 "  subscribe to the view, and make the change in the subscriber"
+            )
+
+    def check_filling(self) -> None:
+        """Raise if the transaction takes no more statements."""
+        if self.pending is not None and self.pending.is_prepared:
+            raise TransactionError(
+                "a transaction takes no more changes while it is committed\n"
+                "  make them before the commit, or in another transaction after it"
             )
 
     def after(self) -> None:

@@ -11,7 +11,7 @@ Cost:   of a statement that of appending to a list; of what follows from it O(it
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reactive.collections.zset import Batch, Pair, Row, consolidate
 
@@ -26,12 +26,16 @@ class Pending(list["Change"]):
     Made by `nothing_pending`, which takes half of the time of an `__init__`.
     """
 
-    __slots__ = ("_lost", "_sums", "between", "depth", "failed")
+    __slots__ = ("_lost", "_sums", "between", "depth", "failed", "is_prepared", "other")
     between: Between
     """What is called between the phases of the commit."""
     depth: int
     """How many transactions are open within the outermost one."""
     failed: bool
+    is_prepared: bool
+    """Whether it takes no more statements: its operators step, or have stepped."""
+    other: Any
+    """What is committed with it (`two_commits/others.py`), or None."""
     _sums: dict[Base, _Net] | None
     _lost: dict[Base, _Lost] | None
 
@@ -48,6 +52,10 @@ class Pending(list["Change"]):
             lost = self._lost[table] = _Lost(table)
         known = lost.after(self)
         return list(map(known.get, rows, rows))
+
+    def forget(self) -> None:
+        """The statements have been replaced by others: what was known of them is not."""
+        self._sums = self._lost = None
 
     def of(self, table: Base) -> list[Pair]:
         """The net changes of a table."""
@@ -138,8 +146,9 @@ class _Net:
 def nothing_pending(between: Between) -> Pending:
     """Of a transaction that begins, which has this to be called at its end."""
     pending = Pending()
-    pending.between, pending.depth, pending.failed = between, 0, False
-    pending._sums = pending._lost = None
+    pending.between, pending.depth = between, 0
+    pending.failed = pending.is_prepared = False
+    pending._sums = pending._lost = pending.other = None
     return pending
 
 

@@ -53,10 +53,15 @@ class Broken:
 def repair(engine: Engine) -> None:
     """Undo what was broken off, and compute all views again. Done inside the lock.
 
-    If it is broken off itself, the next one resumes it.
+    A commit that is prepared is not broken: its operators step back, until its end. If this is
+    broken off itself, the next one resumes it.
     """
-    db_lock, broken = engine.db_lock, engine.broken
-    assert broken is not None
+    db_lock = engine.db_lock
+    if engine.prepared is not None:
+        engine.prepared.park()
+    broken = engine.broken
+    if broken is None:
+        return
     was_critical, db_lock.critical = db_lock.critical, True
     try:
         broken.put_back()

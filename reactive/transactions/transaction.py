@@ -6,6 +6,7 @@ Tables change immediately and are restored if the transaction fails; views chang
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -136,6 +137,19 @@ class Transaction(NotCopied):
             hide(own)
             raise
 
+    @property
+    def entered(self) -> Sequence[Pending]:
+        """The pending changes of each time it was entered and not yet left, the last one first."""
+        return self._entered
+
+    def end(self) -> None:
+        """It has been ended by others, who have committed its changes or undone them."""
+        self._entered = NEVER
+        if self._outer is not None:
+            with suppress(ValueError):  # in another context, which has no such variable
+                _holder.reset(self._outer)
+            self._outer = self._engine.db_lock.transaction = None
+
     def _begins_at_once(self) -> bool:
         """As `_begin`, if nobody is inside and nobody has a transaction open; whether that is so.
 
@@ -165,6 +179,7 @@ class Transaction(NotCopied):
             db_lock.enter_to_write()
             try:
                 self._engine.check_entered()
+                self._engine.check_filling()
                 self._begin()
             finally:
                 db_lock.depth -= 1
@@ -182,6 +197,7 @@ class Transaction(NotCopied):
             try:
                 await db_lock.begin_async(_holder.get())
                 self._engine.check_entered()
+                self._engine.check_filling()
                 self._begin()
             except BaseException:
                 if self._engine.pending is None and db_lock.is_mine:
@@ -273,7 +289,7 @@ class Transaction(NotCopied):
         changes: Sequence[Change] = ()
         commit: Commit | None = None
         try:
-            changes = pending if len(pending) == 1 else in_pause(pending.changes, _keep)
+            changes = changes_of(engine, pending)
             if len(changes) == 1 and not between:
                 table, delta = changes[0]
                 if at_once(engine, table, delta, version):
@@ -287,6 +303,11 @@ class Transaction(NotCopied):
                 commit = Commit(engine, version, [*(changes or pending)], pending)
             if not commit.failed(error):
                 raise
+
+
+def changes_of(engine: Engine, pending: Pending) -> Sequence[Change]:
+    """What is to be committed at the end of a transaction: a change of each table."""
+    return pending if len(pending) == 1 else in_pause(pending.changes, _keep)
 
 
 def _keep(_: Sequence[Change]) -> None:

@@ -1,0 +1,8 @@
+"""Tables that survive the process: a file, or another store, has every commit before it is heard of.
+
+Lives here:  the protocol of stores and the one of SQLite; the journal that commits are written by;
+             rows as plain values, and the schemas by which they come back.
+Comes in:    the net changes of each commit, between its two phases.
+Goes out:    the rows of tables, when they are made again; what commits there were.
+May import:  `storage`, `codegen`, `collections`, `runtime`.
+"""

@@ -1,0 +1,72 @@
+"""The last commits of a database, as its store has kept them: `Database.history`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from optimizer.errors import PlanError
+from reactive.durable.columns import reader
+from reactive.durable.journal import Journal
+from reactive.durable.store import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """A commit of the past.
+
+    version: its number.
+    time: when it was.
+    changes: by the name of each table that it changed, rows with how much more often they were
+        there afterwards. A row of a table that this process has not made is a dictionary.
+
+    >>> Past(7, datetime(2026, 1, 1), {"words": [("to", 1)]}).changes["words"]
+    [('to', 1)]
+    """
+
+    version: int
+    time: datetime
+    changes: Mapping[str, Sequence[tuple[Any, int]]]
+
+
+def history(journal: Journal | None, since: int) -> list[Past]:
+    """The commits after a version.
+
+    Raises
+    ------
+    PlanError: the database is in memory, and keeps none.
+    """
+    if journal is None:
+        raise PlanError(
+            "a database in memory has no history\n  give it a path: Database('shop.db', keep=1000)"
+        )
+    journal.settle()
+    schemas = journal.store.tables()
+    reads = {kept.name: kept.codec.read for kept in journal.kept.values()}
+    found = []
+    for logged in journal.store.history(since):
+        changes = {
+            name: _rows(reads.get(name), schemas.get(name), pairs)
+            for name, pairs in logged.changes.items()
+        }
+        when = datetime.fromtimestamp(logged.time, UTC)
+        found.append(Past(logged.version, when, changes))
+    return found
+
+
+def _rows(read: Any, schema: Schema | None, pairs: Any) -> list[tuple[Any, int]]:
+    values, weights = [row for row, _ in pairs], [weight for _, weight in pairs]
+    rows = _as_mappings(schema, values) if read is None else read(values)
+    return list(zip(rows, weights, strict=True))
+
+
+def _as_mappings(schema: Schema | None, values: Any) -> list[Any]:
+    if schema is None:
+        return list(values)
+    reads = [(column.name, reader(column.kind, {})) for column in schema.columns]
+    return [
+        {name: read(value) for (name, read), value in zip(reads, row, strict=True)}
+        for row in values
+    ]

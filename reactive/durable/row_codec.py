@@ -1,0 +1,274 @@
+"""Rows as tuples of plain values, and back, by functions that are generated for their class.
+
+    def write(row):                                    def read(rows):
+        if row.__class__ is not Kind: refuse(row)          return [Kind(v0, v1) for v0, v1 in rows]
+        v0 = row.id; v1 = row.town
+        if v0.__class__ is int and ...: return (v0, v1)
+        return write_0(v0), write_1(v1)
+
+A row is made again by its class, called with its fields. Where that would run code that might
+change them (`__post_init__`), the fields are set once more afterwards.
+
+State:  none.
+Cost:   of writing a row of three fields 0.4 us; of reading one, that of calling its class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from optimizer.expressions.members import members
+from reactive.codegen.functions import Values, build
+from reactive.durable.columns import (
+    ENUM,
+    NAMES,
+    PLAIN,
+    kind_of,
+    of_stored,
+    stored_as,
+    writer,
+    writing,
+)
+from reactive.durable.declared import Declared, about_classes, parameters
+from reactive.durable.store import Column, Schema
+from reactive.durable.store import Values as Stored
+from reactive.durable.type_text import type_text
+from reactive.durable.values import Unstorable, known_in, pack, unpack
+
+KEY = "key"
+"""The column of a key that is no field."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RowCodec:
+    """How the rows of a table are written and read.
+
+    write: row -> values. Raises `Unstorable`.
+    read: values of many rows -> rows.
+    key: row -> its key as it is stored, if that is a column of its own, which is then the last.
+    """
+
+    schema: Schema
+    write: Callable[[Any], Stored]
+    read: Callable[[Sequence[Stored]], list[Any]]
+    key: Callable[[Any], Any] | None = None
+
+
+def codec_of(
+    table: str, known: Declared, key: str | None, key_of: Callable[[Any], Any] | None
+) -> RowCodec:
+    """The codec of a class of rows.
+
+    Parameters
+    ----------
+    key: the field that tells rows apart, if there is one.
+    key_of: what gives the key, if it is no field.
+    """
+    names = known_in(known.classes)
+    columns = tuple(
+        Column(name, type_text(hint), kind_of(hint, names)) for name, hint in known.fields.items()
+    )
+    write, read = _writing(known, columns, key), _reading(known, columns)
+    about = json.dumps({"classes": about_classes(known.classes)})
+    if key_of is None:
+        return RowCodec(Schema(table, columns, key, about), write, read)
+    return _with_key(RowCodec(Schema(table, columns, None, about), write, read), key_of, names)
+
+
+def given_codec(
+    table: str, encode: Any, decode: Any, key_of: Callable[[Any], Any] | None
+) -> RowCodec:
+    """The codec of a pair of callables: row -> bytes or str, and back."""
+
+    def write(row: Any) -> Stored:
+        found = encode(row)
+        if found.__class__ is not bytes and found.__class__ is not str:
+            raise Unstorable(f"{found!r:.100}, which the codec makes of it: neither bytes nor str")
+        return (pack(found, {}),)
+
+    def read(rows: Sequence[Stored]) -> list[Any]:
+        return [decode(unpack(found, {})) for (found,) in rows]
+
+    column = Column("value", "a codec's", PLAIN)
+    codec = RowCodec(Schema(table, (column,), None, '{"codec": true}'), write, read)
+    return codec if key_of is None else _with_key(codec, key_of, {})
+
+
+def _with_key(codec: RowCodec, key_of: Callable[[Any], Any], names: dict[type, str]) -> RowCodec:
+    """The same, with a column more for a key that is no field."""
+    schema, write, read = codec.schema, codec.write, codec.read
+    name = KEY
+    while any(column.name == name for column in schema.columns):
+        name += "_"
+    columns = (*schema.columns, Column(name, "Any", PLAIN))
+    write_key = writer(PLAIN, names, {}, is_key=True)
+
+    def key(row: Any) -> Any:
+        return write_key(key_of(row))
+
+    about = json.dumps({**json.loads(schema.about), "added": True})
+    return RowCodec(
+        dataclasses.replace(schema, columns=columns, key=name, about=about),
+        lambda row: (*write(row), key(row)),
+        lambda rows: read([row[:-1] for row in rows]),
+        key,
+    )
+
+
+# Writing.
+
+
+def _writing(known: Declared, columns: Sequence[Column], key: str | None) -> Callable[..., Stored]:
+    names, values = known_in(known.classes), Values()
+    values.by_name |= {**NAMES, "Kind": known.kind, "refuse": _refuse}
+    variables = [f"v{n}" for n in range(len(columns))]
+    tests, written, in_full = [], [], []
+    for variable, column in zip(variables, columns, strict=True):
+        how = writing(column.kind, known.fields[column.name])
+        enum = _enum_in(values, column, known)
+        tests.append(how.is_usual.format(v=variable, kind=enum))
+        written.append(how.written.format(v=variable))
+        is_key = column.name == key
+        write = writer(column.kind, names, known.classes, is_key=is_key)
+        in_full.append(f"{values.name(write, 'write')}({variable})")
+    lines = [*_taken_apart(known, columns, variables)]
+    lines += [f"if {' and '.join(f'({test})' for test in tests) or 'True'}:"]
+    lines += [f"    return ({_listed(written)})", f"return ({_listed(in_full)})"]
+    text = "def write(row):\n" + "".join(f"    {line}\n" for line in lines)
+    return build("write", text, values)
+
+
+def _enum_in(values: Values, column: Column, known: Declared) -> str:
+    if not column.kind.startswith(ENUM):
+        return ""
+    kind = known.classes[column.kind.removeprefix(ENUM)]
+    return values.name(kind, kind.__name__)
+
+
+def _taken_apart(known: Declared, columns: Sequence[Column], variables: Sequence[str]) -> list[str]:
+    """The lines that give the fields of a row names."""
+    if known.shape == "value":
+        return [f"{variables[0]} = row"]
+    lines = ["if row.__class__ is not Kind:", "    refuse(row, Kind)"]
+    if known.shape == "tuple" or issubclass(known.kind, tuple):
+        return [*lines, f"({_listed(variables)}) = row"]
+    pairs = zip(variables, columns, strict=True)
+    return [*lines, *(f"{variable} = row.{column.name}" for variable, column in pairs)]
+
+
+def _refuse(row: Any, kind: type) -> None:
+    raise Unstorable(f"of class {type(row).__qualname__}, and the table is of {kind.__qualname__}")
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return "".join(f"{part}, " for part in parts).rstrip() if parts else ""
+
+
+# Reading.
+
+
+def _reading(known: Declared, columns: Sequence[Column]) -> Callable[..., list[Any]]:
+    values = Values()
+    values.by_name["unpack"] = lambda stored: unpack(stored, known.classes)
+    variables = [f"v{n}" for n in range(len(columns))]
+    parts = [
+        _read(variable, column, known, values)
+        for variable, column in zip(variables, columns, strict=True)
+    ]
+    made = _made(known, [column.name for column in columns], parts, values)
+    text = f"def read(rows):\n    return [{made} for ({_listed(variables)}) in rows]\n"
+    return build("read", text, values)
+
+
+def _read(variable: str, column: Column, known: Declared, values: Values) -> str:
+    of = of_stored(column.kind, known.classes)
+    if of is None:
+        return f"({variable} if {variable}.__class__ is not bytes else unpack({variable}))"
+    read, stored = values.name(of, "read"), stored_as(column.kind).__name__
+    return f"({read}({variable}) if {variable}.__class__ is {stored} else unpack({variable}))"
+
+
+def _made(known: Declared, names: Sequence[str], parts: Sequence[str], values: Values) -> str:
+    """The row of its parts, as text."""
+    if known.shape == "value":
+        return parts[0]
+    if known.shape == "tuple":
+        return f"({_listed(parts)})"
+    if issubclass(known.kind, tuple):
+        values.by_name |= {"new": tuple.__new__, "Kind": known.kind}
+        return f"new(Kind, ({_listed(parts)}))"
+    make, order = maker(known.kind, names)
+    given = [
+        part if keyword is None else f"{keyword}={part}"
+        for keyword, part in ((order[name], part) for name, part in zip(names, parts, strict=True))
+    ]
+    return f"{values.name(make, 'make')}({', '.join(given)})"
+
+
+def maker(kind: Any, names: Sequence[str]) -> tuple[Callable[..., Any], dict[str, str | None]]:
+    """What makes a record, and by which keyword it is given each field; None: by place."""
+    by_place = dict.fromkeys(names)
+    if hasattr(kind, "__pydantic_validator__") and hasattr(kind, "model_construct"):
+        return kind.model_construct, {name: name for name in names}
+    found = parameters(kind)
+    if found.keys() == {*names} and not _changes_fields(kind):
+        if [*found] == [*names] and not any(_is_keyword(found[name]) for name in names):
+            return kind, by_place
+        return kind, {name: found[name].name for name in names}
+    return _set_afterwards(kind, names), by_place
+
+
+def _set_afterwards(kind: Any, names: Sequence[str]) -> Callable[..., Any]:
+    """What makes a record of which not all fields are given to the class, or kept as given."""
+    found = parameters(kind)
+    places = [(names.index(name), found[name].name) for name in found if name in names]
+    set_field = _setter(kind)
+    is_called = _runs_code(kind) and found.keys() <= {*names}
+
+    def make(*fields: Any) -> Any:
+        row = kind(**{to: fields[n] for n, to in places}) if is_called else object.__new__(kind)
+        for name, value in zip(names, fields, strict=True):
+            set_field(row, name, value)
+        return row
+
+    return make
+
+
+def _setter(kind: Any) -> Callable[[Any, str, Any], object]:
+    if hasattr(kind, "__struct_fields__"):
+        from importlib import import_module
+
+        force: Callable[[Any, str, Any], object] = import_module("msgspec").structs.force_setattr
+        return force
+    return object.__setattr__
+
+
+def _changes_fields(kind: Any) -> bool:
+    """Whether making a record runs code that may make other fields of what it is given."""
+    return _runs_code(kind) or (
+        dataclasses.is_dataclass(kind) and not _is_generated(getattr(kind, "__init__"))  # noqa: B009
+    )
+
+
+def _runs_code(kind: Any) -> bool:
+    hooks = ("__post_init__", "__attrs_post_init__", "__attrs_pre_init__")
+    converts = any(a.converter is not None for a in getattr(kind, "__attrs_attrs__", ()))
+    return converts or any(hasattr(kind, hook) for hook in hooks)
+
+
+def _is_generated(init: Any) -> bool:
+    code = getattr(init, "__code__", None)
+    return code is not None and code.co_filename == "<string>"
+
+
+def _is_keyword(parameter: inspect.Parameter) -> bool:
+    return parameter.kind is inspect.Parameter.KEYWORD_ONLY
+
+
+def fields_of_row(kind: Any) -> list[str]:
+    """The fields of a record."""
+    return members(kind)

@@ -1,0 +1,323 @@
+"""The store in one SQLite file, written ahead (WAL).
+
+    reactive_state      the format, and the version of the last commit
+    reactive_tables     the schema of each table, and where its rows are
+    one table each      the rows, as anybody may read them while the file is open
+    reactive_commits,
+    reactive_changes    the last commits, if any are kept
+
+Each `write` is one transaction of SQLite, with the version in it. In WAL mode that is whole or not
+there whatever ends the process, and whatever is torn off the end of the log. With
+`synchronous="full"` it is on the disk when it returns; with "normal", which does not wait for the
+disk, the last commits may be lost if the power fails, never a part of one.
+
+A lock file beside it keeps a second writer out; readers are let in.
+
+State:  a connection, the lock, what tables there are.
+Cost:   a commit of one row 20 us, two thirds of it SQLite's.
+Source: sqlite.org/wal.html.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
+
+from reactive.durable import sqlite_history
+from reactive.durable.file_lock import FileLock
+from reactive.durable.refusals import WRITER, failed, is_open_elsewhere, no_database
+from reactive.durable.schema_text import schema_of_text, text_of_schema
+from reactive.durable.sqlite_tables import BATCH, SqliteTable, by_weight, placed
+from reactive.durable.store import Change, Logged, Record, Rows, Schema
+from reactive.errors import DurabilityError
+
+T = TypeVar("T")
+FORMAT = 1
+"""Of the file; a later one is refused."""
+PATIENCE_MS = 5000
+"""How long a write waits for somebody else who has the file locked, such as a backup."""
+CHECKPOINT = 4000
+"""Pages of the log from which on it is moved into the file; 16 MB."""
+
+
+class SqliteStore:
+    """A file of SQLite as a `Store`.
+
+    Parameters
+    ----------
+    path: of the file. Beside it there is a log (`-wal`), an index of that (`-shm`), a lock
+        (`-lock`).
+    synchronous: "normal", or "full" to wait for the disk at each commit.
+
+    >>> import tempfile
+    >>> store = SqliteStore(tempfile.mkdtemp() + "/shop.db")
+    >>> store.open(keep=0)
+    >>> store.version(), dict(store.tables())
+    (0, {})
+    >>> store.close()
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        synchronous: Literal["normal", "full"] = "normal",
+        connect: Callable[..., Any] = sqlite3.connect,
+    ) -> None:
+        self.name = os.path.realpath(os.fspath(path))
+        self._synchronous = synchronous
+        self._connect = connect
+        self._keep = 0
+        self._connection: Any = None
+        self._lock: FileLock | None = None
+        self._forgotten: Any = None
+        self._tables: dict[str, SqliteTable] = {}
+        self._indexed: set[str] = set()
+
+    # Opening and closing.
+
+    def open(self, keep: int) -> None:
+        with self._told("open"):
+            self._lock = FileLock(f"{self.name}-lock")
+        if not self._lock.taken:
+            raise DurabilityError(is_open_elsewhere(self.name))
+        self._keep = keep
+        try:
+            with self._told("open"):
+                self._begin()
+        except BaseException:
+            self.close()
+            raise
+
+    def _begin(self) -> None:
+        self._connection = self._connect(
+            self.name, isolation_level=None, check_same_thread=False, cached_statements=512
+        )
+        self._run(f"pragma busy_timeout = {PATIENCE_MS}")
+        tables = {name for (name,) in self._run("select name from sqlite_master")}
+        if tables and "reactive_state" not in tables:
+            raise DurabilityError(no_database(self.name))
+        self._run("pragma journal_mode = wal")
+        self._run(f"pragma synchronous = {self._synchronous}")
+        self._run(f"pragma wal_autocheckpoint = {CHECKPOINT}")
+        if not tables:
+            self._within(self._make)
+        (found,) = self._run("select value from reactive_state where name = 'format'").fetchone()
+        if found > FORMAT:
+            raise DurabilityError(
+                f"{self.name} is of format {found}, and this is a library of format {FORMAT}\n"
+                "  update the library: pip install -U reactive-collections"
+            )
+        self._look()
+
+    def _make(self) -> None:
+        for statement in _MADE:
+            self._run(statement)
+        self._run("insert into reactive_state values ('format', ?), ('version', 0)", (FORMAT,))
+
+    def _look(self) -> None:
+        """Read which tables there are."""
+        found = self._run("select name, text, sql_name, columns from reactive_tables order by rank")
+        self._tables = {}
+        for name, text, sql_name, columns in found.fetchall():
+            schema, named = schema_of_text(name, text), tuple(columns.split("\n"))
+            self._tables[name] = SqliteTable(schema, sql_name, named if schema.columns else ())
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        lock, self._lock = self._lock, None
+        try:
+            if connection is not None:
+                with self._told("close"):
+                    connection.close()
+        finally:
+            if lock is not None:
+                lock.close()
+
+    def after_fork(self) -> None:
+        self._forgotten = self._connection  # closing it would be felt by the parent
+        self._connection = None
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
+
+    # Reading.
+
+    def version(self) -> int:
+        with self._told("read"):
+            self._roll_back()
+            self._look()
+            return int(
+                self._run("select value from reactive_state where name = 'version'").fetchone()[0]
+            )
+
+    def tables(self) -> Mapping[str, Schema]:
+        return {name: table.schema for name, table in self._tables.items()}
+
+    def rows(self, table: str) -> Rows:
+        found = self._tables[table]
+        cursor = self._reading(found.rows)
+        while batch := self._fetched(cursor):
+            yield batch if found.columns else [()] * len(batch), 1
+        if not found.is_keyed:
+            cursor = self._reading(found.rows_often)
+            while batch := self._fetched(cursor):
+                for weight, rows in by_weight(batch).items():
+                    yield rows if found.columns else [()] * len(rows), weight
+
+    def _reading(self, statement: str) -> Any:
+        with self._told("read"):
+            return self._run(statement)
+
+    def _fetched(self, cursor: Any) -> list[tuple[Any, ...]]:
+        with self._told("read"):
+            found: list[tuple[Any, ...]] = cursor.fetchmany(BATCH)
+            return found
+
+    def history(self, since: int) -> Sequence[Logged]:
+        with self._told("read"):
+            return sqlite_history.history(self._run, since)
+
+    # Writing.
+
+    def write(self, records: Sequence[Record]) -> None:
+        with self._told("write"):
+            self._within(lambda: self._write(records))
+
+    def _write(self, records: Sequence[Record]) -> None:
+        for record in records:
+            for change in record.changes:
+                self._change(self._tables[change.table], change)
+            if self._keep:
+                sqlite_history.note(self._run, self._many, record)
+        if self._keep:
+            sqlite_history.forget(self._run, self._keep)
+        self._run(_VERSION, (records[-1].version,))
+
+    def _change(self, table: SqliteTable, change: Change) -> None:
+        if table.is_keyed:
+            self._change_keyed(table, change)
+            return
+        if change.gone or change.counted:
+            self._index(table)
+        for row in change.gone:
+            self._one(table, table.delete, row)
+        self._many(table.put, change.come)
+        for row, before, after in change.counted:
+            if not before:
+                self._run(table.put_often, (*row, after))
+            elif not after:
+                self._one(table, table.delete, row)
+            else:
+                self._one(table, table.count, (after, *row))
+
+    def _change_keyed(self, table: SqliteTable, change: Change) -> None:
+        if change.gone:
+            place = table.schema.key_place
+            gone = {row[place]: row for row in change.gone}
+            for row in change.come:
+                gone.pop(row[place], None)  # it is replaced
+            for key in gone:
+                self._one(table, table.delete, (key,))
+        self._many(table.put, change.come)
+
+    def _many(self, statement: str, rows: Sequence[Any]) -> None:
+        if len(rows) == 1:
+            self._run(statement, rows[0])
+        elif rows:
+            self._connection.executemany(statement, rows)
+
+    def _one(self, table: SqliteTable, statement: str, values: Sequence[Any]) -> None:
+        """Run a statement that changes one row."""
+        changed = self._run(statement, values).rowcount
+        if changed != 1:
+            raise DurabilityError(
+                f"{self.name}: table {table.schema.table!r} has {changed} of a row that has to be "
+                f"there once: {tuple(values)!r:.200}\n"
+                "  somebody else has written to the file; open it anew, and compare the table"
+            )
+
+    def _index(self, table: SqliteTable) -> None:
+        if table.name not in self._indexed and table.columns:
+            self._run(table.index)
+            self._indexed.add(table.name)
+
+    def create(self, schema: Schema, rows: Rows = ()) -> None:
+        with self._told("write"):
+            old = self._tables.get(schema.table)
+            others = [table.name for table in self._tables.values() if table is not old]
+            new = placed(schema, others)
+            self._indexed.discard(new.name)
+            self._within(lambda: self._create(new, old, rows))
+            self._tables[schema.table] = new
+
+    def _create(self, new: SqliteTable, old: SqliteTable | None, rows: Rows) -> None:
+        if old is not None:
+            self._drop(old)
+        self._run(new.create)
+        schema, named = new.schema, "\n".join(new.columns)
+        values = (schema.table, text_of_schema(schema), new.name, named)
+        self._run("insert into reactive_tables values ((" + _NEXT + "), ?, ?, ?, ?)", values)
+        for batch, weight in rows:
+            if new.is_keyed:
+                self._many(new.put, batch)
+            else:
+                self._many(new.put_often, [(*row, weight) for row in batch])
+
+    def drop(self, table: str) -> None:
+        with self._told("write"):
+            found = self._tables.get(table)
+            if found is not None:
+                self._within(lambda: self._drop(found))
+                self._indexed.discard(found.name)
+                del self._tables[table]
+
+    def _drop(self, table: SqliteTable) -> None:
+        self._run(table.drop)
+        self._run("delete from reactive_tables where name = ?", (table.schema.table,))
+        sqlite_history.forget(self._run, 0)
+
+    def _within(self, act: Callable[[], T]) -> T:
+        """Do something in one transaction."""
+        self._run("begin immediate")
+        try:
+            done = act()
+            self._run("commit")
+        except BaseException:
+            self._indexed.clear()
+            self._roll_back()
+            raise
+        return done
+
+    def _roll_back(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            self._run("rollback")
+
+    # Calls of SQLite.
+
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        return self._connection.execute(statement, values)
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Tell what goes wrong as ours."""
+        if self._connection is None and what not in ("open", "close"):
+            raise DurabilityError(f"{self.name} is not open\n  {WRITER}")
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise DurabilityError(failed(self.name, what, error)) from error
+
+
+_NEXT = "select coalesce(max(rank), 0) + 1 from reactive_tables"
+_VERSION = "update reactive_state set value = ? where name = 'version'"
+_MADE = (
+    "create table reactive_state (name text primary key, value) without rowid",
+    "create table reactive_tables (rank integer, name text primary key, text, sql_name, columns)",
+    "create table reactive_commits (version integer primary key, time)",
+    'create table reactive_changes (version, "table", weight, row)',
+    "create index reactive_changes_of on reactive_changes (version)",
+)

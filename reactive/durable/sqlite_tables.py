@@ -1,0 +1,164 @@
+"""A durable table in SQLite: its statements, as text.
+
+    with a key       primary key, without rowid: a row is found by its key
+    without one      a column more, of how often a row is there; found by all columns together
+
+Columns have no type, as SQLite would turn 1 into 1.0 by one. The index of all columns is made when
+the first row goes: who only adds does not need it.
+
+State:  none.
+Cost:   O(1) statements per change, each O(log rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from reactive.durable.store import Schema
+
+BATCH = 2000
+"""Rows that are read together."""
+
+
+@dataclass(frozen=True)
+class SqliteTable:
+    """Where the rows of a schema are in the file.
+
+    name: of the SQL table.
+    columns: of it, one for each of the schema.
+    """
+
+    schema: Schema
+    name: str
+    columns: tuple[str, ...]
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether rows are found by a column."""
+        return self.schema.key is not None
+
+    @cached_property
+    def weight(self) -> str:
+        """The column of how often a row is there."""
+        return _apart("weight", self.columns)
+
+    @cached_property
+    def create(self) -> str:
+        """Makes it."""
+        columns = ", ".join(map(quoted, self.columns))
+        if self.is_keyed:
+            return (
+                f"create table {self._table} ({columns}, primary key ({self._key})) without rowid"
+            )
+        separator = ", " if columns else ""
+        return f"create table {self._table} ({columns}{separator}{quoted(self.weight)})"
+
+    @cached_property
+    def index(self) -> str:
+        """Makes the index of all columns, if it is not there and there are any."""
+        name = quoted(f"reactive_rows_of_{self.name}")
+        columns = ", ".join(map(quoted, self.columns))
+        return f"create index if not exists {name} on {self._table} ({columns})"
+
+    @cached_property
+    def put(self) -> str:
+        """Inserts a row: in the place of the one with its key; without a key, once."""
+        if self.is_keyed:
+            return f"insert or replace into {self._table} values ({self._marks})"
+        return f"insert into {self._table} values ({self._marks}{', ' if self._marks else ''}1)"
+
+    @cached_property
+    def put_often(self) -> str:
+        """Inserts a row with how often it is there."""
+        return f"insert into {self._table} values ({self._marks}{', ' if self._marks else ''}?)"
+
+    @cached_property
+    def delete(self) -> str:
+        """Deletes a row, which is found by its key or by all columns."""
+        where = f"{self._key} = ?" if self.is_keyed else self._same
+        return f"delete from {self._table} where {where}"
+
+    @cached_property
+    def count(self) -> str:
+        """Says how often a row is there."""
+        return f"update {self._table} set {quoted(self.weight)} = ? where {self._same}"
+
+    @cached_property
+    def rows(self) -> str:
+        """Reads the rows; without a key, those that are there once."""
+        once = "" if self.is_keyed else f" where {quoted(self.weight)} = 1"
+        return f"select {self._selected} from {self._table}{once}"
+
+    @cached_property
+    def rows_often(self) -> str:
+        """Reads the other ones, each with how often, last."""
+        weight = quoted(self.weight)
+        return f"select {self._selected}, {weight} from {self._table} where {weight} <> 1"
+
+    @property
+    def drop(self) -> str:
+        """Drops it."""
+        return f"drop table if exists {self._table}"
+
+    @property
+    def _table(self) -> str:
+        return quoted(self.name)
+
+    @property
+    def _key(self) -> str:
+        return quoted(self.columns[self.schema.key_place])
+
+    @property
+    def _marks(self) -> str:
+        return ", ".join("?" * len(self.columns))
+
+    @property
+    def _selected(self) -> str:
+        return ", ".join(map(quoted, self.columns)) or "null"
+
+    @property
+    def _same(self) -> str:
+        return " and ".join(f"{quoted(column)} is ?" for column in self.columns) or "1"
+
+
+def placed(schema: Schema, taken: Collection[str]) -> SqliteTable:
+    """Where a new table goes; SQL does not tell names apart by their case."""
+    columns: list[str] = []
+    for column in schema.columns:
+        columns.append(_apart(_plain(column.name) or "value", columns))
+    return SqliteTable(schema, _named(schema.table, taken), tuple(columns))
+
+
+def quoted(name: str) -> str:
+    """A name in a statement."""
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+def _named(table: str, taken: Collection[str]) -> str:
+    name = _plain(table) or "table"
+    is_ours = name.lower().startswith(("sqlite_", "reactive_"))
+    return _apart(f"table {name}" if is_ours else name, taken)
+
+
+def _plain(name: str) -> str:
+    return "".join(letter if letter.isprintable() else "_" for letter in name)
+
+
+def _apart(name: str, taken: Collection[str]) -> str:
+    """The name, with a number if it is taken."""
+    others = {other.lower() for other in taken}
+    found, number = name, 2
+    while found.lower() in others:
+        found, number = f"{name}_{number}", number + 1
+    return found
+
+
+def by_weight(rows: Sequence[tuple[object, ...]]) -> dict[int, list[tuple[object, ...]]]:
+    """Rows whose last value is how often they are there, by that."""
+    found: dict[int, list[tuple[object, ...]]] = {}
+    for row in rows:
+        found.setdefault(row[-1], []).append(row[:-1])  # type: ignore[call-overload]
+    return found

@@ -1,0 +1,163 @@
+"""The rows of a mapped class: frozen records with its columns as fields, by the same names.
+
+    columns, deferred ones too      fields, of the types that the columns give
+    column_property                 a field, if it is computed of the columns of its own row
+    synonym, composite              read of the fields that they stand for
+    hybrid_property                 called with the record
+    relationship, association_proxy, others      not read: the error says what to write instead
+
+A class that inherits has the columns it inherits; a class that others inherit from has rows for
+their objects too, with its own columns.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import enum
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, make_dataclass
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Column, Select, TypeDecorator
+from sqlalchemy.ext.hybrid import HybridExtensionType
+from sqlalchemy.orm import (
+    ColumnProperty,
+    CompositeProperty,
+    Mapper,
+    RelationshipProperty,
+    SynonymProperty,
+)
+from sqlalchemy.sql import visitors
+
+from optimizer.expressions.members import Unreadable
+
+IMMUTABLE = (
+    *(int, str, float, bool, bytes, complex, decimal.Decimal, uuid.UUID, enum.Enum),
+    *(datetime.date, datetime.datetime, datetime.time, datetime.timedelta),
+)
+"""What columns of these types give stays as it is."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordClass:
+    """The class of records of a mapped class, or of a table.
+
+    Parameters
+    ----------
+    row: the class.
+    fields: names of its fields, as attributes of the mapped class or columns of the table.
+    mutable: the places of the fields whose values are frozen.
+    """
+
+    row: type
+    fields: tuple[str, ...]
+    mutable: tuple[int, ...]
+
+
+def record_of_class(mapper: Mapper[Any]) -> RecordClass:
+    """The record class of a mapped class."""
+    kept, others = [], dict(_others(mapper))
+    for prop in mapper.column_attrs:
+        why = _why_left_out(prop, mapper)
+        if why is None:
+            kept.append((prop.key, prop.columns[0]))
+        else:
+            others[prop.key] = Unreadable(f"{mapper.class_.__name__}.{prop.key} {why}")
+    return _record(mapper.class_.__name__, mapper.class_.__module__, kept, others)
+
+
+def record_of_columns(name: str, columns: list[Column[Any]]) -> RecordClass:
+    """The record class of a table that no class is mapped to."""
+    return _record(name, __name__, [(column.key, column) for column in columns], {})
+
+
+def _record(
+    name: str, module: str, columns: list[tuple[str, Any]], others: dict[str, Any]
+) -> RecordClass:
+    fields = [(key, annotation(column)) for key, column in columns]
+    row = make_dataclass(name, fields, namespace=others, frozen=True, slots=True)
+    row.__module__ = module
+    row.__doc__ = f"What the columns of {name} hold."
+    mutable = [place for place, (_, column) in enumerate(columns) if _may_change(column)]
+    return RecordClass(row, tuple([key for key, _ in columns]), tuple(mutable))
+
+
+def annotation(column: Any) -> Any:
+    """What the values of a column are, as an annotation; `object` if that is not certain."""
+    python = _python_type(column)
+    if python is object or not getattr(column, "nullable", True):
+        return python
+    return python | None
+
+
+def _python_type(column: Any) -> type:
+    if isinstance(column.type, TypeDecorator):
+        return object
+    try:
+        found = column.type.python_type
+    except NotImplementedError:
+        return object
+    return found if isinstance(found, type) and issubclass(found, IMMUTABLE) else object
+
+
+def _may_change(column: Any) -> bool:
+    return _python_type(column) is object
+
+
+def _why_left_out(prop: ColumnProperty[Any], mapper: Mapper[Any]) -> str | None:
+    """Why a column property is no field; None if it is one."""
+    expression = prop.columns[0]
+    if isinstance(expression, Column):
+        return None
+    if ("query_expression", True) in (prop.strategy_key or ()):
+        return "has a value only in queries that give it one\n  compute it in the query"
+    parts = list(visitors.iterate(expression))
+    tables = {part.table for part in parts if isinstance(part, Column)}
+    if any(isinstance(part, Select) for part in parts) or not tables <= set(mapper.tables):
+        return (
+            "is computed of rows of other tables, whose changes the mirror could not tell\n"
+            "  mirror their classes too, and compute it in the query"
+        )
+    return None
+
+
+def _others(mapper: Mapper[Any]) -> Iterator[tuple[str, Any]]:
+    """What a record has beside its fields."""
+    name = mapper.class_.__name__
+    for prop in mapper.attrs:
+        match prop:
+            case RelationshipProperty():
+                yield prop.key, Unreadable(_RELATIONSHIP.format(name, prop.key))
+            case SynonymProperty():
+                yield prop.key, property(attrgetter(prop.name))
+            case CompositeProperty():
+                yield prop.key, property(_composite(prop))
+    descriptors: dict[str, Any] = dict(mapper.all_orm_descriptors)
+    for key, descriptor in descriptors.items():
+        if key in mapper.attrs:
+            continue
+        if descriptor.extension_type is HybridExtensionType.HYBRID_PROPERTY:
+            yield key, property(descriptor.fget)
+        elif descriptor.extension_type is HybridExtensionType.HYBRID_METHOD:
+            yield key, descriptor.func
+        elif descriptor.extension_type.name == "ASSOCIATION_PROXY":
+            yield key, Unreadable(_PROXY.format(name, key))
+
+
+def _composite(prop: CompositeProperty[Any]) -> Callable[[Any], Any]:
+    keys = [each.key for each in prop.props]
+    make = prop.composite_class
+    return lambda row: make(*[getattr(row, key) for key in keys])
+
+
+_RELATIONSHIP = (
+    "{0}.{1} is a relationship, and rows of a mirror have columns only\n"
+    "  join with it: m.related({0}.{1}) gives each row with what it leads to"
+)
+_PROXY = (
+    "{0}.{1} leads through a relationship, and rows of a mirror have columns only\n"
+    "  join with it: m.related({0}...) gives each row with what a relationship leads to"
+)

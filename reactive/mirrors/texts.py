@@ -1,0 +1,42 @@
+"""What a statement that is written as text may write to: by its words.
+
+    update orders set total = 0          the tables whose names are in it
+    call close_the_year()                any table: it names none that is known
+    select * from orders                 none
+
+A text that only reads has none of the words that write. That a function which it calls does write,
+nobody can see: say so by the option `mirror_touches` of the statement.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+
+from sqlalchemy import Table
+
+WRITES = re.compile(
+    r"\b(insert|update|delete|merge|replace\s+into|truncate|copy|call|do|exec|execute|alter|drop"
+    r"|create|load|import|attach|vacuum|restore)\b",
+    re.IGNORECASE,
+)
+LOCKS = re.compile(r"\bfor\s+(no\s+key\s+)?update\b", re.IGNORECASE)
+"""What has the word of a writer, and does not write."""
+LITERALS = re.compile(r"'(?:[^']|'')*'")
+COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+WORD = re.compile(r"\w+")
+
+
+def tables_written(text: str, known: Collection[Table]) -> set[Table] | None:
+    """The tables that a text may write to; None if it may be any.
+
+    Parameters
+    ----------
+    known: the tables that there are, whose names are looked for.
+    """
+    bare = COMMENTS.sub(" ", text)
+    if not WRITES.search(LOCKS.sub(" ", LITERALS.sub(" ", bare))):
+        return set()
+    words = {word.lower() for word in WORD.findall(bare)}
+    found = {table for table in known if words.issuperset(WORD.findall(table.name.lower()))}
+    return found or None

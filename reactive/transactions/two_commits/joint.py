@@ -1,0 +1,344 @@
+"""A transaction that a SQL database commits too: both commit, or neither does.
+
+    the block      tables change immediately, and so does what the SQL transaction sees
+    flush          what a session holds back is sent
+    prepare        operators step: what a callable of a view raises is raised here
+    COMMIT         of the SQL database
+    publish        views show it, and subscribers hear
+
+    raised before COMMIT, or refused by it     both are as they were, and the exception passes
+    the answer to COMMIT is lost               tables are as they were, those with `reread` are read
+                                               again: `TransactionError`, or what came from outside
+    raised after the answer                    both stand, and the exception passes
+
+Nobody waits for the SQL database but writers: until its answer others read the last commit
+(`prepared.py`). Ctrl-C waits from the end of the block on, a cancellation for `PATIENCE` seconds; a
+second Ctrl-C comes immediately.
+
+State:  that of the transaction.
+Cost:   of a transaction and of the SQL commit, and some 20 us.
+Source: a commit in two phases with one participant that cannot prepare, which commits in between:
+        the "last resource" of transaction managers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from reactive.errors import TransactionError
+from reactive.runtime.boundary import hide
+from reactive.runtime.interrupts import SIGINT, is_asynchronous
+from reactive.transactions.prepared import Prepared
+from reactive.transactions.transaction import Transaction
+from reactive.transactions.two_commits.others import other
+from reactive.transactions.two_commits.outcomes import is_refusal
+from reactive.transactions.two_commits.patience import comes_again, surely
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reactive.transactions.engine import Engine
+
+
+class JointTransaction(Transaction):
+    """Context manager of `Database.transaction(commit_with=...)`, also for `async with`."""
+
+    __slots__ = ("_is_awaited", "_other")
+
+    def __init__(self, engine: Engine, given: Any) -> None:
+        super().__init__(engine)
+        self._other = other(given)
+        self._is_awaited = False
+
+    def __enter__(self) -> JointTransaction:
+        try:
+            if self._other.is_asynchronous:
+                raise TransactionError(_AWAITED.format(self._other))
+            self._check_nesting()
+            super().__enter__()
+            at_once(self._join())
+        except Exception as error:
+            hide(error)
+            raise
+        return self
+
+    async def __aenter__(self) -> JointTransaction:
+        try:
+            self._is_awaited = True
+            self._check_nesting()
+            await super().__aenter__()
+            await self._join()
+        except Exception as error:
+            hide(error)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if self._is_nested:
+                super().__exit__(kind, error, traceback)
+            else:
+                at_once(self._end_both(error))
+        except Exception as own:
+            hide(own)
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if self._is_nested:
+                await super().__aexit__(kind, error, traceback)
+            else:
+                await self._end_both(error)
+        except Exception as own:
+            hide(own)
+            raise
+
+    @property
+    def _is_nested(self) -> bool:
+        """Whether it is left within another one, or was ended otherwise."""
+        entered = self._entered
+        return not entered or entered[0].depth > 0 or self._engine.pending is not entered[0]
+
+    def _check_nesting(self) -> None:
+        """Raise if it is entered within a transaction that does not commit the same."""
+        pending = self._engine.pending
+        if pending is None or not self._engine.db_lock.is_mine:
+            return
+        if pending.other is None:
+            raise TransactionError(_OUTERMOST.format(self._other))
+        if pending.other.identity is not self._other.identity:
+            raise TransactionError(_ANOTHER.format(self._other, pending.other))
+
+    async def _join(self) -> None:
+        """Have the SQL transaction begin, if this is the outermost one."""
+        pending = self._entered[0]
+        if pending.depth:
+            return
+        joined, key = self._engine.joined, id(self._other.identity)
+        try:
+            pending.other = self._other
+            if key in joined:  # an exception from outside kept it from its end
+                await joined[key].rollback()
+            joined[key] = self._other
+            await self._other.begin()
+        except BaseException as error:
+            await self._undo_both(self._taken(), error)
+            raise
+
+    def _taken(self) -> Prepared:
+        prepared = Prepared(self._engine)
+        prepared.take(self)
+        return prepared
+
+    async def _end_both(self, error: BaseException | None) -> None:
+        """Commit both, or undo both because the block has raised."""
+        db_lock = self._engine.db_lock
+        holds_back = SIGINT.hold_back(db_lock)
+        try:
+            prepared = self._taken()
+            if error is None:
+                await self._commit_both(prepared)
+            else:
+                await self._undo_both(prepared, error)
+        finally:
+            if holds_back:
+                db_lock.is_held_back = False
+            self._engine.after()
+
+    async def _commit_both(self, prepared: Prepared) -> None:
+        await self._refuse_doubtful(prepared)
+        changed: Sequence[Any] = ()
+        is_committed, cancelled, lost = False, None, Lost()
+        try:
+            await self._other.flush()
+            await self._other.check()
+            if self._engine.mirrors:
+                await self._other.gather(self._engine.mirrors)
+            self._check_durable(prepared.changed())
+            prepared.prepare()
+            changed = prepared.changed()
+            self._expect(changed, lost)
+        except BaseException as error:
+            self._forget(changed)
+            await self._undo_both(prepared, error)
+            raise
+        try:
+            self._is_over()
+            cancelled = await self._patiently(self._other.commit())
+            is_committed = True
+            prepared.publish()
+        except BaseException as error:
+            if is_committed or self._other.is_acknowledged:
+                if prepared.is_open:
+                    prepared.publish()
+                self._forget(changed)
+                raise
+            if self._other.was_sent and not is_refusal(error):
+                await self._end_unknown(prepared, changed, error, lost)
+            self._forget(changed)
+            await self._undo_both(prepared, error)
+            error.add_note(
+                f"  {self._other} refused the commit: nothing has changed, here or there"
+            )
+            raise
+        self._forget(changed)
+        if cancelled is not None:
+            raise cancelled
+
+    async def _undo_both(self, prepared: Prepared, error: BaseException) -> None:
+        """Tables are as they were, and the SQL database is told to roll back."""
+        try:
+            prepared.undo()
+        finally:
+            try:
+                cancelled = await self._patiently(self._other.rollback())
+                if cancelled is not None:
+                    comes_again()
+            except Exception as own:
+                if is_asynchronous(own):
+                    raise
+                error.add_note(_NOT_ROLLED_BACK.format(self._other, own))
+            self._is_over()
+
+    def _is_over(self) -> None:
+        """It has been told to commit or to roll back."""
+        self._engine.joined.pop(id(self._other.identity), None)
+
+    async def _end_unknown(
+        self, prepared: Prepared, changed: Sequence[Any], error: BaseException, lost: Lost
+    ) -> NoReturn:
+        """Nobody knows whether it has committed: what can be read again is."""
+        known = self._engine.rereading
+        again = () if known is None else tuple(table for table in changed if table in known.by)
+        try:
+            await self._undo_both(prepared, error)
+            if again:
+                await self._settle(lost)
+        finally:
+            if again:
+                known.watch()
+        text = self._settled(again) if again else ""
+        rest = [repr(table.name) for table in changed if table not in again]
+        if rest:
+            text += _LEFT.format(", ".join(rest))
+        told = _UNKNOWN.format(self._other, f"{type(error).__name__}: {error}".strip(": ")) + text
+        if is_asynchronous(error):
+            error.add_note(f"  {told}")
+            raise error
+        raise TransactionError(told) from error
+
+    async def _settle(self, lost: BaseException) -> None:
+        settle, confirms = self._engine.rereading.settle, not self._other.is_local
+        if self._is_awaited:
+            await asyncio.to_thread(settle, lost, confirms=confirms)
+        else:
+            settle(lost, confirms=confirms)
+
+    def _settled(self, again: Sequence[Any]) -> str:
+        """What has become of the tables that can be read again."""
+        doubts = self._engine.rereading.doubts
+        text = ""
+        if known := [repr(table.name) for table in again if table not in doubts]:
+            text += _READ.format(", ".join(known))
+        if behind := [table for table in again if table in doubts]:
+            names, why = ", ".join(repr(table.name) for table in behind), doubts[behind[0]]
+            text += _IN_DOUBT.format(names, f"{type(why).__name__}: {why}")
+        return text
+
+    async def _refuse_doubtful(self, prepared: Prepared) -> None:
+        """Undo both if a table is in doubt, and try to read that again."""
+        known = self._engine.rereading
+        doubtful = [] if known is None else [t for t in prepared.changed() if t in known.doubts]
+        if doubtful:
+            error = TransactionError(_DOUBTFUL.format(doubtful[0].name, self._other))
+            await self._undo_both(prepared, error)
+            await self._settle(known.doubts.get(doubtful[0], error))
+            raise error
+
+    def _check_durable(self, changed: Sequence[Any]) -> None:
+        """Raise if one of them could be in its file and not in the SQL database, for ever."""
+        known, journal = self._engine.rereading, self._engine.journal
+        for table in () if journal is None else changed:
+            if table in journal.kept and (known is None or table not in known.by):
+                raise TransactionError(_DURABLE.format(table.name, self._other))
+
+    def _expect(self, changed: Sequence[Any], lost: Lost) -> None:
+        if self._engine.rereading is not None:
+            self._engine.rereading.expect(changed, lost)
+
+    def _forget(self, changed: Sequence[Any]) -> None:
+        if self._engine.rereading is not None:
+            self._engine.rereading.forget(changed)
+
+    async def _patiently(self, act: Coroutine[Any, Any, None]) -> BaseException | None:
+        """Await it; if it is asynchronous, a cancellation comes afterwards, and is returned."""
+        if self._other.is_asynchronous:
+            return await surely(act)
+        await act
+        return None
+
+
+class Lost(Exception):
+    """The answer to a COMMIT is still to come, or was lost."""
+
+
+def at_once(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run what never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    coroutine.close()
+    raise AssertionError("what is not asynchronous has waited")
+
+
+_AWAITED = (
+    "{} is asynchronous, and `with` cannot wait for its commit\n"
+    "  write `async with db.transaction(commit_with=...)`"
+)
+_OUTERMOST = (
+    "{} cannot be committed within a transaction that is open: that one may fail after it\n"
+    "  give commit_with to the outermost transaction"
+)
+_ANOTHER = (
+    "{} cannot be committed within a transaction that commits {}: they commit one after the other,"
+    " and the second may refuse when the first has committed\n"
+    "  use one connection for both, or a transaction after the other"
+)
+_NOT_ROLLED_BACK = "  rolling {} back raised too: {!r:.200}"
+_UNKNOWN = "outcome unknown: {} may have committed, or not; the answer was lost ({:.200})"
+_READ = "\n  read again from there, and right: table {}"
+_IN_DOUBT = (
+    "\n  in doubt: table {}, with the rows from before; reading it again raised {:.200}"
+    "\n  it is tried until it does not; db.in_doubt says what is left, db.reread() tries now"
+)
+_LEFT = (
+    "\n  as before the commit: table {}, which may differ from there"
+    "\n  look there, and make the changes again if it has committed; or have them read again: "
+    "db.table(..., reread=callable)"
+)
+_DOUBTFUL = (
+    "table {!r} was in doubt: the answer to an earlier commit was lost, and it had not been read "
+    "again; so {} was not committed\n"
+    "  nothing has changed, here or there; do it again; it has been tried to read it meanwhile, "
+    "see db.in_doubt"
+)
+_DURABLE = (
+    "table {!r} is durable, and {} would commit its changes too: of two files one may be written "
+    "when the process ends, and the other not\n"
+    "  nothing has changed, here or there; make it with reread=callable, which gives its rows from "
+    "there; or with durable=False"
+)

@@ -1,0 +1,205 @@
+"""What is committed beside the database: a connection, a session, or anything of two methods.
+
+    begin      if it begins no transaction by itself; what is open already is joined
+    flush      statements that wait are sent, so that what they raise is raised before anything else
+    check      it has a transaction that can be committed, in one database
+    commit     what raises here is refused, or has an unknown outcome (`outcomes.py`)
+    rollback   whatever was done since its last commit
+
+Methods are coroutines, which of what is not asynchronous never wait: `with` runs them at once.
+
+State:  none, beside that of what was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any
+
+from optimizer.errors import PlanError
+from reactive.errors import TransactionError
+from reactive.transactions.two_commits.drivers import why_autocommit, why_not_ready
+
+MANY = (list, tuple, set, frozenset, dict)
+
+
+class Other:
+    """Anything with `commit()` and `rollback()`, as connections of PEP 249 have."""
+
+    is_local = False
+    """Whether an answer cannot be under way any more when its connection has been given up."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self.was_sent = True
+        """Whether COMMIT may have been sent, though `commit` has raised."""
+        self.is_acknowledged = False
+        """Whether it has committed, though `commit` has raised: what is called after it did."""
+
+    @property
+    def identity(self) -> Any:
+        """The object that two of the same have in common."""
+        return self.given
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether it is to be awaited."""
+        return iscoroutinefunction(self.given.commit)
+
+    def __str__(self) -> str:
+        kind = type(self.given)
+        return f"{kind.__module__.partition('.')[0]}'s {kind.__name__}"
+
+    async def begin(self) -> None:
+        """Have a transaction, or raise `TransactionError`."""
+        self.refuse_autocommit(self.given)
+
+    async def flush(self) -> None:
+        """Send what waits."""
+
+    async def gather(self, mirrors: Iterable[Any]) -> None:
+        """Have tables that follow the same database change with it."""
+
+    async def check(self) -> None:
+        """Raise `TransactionError` if a commit would not commit all that was done."""
+        self.refuse_unready(self.given)
+
+    async def commit(self) -> None:
+        await awaited(self.given.commit())
+
+    async def rollback(self) -> None:
+        await awaited(self.given.rollback())
+
+    def refuse_autocommit(self, connection: Any) -> None:
+        """Raise `TransactionError` if a driver's connection commits each statement by itself."""
+        why = why_autocommit(connection)
+        if why is not None:
+            raise TransactionError(
+                f"{self} cannot commit with the tables: {why}, so each statement is committed by "
+                "itself, and nothing could be taken back\n"
+                "  turn that off for this connection, or give another one"
+            )
+
+    def refuse_unready(self, connection: Any) -> None:
+        """Raise `TransactionError` if a driver's connection would not commit what was done."""
+        why = why_not_ready(connection)
+        if why is not None:
+            raise TransactionError(
+                f"{self} was not committed: {why}\n  nothing has changed, here or there; let the "
+                "exception of the statement that failed pass, or use a savepoint for it"
+            )
+
+
+class OfSqlite(Other):
+    """A connection of `sqlite3` or `aiosqlite`, which may leave BEGIN to its user."""
+
+    is_local = True
+
+    async def begin(self) -> None:
+        given = self.given
+        if not given.in_transaction and (given.isolation_level is None or self._is_manual):
+            await awaited(given.execute("BEGIN"))
+
+    async def check(self) -> None:
+        """It says at COMMIT whatever is wrong."""
+
+    async def commit(self) -> None:
+        await (self._do("COMMIT") if self._is_manual else super().commit())
+
+    async def rollback(self) -> None:
+        await (self._do("ROLLBACK") if self._is_manual else super().rollback())
+
+    @property
+    def _is_manual(self) -> bool:
+        """Whether its methods do nothing, as `autocommit=True` has it."""
+        return getattr(self.given, "autocommit", None) is True
+
+    async def _do(self, statement: str) -> None:
+        if self.given.in_transaction:
+            await awaited(self.given.execute(statement))
+
+
+class OfApsw(Other):
+    """A connection of `apsw`, which has no methods for that."""
+
+    is_local = True
+
+    @property
+    def is_asynchronous(self) -> bool:
+        return False
+
+    async def begin(self) -> None:
+        if not self.given.in_transaction:
+            self.given.execute("BEGIN")
+
+    async def check(self) -> None:
+        """It says at COMMIT whatever is wrong."""
+
+    async def commit(self) -> None:
+        if self.given.in_transaction:
+            self.given.execute("COMMIT")
+
+    async def rollback(self) -> None:
+        if self.given.in_transaction:
+            self.given.execute("ROLLBACK")
+
+
+def other(given: Any) -> Other:
+    """What is to be committed with the tables.
+
+    Raises
+    ------
+    PlanError: it cannot be committed; or it is several.
+    """
+    if isinstance(given, MANY):
+        raise PlanError(
+            "commit_with takes one connection or session, not several: two databases commit one "
+            "after the other, and the second may refuse when the first has committed\n"
+            "  that takes a commit in two phases in each of them, which this does not do; write to "
+            "one of them, and have the other follow it"
+        )
+    root, names = _kind(given)
+    if root == "sqlalchemy":
+        from reactive.transactions.two_commits import of_sqlalchemy
+
+        return of_sqlalchemy.other(given, names)
+    if root == "django" or isinstance(given, str):
+        from reactive.transactions.two_commits import of_django
+
+        return of_django.other(given)
+    if root == "apsw" and "Connection" in names:
+        return OfApsw(given)
+    if isinstance(given, type) or not all(callable(getattr(given, n, None)) for n in _METHODS):
+        raise refused(given)
+    return OfSqlite(given) if root in ("sqlite3", "aiosqlite") else Other(given)
+
+
+def refused(given: Any) -> PlanError:
+    """What to say of what cannot be committed."""
+    return PlanError(
+        f"commit_with takes what has commit() and rollback(), not {given!r:.100}\n"
+        "  give a connection or a session, such as Session() of a sessionmaker"
+    )
+
+
+def awaited(result: Any) -> Awaitable[Any]:
+    """What a call gives, after it was awaited if it is to be."""
+    return result if isawaitable(result) else _given(result)
+
+
+async def _given(result: Any) -> Any:
+    return result
+
+
+def _kind(given: Any) -> tuple[str, set[str]]:
+    """The package that the class of something comes from, or is derived from; all its names."""
+    classes = type(given).__mro__
+    roots = [kind.__module__.partition(".")[0] for kind in classes]
+    known = (root.removeprefix("_") for root in roots)
+    found = next((root for root in known if root in _KNOWN), roots[0])
+    return found, {kind.__name__ for kind in classes}
+
+
+_KNOWN = frozenset({"sqlalchemy", "django", "apsw", "sqlite3", "aiosqlite"})
+_METHODS = ("commit", "rollback")

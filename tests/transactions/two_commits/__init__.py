@@ -1,0 +1,8 @@
+"""Transactions that a SQL database commits too: `db.transaction(commit_with=...)`.
+
+    shop       tables and views over a SQLite file, and connections at which things go wrong
+    faults     an error at every call, an exception from outside at every moment, a process killed
+    drivers    what is given: SQLAlchemy, Django, drivers, whatever has the two methods
+
+The oracle is the file: what another connection finds in it.
+"""
