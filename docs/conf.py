@@ -29,6 +29,7 @@ CONTENTS = {
         "datalog",
         "mirror",
         "feeding",
+        "postgres",
         "writing",
         "services",
         "threads",

@@ -81,6 +81,8 @@ if TYPE_CHECKING:
     from reactive.sinks.target import Position
     from reactive.sources.batch import Batch
     from reactive.sources.ingestion import Ingestion
+    from reactive.sources.postgres.notify import NotifySource
+    from reactive.sources.postgres.source import PostgresSource
     from reactive.sources.ready import from_rows, poll
     from reactive.sources.source import Source
     from reactive.transactions.patches import Patch
@@ -121,6 +123,7 @@ __all__ = [
     "Multiset",
     "NamedGroups",
     "NamedGroupsView",
+    "NotifySource",
     "Observer",
     "OffloadError",
     "OffloadStatus",
@@ -132,6 +135,7 @@ __all__ = [
     "Patch",
     "PlanError",
     "Position",
+    "PostgresSource",
     "Program",
     "Query",
     "Queue",
@@ -187,12 +191,14 @@ __getattr__ = exported(
         "NamedGroups": "reactive.api.named_groups",
         "NamedGroupsView": "reactive.api.named_groups",
         "OffloadStatus": "reactive.offload.status",
+        "NotifySource": "reactive.sources.postgres.notify",
         "Offloaded": "reactive.offload.status",
         "OperatorStats": "reactive.api.stats",
         "OrderedQuery": "reactive.api.query",
         "OrderedView": "reactive.api.ordered_view",
         "Patch": "reactive.transactions.patches",
         "Position": "reactive.sinks.target",
+        "PostgresSource": "reactive.sources.postgres.source",
         "Program": "reactive.datalog.program",
         "Query": "reactive.api.query",
         "Queue": "reactive.api.metrics",

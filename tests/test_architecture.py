@@ -22,7 +22,7 @@ BELOW = {"optimizer": [], "reactive": ["optimizer"], "spark_backend": ["reactive
 LIBRARIES = {
     "optimizer": set(),
     "reactive": {"sortedcontainers", "typing_extensions", "rich", "sqlglot", "pyarrow"}
-    | {"sqlalchemy", "django"},
+    | {"sqlalchemy", "django", "psycopg2"},
     "spark_backend": {"numpy", "pandas", "py4j", "pyarrow", "pyspark", "rich", "xxhash"},
 }
 ROOMS = {
@@ -63,7 +63,16 @@ ACROSS = {
         "growth",
         "kills",
     ),
-    *("notebook", "properties", "random_queries", "scenarios", "soak", "spark", "types"),
+    *(
+        "notebook",
+        "postgres",
+        "properties",
+        "random_queries",
+        "scenarios",
+        "soak",
+        "spark",
+        "types",
+    ),
 }
 """Folders of tests that are about no room of `reactive` alone. Those of `optimizer` are in one."""
 CONTENTS = {"README.md", "LICENSE", "Makefile", "CHANGELOG.md", "pyproject.toml"}

@@ -1,4 +1,4 @@
-"""Tables that survive the process: a file, or another store, has every commit before it is heard of.
+"""Tables that survive the process: a store has each commit before anybody hears of it.
 
 Lives here:  the protocol of stores and the one of SQLite; the journal that commits are written by;
              rows as plain values, and the schemas by which they come back.

@@ -14,7 +14,7 @@ Cost:   of a million rows of a `msgspec.Struct` two seconds, half of it SQLite's
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer.errors import PlanError
@@ -66,7 +66,12 @@ def _adopt(
         return
     assert journal is not None
     known, found = _codec(table, codec)
-    kept = KeptTable(table.name, found, refusal_of(table.name))
+
+    def again(old: Schema, rows: Sequence[Values]) -> list[Any]:
+        _check_fits(journal, table, old, found.schema, known, migrate)
+        return [row for row, _ in _told(table, migrated(old, known, migrate, rows))]
+
+    kept = KeptTable(table.name, found, refusal_of(table.name), again)
     journal.settle()
     old = journal.store.tables().get(table.name)
     if old is None:
@@ -158,12 +163,24 @@ def _as_of_today(
             f"table {table.name!r} in {store.name} {which} written by a codec\n"
             "  read it as it was written, and add its rows to a table of another name"
         )
+    migrate = migrate if _check_fits(journal, table, old, new, known, migrate) else None
+    store.create(new, _again(journal, table, old, kept, known, migrate))
+    return store.rows(table.name)
+
+
+def _check_fits(
+    journal: Journal,
+    table: Any,
+    old: Schema,
+    new: Schema,
+    known: Declared | None,
+    migrate: Migrate | None,
+) -> list[str]:
+    """Raise `PlanError` if rows of a schema do not fit another one, and nobody sees to it."""
     found = differences(old, new, known)
     if found and migrate is None:
-        raise PlanError(refusal(table.name, store.name, table.row_type, found))
-    again = _again(journal, table, old, kept, known, migrate if found else None)
-    store.create(new, again)
-    return store.rows(table.name)
+        raise PlanError(refusal(table.name, journal.store.name, table.row_type, found))
+    return found
 
 
 def _is_of_codec(schema: Schema) -> bool:

@@ -46,15 +46,16 @@ def begin(
     except BaseException:
         found.close()
         raise
-    engine.journal = journal_of(engine, found, durability)
+    engine.journal = journal_of(engine, found, durability, is_each=keep > 0)
     _Child(engine.journal).watch()
 
 
-def journal_of(engine: Any, store: Store, durability: str) -> Journal:
+def journal_of(engine: Any, store: Store, durability: str, *, is_each: bool) -> Journal:
     """What writes by a level of durability."""
     if durability == "commit":
         return Journal(store)
-    return GroupJournal(store, lambda: int(engine.version), by_itself=durability == "group")
+    by_itself = durability == "group"
+    return GroupJournal(store, lambda: int(engine.version), by_itself=by_itself, is_each=is_each)
 
 
 class _Child:

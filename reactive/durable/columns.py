@@ -74,8 +74,12 @@ READS: Mapping[str, Callable[[Any], Any]] = {
 """The values of what is stored so."""
 NAMES: Mapping[str, Any] = {
     **{kind.__name__: kind for kind in (Decimal, UUID, date, time, datetime)},
-    "utc": UTC, "LEAST": LEAST, "MOST": MOST, "MARK": MARK,
-    "is_text": is_text, "is_plain": is_plain,
+    "utc": UTC,
+    "LEAST": LEAST,
+    "MOST": MOST,
+    "MARK": MARK,
+    "is_text": is_text,
+    "is_plain": is_plain,
 }
 """What the texts refer to."""
 
@@ -98,7 +102,8 @@ def kind_of(hint: Any, names: Mapping[type, str]) -> str:
     >>> kind_of(Decimal | None, {}), kind_of(int, {})
     ('Decimal', 'plain')
     """
-    (only, *others) = [part for part in alternatives(hint) if part is not type(None)] or [None]
+    parts: list[Any] = [part for part in alternatives(hint) if part is not type(None)] or [None]
+    (only, *others) = parts
     if others or not isinstance(only, type):
         return PLAIN
     if issubclass(only, Enum) and not issubclass(only, Flag) and only in names:

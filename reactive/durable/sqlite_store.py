@@ -24,17 +24,16 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from reactive.durable import sqlite_history
 from reactive.durable.file_lock import FileLock
 from reactive.durable.refusals import WRITER, failed, is_open_elsewhere, no_database
 from reactive.durable.schema_text import schema_of_text, text_of_schema
 from reactive.durable.sqlite_tables import BATCH, SqliteTable, by_weight, placed
-from reactive.durable.store import Change, Logged, Record, Rows, Schema
+from reactive.durable.store import Change, Logged, Record, Rows, Schema, Values
 from reactive.errors import DurabilityError
 
-T = TypeVar("T")
 FORMAT = 1
 """Of the file; a later one is refused."""
 PATIENCE_MS = 5000
@@ -76,6 +75,9 @@ class SqliteStore:
         self._forgotten: Any = None
         self._tables: dict[str, SqliteTable] = {}
         self._indexed: set[str] = set()
+        """SQL tables that have an index of all columns."""
+        self._at_once: set[str] = set()
+        """Those of which a row and the version are written by one statement."""
 
     # Opening and closing.
 
@@ -102,6 +104,7 @@ class SqliteStore:
             raise DurabilityError(no_database(self.name))
         self._run("pragma journal_mode = wal")
         self._run(f"pragma synchronous = {self._synchronous}")
+        self._run("pragma temp_store = memory")
         self._run(f"pragma wal_autocheckpoint = {CHECKPOINT}")
         if not tables:
             self._within(self._make)
@@ -132,6 +135,8 @@ class SqliteStore:
         try:
             if connection is not None:
                 with self._told("close"):
+                    if connection.in_transaction:
+                        connection.execute("rollback")
                     connection.close()
         finally:
             if lock is not None:
@@ -184,28 +189,69 @@ class SqliteStore:
     # Writing.
 
     def write(self, records: Sequence[Record]) -> None:
-        with self._told("write"):
-            self._within(lambda: self._write(records))
+        connection = self._connection
+        if connection is None:
+            raise self._closed()
+        try:
+            if connection.in_transaction:
+                self._roll_back()
+            at_once = None if len(records) > 1 or self._keep else self._put_at_once(records[0])
+            if at_once is None:
+                self._within(self._write, records)
+            else:
+                record = records[0]
+                connection.execute(at_once, (*record.changes[0].come[0], record.version))
+        except (sqlite3.Error, OSError) as error:
+            raise DurabilityError(failed(self.name, "write", error)) from error
+
+    def _put_at_once(self, record: Record) -> str | None:
+        """The one statement that writes a commit of one row that comes, if it is one."""
+        if len(record.changes) != 1:
+            return None
+        change = record.changes[0]
+        if len(change.come) != 1 or change.counted:
+            return None
+        table = self._tables[change.table]
+        if change.gone and not table.replaces(change):
+            return None
+        if table.name not in self._at_once:
+            for statement in table.put_at_once:
+                self._run(statement)
+            self._at_once.add(table.name)
+        return table.put_with_version
 
     def _write(self, records: Sequence[Record]) -> None:
+        waiting: dict[str, list[Values]] = {}
         for record in records:
             for change in record.changes:
-                self._change(self._tables[change.table], change)
+                table = self._tables[change.table]
+                come = waiting.setdefault(change.table, [])
+                if (change.gone and not table.replaces(change)) or change.counted:
+                    self._many(table.put, come)
+                    come.clear()
+                    self._change(table, change)
+                come += change.come
             if self._keep:
                 sqlite_history.note(self._run, self._many, record)
+        for name, come in waiting.items():
+            self._many(self._tables[name].put, come)
         if self._keep:
             sqlite_history.forget(self._run, self._keep)
         self._run(_VERSION, (records[-1].version,))
 
     def _change(self, table: SqliteTable, change: Change) -> None:
+        """Delete the rows that go, and are not replaced, and count others."""
         if table.is_keyed:
-            self._change_keyed(table, change)
+            place = table.key_place
+            gone = {row[place]: row for row in change.gone}
+            for row in change.come:
+                gone.pop(row[place], None)  # it is replaced
+            for key in gone:
+                self._one(table, table.delete, (key,))
             return
-        if change.gone or change.counted:
-            self._index(table)
+        self._index(table)
         for row in change.gone:
             self._one(table, table.delete, row)
-        self._many(table.put, change.come)
         for row, before, after in change.counted:
             if not before:
                 self._run(table.put_often, (*row, after))
@@ -213,16 +259,6 @@ class SqliteStore:
                 self._one(table, table.delete, row)
             else:
                 self._one(table, table.count, (after, *row))
-
-    def _change_keyed(self, table: SqliteTable, change: Change) -> None:
-        if change.gone:
-            place = table.schema.key_place
-            gone = {row[place]: row for row in change.gone}
-            for row in change.come:
-                gone.pop(row[place], None)  # it is replaced
-            for key in gone:
-                self._one(table, table.delete, (key,))
-        self._many(table.put, change.come)
 
     def _many(self, statement: str, rows: Sequence[Any]) -> None:
         if len(rows) == 1:
@@ -251,7 +287,7 @@ class SqliteStore:
             others = [table.name for table in self._tables.values() if table is not old]
             new = placed(schema, others)
             self._indexed.discard(new.name)
-            self._within(lambda: self._create(new, old, rows))
+            self._within(self._create, new, old, rows)
             self._tables[schema.table] = new
 
     def _create(self, new: SqliteTable, old: SqliteTable | None, rows: Rows) -> None:
@@ -271,32 +307,40 @@ class SqliteStore:
         with self._told("write"):
             found = self._tables.get(table)
             if found is not None:
-                self._within(lambda: self._drop(found))
+                self._within(self._drop, found)
                 self._indexed.discard(found.name)
                 del self._tables[table]
 
     def _drop(self, table: SqliteTable) -> None:
+        if table.name in self._at_once:
+            self._run(table.drop_at_once)
+            self._at_once.discard(table.name)
         self._run(table.drop)
         self._run("delete from reactive_tables where name = ?", (table.schema.table,))
         sqlite_history.forget(self._run, 0)
 
-    def _within(self, act: Callable[[], T]) -> T:
+    def _within(self, act: Callable[..., object], *arguments: Any) -> None:
         """Do something in one transaction."""
-        self._run("begin immediate")
+        run = self._connection.execute
+        self._roll_back()  # what an exception from outside has left
         try:
-            done = act()
-            self._run("commit")
+            run("begin immediate")
+            act(*arguments)
+            run("commit")
         except BaseException:
             self._indexed.clear()
+            self._at_once.clear()
             self._roll_back()
             raise
-        return done
 
     def _roll_back(self) -> None:
         if self._connection is not None and self._connection.in_transaction:
             self._run("rollback")
 
     # Calls of SQLite.
+
+    def _closed(self) -> DurabilityError:
+        return DurabilityError(f"{self.name} is not open\n  {WRITER}")
 
     def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
         return self._connection.execute(statement, values)
@@ -305,7 +349,7 @@ class SqliteStore:
     def _told(self, what: str) -> Iterator[None]:
         """Tell what goes wrong as ours."""
         if self._connection is None and what not in ("open", "close"):
-            raise DurabilityError(f"{self.name} is not open\n  {WRITER}")
+            raise self._closed()
         try:
             yield
         except (sqlite3.Error, OSError) as error:

@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from reactive.durable.store import Schema
+from reactive.durable.store import Change, Schema, Values
 
 BATCH = 2000
 """Rows that are read together."""
@@ -34,7 +34,7 @@ class SqliteTable:
     name: str
     columns: tuple[str, ...]
 
-    @property
+    @cached_property
     def is_keyed(self) -> bool:
         """Whether rows are found by a column."""
         return self.schema.key is not None
@@ -75,6 +75,47 @@ class SqliteTable:
         return f"insert into {self._table} values ({self._marks}{', ' if self._marks else ''}?)"
 
     @cached_property
+    def put_at_once(self) -> Sequence[str]:
+        """Makes a view, of this connection, that takes a row with the version of its commit: so a
+        commit of one row is one statement, in a third of the time that a transaction takes."""
+        columns = [f"v{place}" for place in range(len(self.columns))]
+        named = ", ".join(f"null as {column}" for column in (*columns, "version"))
+        values = [f"new.{column}" for column in columns] + ([] if self.is_keyed else ["1"])
+        verb = "insert or replace" if self.is_keyed else "insert"
+        return (
+            self.drop_at_once,
+            f"create temp view {self._view} as select {named}",
+            f"create temp trigger {quoted(f'reactive_into_{self.name}')} instead of insert "
+            f"on {self._view} begin {verb} into {self._table} values ({', '.join(values)}); "
+            "update reactive_state set value = new.version where name = 'version'; end",
+        )
+
+    @cached_property
+    def put_with_version(self) -> str:
+        """Inserts a row by that view."""
+        marks = ", ".join("?" * (len(self.columns) + 1))
+        return f"insert into {self._view} values ({marks})"
+
+    @property
+    def drop_at_once(self) -> str:
+        """Drops that view."""
+        return f"drop view if exists temp.{self._view}"
+
+    def replaces(self, change: Change) -> bool:
+        """Whether each row that goes has its key taken by one that comes."""
+        if not self.is_keyed or len(change.gone) > len(change.come):
+            return False
+        place = self.key_place
+        if len(change.come) == 1:
+            return bool(change.gone[0][place] == change.come[0][place])
+        return {row[place] for row in change.gone} <= {row[place] for row in change.come}
+
+    @cached_property
+    def key_place(self) -> int:
+        """Where the key is among the values."""
+        return self.schema.key_place
+
+    @cached_property
     def delete(self) -> str:
         """Deletes a row, which is found by its key or by all columns."""
         where = f"{self._key} = ?" if self.is_keyed else self._same
@@ -105,6 +146,10 @@ class SqliteTable:
     @property
     def _table(self) -> str:
         return quoted(self.name)
+
+    @property
+    def _view(self) -> str:
+        return quoted(f"reactive_row_of_{self.name}")
 
     @property
     def _key(self) -> str:
@@ -156,9 +201,9 @@ def _apart(name: str, taken: Collection[str]) -> str:
     return found
 
 
-def by_weight(rows: Sequence[tuple[object, ...]]) -> dict[int, list[tuple[object, ...]]]:
+def by_weight(rows: Sequence[Values]) -> dict[int, list[Values]]:
     """Rows whose last value is how often they are there, by that."""
-    found: dict[int, list[tuple[object, ...]]] = {}
+    found: dict[int, list[Values]] = {}
     for row in rows:
-        found.setdefault(row[-1], []).append(row[:-1])  # type: ignore[call-overload]
+        found.setdefault(row[-1], []).append(row[:-1])
     return found

@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-Plain: TypeAlias = None | int | float | str | bytes
+Plain: TypeAlias = int | float | str | bytes | None
 Values: TypeAlias = tuple[Any, ...]
 """A row: a plain value for each column."""
 Rows: TypeAlias = Iterable[tuple[Sequence[Values], int]]
@@ -110,9 +110,18 @@ class Logged(NamedTuple):
 class Store(Protocol):
     """Where durable tables are: a file of SQLite, a schema of Postgres, or what you write.
 
-    `Database(store=...)` takes one. Names are any text; two that differ in case are two. What goes wrong is raised as `DurabilityError`, with what the store is called, what failed, and
-    what to do. What `write`, `create` or `drop` raised of has not happened, unless `version` says
-    that it has.
+    `Database(store=...)` takes one. Names are any text; two that differ in case are two. What goes
+    wrong is raised as `DurabilityError`, with what the store is called, what failed, and what to
+    do. What `write`, `create` or `drop` raised of has not happened, unless `version` says that it
+    has.
+
+    >>> from reactive import Database, Store
+    >>> from reactive.durable.memory_store import MemoryStore
+    >>> store: Store = MemoryStore()
+    >>> with Database(store=store) as db:
+    ...     db.table(str, name="words").add("to")
+    >>> list(Database(store=store).table(str, name="words"))
+    ['to']
     """
 
     name: str

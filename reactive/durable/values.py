@@ -70,7 +70,7 @@ def is_plain(value: Any) -> bool:
     if kind is int:
         return LEAST <= value <= MOST
     if kind is str:
-        return value.isascii() or is_text(value)
+        return bool(value.isascii()) or is_text(value)
     if kind is float:
         return not math.isnan(value)
     return value is None or (kind is bytes and value[:1] != MARK)

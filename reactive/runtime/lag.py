@@ -21,10 +21,13 @@ class Lag:
     arrived. None before the first batch."""
     waiting: int | None
     """Changes that the source knows of and has not given yet; None if it does not tell."""
+    bytes: int | None = None
+    """Bytes of the source's log that are not in the tables yet; None if it has none."""
 
     def __str__(self) -> str:
         parts = [] if self.seconds is None else [f"{self.seconds:.3g} s"]
         parts += [] if self.waiting is None else [f"{self.waiting:,} changes"]
+        parts += [] if self.bytes is None else [f"{self.bytes:,} bytes"]
         return ", ".join(parts) or "unknown"
 
 

@@ -125,6 +125,7 @@ LAZY_MODULES = (
     "reactive.remote.streams",
     "reactive.remote.window",
     "reactive.sinks.making",
+    "reactive.sources.durable_ledger",
     "reactive.sources.ingest",
     "reactive.sources.ingestion",
     "reactive.sources.source",

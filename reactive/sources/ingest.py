@@ -39,6 +39,8 @@ def ingest(
             "for\n  do it after the `with` block"
         )
     targets = Targets(into, engine)
+    if callable(getattr(found, "feeds", None)):
+        found.feeds(targets.by_class())  # type: ignore[union-attr]
     engine.check_open()
     if called in engine.ingestions:
         raise SourceError(

@@ -162,7 +162,12 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
     def lag(self) -> Lag:
         """How far the tables are behind the source."""
         waiting = getattr(self._source, "waiting", None)
-        return Lag(self._clock.seconds(), None if waiting is None else waiting())
+        behind = getattr(self._source, "behind", None)
+        return Lag(
+            self._clock.seconds(),
+            None if waiting is None else waiting(),
+            None if behind is None else behind(),
+        )
 
     @property
     def batches(self) -> int:

@@ -24,6 +24,7 @@ from reactive.api.table import Table
 from reactive.api.view import View
 from reactive.collections.zset import Row
 from reactive.errors import ClosedError, SourceError
+from reactive.sources import durable_ledger
 from reactive.sources.batch import Token
 from reactive.sources.targets import Targets
 
@@ -71,6 +72,9 @@ class Ledger:
         self.errors: Table[RowError] | None = None
         """The rows that were left out; None while a row that is refused stops the source."""
         self.view: View[RowError] | None = None
+        if engine.journal is not None:
+            with engine.shaping(to_write=True):
+                durable_ledger.adopt(engine.journal, self, Entry)
 
     @property
     def token(self) -> Token:
@@ -95,6 +99,8 @@ class Ledger:
         if self.errors is None:
             name = f"errors of {self.name}"
             self.errors = self._table(RowError, name, None)
+            noted = [error for entry in self.entries for error in entry.errors]
+            self.errors._do.add_all(noted)
             self._engine.tables[self.errors.plan.number] = self.errors
             self.view = self.errors.materialize(name)
 

@@ -26,7 +26,9 @@ class Source(Protocol[T_co]):
     """What gives rows, in batches; `Database.ingest` makes a commit of each.
 
     A source may also have a method `waiting() -> int | None`, which says how many changes it knows
-    of that it has not given yet; `None` if it cannot tell. It is called by any thread.
+    of that it has not given yet; `None` if it cannot tell. It is called by any thread; so is
+    `behind() -> int | None`, bytes of a log. A method `feeds(tables)` is told the tables that it
+    feeds, by the classes of their rows, before it is run.
 
     >>> import threading
     >>> from reactive import Batch, Database

@@ -35,6 +35,11 @@ class Targets:
     def __str__(self) -> str:
         return ", ".join(table.name for table in self.tables)
 
+    def by_class(self) -> dict[type, Table[Any]]:
+        """The tables by the classes of their rows."""
+        classes = self._by_class or {table.row_type: 0 for table in self.tables}
+        return {kind: self.tables[number] for kind, number in classes.items()}
+
     def check_there(self, tables: Mapping[int, object]) -> None:
         """Raise `SourceError` if one of them was dropped."""
         for table in self.tables:

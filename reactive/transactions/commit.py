@@ -99,9 +99,10 @@ class Commit:
                 self._count()
             return
         self.prepare()
-        with engine.graph.running():  # nothing may be changed, also if nothing has been
-            for act in self._between:
-                act()
+        if self._between:
+            with engine.graph.running():  # nothing may be changed, also if nothing has been
+                for act in self._between:
+                    act()
         self.publish()
 
     def prepare(self) -> None:
@@ -115,7 +116,7 @@ class Commit:
     def publish(self) -> None:
         """It stands; after it has been written to the store, if it is to be."""
         if self._record is not None:
-            self._timed(self._engine.journal.write, self._record)
+            self._engine.journal.write(self._record)
             self._record = None
         if self._step is not None:
             self._timed(self._engine.graph.publish, self._step)
@@ -286,9 +287,9 @@ def break_off(engine: Engine, back: list[Change], version: int) -> None:
     afterwards: whoever calls this again, because it was broken off itself, does no harm.
     """
     if back and engine.broken is None:
-        if engine.journal is not None and engine.graph.version != version:
-            if engine.journal.has(version):
-                engine.graph.version = version
+        journal, graph = engine.journal, engine.graph
+        if journal is not None and graph.version != version and journal.has(version):
+            graph.version = version
         stands = engine.graph.version == version
         if stands and engine.version != version:
             rows = sum([len(changes) for _, changes in back])

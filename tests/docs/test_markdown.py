@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import doctest
+import os
 import re
 import subprocess
 import sys
@@ -28,12 +29,21 @@ def test_sessions_show_what_they_say(page: Path) -> None:
 
 @pytest.mark.parametrize(("page", "program"), programs(of_spark=False), ids=page_of)
 def test_programs_run_and_print_what_their_comments_say(
-    page: Path, program: str, tmp_path: Path
+    page: Path, program: str, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
+    """One that talks to a database has a new one, where there is a server."""
+    environment = dict(os.environ)
+    if "DATABASE_URL" in program:
+        environment["DATABASE_URL"] = request.getfixturevalue("database")
     file = tmp_path / "program.py"
     file.write_text(program)
     done = subprocess.run(
-        [sys.executable, str(file)], capture_output=True, text=True, cwd=ROOT, check=False
+        [sys.executable, str(file)],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+        env=environment,
     )
     assert done.returncode == 0, f"{page}:\n{done.stderr}"
     expected = printed(program)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
 import pytest
 
 from reactive.durable.memory_store import MemoryStore
+from reactive.durable.postgres_store import PostgresStore
 from reactive.durable.sqlite_store import SqliteStore
 from reactive.durable.store import Change, Column, Record, Schema, Store, Values
 from reactive.errors import DurabilityError
@@ -49,10 +51,13 @@ ODD: tuple[Any, ...] = (
 """Plain values that a store may take for others."""
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=[*STORES, "postgres"])
 def make(request: pytest.FixtureRequest) -> Iterator[MakeStore]:
     made: list[Store] = []
-    factory = STORES[request.param]()
+    if request.param == "postgres":
+        factory = partial(PostgresStore, request.getfixturevalue("database"))
+    else:
+        factory = STORES[request.param]()
 
     def one() -> Store:
         made.append(factory())

@@ -1,0 +1,403 @@
+"""The store in a schema of a Postgres database.
+
+    reactive.state      the format, the version of the last commit, and who writes
+    reactive.tables     the schema of each table, and where its rows are
+    one table each      the rows, with a column for each of theirs, as anybody may read them
+    reactive.reactive_commits,
+    reactive.reactive_changes   the last commits, if any are kept
+
+Each `write` is one transaction of Postgres, with the version in it, so it is whole or not there.
+What `COMMIT` came to when its answer is lost, `version` finds out, over another connection.
+
+An advisory lock keeps a second writer out, for as long as the connection lives. Whoever has it is
+noted: if the connection was lost and somebody else has written meanwhile, nothing is written any
+more.
+
+State:  a connection, what tables there are.
+Cost:   of a commit three messages to the server and back, and a fourth per table that it changes.
+Source: PostgreSQL, "Advisory Locks".
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal, TypeVar
+
+from reactive.durable import postgres_tables, sqlite_history
+from reactive.durable.postgres_tables import PostgresTable, placed
+from reactive.durable.schema_text import schema_of_text, text_of_schema
+from reactive.durable.store import Change, Logged, Record, Rows, Schema
+from reactive.errors import DurabilityError
+from reactive.runtime.postgres import driver, plain, quoted
+
+T = TypeVar("T")
+FORMAT = 1
+"""Of the schema; a later one is refused."""
+PATIENCE = 10.0
+"""Seconds that a server which has been lost is asked again."""
+PAUSE = 0.1
+"""Seconds from one question to the next."""
+
+
+class PostgresStore:
+    """A schema of a Postgres database as a `Store`.
+
+    Parameters
+    ----------
+    address: of the database, as `psycopg2.connect` or SQLAlchemy has it. The user needs the right
+        to create the schema, or to create tables in it.
+    synchronous: "full" to wait at each commit for the server's disk, whatever the server is set to;
+        "normal" for what it is set to, which is most often the same.
+    schema: its name.
+
+    >>> store = PostgresStore("postgresql://ann:secret@localhost/shop")
+    >>> store.name
+    'Postgres, schema reactive of localhost/shop'
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        synchronous: Literal["normal", "full"] = "normal",
+        schema: str = "reactive",
+    ) -> None:
+        self._dsn = plain(address)
+        given = driver().extensions.parse_dsn(self._dsn)
+        where = f"{given.get('host', 'localhost')}/{given.get('dbname', '')}"
+        self.name = f"Postgres, schema {schema} of {where}"
+        self._schema = schema
+        self._synchronous = synchronous
+        self._owner = secrets.token_hex(8)
+        self._keep = 0
+        self._connection: Any = None
+        self._forgotten: Any = None
+        self._is_open = False
+        self._tables: dict[str, PostgresTable] = {}
+
+    # Opening and closing.
+
+    def open(self, keep: int) -> None:
+        self._keep = keep
+        try:
+            with self._told("open"):
+                self._connect()
+                self._within(self._make)
+                self._look()
+        except BaseException:
+            self.close()
+            raise
+        self._is_open = True
+
+    def _connect(self) -> None:
+        """Connect, and take the lock."""
+        psycopg2 = driver()
+        self._connection = psycopg2.connect(
+            self._dsn, application_name="reactive store", client_encoding="UTF8"
+        )
+        self._run("set extra_float_digits = 1")
+        self._run(f"set search_path = {quoted(self._schema)}, pg_catalog")
+        if self._synchronous == "full":
+            self._run("set synchronous_commit = on")
+        lock = "select pg_try_advisory_lock(hashtextextended(?, 0))"
+        (taken,) = self._run(lock, [f"reactive {self._schema}"]).fetchone()
+        self._connection.commit()
+        if not taken:
+            self._connection.close()
+            raise _Taken(
+                f"{self.name} is open in another process, or in another database of this one\n"
+                "  durable tables have one writer; others may read them by SQL"
+            )
+
+    def _make(self) -> None:
+        self._run("set local client_min_messages = warning")
+        found = self._run("select 1 from pg_namespace where nspname = ?", [self._schema]).fetchone()
+        if found is None:
+            self._run(f"create schema {quoted(self._schema)}")
+        for statement in _MADE:
+            self._run(statement.format(schema=quoted(self._schema)))
+        self._run(
+            f"insert into {self._state} values ('format', ?), ('version', '0') "
+            "on conflict do nothing",
+            [str(FORMAT)],
+        )
+        found = self._run(f"select value from {self._state} where name = 'format'").fetchone()
+        if int(found[0]) > FORMAT:
+            raise DurabilityError(
+                f"{self.name} is of format {found[0]}, and this is a library of format {FORMAT}\n"
+                "  update the library: pip install -U reactive-collections"
+            )
+        self._run(
+            f"insert into {self._state} values ('owner', ?) "
+            "on conflict (name) do update set value = excluded.value",
+            [self._owner],
+        )
+
+    def _look(self) -> None:
+        """Read which tables there are."""
+        query = f"select name, text, place, columns from {self._listed} order by rank"
+        self._tables = {}
+        for name, text, place, columns in self._run(query).fetchall():
+            schema = schema_of_text(_unescaped(name), text)
+            self._tables[schema.table] = PostgresTable(schema, self._schema, place, tuple(columns))
+        self._connection.commit()
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._is_open = False
+        if connection is not None:
+            with self._told("close"):
+                connection.close()
+
+    def after_fork(self) -> None:
+        self._forgotten = self._connection  # the driver closes it in the process that opened it
+        self._connection = None
+        self._is_open = False
+
+    # Reading.
+
+    def version(self) -> int:
+        self._check_open()
+        with self._told("read"):
+            self._recover()
+            self._look()
+            query = f"select value from {self._state} where name = 'version'"
+            found = int(self._run(query).fetchone()[0])
+            self._connection.rollback()
+            return found
+
+    def _recover(self) -> None:
+        """Undo what was half done, over another connection if this one is lost."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._undo()
+                return
+            except (driver().OperationalError, driver().InterfaceError, _Taken):
+                if time.monotonic() > until:
+                    raise
+            time.sleep(PAUSE)
+
+    def _undo(self) -> None:
+        if self._connection is not None and not self._connection.closed:
+            try:
+                self._connection.rollback()
+                self._run("select 1")
+                self._connection.rollback()
+                return
+            except driver().Error:
+                self._connection.close()
+        self._connect()
+        owner = self._run(f"select value from {self._state} where name = 'owner'").fetchone()
+        self._connection.rollback()
+        if owner is None or owner[0] != self._owner:
+            raise DurabilityError(
+                f"{self.name} was opened by another database while the connection was lost\n"
+                "  close this database, and open it anew: it will be as stored"
+            )
+
+    def tables(self) -> Mapping[str, Schema]:
+        return {name: table.schema for name, table in self._tables.items()}
+
+    def rows(self, table: str) -> Rows:
+        self._check_open()
+        found = self._tables[table]
+        with self._told("read"):
+            cursor = self._connection.cursor(name="reactive_rows")
+            cursor.itersize = postgres_tables.BATCH
+            cursor.execute(found.rows)
+        while True:
+            with self._told("read"):
+                batch = cursor.fetchmany(postgres_tables.BATCH)
+            if not batch:
+                break
+            for weight, rows in found.read(batch).items():
+                yield rows, weight
+        with self._told("read"):
+            cursor.close()
+            self._connection.rollback()
+
+    def history(self, since: int) -> Sequence[Logged]:
+        self._check_open()
+        with self._told("read"):
+            found = sqlite_history.history(self._run, since)
+            self._connection.rollback()
+        return [
+            each._replace(changes={_unescaped(name): rows for name, rows in each.changes.items()})
+            for each in found
+        ]
+
+    # Writing.
+
+    def write(self, records: Sequence[Record]) -> None:
+        self._check_open()
+        with self._told("write"):
+            self._within(lambda: self._write(records))
+
+    def _write(self, records: Sequence[Record]) -> None:
+        for record in records:
+            for change in record.changes:
+                self._change(self._tables[change.table], change)
+            if self._keep:
+                escaped = [c._replace(table=_escaped(c.table)) for c in record.changes]
+                noted = record._replace(changes=escaped)
+                sqlite_history.note(self._run, self._many, noted)
+        if self._keep:
+            sqlite_history.forget(self._run, self._keep)
+        self._run(
+            f"update {self._state} set value = ? where name = 'version'",
+            [str(records[-1].version)],
+        )
+
+    def _change(self, table: PostgresTable, change: Change) -> None:
+        gone = {table.id_of(row): row for row in change.gone}
+        come = [(row, 1) for row in change.come]
+        for row, before, after in change.counted:
+            if not after:
+                gone[table.id_of(row)] = row
+            else:
+                come.append((row, after))
+            if before and after:
+                self._check_there(table, [row])
+        written = [table.written(row, weight) for row, weight in come]
+        for values in written:
+            gone.pop(values[0], None)  # it is replaced
+        if gone:
+            changed = self._run(table.delete, [list(gone)]).rowcount
+            if changed != len(gone):
+                raise self._refusal(table, changed, list(gone.values()))
+        self._put(table, written)
+
+    def _check_there(self, table: PostgresTable, rows: list[Any]) -> None:
+        found = self._run(table.there, [[table.id_of(row) for row in rows]]).rowcount
+        if found != len(rows):
+            raise self._refusal(table, found, rows)
+
+    def _refusal(self, table: PostgresTable, changed: int, rows: list[Any]) -> DurabilityError:
+        return DurabilityError(
+            f"{self.name}: table {table.schema.table!r} has {changed} of {len(rows)} rows that "
+            f"have to be there: {rows!r:.200}\n"
+            "  somebody else has written to it; open it anew, and compare the table"
+        )
+
+    def _put(self, table: PostgresTable, written: Sequence[Sequence[Any]]) -> None:
+        if written:
+            values = driver().extras.execute_values
+            values(self._connection.cursor(), table.put, written, page_size=postgres_tables.BATCH)
+
+    def create(self, schema: Schema, rows: Rows = ()) -> None:
+        self._check_open()
+        with self._told("write"):
+            old = self._tables.get(schema.table)
+            taken = [each.place for each in self._tables.values() if each is not old]
+            new = placed(schema, self._schema, taken)
+            self._within(lambda: self._create(new, old, rows))
+            self._tables.pop(schema.table, None)
+            self._tables[schema.table] = new
+
+    def _create(self, new: PostgresTable, old: PostgresTable | None, rows: Rows) -> None:
+        if old is not None:
+            self._drop(old)
+        self._run(new.create)
+        self._run(
+            f"insert into {self._listed} (name, text, place, columns) values (?, ?, ?, ?)",
+            [
+                _escaped(new.schema.table),
+                text_of_schema(new.schema),
+                new.place,
+                list(new.columns),
+            ],
+        )
+        for batch, weight in rows:
+            self._put(new, [new.written(row, weight) for row in batch])
+
+    def drop(self, table: str) -> None:
+        self._check_open()
+        with self._told("write"):
+            found = self._tables.get(table)
+            if found is not None:
+                self._within(lambda: self._drop(found))
+                del self._tables[table]
+
+    def _drop(self, table: PostgresTable) -> None:
+        self._run(table.drop)
+        name = _escaped(table.schema.table)
+        self._run(f"delete from {self._listed} where name = ?", [name])
+        sqlite_history.forget(self._run, 0)
+
+    def _within(self, act: Callable[[], T]) -> T:
+        """Do something in one transaction."""
+        self._connection.rollback()
+        try:
+            done = act()
+            self._connection.commit()
+        except BaseException:
+            if not self._connection.closed:
+                self._connection.rollback()
+            raise
+        return done
+
+    # Calls of the driver.
+
+    @property
+    def _state(self) -> str:
+        return f"{quoted(self._schema)}.state"
+
+    @property
+    def _listed(self) -> str:
+        return f"{quoted(self._schema)}.tables"
+
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        cursor = self._connection.cursor()
+        cursor.execute(statement.replace("?", "%s"), values or None)
+        return cursor
+
+    def _many(self, statement: str, rows: Sequence[Any]) -> None:
+        """As `executemany`, in few messages."""
+        values = driver().extras.execute_values
+        values(self._connection.cursor(), f"{statement.partition('(')[0]}%s", rows)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise DurabilityError(f"{self.name} is not open\n  open the database that it is of")
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Tell what goes wrong as ours."""
+        try:
+            yield
+        except driver().Error as error:
+            text = " ".join(str(error).split())
+            raise DurabilityError(
+                f"cannot {what} {self.name}: {text}\n"
+                "  see that the server can be reached, and that the user may do this"
+            ) from error
+
+
+def _escaped(name: str) -> str:
+    """A name as text of Postgres, which has no NUL."""
+    return json.dumps(name)
+
+
+def _unescaped(text: str) -> str:
+    return str(json.loads(text))
+
+
+class _Taken(DurabilityError):
+    """Somebody has the lock; it may be the connection that was lost."""
+
+
+_MADE = (
+    "create table if not exists {schema}.state (name text primary key, value text not null)",
+    "create table if not exists {schema}.tables (rank bigserial, name text primary key, "
+    "text text, place text, columns text[])",
+    "create table if not exists {schema}.reactive_commits "
+    "(version bigint primary key, time float8)",
+    "create table if not exists {schema}.reactive_changes (version bigint, "
+    '"table" text, weight int, row text, rowid bigserial)',
+    "create index if not exists reactive_changes_of on {schema}.reactive_changes (version)",
+)

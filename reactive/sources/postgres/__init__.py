@@ -1,0 +1,8 @@
+"""Tables of Postgres as a source: a snapshot, then each of its transactions as a commit.
+
+    snapshot of the slot  -->  rows in batches
+    logical replication   -->  pgoutput.py  -->  changes.py  -->  one batch per transaction
+
+Its users take `PostgresSource` and `NotifySource`. The driver is psycopg2, which alone among the
+kept ones speaks the replication protocol; it is imported where it is used.
+"""

@@ -1,0 +1,105 @@
+"""Go on after a connection is lost: again and again, with longer and longer pauses.
+
+    connected --lost--> pause --> try --> connected
+                          ^        |
+                          +--------+  twice as long, up to a limit
+
+The first connection of a run is tried once: what is wrong with it is most often a wrong address.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from optimizer.errors import PlanError
+from reactive.errors import SourceError
+from reactive.runtime.postgres import driver
+from reactive.sources.batch import Batch
+from reactive.sources.postgres.connection import Stopped, is_transient
+
+log = logging.getLogger("reactive")
+BACKOFF = (0.1, 30.0)
+"""Seconds before the first try to connect again, and at most before another one."""
+IN_USE = 120.0
+"""Seconds after which a slot that is read is taken to be somebody else's: a server that is told
+nothing ends a connection after 60."""
+
+
+class SlotInUse(SourceError):
+    """It may be the connection that was lost, of which the server does not know yet."""
+
+
+class Reconnecting:
+    """Runs a source over one connection after the other.
+
+    backoff: seconds before the first try to connect again, and at most.
+    give_up: seconds without a connection after which it raises.
+    """
+
+    def __init__(self, name: str, backoff: tuple[float, float], give_up: float | None) -> None:
+        if not 0 < backoff[0] <= backoff[1]:
+            raise PlanError(
+                f"backoff={backoff!r} is no pair of seconds\n  the first, and the longest"
+            )
+        self._name = name
+        self._backoff = backoff
+        self._give_up = give_up
+        self.state = "new"
+        self._is_connected = False
+        self._lost: tuple[float, float] | None = None
+
+    def connected(self) -> None:
+        """What is asked of a connection is answered."""
+        self._is_connected, self._lost = True, None
+
+    def run(
+        self, session: Callable[[], Iterator[Batch[Any]]], stop: threading.Event
+    ) -> Iterator[Batch[Any]]:
+        """What the sessions give, each over another connection, until it is to stop."""
+        self._is_connected, self._lost = False, None
+        while True:
+            try:
+                yield from session()
+                return
+            except Stopped:
+                self.state = "stopped"
+                return
+            except (driver().Error, SlotInUse) as error:
+                pause = self._pause(error)
+            if stop.wait(pause):
+                self.state = "stopped"
+                return
+
+    def _pause(self, error: Exception) -> float:
+        """Seconds until the next try; raises if there is to be none."""
+        is_in_use = isinstance(error, SlotInUse)
+        now = time.monotonic()
+        began, before = self._lost or (now, 0.0)
+        patience = self._give_up
+        if is_in_use and not self._is_connected:
+            patience = IN_USE if patience is None else min(patience, IN_USE)
+        is_over = patience is not None and now - began > patience
+        if is_over or not (is_in_use or (self._is_connected and is_transient(error))):
+            raise self._refusal(error) from error
+        first, longest = self._backoff
+        pause = min(longest, before * 2) if before else first
+        self._lost = began, pause
+        self.state = "waits for the server"
+        log.warning("source %r: %s; trying again in %.1f s", self._name, _line(error), pause)
+        return pause
+
+    def _refusal(self, error: Exception) -> SourceError:
+        if isinstance(error, SlotInUse):
+            return SourceError(str(error))
+        return SourceError(
+            f"source {self._name!r} cannot read Postgres: {_line(error)}\n"
+            "  start() of what ingest gave goes on once it can"
+        )
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

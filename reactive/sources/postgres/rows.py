@@ -1,0 +1,254 @@
+"""Rows of a class, made of the texts of columns.
+
+    columns  id, name, born        fields by their names; columns that are no field are left out
+    class    User(id, name)
+
+State:  two functions, generated for the class: of texts, and of what the driver gives.
+Cost:   O(fields) per row.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Sequence
+from keyword import iskeyword
+from typing import Any, NamedTuple, get_type_hints
+
+from reactive.api.table import Table
+from reactive.codegen.functions import Values, build
+from reactive.errors import SourceError
+from reactive.runtime.interrupts import reraise_asynchronous
+from reactive.sources.postgres.schema import Column, Schema
+from reactive.sources.postgres.values import NATIVE, Conversion, fitted
+
+Make = Callable[[Sequence[Any]], Any]
+
+
+class Field(NamedTuple):
+    """A field of the class, and the column that it is."""
+
+    name: str
+    column: Column
+    conversion: Conversion
+    by_name: bool
+
+
+def fields_of(schema: Schema, row_type: Any) -> tuple[Field, ...]:
+    """The fields of a class with their columns.
+
+    Raises
+    ------
+    SourceError: the class has no fields, or one that no column is, or that is of another type.
+    """
+    columns = {column.name: column for column in schema.columns}
+    hints = _hints(row_type)
+    found = [
+        Field(name, *_fit(schema, row_type, columns, name, hints.get(name, Any)), by_name)
+        for name, by_name in _parameters(schema, row_type)
+    ]
+    return tuple(found)
+
+
+def native_types(fields: Sequence[Field]) -> frozenset[int]:
+    """The types of columns that the driver may convert."""
+    changed = {field.column.type for field in fields if not _is_plain(field)}
+    return NATIVE - changed
+
+
+def maker(
+    schema: Schema,
+    row_type: Any,
+    fields: Sequence[Field],
+    places: Sequence[int],
+    native: Collection[int] = (),
+) -> Make:
+    """A function that makes a row of the values of columns.
+
+    Parameters
+    ----------
+    places: of each field, where its column is.
+    native: types of which values are what they are to be already.
+    """
+    values = Values()
+    make = values.name(row_type, "kind")
+    arguments: list[str] = []
+    for field, place in zip(fields, places, strict=True):
+        text = f"v[{place}]"
+        if field.conversion.call is not None and field.column.type not in native:
+            call = values.name(field.conversion.call, "to_value")
+            text = f"None if {text} is None else {call}({text})"
+        arguments.append(f"{field.name}={text}" if field.by_name else text)
+    code = f"def make(v):\n    return {make}({', '.join(arguments)})\n"
+    made: Make = build("make", code, values)
+
+    def checked(found: Sequence[Any]) -> Any:
+        try:
+            return made(found)
+        except Exception as error:
+            reraise_asynchronous(error)
+            raise _refusal(schema, fields, places, found, error) from error
+
+    return checked
+
+
+def key_of_values(schema: Schema, table: Table[Any]) -> tuple[Callable[[Any], Any], frozenset[str]]:
+    """The key of a row as the table tells it, and the fields that it reads.
+
+    Raises
+    ------
+    SourceError: changes do not tell its fields, or several rows may have one key.
+    """
+    assert table.plan.key is not None
+    call = table.plan.key.function
+    reads = _Reads()
+    try:
+        call(reads)
+    except Exception as error:
+        reraise_asynchronous(error)
+    names = frozenset(reads._read)
+    _check_key(schema, table.name, names)
+    return call, names
+
+
+class KeyValues:
+    """What a key is told of: the values of some fields, as attributes."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+
+
+class _Reads:
+    """Notes which attributes are read."""
+
+    def __init__(self) -> None:
+        self._read: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__"):
+            self._read.append(name)
+        return 0
+
+
+def _check_key(schema: Schema, table: str, names: frozenset[str]) -> None:
+    if not names <= schema.identity:
+        raise SourceError(
+            f"the key of table {table!r} reads {_listed(names)}, and changes of {schema.name!r} "
+            f"tell {_listed(schema.identity)} of the row that was\n"
+            f"  have the same key in both, or ALTER TABLE {schema.sql} REPLICA IDENTITY FULL"
+        )
+    is_unique = any(unique <= names for unique in schema.uniques)
+    if not is_unique and (schema.uniques or not schema.is_full):
+        raise SourceError(
+            f"the key of table {table!r} reads {_listed(names) or 'nothing'}, and {schema.name!r} "
+            "may have several rows with one key\n"
+            f"  a key that is unique there: {' or '.join(map(_listed, schema.uniques))}"
+        )
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _parameters(schema: Schema, row_type: Any) -> list[tuple[str, bool]]:
+    """The names that the class takes, and whether by name only."""
+    plain = row_type in (tuple, dict, object, str, int, float)
+    try:
+        found = () if plain else tuple(inspect.signature(row_type).parameters.values())
+    except (TypeError, ValueError):
+        found = ()
+    odd = [p for p in found if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    named = [(p.name, p.kind is p.KEYWORD_ONLY) for p in found if p not in odd]
+    if not named:
+        raise SourceError(
+            f"rows of {schema.name!r} are to be of {row_type!r:.100}, which has no fields\n"
+            "  take a dataclass, a NamedTuple, or the class that source.row_class() makes"
+        )
+    return named
+
+
+def _hints(row_type: Any) -> dict[str, Any]:
+    try:
+        return get_type_hints(row_type)
+    except Exception as error:  # whatever evaluating an annotation may raise
+        reraise_asynchronous(error)
+        return {}
+
+
+def _fit(
+    schema: Schema, row_type: Any, columns: dict[str, Column], name: str, hint: Any
+) -> tuple[Column, Conversion]:
+    column = columns.get(name)
+    if column is None:
+        raise SourceError(
+            f"field {name!r} of {row_type.__name__} is no column of {schema.name!r}, which has "
+            f"{', '.join(columns)}\n  leave it out of the class, or add the column"
+        )
+    found = fitted(column.conversion, hint)
+    if found is None:
+        raise SourceError(
+            f"field {name!r} of {row_type.__name__} is declared as {hint}, and column {name!r} of "
+            f"{schema.name!r} gives {column.conversion.python}\n"
+            "  declare it so; declared as str it is the text that Postgres writes"
+        )
+    return column, found
+
+
+def _is_plain(field: Field) -> bool:
+    return field.conversion is field.column.conversion
+
+
+def _refusal(
+    schema: Schema,
+    fields: Sequence[Field],
+    places: Sequence[int],
+    found: Sequence[Any],
+    error: Exception,
+) -> SourceError:
+    """Names the column that cannot be converted, and the row by its key."""
+    keys = [f for f in zip(fields, places, strict=True) if f[0].name in schema.identity]
+    row = ", ".join(f"{field.name}={found[place]}" for field, place in keys[:4])
+    for field, place in zip(fields, places, strict=True):
+        value, call = found[place], field.conversion.call
+        try:
+            if isinstance(value, str) and call is not None:
+                call(value)
+        except Exception as raised:
+            reraise_asynchronous(raised)
+            return SourceError(
+                f"column {field.name!r} of {schema.name!r}, row {row}: {value!r:.100} is no "
+                f"{_name(field.conversion.python)} ({raised})\n"
+                "  declare the field as str to take the text as it is, or leave it out of the class"
+            )
+    return SourceError(f"row {row} of {schema.name!r} cannot be made: {error}")
+
+
+def _name(python: Any) -> str:
+    return str(getattr(python, "__name__", python))
+
+
+def row_class(schema: Schema) -> type:
+    """A class of rows with a field per column, a named tuple.
+
+    Raises
+    ------
+    SourceError: a column has a name that no field can have.
+    """
+    odd = [c.name for c in schema.columns if _is_odd(c.name)]
+    if odd:
+        raise SourceError(
+            f"columns {', '.join(map(repr, odd))} of {schema.name!r} cannot be names of fields\n"
+            "  write a class with the other columns"
+        )
+    name = "".join(part.capitalize() for part in schema.table.split("_")) or "Row"
+    nullable = [
+        (c.name, c.conversion.python if c.not_null else c.conversion.python | None)
+        if c.conversion.python is not Any
+        else (c.name, Any)
+        for c in schema.columns
+    ]
+    made: type = NamedTuple(name if name.isidentifier() else "Row", nullable)  # type: ignore[misc]
+    return made
+
+
+def _is_odd(name: str) -> bool:
+    return not name.isidentifier() or name.startswith("_") or iskeyword(name)

@@ -1,0 +1,77 @@
+"""Connections of SQLite that kill their process, or raise, at a certain call."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+Fault = Callable[[], None]
+
+
+class Faults:
+    """Counts the calls of connections, and does something at one of them.
+
+    at: the number of the call, from 1 on; 0 for none.
+    after: whether the call is made before that.
+    """
+
+    def __init__(self, at: int, fault: Fault, *, after: bool = False) -> None:
+        self.calls = 0
+        self.commits: list[int] = []
+        """The numbers of the calls that were COMMIT."""
+        self._at = at
+        self._fault = fault
+        self._after = after
+
+    def connect(self, *arguments: Any, **options: Any) -> Any:
+        """In the place of `sqlite3.connect`."""
+        return Connection(sqlite3.connect(*arguments, **options), self)
+
+    def made(self, statement: str, call: Callable[[], Any]) -> Any:
+        """A call is to be made."""
+        self.calls += 1
+        if statement == "commit":
+            self.commits.append(self.calls)
+        is_now = self.calls == self._at
+        if is_now and not self._after:
+            self._fault()
+        done = call()
+        if is_now and self._after:
+            if done is not None:
+                done.close()  # an error gives no cursor
+            self._fault()
+        return done
+
+
+class Connection:
+    """A connection whose calls are counted."""
+
+    def __init__(self, connection: sqlite3.Connection, faults: Faults) -> None:
+        self._connection = connection
+        self._faults = faults
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    def execute(self, statement: str, values: Any = ()) -> Any:
+        return self._faults.made(statement, lambda: self._connection.execute(statement, values))
+
+    def executemany(self, statement: str, rows: Any) -> Any:
+        return self._faults.made(statement, lambda: self._connection.executemany(statement, rows))
+
+    def close(self) -> None:
+        self._faults.made("close", self._connection.close)
+
+
+def die() -> None:
+    """End this process so that it can do nothing more."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def full() -> None:
+    """What SQLite says when the disk is full."""
+    raise sqlite3.OperationalError("database or disk is full")

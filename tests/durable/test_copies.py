@@ -1,0 +1,17 @@
+"""Rows that are there several times, of which some go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from reactive import Database
+
+
+def test_some_of_several_equal_rows_go(tmp_path: Path) -> None:
+    """Those that are left are there once: so are not those that went."""
+    with Database(tmp_path / "shop.db") as db:
+        words = db.table(tuple, name="words")
+        words.add_all([("x",), ("x",), ("x",), ("y",)])
+        words.remove_all([("x",), ("x",)])
+    with Database(tmp_path / "shop.db") as db:
+        assert sorted(db.table(tuple, name="words")) == [("x",), ("y",)]

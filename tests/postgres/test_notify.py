@@ -1,0 +1,91 @@
+"""Rows that are read again when a trigger tells their keys."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+
+from reactive import Database, NotifySource, PlanError, SourceError
+from tests.postgres.history import SCHEMA, Account, History, Line, by_place
+from tests.postgres.killing import ENDED
+from tests.postgres_server import PostgresServer
+
+PATIENCE = 30
+
+
+def until(holds: Callable[[], bool]) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_tables_come_to_what_the_server_has(
+    postgres: PostgresServer, database: str, seed: int
+) -> None:
+    postgres.execute(database, SCHEMA)
+    db = Database()
+    tables: dict[str, Any] = {
+        "accounts": db.table(Account, key="id"),
+        "lines": db.table(Line, key=by_place),
+    }
+    sources = [NotifySource(database, name, backoff=(0.02, 0.1)) for name in tables]
+    random = Random(seed)
+    history = History(database, random)
+    history.connect()
+    for _ in range(10):
+        history.step()
+    history.settle()
+    for source in sources:
+        for _ in range(2):
+            postgres.execute(database, source.trigger_sql())
+    readings = [db.ingest(source, tables[source.name]) for source in sources]
+    for _ in range(3):
+        for _ in range(25):
+            history.step()
+        postgres.execute(database, ENDED)
+        for _ in range(25):
+            history.step()
+        wanted = history.settle()
+        until(lambda wanted=wanted: Counter(tables["accounts"]) == wanted[Account])  # type: ignore[misc]
+        until(lambda wanted=wanted: Counter(tables["lines"]) == wanted[Line])  # type: ignore[misc]
+    history.close()
+    for reading in readings:
+        reading.stop()
+
+
+def test_only_the_rows_of_keys_that_were_told_are_read(
+    postgres: PostgresServer, database: str
+) -> None:
+    postgres.execute(database, SCHEMA)
+    postgres.execute(database, "insert into accounts values (1, 'a', 0, null), (2, 'b', 0, null)")
+    db = Database()
+    accounts = db.table(Account, key="id")
+    source = NotifySource(database, "accounts")
+    with db.ingest(source, accounts) as reading:
+        until(lambda: "listening" in repr(source))
+        postgres.execute(database, "update accounts set owner = 'x'")  # of which nobody tells
+        postgres.execute(database, """notify accounts_changed, '["2"]'""")
+        until(lambda: reading.batches == 2)
+        assert [account.owner for account in sorted(accounts)] == ["a", "x"]
+        assert reading.lag.seconds is not None
+
+
+def test_what_cannot_be_told_is_refused(postgres: PostgresServer, database: str) -> None:
+    postgres.execute(database, SCHEMA)
+    with pytest.raises(SourceError, match="no primary key"):
+        NotifySource(database, "notes").trigger_sql()
+    with pytest.raises(SourceError, match="no table 'never'"):
+        NotifySource(database, "never").trigger_sql()
+    with pytest.raises(PlanError, match="one table with a key"):
+        db = Database()
+        db.ingest(NotifySource(database, "lines"), db.table(Line))
+    with pytest.raises(PlanError, match="name of a table"):
+        NotifySource(database, "")

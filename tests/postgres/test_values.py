@@ -1,0 +1,57 @@
+"""Texts of Postgres as values, against what the driver makes of them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from random import Random
+from typing import Any
+
+import psycopg2
+import pytest
+
+from reactive.sources.postgres.frozen_json import FrozenObject, frozen_json
+from reactive.sources.postgres.values import array, interval
+from tests.postgres_server import PostgresServer
+
+TEXTS = ["", "a", "NULL", "null", '"', "\\", "{", "}", ",", " a b ", "\n", "ä", "{1,2}", None]
+
+
+def frozen(value: Any) -> Any:
+    return tuple(map(frozen, value)) if isinstance(value, list) else value
+
+
+def test_arrays_are_read_as_the_driver_reads_them(database: str) -> None:
+    random = Random(1)
+    connection = psycopg2.connect(database)
+    with connection.cursor() as cursor:
+        for _ in range(200):
+            width, depth = random.randrange(1, 4), random.randrange(2)
+            row = [random.choice(TEXTS) for _ in range(width)]
+            rows: Any = row if not depth else [row, row[::-1]]
+            cursor.execute("select v, v::text from (select %s::text[] as v) t", [rows])
+            value, text = cursor.fetchall()[0]
+            assert array(text, None) == frozen(value) == frozen(rows)
+    connection.close()
+    assert array("{}", int) == ()
+
+
+def test_intervals_have_their_length(postgres: PostgresServer, database: str) -> None:
+    random = Random(2)
+    for _ in range(20):
+        days, micro = random.randrange(-400, 400), random.randrange(-(10**12), 10**12)
+        query = f"select (interval '{days} days {micro} microseconds')::text"
+        ((text,),) = postgres.execute(database, query)
+        assert interval(text) == timedelta(days=days, microseconds=micro)
+    for text in ("1 mon", "1 year 2 days", "", "x"):
+        if text:
+            with pytest.raises(ValueError, match="no fixed length"):
+                interval(text)
+
+
+def test_frozen_json_equals_what_it_says() -> None:
+    found = frozen_json('{"a": {"b": [1, {"c": null}]}, "d": [[]]}')
+    assert found == {"a": {"b": (1, {"c": None})}, "d": ((),)}
+    assert hash(found) == hash(frozen_json('{"d": [[]], "a": {"b": [1, {"c": null}]}}'))
+    assert found != frozen_json("{}") and found != 7
+    assert isinstance(found["a"], FrozenObject) and len(found) == 2
+    assert frozen_json("[1, [2]]") == (1, (2,)) and frozen_json("null") is None
