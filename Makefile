@@ -6,19 +6,23 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3; do \
 	&& { echo $$p; break; }; done)
 BIN := .venv/bin
 DEMO := .venv/.demo
+SHOP := .venv/.shop
 SPARK := .venv/.spark
 DOCS := .venv/.docs
 READY := .venv/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks docs/conf.py docs/reference.py docs/figures/pictures.py
 
-.PHONY: demo demo-spark test test-process test-spark check lint types services soak bench report docs clean
+.PHONY: demo demo-spark demo-shop test test-process test-spark check lint types services soak bench report docs clean
 
 demo: $(DEMO)  ## lint the standard library live, and edit it 200 times
 	$(BIN)/python -m examples.live_lint
 
 demo-spark: $(SPARK)  ## a view outgrows the process, moves to Spark, loses its JVM, and is right; needs Java 17
 	$(BIN)/python -m examples.hot_view
+
+demo-shop: $(SHOP)  ## a web shop with a leaderboard that moves in browsers: http://127.0.0.1:8000
+	$(BIN)/python -m examples.shop
 
 test: lint  ## all tests, those that need Spark before the others, which take what cores these leave; types at last
 	@$(MAKE) --no-print-directory -j2 test-spark test-process types
@@ -71,13 +75,17 @@ $(SPARK): pyproject.toml | $(BIN)/pip
 	$(INSTALL) '.[demo,spark]'
 	@touch $(DEMO) $(SPARK)
 
+$(SHOP): pyproject.toml | $(BIN)/pip
+	$(INSTALL) '.[shop]'
+	@touch $(SHOP)
+
 $(DOCS): pyproject.toml | $(BIN)/pip
 	$(INSTALL) '.[docs]'
 	@touch $(DOCS)
 
 $(READY): pyproject.toml | $(BIN)/pip
 	$(INSTALL) '.[dev,demo]'
-	@touch $(DEMO) $(SPARK) $(DOCS) $(READY)
+	@touch $(DEMO) $(SPARK) $(SHOP) $(DOCS) $(READY)
 
 clean:
 	rm -rf .soak.json .soak.kills .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv

@@ -25,11 +25,14 @@ CONTENTS = {
         "comprehensions",
         "sql",
         "nested",
+        "frames",
         "recursion",
         "datalog",
         "mirror",
         "feeding",
+        "files",
         "postgres",
+        "durable",
         "writing",
         "services",
         "threads",
@@ -48,8 +51,8 @@ CONTENTS = {
 API = [
     f"api/{page}"
     for page in (
-        *("database", "mirrors", "feeding", "relations", "aggregates", "views", "changes", "writing"),
-        *("spark", "errors"),
+        *("database", "mirrors", "feeding", "relations", "aggregates", "views", "changes"),
+        *("writing", "spark", "errors"),
     )
 ]
 LINK = re.compile(r"\]\((\.\.?/[^)#\s]+)")

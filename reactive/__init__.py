@@ -73,18 +73,21 @@ if TYPE_CHECKING:
     from reactive.api.stats import OperatorStats, Stats
     from reactive.collections.weighted import ZSet
     from reactive.datalog.program import Program
+    from reactive.durable.history import Past
     from reactive.durable.store import Store
     from reactive.mirrors.mirror import AsyncMirror, Mirror, mirror
     from reactive.offload.status import Offloaded, OffloadStatus
     from reactive.runtime.lag import Lag
     from reactive.sinks.sink import Sink
     from reactive.sinks.target import Position
-    from reactive.sources.batch import Batch
+    from reactive.sources.batch import Batch, Refused
+    from reactive.sources.files.source import FileSource, files
     from reactive.sources.ingestion import Ingestion
     from reactive.sources.postgres.notify import NotifySource
     from reactive.sources.postgres.source import PostgresSource
     from reactive.sources.ready import from_rows, poll
     from reactive.sources.source import Source
+    from reactive.sources.watched_table import WatchedTable
     from reactive.transactions.patches import Patch
     from reactive.transactions.transaction import Transaction
 
@@ -107,6 +110,7 @@ __all__ = [
     "DurabilityError",
     "Edit",
     "Family",
+    "FileSource",
     "FixpointError",
     "GroupedQuery",
     "GroupedRelation",
@@ -132,6 +136,7 @@ __all__ = [
     "OrderedQuery",
     "OrderedRelation",
     "OrderedView",
+    "Past",
     "Patch",
     "PlanError",
     "Position",
@@ -141,6 +146,7 @@ __all__ = [
     "Queue",
     "Raised",
     "ReactiveError",
+    "Refused",
     "Relation",
     "RowError",
     "Sink",
@@ -160,12 +166,14 @@ __all__ = [
     "TransactionError",
     "VerificationError",
     "View",
+    "WatchedTable",
     "ZSet",
     "asc",
     "call",
     "check",
     "col",
     "desc",
+    "files",
     "fixpoint",
     "from_rows",
     "iterate",
@@ -183,6 +191,7 @@ __getattr__ = exported(
         "AsyncMirror": "reactive.mirrors.mirror",
         "Batch": "reactive.sources.batch",
         "Family": "reactive.api.family",
+        "FileSource": "reactive.sources.files.source",
         "GroupedQuery": "reactive.api.query",
         "Ingestion": "reactive.sources.ingestion",
         "Lag": "reactive.runtime.lag",
@@ -196,6 +205,7 @@ __getattr__ = exported(
         "OperatorStats": "reactive.api.stats",
         "OrderedQuery": "reactive.api.query",
         "OrderedView": "reactive.api.ordered_view",
+        "Past": "reactive.durable.history",
         "Patch": "reactive.transactions.patches",
         "Position": "reactive.sinks.target",
         "PostgresSource": "reactive.sources.postgres.source",
@@ -203,14 +213,17 @@ __getattr__ = exported(
         "Query": "reactive.api.query",
         "Queue": "reactive.api.metrics",
         "Raised": "reactive.api.row_errors",
+        "Refused": "reactive.sources.batch",
         "RowError": "reactive.api.row_errors",
         "Sink": "reactive.sinks.sink",
         "Source": "reactive.sources.source",
         "Stats": "reactive.api.stats",
         "Store": "reactive.durable.store",
         "Transaction": "reactive.transactions.transaction",
+        "WatchedTable": "reactive.sources.watched_table",
         "ZSet": "reactive.collections.weighted",
         "check": "reactive.api.check",
+        "files": "reactive.sources.files.source",
         "fixpoint": "reactive.api.fixpoint",
         "from_rows": "reactive.sources.ready",
         "iterate": "reactive.api.iterate",

@@ -36,11 +36,14 @@ from reactive.runtime.copying import NotCopied
 from reactive.sources import ingest as feeding
 from reactive.sources import ingestion as ingestions
 from reactive.sources import source as sources
+from reactive.sources import watched_table as watched_tables
 from reactive.storage.rows import usual_name
 from reactive.transactions import transaction as transactions
 from reactive.transactions.engine import Engine
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from reactive.durable.store import Store
 
 PATIENCE = 1.0
@@ -217,6 +220,48 @@ class Database(NotCopied, Closeable):
         if reread is not None:
             self._begin_with(table, reread)
         return table
+
+    def table_from(
+        self,
+        frame: Any,
+        *,
+        key: str | None = None,
+        name: str | None = None,
+        replace: bool = False,
+    ) -> Table[Any, Any]:
+        """Make a table of a data frame: the class of its rows from the schema, and its rows.
+
+        The class, `table.row_type`, is a frozen dataclass with slots. A column is `| None` if it
+        has nulls, or has no rows yet. Lists are tuples, structs records. Names that are no
+        identifiers are mended: `unit price` is the field `unit_price`, `class` is `class_`, `2024`
+        is `column_2024`, and a second `a` is `a_2`.
+
+        Parameters
+        ----------
+        frame: what has `__arrow_c_stream__`, as a DataFrame of polars or pandas, a `pyarrow.Table`
+            or a relation of DuckDB; what narwhals knows; a list of dictionaries; or the path of a
+            file of Parquet, CSV, Feather or JSON lines. Of pandas, NaN is None, and an index with a
+            name is a column.
+        key: a column, by the name of its field. At most one row per key.
+        name: of the table, and of the class; by default `Row`.
+        replace: as of `table`.
+
+        Raises
+        ------
+        PlanError: it is no frame, the key no column, or a library is missing.
+        TableError: a key is there twice.
+
+        Cost: O(values), 0.05 us for each of plain ones.
+
+        >>> from reactive import Database
+        >>> rows = [{"id": 1, "town": "Ulm"}, {"id": 2}]
+        >>> sales = Database().table_from(rows, key="id", name="sales")
+        >>> sales[1], sales.row_type.__annotations__
+        (Sales(id=1, town='Ulm'), {'id': <class 'int'>, 'town': str | None})
+        """
+        from reactive.frames import loading
+
+        return loading.table_from(self.table, frame, key, name, replace=replace)  # type: ignore[no-any-return]
 
     def values(self, rows: Iterable[T], row_type: type[T] | None = None) -> Relation[T]:
         """A relation whose rows are written in the query: they are there from the start, and stay.
@@ -575,6 +620,69 @@ class Database(NotCopied, Closeable):
         if start:
             table.source.start()
         return table
+
+    def watch(
+        self,
+        pattern: str | os.PathLike[str],
+        row_type: type[T],
+        *,
+        name: str | None = None,
+        key: str | Callable[[T], Hashable] | None = None,
+        deletions: str | os.PathLike[str] | None = None,
+        append_only: bool = False,
+        format: Literal["jsonl", "csv", "tsv", "json", "parquet"] | None = None,
+        reader: Callable[[Path], Iterable[T]] | None = None,
+        encoding: str = "utf-8",
+        delimiter: str | None = None,
+        header: bool = True,
+        poll: float | None = None,
+        durable: bool | None = None,
+        on_error: feeding.OnRefusal = "raise",
+        start: bool = True,
+    ) -> watched_tables.WatchedTable[T]:
+        """Make a table of the rows in the files that match a pattern, and follow these files.
+
+        What is there now is in the table when this returns, a large load in several commits with a
+        bar on a terminal. From then on each round of changes is a commit: files that come, change,
+        are replaced, renamed or removed. Of a file that only got longer the new lines are read.
+
+        Parameters
+        ----------
+        pattern: of paths, as `"folder/*.jsonl"`, `"folder/**/*.csv"` at any depth, or one path.
+        row_type: of the rows. Fields are found by name: keys of JSON objects, columns of CSV and
+            Parquet. Values become what the class says: int, float, bool, str, Decimal, dates,
+            enums, records, tuples; None for what is empty or absent, where it may be.
+        name, key, durable: as of `table`. Of two rows of a file with one key the last one counts;
+            two files cannot have rows of one key, unless they are `append_only`.
+        deletions: files of rows that go, as a pattern, or a folder in which names are as in
+            `pattern`. By its key, or else once less. Implies `append_only`.
+        append_only: files come and grow, and each line is taken once: nothing goes when a file
+            does, and no rows are kept by file. With a key a row takes the place of the one before.
+        format: if the suffix does not tell it. Also of what ends in `.gz`.
+        reader: callable, `pathlib.Path` -> rows, for any other format.
+        encoding, delimiter, header: of text and CSV. Without a header columns are in the order of
+            the fields.
+        poll: seconds between two looks at all files, in place of asking the system for changes:
+            for drives of other machines. Without `watchfiles` it is a second.
+        on_error: what becomes of a line that is no row, and of what a table or view refuses; as of
+            `ingest`. A file that cannot be read is tried again, and after 2 s an error like that.
+        start: `False` if you start it later, by `table.source.start()`.
+
+        Cost: of a round a look at each file's size and time, and what is new; and, unless they are
+        `append_only`, reading again, as bytes, what was read of files that have changed.
+
+        Raises
+        ------
+        SourceError: a line is no row, with its file, line and column; or a file cannot be read.
+        PlanError: no format is known, or it needs what is not installed; or as of `table`.
+        TransactionError: inside a transaction.
+        """
+        options: dict[str, Any] = {"format": format, "reader": reader, "encoding": encoding}
+        options |= {"deletions": deletions, "append_only": append_only, "poll": poll}
+        options |= {"delimiter": delimiter, "header": header}
+        return watched_tables.watch(
+            self._engine, pattern, row_type, name, key, durable, on_error, start, options
+        )
 
     @overload
     def ingest(

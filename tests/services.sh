@@ -4,6 +4,7 @@ set -eu
 
 absent=""
 ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1 || command -v postgres >/dev/null || absent="$absent postgresql"
+{ [ -x /usr/bin/chromium ] && [ -x /usr/bin/chromedriver ]; } || absent="$absent chromium chromium-driver"
 
 [ -n "$absent" ] || exit 0
 if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -21,8 +21,11 @@ ROOT = Path(__file__).parent.parent
 BELOW = {"optimizer": [], "reactive": ["optimizer"], "spark_backend": ["reactive", "optimizer"]}
 LIBRARIES = {
     "optimizer": set(),
-    "reactive": {"sortedcontainers", "typing_extensions", "rich", "sqlglot", "pyarrow"}
-    | {"sqlalchemy", "django", "psycopg2"},
+    "reactive": {
+        *("sortedcontainers", "typing_extensions", "rich", "sqlglot", "watchfiles"),
+        *("pyarrow", "narwhals", "numpy", "pandas", "polars"),
+        *("sqlalchemy", "django", "psycopg2"),
+    },
     "spark_backend": {"numpy", "pandas", "py4j", "pyarrow", "pyspark", "rich", "xxhash"},
 }
 ROOMS = {
@@ -33,7 +36,7 @@ ROOMS = {
     "reactive": (
         *("runtime", "collections", "codegen", "storage", "durable", "operators", "reference"),
         "dataflow",
-        *("remote", "compiler", "transactions", "subscriptions", "sinks", "api", "sources"),
+        *("remote", "compiler", "transactions", "subscriptions", "sinks", "frames", "api", "sources"),
         "mirrors",
         *("offload", "sql", "datalog"),
     ),

@@ -22,6 +22,9 @@ B = TypeVar("B")
 class OrderedView(View[*Ts], OrderedRelation[*Ts]):
     """The rows in order; a sequence. Positions cost O(log rows).
 
+    Being one, `pl.DataFrame(view)` and `pd.DataFrame(view)` read it row by row, and find names and
+    types where rows are of a dataclass or named tuple; `to_polars()` and `to_pandas()` always do.
+
     >>> from reactive import Database
     >>> numbers = Database().table(int)
     >>> view = numbers.order_by(lambda n: -n).materialize()

@@ -883,6 +883,7 @@ ELSEWHERE = {
     "having": "aggregate(...) first, then where(predicate)",
     "items": "materialize() it first; the view has rows",
     "value": "materialize() it first; the view has the value",
+    "dtype": "view.to_pandas() has the rows as a DataFrame, view.to_arrow() as columns",
 }
 """What is known under another name elsewhere."""
 hint(Relation, ELSEWHERE)

@@ -16,10 +16,11 @@ from typing_extensions import TypeVar
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans.check_reads import check_callable
-from reactive.api import arrow_table, display
+from reactive.api import display
 from reactive.api import stats as statistics
 from reactive.api.callables import taken
 from reactive.api.each_row import each_row
+from reactive.api.framed import FromFrames, ToFrames
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
 from reactive.collections.annotations import is_hashable
@@ -54,7 +55,7 @@ _ROW = "self._keyed.by_key.get(key)"
 
 
 @boundary
-class Table(Relation[T], Collection[T], Generic[T, K]):
+class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
     """A base collection: a multiset of rows, or with a key at most one row per key.
 
     Made by `Database.table`. It is a `Relation`, so queries start from it, and a collection, so
@@ -130,25 +131,6 @@ class Table(Relation[T], Collection[T], Generic[T, K]):
         The rows are taken from what is given before anything is locked.
         """
         self._write_many(self._do.add_all, list(rows))
-
-    def add_arrow(self, data: Any) -> None:
-        """Add the rows of an Arrow table, in one commit, as `add_all` does.
-
-        Columns are fields by their names, or the places of a tuple; columns that are no field are
-        left out. Structs become records, lists a `Bag`, tuple or frozenset, as the class of the
-        rows declares. So what `View.to_arrow` gives is rows again.
-
-        Parameters
-        ----------
-        data: a `pyarrow.Table`, as `pyarrow.parquet.read_table` gives, a record batch, or anything
-            that has `__arrow_c_stream__`.
-
-        Raises
-        ------
-        PlanError: pyarrow is not installed; or a field without a default has no column.
-        TableError: a row is refused.
-        """
-        self.add_all(arrow_table.rows_of(data, self.row_type))
 
     def remove(self, row: T, count: int = 1) -> None:
         """Remove `count` copies of a row.

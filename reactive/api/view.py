@@ -21,9 +21,10 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
 from optimizer.plans.binding_names import columns
-from reactive.api import arrow_table, display, equal_rows, row_errors
+from reactive.api import display, equal_rows, row_errors
 from reactive.api import stats as statistics
 from reactive.api.each_row import each_row
+from reactive.api.framed import KeepsChanges, ToFrames
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
 from reactive.collections import weighted
@@ -65,7 +66,7 @@ LEAF = "(node := self._node) is not None and not node.deferred"
 
 
 @boundary
-class View(Closeable, Relation[*Ts]):
+class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
     """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
 
     Length, iteration and `items` count copies, as in a bag.
@@ -354,23 +355,6 @@ class View(Closeable, Relation[*Ts]):
         ([{'name': 'Ann', 'town': 'Bonn'}], [{'town': 'Bonn', 'people': 1}])
         """
         return [plain(row) for row in self._all_rows()]
-
-    def to_arrow(self) -> Any:
-        """The rows of now as a `pyarrow.Table`; collections and what is inside are list columns.
-
-        Columns are the fields of a record, and beside them what is inside; of rows of several
-        bindings these, by their names or places; of plain tuples the places; else `value`. Their
-        types are what the classes declare, also of no rows, or else those of the values. A
-        Decimal is a `decimal128(38, 18)`, a time with a zone one in UTC.
-
-        Costs some 0.1 to 1 us per value.
-
-        Raises
-        ------
-        PlanError: pyarrow is not installed; or a value is not what its field declares, or nothing
-            that Arrow has: an integer beyond 64 bits, a complex number.
-        """
-        return arrow_table.of_view(self)
 
     def write_to(
         self,

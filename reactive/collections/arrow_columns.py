@@ -3,6 +3,7 @@
     Order(id: int, lines: Bag[Line])        struct<id: int64, lines: list<struct<what: string>>>
     tuple[int, str]                         struct<0: int64, 1: string>
     Level("orders", ...)                    list<struct<..., lines: list<...>>>, as nest makes them
+    Colour.RED                              dictionary<string>: its name
 
 The type is what annotations say, also of no values; where they say nothing, that of the values.
 Every column may hold nulls. Of values of several classes a struct has the fields of all.
@@ -19,6 +20,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
+from enum import Enum
 from functools import lru_cache
 from itertools import accumulate
 from types import NoneType, UnionType
@@ -83,6 +85,8 @@ def array(values: Sequence[Any], annotation: Any = Any) -> pa.Array:
         return _struct(values, _places(values, get_args(of)))
     if of in _TYPES:
         return _plain(values, of)
+    if isinstance(of, type) and issubclass(of, Enum):
+        return _enum(values, of)
     return _of_class(values, of if is_record(of) else None)
 
 
@@ -177,9 +181,25 @@ def _of_class(values: Sequence[Any], declared: Any) -> pa.Array:
         return _struct(values, _places(values, ())) if is_mixed else _list(values, Any)
     if len(kinds) == 1 and next(iter(kinds)) in _TYPES:
         return _plain(values, *kinds)
+    if len(kinds) == 1 and issubclass(next(iter(kinds)), Enum):
+        return _enum(values, *kinds)
     if set(kinds) == {int, float}:
         return _plain(values, float)
     return _made(values, None)
+
+
+def _enum(values: Sequence[Any], kind: type) -> pa.Array:
+    """Members that are numbers or texts as these, others as their names, each written once."""
+    for place, value in enumerate(values):
+        if not (value is None or isinstance(value, kind)):
+            raise Misfit(place, (), f"{_short(value)} is no member of {kind.__name__}")
+    for plain in (int, str):
+        if issubclass(kind, plain):
+            return _plain(values, plain)
+    names: list[str] = list(getattr(kind, "__members__"))  # noqa: B009
+    places = {name: place for place, name in enumerate(names)}
+    found = [None if value is None else places[value.name] for value in values]
+    return pa.DictionaryArray.from_arrays(pa.array(found, pa.int32()), pa.array(names, pa.string()))
 
 
 @lru_cache(maxsize=512)

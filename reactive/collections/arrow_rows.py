@@ -10,6 +10,8 @@ Cost:   O(values), 1 to 2 us for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from enum import Enum
+from functools import partial
 from typing import Any, get_args, get_origin
 
 import pyarrow as pa
@@ -42,23 +44,39 @@ def rows_of(data: Any, row_type: Any) -> list[Any]:
             f"{', '.join(table.column_names)}\n"
             "  give a class with these fields as the rows' of the table"
         )
-    make = _maker(of)
+    make = maker(of)
     if is_struct:
         return [make(row) for row in table.to_pylist()]
     return [make(value) for value in table.column(0).to_pylist()]
 
 
-def _maker(annotation: Any) -> Made:
+def maker(annotation: Any) -> Made:
+    """What makes a value of an annotation of what `to_pylist` gives of it."""
     of = meant(annotation)
+    if is_enum(of):
+        return partial(_member, of)
     if is_record(of):
         return _Record(of)
     item = item_of(of)
     if item is not None:
         kind = get_origin(of) or of
-        return _collection(kind if kind in (Bag, frozenset) else tuple, _maker(item))
+        return _collection(kind if kind in (Bag, frozenset) else tuple, maker(item))
     if get_origin(of) is tuple:
-        return _places([_maker(each) for each in get_args(of)])
+        return _places([maker(each) for each in get_args(of)])
     return _plain
+
+
+def is_enum(annotation: Any) -> bool:
+    """Whether it is a class of members with names."""
+    of = meant(annotation)
+    return isinstance(of, type) and issubclass(of, Enum)
+
+
+def _member(kind: Any, value: Any) -> Any:
+    """A member of its name; of one that is a number or a text, of its value."""
+    if value is None or issubclass(kind, int | str):
+        return None if value is None else kind(value)
+    return kind[value]
 
 
 class _Record:
@@ -74,7 +92,7 @@ class _Record:
             return None
         if self._makers is None:
             known = hints(self._kind)
-            self._makers = {name: _maker(known.get(name, Any)) for name in members(self._kind)}
+            self._makers = {name: maker(known.get(name, Any)) for name in members(self._kind)}
         fields = {name: make(value[name]) for name, make in self._makers.items() if name in value}
         try:
             return self._kind(**fields)

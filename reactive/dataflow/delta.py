@@ -145,6 +145,28 @@ class Delta(Generic[T]):
             parts["edits"] = [_plain_edit(edit) for edit in self.edits]
         return parts
 
+    def to_arrow(self) -> Any:
+        """The same as a `pyarrow.Table`: the columns of the rows, and `weight`, how often each
+        comes, or goes if it is negative; `weight_` where a row has one. Columns are those that the
+        rows name; of plain tuples their places, of other values `value`.
+
+        Raises
+        ------
+        PlanError: pyarrow is not installed; or a value is nothing that Arrow has.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> subscription = words.subscribe(lambda delta: print(delta.to_arrow().to_pylist()))
+        >>> words.add("to")
+        [{'value': 'to', 'weight': 1}]
+        """
+        from reactive.runtime import needs
+
+        needs.check("delta.to_arrow")
+        from reactive.collections import arrow_delta
+
+        return arrow_delta.table_of(self._pairs)
+
     def __len__(self) -> int:
         return len(self._pairs)
 

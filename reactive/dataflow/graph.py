@@ -25,6 +25,7 @@ from optimizer.expr import Function
 from optimizer.plan import Node as PlanNode
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
 from reactive.collections.zset import Pair
+from reactive.dataflow import snapshot
 from reactive.dataflow.compiled_step import compiled_step
 from reactive.dataflow.delivery_queue import DeliveryQueue, Subscribers
 from reactive.dataflow.delta import Delta
@@ -36,7 +37,6 @@ from reactive.dataflow.moves import Moved
 from reactive.dataflow.node import NOWHERE, LeafDelta, Node, is_deferred, takes_part
 from reactive.dataflow.routes import Routes
 from reactive.dataflow.schedule import Fed, Schedule, rank, reached
-from reactive.dataflow.snapshot import begin
 from reactive.dataflow.step import Step, Stepped, Trees, deliveries, take_back
 from reactive.dataflow.walk import Walk
 from reactive.dataflow.watch import OnStale, Watch
@@ -378,7 +378,7 @@ class Graph:
     def _connect(self, node: Node, *, fill: bool = True) -> None:
         """Bring the operator up to date with its inputs, and from then on feed it."""
         if node.is_remote:
-            begin(self, node)
+            snapshot.begin(self, node)
         elif hasattr(node.operator, "undo") and fill and not hasattr(node.operator, "outdated"):
             inputs = [self.contents(source) for source in node.inputs]
             with self.running(node):

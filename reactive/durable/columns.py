@@ -103,12 +103,13 @@ def kind_of(hint: Any, names: Mapping[type, str]) -> str:
     ('Decimal', 'plain')
     """
     parts: list[Any] = [part for part in alternatives(hint) if part is not type(None)] or [None]
-    (only, *others) = parts
-    if others or not isinstance(only, type):
+    only: Any = parts[0]
+    if len(parts) > 1 or not isinstance(only, type):
         return PLAIN
     if issubclass(only, Enum) and not issubclass(only, Flag) and only in names:
         return ENUM + names[only]
-    return only.__name__ if only is bool or NAMES.get(only.__name__) is only else PLAIN
+    name: str = only.__name__
+    return name if name in KINDS and only in (bool, NAMES.get(name)) else PLAIN
 
 
 def writing(kind: str, hint: Any) -> Writing:

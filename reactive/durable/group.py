@@ -210,7 +210,7 @@ def _records(noted: Sequence[Noted], *, is_each: bool) -> list[Record]:
     into: str | None = None
     last = (0, 0.0)
     for each in noted:
-        if each.__class__ is Record:
+        if isinstance(each, Record):
             if into is not None:
                 found[-1] = Record(*last, found[-1].changes)
             found.append(each)

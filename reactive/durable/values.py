@@ -68,12 +68,12 @@ def is_plain(value: Any) -> bool:
     """Whether a store has it as it is."""
     kind = value.__class__
     if kind is int:
-        return LEAST <= value <= MOST
+        return bool(LEAST <= value <= MOST)
     if kind is str:
-        return bool(value.isascii()) or is_text(value)
+        return is_text(value)
     if kind is float:
         return not math.isnan(value)
-    return value is None or (kind is bytes and value[:1] != MARK)
+    return value is None or bool(kind is bytes and value[:1] != MARK)
 
 
 def is_text(value: str) -> bool:

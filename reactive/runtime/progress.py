@@ -43,6 +43,10 @@ class Progress(Protocol):
         """A recursion begins a round."""
         ...
 
+    def count(self, done: int, total: int | None) -> None:
+        """`done` rows have been gone through, of `total` if that is known."""
+        ...
+
 
 class _Silent:
     """Tells nobody."""
@@ -54,6 +58,9 @@ class _Silent:
         return rows
 
     def round(self, name: str, number: int) -> None:
+        pass
+
+    def count(self, done: int, total: int | None) -> None:
         pass
 
 
@@ -103,6 +110,10 @@ class OnTerminal:
     def round(self, name: str, number: int) -> None:
         """A recursion begins a round."""
         self._show(f", round {number:,}", total=None, done=0)
+
+    def count(self, done: int, total: int | None) -> None:
+        """`done` rows have been gone through."""
+        self._show(f"{done:,} rows", total=total, done=done)
 
     def close(self) -> None:
         """Leave the terminal as it was."""

@@ -3,6 +3,7 @@
     Batch(upserts, deletes)     by key: rows that are there now, keys that are not any more
     Batch(upserts, removes)     without key: rows that come, rows that go
     Batch(origins={o: rows})    of each origin o, all of its rows: only the difference is a change
+    Batch(appends={o: rows})    of each origin o, rows that it has beside those that it had
 
 A batch says what is so after it, and not in which order it came about: a key that is both deleted
 and upserted is upserted. Hence a batch that is made again changes nothing, if rows have keys or
@@ -27,6 +28,18 @@ Keys: TypeAlias = Collection[Any] | Mapping[type, Collection[Any]]
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """What a source has and can make no row of, and why.
+
+    >>> Refused("1,x", ValueError("'x' is no number")).error
+    ValueError("'x' is no number")
+    """
+
+    given: Any
+    error: Exception
+
+
+@dataclass(frozen=True, slots=True)
 class Batch(Generic[T]):
     """Changes of a source that become one commit.
 
@@ -41,14 +54,20 @@ class Batch(Generic[T]):
         `upserts` too neither comes nor goes.
     origins: origin -> all rows that come of it, such as those of a file. Rows that were of it and
         are not among these go. An empty collection says that the origin is gone. Rows of origins
-        that are not named stay. In a table with a key, two origins cannot have a row of one key.
+        that are not named stay. In a table with a key, two origins cannot have a row of one key;
+        of two rows of one origin the last one counts.
+    appends: origin -> rows that come of it beside those that it has, such as lines at the end of a
+        file. It costs these rows only. In a table with a key one of them may take the place of a
+        row of the origin, at the cost of all of its rows.
+    refused: origin -> what can be made no row of, beside the rows of `origins` or `appends`. It
+        stops the source, or is in `Ingestion.errors` until all rows of the origin are given.
     token: where to go on after this batch; `None` leaves the last one.
     made: when the source had these changes, as `time.time()` tells; for `Ingestion.lag`.
 
     An empty batch is a commit too, if it has a token. Once given, what is in it must not change.
 
-    >>> Batch(["to", "be"], token=2)
-    Batch(upserts=['to', 'be'], deletes=(), removes=(), origins={}, token=2, made=None)
+    >>> Batch(["to", "be"], token=2).upserts
+    ['to', 'be']
     """
 
     upserts: Rows[T] = ()
@@ -56,5 +75,7 @@ class Batch(Generic[T]):
     deletes: Keys = ()
     removes: Rows[T] = ()
     origins: Mapping[Any, Rows[T]] = field(default_factory=dict)
+    appends: Mapping[Any, Rows[T]] = field(default_factory=dict)
+    refused: Mapping[Any, Collection[Refused]] = field(default_factory=dict)
     token: Token = None
     made: float | None = None

@@ -19,9 +19,10 @@ from reactive.collections.zset import Row
 from reactive.errors import FixpointError, ReactiveError, TableError
 from reactive.runtime.interrupts import is_asynchronous
 from reactive.sources.batch import Batch
+from reactive.sources.given import Given, given
 from reactive.sources.ledger import Ledger, add, remove
 from reactive.sources.left_out import LeftOut
-from reactive.sources.net_changes import Given, given, net_changes
+from reactive.sources.net_changes import net_changes
 from reactive.sources.targets import ByTable
 from reactive.transactions.transaction import Transaction, within
 
@@ -49,6 +50,9 @@ def commit_batch(engine: Engine, ledger: Ledger, batch: Batch[Any], *, drops: bo
     """
     ledger.targets.check_there(engine.tables)
     found = given(batch, ledger.targets)
+    for refused in batch.refused.values() if not drops else ():
+        for each in refused:
+            raise each.error
     try:
         return _commit(engine, ledger, found, None)
     except Exception as error:

@@ -3,6 +3,7 @@
     name of the source --> a table of entries, by their owners
         TOKEN                 where to go on
         ("origin", o)         the rows of origin o that are in tables, and those that are not
+        ("origin", o, n)      the same of what was appended to it: parts of ever fewer rows
         ("key", n, k)         the row of key k that table n does not have, although the source does
         ("row", n, r)         the same of a row without key, or whose key cannot be told
 
@@ -11,7 +12,8 @@ of its commit are, whatever happens in between. What keeps commits elsewhere kee
 this table with those of the others, and so has the token in the record of the commit.
 
 State:  an entry per origin, with its rows; one per row that was refused.
-Cost:   O(1) per commit, and per origin that it changes.
+Cost:   O(1) per commit, and per origin that it changes; of rows that are appended to an origin of
+        n, O(log n) for each, as a part takes in those after it that are no larger.
 """
 
 from __future__ import annotations
@@ -34,6 +36,11 @@ if TYPE_CHECKING:
 Owner: TypeAlias = tuple[Any, ...]
 TOKEN: Owner = ("token",)
 ORIGIN = "origin"
+
+
+def part_owner(origin: Hashable, number: int) -> Owner:
+    """Whose a part of what is noted of an origin is."""
+    return (ORIGIN, origin, number) if number else (ORIGIN, origin)
 
 
 class Entry:
@@ -93,6 +100,13 @@ class Ledger:
     def origins(self) -> Origins:
         """The rows of each origin that are in tables."""
         return Origins(self)
+
+    def parts(self, origin: Hashable) -> list[Entry]:
+        """What is noted of an origin in the transaction that is open, in order."""
+        found: list[Entry] = []
+        while (entry := self.held(part_owner(origin, len(found)))) is not None:
+            found.append(entry)
+        return found
 
     def keep_errors(self) -> None:
         """From now on rows may be left out."""
@@ -161,13 +175,19 @@ class Origins(Mapping[Hashable, tuple[Any, ...]]):
         self._entries = ledger.entries
 
     def __getitem__(self, origin: Hashable) -> tuple[Any, ...]:
-        entry = self._entries.get((ORIGIN, origin))
-        if entry is None or not entry.rows:
+        found = [row for rows in self._parts(origin) for row in rows]
+        if not found:
             raise KeyError(origin)
-        return tuple(row for rows in entry.rows.values() for row in rows)
+        return tuple(found)
 
     def __iter__(self) -> Iterator[Hashable]:
-        return (entry.owner[1] for entry in self._entries if entry.rows)
+        return iter(dict.fromkeys(entry.owner[1] for entry in self._entries if entry.rows))
+
+    def _parts(self, origin: Hashable) -> Iterator[tuple[Any, ...]]:
+        number = 0
+        while (entry := self._entries.get(part_owner(origin, number))) is not None:
+            yield from (entry.rows or {}).values()
+            number += 1
 
     def __len__(self) -> int:
         return sum(1 for _ in self)

@@ -3,11 +3,12 @@
     upserts, deletes   by key         the row of the key goes, the new one comes, if they differ
     upserts, removes   by count       rows come less rows go
     origins            by origin      rows of it now, less rows of it before
+    appends            by origin      rows of it now, beside those before
 
 Rows that are left out do not come; the row whose place one would have taken goes all the same. So
 what is in the tables, and what is left out, are together what the source has.
 
-Cost: O(rows of the batch), and of an origin O(its rows, before and now).
+Cost: O(rows of the batch), and of an origin O(its rows, before and now) unless they are appended.
 """
 
 from __future__ import annotations
@@ -18,32 +19,14 @@ from typing import Any
 
 from reactive.api.row_errors import Raised, RowError
 from reactive.collections.zset import Row, consolidate
-from reactive.errors import TableError
 from reactive.runtime.interrupts import reraise_asynchronous
-from reactive.sources.batch import Batch, Token
-from reactive.sources.ledger import ORIGIN, TOKEN, Entry, Ledger, Owner
+from reactive.sources.batch import Refused, Token
+from reactive.sources.given import Given
+from reactive.sources.ledger import TOKEN, Entry, Ledger, Owner, part_owner
 from reactive.sources.left_out import LeftOut
-from reactive.sources.targets import NOWHERE, ByTable, Targets
+from reactive.sources.targets import NOWHERE, ByTable
 
 NOTHING: Mapping[int, tuple[Row, ...]] = {}
-
-
-@dataclass(frozen=True, slots=True)
-class Given:
-    """A batch whose rows are with the tables that they go into."""
-
-    upserts: ByTable
-    deletes: Mapping[int, Collection[Any]]
-    removes: ByTable
-    origins: Mapping[Hashable, ByTable]
-    token: Token
-
-    def rows(self) -> Iterable[tuple[int, Row]]:
-        """All rows that are to be there."""
-        for some in (self.upserts, *self.origins.values()):
-            for number, rows in some.items():
-                for row in rows:
-                    yield number, row
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,29 +41,6 @@ class NetChanges:
 
     def __len__(self) -> int:
         return sum(map(len, (*self.gone.values(), *self.come.values())))
-
-
-def given(batch: Batch[Any], targets: Targets) -> Given:
-    """A batch by the tables that its rows go into.
-
-    Raises
-    ------
-    TableError: what is given by key is for a table without key, or the reverse.
-    """
-    found = Given(
-        targets.by_table(batch.upserts),
-        targets.keys(batch.deletes),
-        targets.by_table(batch.removes),
-        {origin: targets.by_table(rows) for origin, rows in batch.origins.items()},
-        batch.token,
-    )
-    for number in found.deletes:
-        if number == NOWHERE or not targets.is_keyed(number):
-            raise TableError(f"{_table(targets, number)} has no key to delete by\n  Batch(removes)")
-    for number in found.removes:
-        if number == NOWHERE or targets.is_keyed(number):
-            raise TableError(f"{_table(targets, number)} has a key to delete by\n  Batch(deletes)")
-    return found
 
 
 def net_changes(batch: Given, ledger: Ledger, left_out: LeftOut | None) -> NetChanges:
@@ -99,7 +59,9 @@ def net_changes(batch: Given, ledger: Ledger, left_out: LeftOut | None) -> NetCh
         else:
             changes.by_count(number, rows, batch.removes.get(number, ()))
     for origin, by_table in batch.origins.items():
-        changes.by_origin(origin, by_table)
+        changes.by_origin(origin, by_table, changes.refused(batch.refused.get(origin, ())))
+    for origin, by_table in batch.appends.items():
+        changes.by_append(origin, by_table, changes.refused(batch.refused.get(origin, ())))
     return changes.made(batch.token)
 
 
@@ -170,11 +132,13 @@ class _Changes:
             else:
                 self._add_error(("row", number, row), error)
 
-    def by_origin(self, origin: Hashable, by_table: ByTable) -> None:
+    def by_origin(
+        self, origin: Hashable, by_table: ByTable, refused: tuple[RowError, ...] = ()
+    ) -> None:
         """All rows of an origin are these."""
-        owner = (ORIGIN, origin)
-        entry = self._ledger.held(owner)
-        before = NOTHING if entry is None or entry.rows is None else entry.rows
+        owner = part_owner(origin, 0)
+        parts = self._ledger.parts(origin)
+        before = _rows_of(parts)
         self._settle(owner)
         held: dict[int, tuple[Row, ...]] = {}
         for number in dict.fromkeys((*before, *by_table)):
@@ -182,9 +146,40 @@ class _Changes:
             rows = self._of_origin(owner, number, old, wanted)
             if rows:
                 held[number] = rows
-        errors = self._errors.pop(owner, ())
-        if held != before or errors or (entry is not None and entry.errors):
+        errors = (*self._errors.pop(owner, ()), *refused)
+        if held != before or errors or any(part.errors for part in parts):
+            for part in parts[1:]:
+                self._replace(part.owner, ())
             self._replace(owner, errors, held)
+
+    def by_append(
+        self, origin: Hashable, by_table: ByTable, refused: tuple[RowError, ...] = ()
+    ) -> None:
+        """An origin has these rows too."""
+        parts = self._ledger.parts(origin)
+        if any(self._takes_places(number, rows) for number, rows in by_table.items()):
+            known = tuple(error for part in parts for error in part.errors)
+            self.by_origin(origin, _joined(_rows_of(parts), by_table), (*known, *refused))
+            return
+        owner = part_owner(origin, len(parts))
+        held = {number: self._come(owner, number, rows) for number, rows in by_table.items()}
+        errors = (*self._errors.pop(owner, ()), *refused)
+        joined: list[Entry] = []
+        while parts and _size(parts[-1].rows, parts[-1].errors) <= _size(held, errors):
+            part = parts.pop()
+            held = {n: tuple(rows) for n, rows in _joined(part.rows or {}, held).items()}
+            errors = (*part.errors, *errors)
+            joined.append(part)
+        for part in joined[:-1]:
+            self._replace(part.owner, ())
+        rows = {number: some for number, some in held.items() if some}
+        if rows or errors:
+            self._replace(part_owner(origin, len(parts)), errors, rows)
+
+    def refused(self, given: Collection[Refused]) -> tuple[RowError, ...]:
+        """What a source can make no rows of."""
+        of = f"source {self._ledger.name}"
+        return tuple(RowError(of, each.given, _raised(each.error)) for each in given)
 
     def made(self, token: Token) -> NetChanges:
         """All of it."""
@@ -200,7 +195,8 @@ class _Changes:
         """The rows of an origin that are in a table now; as the objects that they were."""
         wanted = self._taken(number, wanted, owner)
         if number != NOWHERE and self._targets.is_keyed(number):
-            wanted = list(dict.fromkeys(wanted))
+            key_of = self._targets.key_of(number)
+            wanted = list({key_of(row): row for row in wanted}.values())
         if not old and self._left_out is None:
             self._net.come.setdefault(number, []).extend(wanted)
             return tuple(wanted)
@@ -220,6 +216,32 @@ class _Changes:
                     self._add_error(owner, error)
                     rows.remove(row)
         return tuple(rows)
+
+    def _takes_places(self, number: int, rows: list[Row]) -> bool:
+        """Whether the key of one of these rows has a row already, or two of them have one key."""
+        if number == NOWHERE or not self._targets.is_keyed(number):
+            return False
+        held, key_of = self._targets.held(number), self._targets.key_of(number)
+        if self._left_out is not None:
+            rows = [row for row in rows if self._targets.refusal(number, row) is None]
+        keys = {key_of(row) for row in rows}
+        return len(keys) < len(rows) or any(key in held for key in keys)
+
+    def _come(self, owner: Owner, number: int, rows: list[Row]) -> tuple[Row, ...]:
+        """Rows come; those that do."""
+        rows = self._taken(number, rows, owner)
+        if self._left_out is None:
+            self._net.come.setdefault(number, []).extend(rows)
+            return tuple(rows)
+        come = []
+        for row in rows:
+            error = self._refused(number, row)
+            if error is None:
+                self._comes(number, row)
+                come.append(row)
+            else:
+                self._add_error(owner, error)
+        return tuple(come)
 
     # Rows.
 
@@ -280,8 +302,7 @@ class _Changes:
             shown = row
         except Exception:
             shown = repr(row)
-        raised = Raised(type(error).__name__, str(error))
-        return RowError(f"source {self._ledger.name}{into}", shown, raised)
+        return RowError(f"source {self._ledger.name}{into}", shown, _raised(error))
 
     # What is noted.
 
@@ -319,5 +340,23 @@ class _Changes:
         self._net.entries[owner] = Entry(owner, None, rows, errors) if is_kept else None
 
 
-def _table(targets: Targets, number: int) -> str:
-    return "what was given" if number == NOWHERE else f"table {targets.tables[number].name!r}"
+def _rows_of(parts: Iterable[Entry]) -> Mapping[int, tuple[Row, ...]]:
+    """The rows of an origin, of whose parts most have one."""
+    found = [part.rows for part in parts if part.rows]
+    if len(found) <= 1:
+        return found[0] if found else NOTHING
+    every = dict.fromkeys(number for rows in found for number in rows)
+    return {n: tuple(row for rows in found for row in rows.get(n, ())) for n in every}
+
+
+def _joined(first: Mapping[int, Iterable[Row]], then: Mapping[int, Iterable[Row]]) -> ByTable:
+    numbers = dict.fromkeys((*first, *then))
+    return {number: [*first.get(number, ()), *then.get(number, ())] for number in numbers}
+
+
+def _size(rows: Mapping[int, Collection[Row]] | None, errors: Collection[RowError]) -> int:
+    return sum(map(len, (rows or {}).values())) + len(errors)
+
+
+def _raised(error: Exception) -> Raised:
+    return Raised(type(error).__name__, str(error))

@@ -112,6 +112,12 @@ def plain_test(rows: Sequence[Row]) -> PlainTest | None:
     return None if shape is None else _test(kind, shape)
 
 
+def plain_test_of(kind: Any, shape: Shape) -> PlainTest | None:
+    """The test of rows whose fields have these classes; None if such rows are not plain."""
+    is_known = plain_fields(kind) is not None and len(plain_fields(kind) or ()) == len(shape)
+    return _test(kind, shape) if is_known and shape and all(map(_is_plain, shape)) else None
+
+
 def _fields(kind: Any, shape: Shape) -> dict[Any, type]:
     if kind in PLAIN:
         return {}

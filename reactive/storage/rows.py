@@ -9,6 +9,7 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import place_of
 from optimizer.errors import PlanError
 from optimizer.expressions.declared import tuple_width
 from reactive.codegen.functions import Values, build
@@ -29,6 +30,11 @@ def check_row_type(row_type: Any) -> None:
             f"  write db.table(Row, name={row_type!r})"
         )
     kind = get_origin(row_type) or row_type
+    if hasattr(type(kind), "__arrow_c_stream__") or hasattr(type(kind), "__dataframe__"):
+        raise PlanError(
+            f"a table takes the class of its rows, not a {type(kind).__name__}\n"
+            "  db.table_from(frame) makes the class of its columns, and the table"
+        )
     if not isinstance(kind, type) and type(kind).__module__ not in ANNOTATIONS:
         raise PlanError(
             f"a table takes the class of its rows, not {row_type!r:.100}\n"
@@ -196,6 +202,24 @@ def name_of_table(taken: Collection[str], row_type: Any, name: str | None) -> st
 def usual_name(row_type: Any) -> str:
     """The name of a table that is not given one."""
     return getattr(row_type, "__name__", str(row_type))
+
+
+def label_of(predicate: Callable[..., object]) -> str:
+    """A callable by its name and place."""
+    place = place_of(predicate)
+    name: str = getattr(predicate, "__qualname__", type(predicate).__name__).rpartition(".")[2]
+    return name if place is None else f"{name} ({place})"
+
+
+def times(number: int) -> str:
+    """How often, in words."""
+    return "once" if number == 1 else f"{number} times"
+
+
+def check_count(count: int) -> None:
+    """Refuse what is no number of copies."""
+    if type(count) is not int or count < 1:
+        raise TableError(f"a count of copies is an integer from 1 on, not {count!r}")
 
 
 def _each(classes: Any) -> tuple[type, ...]:

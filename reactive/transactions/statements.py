@@ -11,15 +11,31 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from optimizer.callables.source import place_of
 from reactive.collections import unhashable
-from reactive.collections.zset import Batch, Pair, Row, canonical, consolidate, may_hold_nan, negate
+from reactive.collections.zset import (
+    Batch,
+    Pair,
+    Row,
+    canonical,
+    consolidate,
+    may_hold_nan,
+    negate,
+    repeat,
+)
 from reactive.errors import TableError
 from reactive.runtime.interrupts import surely
 from reactive.storage import plain_rows
 from reactive.storage.immutable import REMEDIES, why_changeable
 from reactive.storage.keyed_store import KeyedStore
-from reactive.storage.rows import class_and_width, fits, nan_test, wrong_class
+from reactive.storage.rows import (
+    check_count,
+    class_and_width,
+    fits,
+    label_of,
+    nan_test,
+    times,
+    wrong_class,
+)
 from reactive.storage.store import Absent, BagStore, Duplicate, Store
 from reactive.transactions import one_row
 
@@ -84,7 +100,7 @@ class Statements:
         if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
             row = self._checked(row)
         if count != 1:
-            _check_count(count)
+            check_count(count)
         try:
             if self._known is not None or self._lost_at == self._engine.version:
                 row = self._interned((row,))[0] if self._may_return() else row
@@ -92,10 +108,12 @@ class Statements:
         except (Duplicate, TypeError) as error:
             raise self._refusal(row, error, count) from None
 
-    def add_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
-        """As `add` each of them, in one loop."""
+    def add_all(
+        self, rows: Iterable[Row], known: plain_rows.PlainTest | None = None
+    ) -> Sequence[Pair]:
+        """As `add` each of them, in one loop; `known` is a test that all are known to pass."""
         wants_plain = getattr(self.store, "wants_plain", False)
-        checked, plain = self._all_checked(rows, wants_plain=wants_plain)
+        checked, plain = self._all_checked(rows, wants_plain=wants_plain, known=known)
         add = None if plain is None else getattr(self.store, "add_plain", None)
         try:
             if self._may_return():
@@ -157,7 +175,7 @@ class Statements:
         if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
             row = self._checked(row)
         if count != 1:
-            _check_count(count)
+            check_count(count)
         self._lost_at = self._engine.version
         try:
             change = self.store.remove(row, count)
@@ -206,7 +224,7 @@ class Statements:
         if outside:
             raise TableError(
                 f"replace_where of table {self._table.name!r}: {outside[0]!r:.100} is no row of "
-                f"which {_label(predicate)} is true\n"
+                f"which {label_of(predicate)} is true\n"
                 "  it would not be replaced the next time; add() it, or change the predicate"
             )
         return self._replace(held, wanted)
@@ -216,13 +234,22 @@ class Statements:
         try:
             return predicate(row)
         except Exception as error:
-            asked = f"{_label(predicate)} in replace_where of table {self._table.name!r}"
+            asked = f"{label_of(predicate)} in replace_where of table {self._table.name!r}"
             error.add_note(f"  {asked}, on row {row!r:.200}\n  the table is unchanged")
             raise
+
+    def replace_some(self, gone: Iterable[Row], come: Iterable[Row]) -> list[Pair]:
+        """Remove rows and add others, in one loop each; what is in both stays as it is."""
+        wanted = [self._checked(row) for row in come]
+        return self._replace([(self._checked(row), 1) for row in gone], wanted)
 
     def _replace(self, held: Sequence[Pair], wanted: Iterable[Row]) -> list[Pair]:
         difference = consolidate([*((row, 1) for row in wanted), *negate(held)])
         difference.sort(key=_weight)  # removals first, which may free a key
+        if len(difference) >= MANY:
+            gone = [*repeat((row, -weight) for row, weight in difference if weight < 0)]
+            come = [*repeat(pair for pair in difference if pair[1] > 0)]
+            return self.together(lambda: self.remove_all(gone), lambda: self.add_all(come))
         return self.together(
             *(
                 (lambda r=row, w=weight: self.add(r, w))
@@ -295,13 +322,19 @@ class Statements:
         return fits(row, self._class, self._width)
 
     def _all_checked(
-        self, rows: Iterable[Row], *, wants_plain: bool
+        self,
+        rows: Iterable[Row],
+        *,
+        wants_plain: bool,
+        known: plain_rows.PlainTest | None = None,
     ) -> tuple[list[Row], plain_rows.PlainTest | None]:
         """The rows as the table takes them, and the test that has found them plain.
 
         If nobody wants to know that, it is only asked where the rows would be looked at each.
         """
         given = list(rows)
+        if known is not None and len(given) >= MANY:
+            return given, self._passed(given, known)
         is_of_class = set(map(type, given)) == {self._plain}
         is_looked_at = not is_of_class or self._has_nan is not None or wants_plain
         if is_looked_at and len(given) >= MANY:
@@ -312,14 +345,17 @@ class Statements:
             return given, None
         return [self._checked(row) for row in given], None
 
-    def _passed(self, rows: Sequence[Row]) -> plain_rows.PlainTest | None:
-        """The test that finds rows of one class plain: the one that was right last, or another."""
+    def _passed(
+        self, rows: Sequence[Row], known: plain_rows.PlainTest | None = None
+    ) -> plain_rows.PlainTest | None:
+        """The test that finds rows of one class plain: one that is known to, the one that was right
+        last, or another."""
         self._checked(rows[0])
         last = self._test
-        if last is not None and last.are_plain(rows):
+        if known is None and last is not None and last.are_plain(rows):
             return last
-        test = self._test = plain_rows.plain_test(rows)
-        if test is None or test is last or not test.are_plain(rows):
+        test = self._test = known or plain_rows.plain_test(rows)
+        if test is None or (known is None and (test is last or not test.are_plain(rows))):
             return None
         if self._until_learned:
             self._learn(test)
@@ -379,7 +415,7 @@ class Statements:
                 )
             case Absent():
                 held = self.store.count(row)
-                there = f"it is there {_times(held)}, not {count}" if held else "it is not there"
+                there = f"it is there {times(held)}, not {count}" if held else "it is not there"
                 return TableError(
                     f"cannot remove {row!r} from table {self._table.name!r}: {there}\n"
                     f"  {self._table._holds()}; discard() removes only what is present"
@@ -391,22 +427,6 @@ class Statements:
             f"table {self._table.name!r} cannot take {row!r:.100}: {part}\n"
             "  rows are found by hash; use a frozen dataclass, tuples and frozensets"
         )
-
-
-def _label(predicate: Predicate) -> str:
-    """A callable by its name and place."""
-    place = place_of(predicate)
-    name: str = getattr(predicate, "__qualname__", type(predicate).__name__).rpartition(".")[2]
-    return name if place is None else f"{name} ({place})"
-
-
-def _times(number: int) -> str:
-    return "once" if number == 1 else f"{number} times"
-
-
-def _check_count(count: int) -> None:
-    if type(count) is not int or count < 1:
-        raise TableError(f"a count of copies is an integer from 1 on, not {count!r}")
 
 
 def _row(pair: Pair) -> Row:

@@ -1,7 +1,7 @@
 """Random commits to a durable database, and what its tables hold after each.
 
-Two tables: `orders` has a key, `words` has none, and rows several times; a third is fed by batches of
-a source, whose token is the number of the last one. Each commit changes something.
+Two tables: `orders` has a key, `words` has none, and rows several times; a third is fed by batches
+of a source, whose token is the number of the last one. Each commit changes something.
 """
 
 from __future__ import annotations

@@ -3,7 +3,8 @@
 A history runs in a child of this process, which tells of each commit that has returned (of a group,
 of each flush) through a pipe, and kills itself before a call, or after a COMMIT.
 
-What is opened again is a prefix with every commit that was told of; it goes on from there to the end.
+What is opened again is a prefix with every commit that was told of; it goes on from there to the
+end.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ class _folder:
     """A folder for a moment."""
 
     def __enter__(self) -> Path:
-        self._path = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+        self._path = tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
         return Path(self._path)
 
     def __exit__(self, *error: object) -> None:

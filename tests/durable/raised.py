@@ -6,10 +6,10 @@ those of the tables. Then the history goes on.
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from random import Random
 
 from reactive.errors import DurabilityError
@@ -32,7 +32,7 @@ def raised_everywhere(seed: int, step: int = 1) -> int:
 
 
 def _run(seed: int, faults: Faults) -> Faults:
-    folder = tempfile.mkdtemp(dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    folder = tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
     path = f"{folder}/shop.db"
     try:
         tables = _opened(path, faults)

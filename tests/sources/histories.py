@@ -31,14 +31,15 @@ VALUES = st.integers(0, 2)
 ITEMS = st.builds(Item, st.integers(0, 3), VALUES)
 FACTS = st.builds(Fact, st.sampled_from(["a", "b"]), VALUES)
 BATCHES = st.builds(
-    lambda items, facts, deletes, origins: (items, facts, deletes, origins),
+    lambda *drawn: drawn,
     st.lists(ITEMS, max_size=3),
     st.lists(st.tuples(FACTS, st.booleans()), max_size=3),
     st.lists(st.integers(0, 3), max_size=2),
     st.dictionaries(st.sampled_from(["f", "g"]), st.lists(FACTS | VALUES, max_size=3), max_size=2),
+    st.dictionaries(st.sampled_from(["f", "h"]), st.lists(FACTS | VALUES, max_size=3), max_size=2),
 )
 """Items that are upserted; facts that come or, if they are there, go; keys that are deleted;
-facts and plain numbers of origins."""
+facts and plain numbers of origins, and such as are appended to them."""
 
 
 @dataclass
@@ -52,7 +53,8 @@ class Model:
 
     def batch(self, drawn: Any, token: Any) -> Batch[Any]:
         """A batch as drawn; the model has it too afterwards."""
-        items, facts, deletes, origins = drawn
+        items, facts, deletes, origins, appends = drawn
+        appends = {origin: rows for origin, rows in appends.items() if origin not in origins}
         come: list[Fact] = [fact for fact, comes in facts if comes]
         gone: list[Fact] = []
         for fact, comes in facts:
@@ -64,9 +66,16 @@ class Model:
         self.facts.update(come)
         self.facts.subtract(gone)
         self.origins.update(origins)
+        for origin, rows in appends.items():
+            self.origins[origin] = [*self.origins.get(origin, []), *rows]
         self.token = token
         return Batch(
-            [*items, *come], deletes={Item: deletes}, removes=gone, origins=origins, token=token
+            [*items, *come],
+            deletes={Item: deletes},
+            removes=gone,
+            origins=origins,
+            appends=appends,
+            token=token,
         )
 
     def rows(self) -> list[Counter[Any]]:

@@ -79,11 +79,12 @@ def test_a_batch_with_a_row_that_raises_changes_nothing(history: Any) -> None:
 
 
 def test_rows_and_token_change_together_at_every_moment() -> None:
-    first = Batch([Item(1, 1), Fact("a", 2)], origins={"f": [1, Fact("b", 1)]}, token=1)
+    first = Batch([Item(1, 1), Fact("a", 2)], origins={"f": [1, Fact("b", 1)], "h": [3]}, token=1)
     second = Batch(
         [Item(1, 2), Item(2, 1)],
         removes=[Fact("a", 2)],
         origins={"f": [2], "g": [Fact("b", 2)]},
+        appends={"h": [3, 4]},
         token=2,
     )
     moment, seen = 0, set()
@@ -98,8 +99,8 @@ def test_rows_and_token_change_together_at_every_moment() -> None:
         if fed.source.token == 1:
             fed.source.take(second)
         assert state(fed) == (
-            [Counter([Item(1, 2), Item(2, 1)]), Counter([Fact("b", 2)]), Counter([2])],
-            {"f": (2,), "g": (Fact("b", 2),)},
+            [Counter([Item(1, 2), Item(2, 1)]), Counter([Fact("b", 2)]), Counter([2, 3, 3, 4])],
+            {"f": (2,), "g": (Fact("b", 2),), "h": (3, 3, 4)},
             2,
         ), moments.where
         fed.verify()

@@ -44,8 +44,10 @@ from reactive import (
     Sum,
     Table,
     View,
+    WatchedTable,
     asc,
     desc,
+    files,
     fixpoint,
     from_rows,
     live,
@@ -386,6 +388,12 @@ def rows_from_elsewhere() -> None:
     both.take(Batch(["or", Order(7, "ann", 1.5)], deletes={Order: [9]}))
     source: Source[Order] = Orders()
     assert_type(shop.db.ingest(source, shop.orders, name="again"), Ingestion[Order])
+    watched = shop.db.watch("nowhere/*.jsonl", Order, name="watched", key="id", start=False)
+    assert_type(watched, WatchedTable[Order])
+    assert_type(watched.source, Ingestion[Order])
+    assert_type(watched.where(lambda o: o.total > 1), Relation[Order])
+    texts = files("nowhere/*.txt", reader=lambda path: path.read_text().split())
+    assert_type(shop.db.ingest(texts, shop.words, start=False), Ingestion[str])
 
 
 PROGRAMS: list[Callable[[], None]] = [

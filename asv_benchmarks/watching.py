@@ -1,0 +1,131 @@
+"""What it costs to follow files, beside reading them by hand with `json.loads` and `add_all`.
+
+    python -m asv_benchmarks.watching [--rows 200000] [--files 100] [--repeats 3]
+
+CPU seconds of this process, the median of some turns. One file that is replaced, and one line more
+at the end of a file of 100,000 lines, are beside reading that file by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from statistics import median
+from time import process_time
+from typing import Any, NamedTuple
+
+from reactive import Database, Sum
+
+LONG = 100_000
+"""Lines of the long file."""
+
+
+class Sale(NamedTuple):
+    """A row of a line."""
+
+    id: int
+    customer: str
+    total: float
+
+
+def line(number: int) -> str:
+    sale = {"id": number, "customer": f"customer {number % 1000}", "total": number / 8}
+    return json.dumps(sale) + "\n"
+
+
+def by_hand(files: list[Path]) -> list[Sale]:
+    rows = []
+    for path in files:
+        with path.open() as file:
+            for text in file:
+                found = json.loads(text)
+                rows.append(Sale(found["id"], found["customer"], found["total"]))
+    return rows
+
+
+def spent(table: Any) -> Any:
+    return table.group_by("customer").aggregate(Sum("total")).materialize()
+
+
+def seconds(action: Callable[[], object]) -> float:
+    before = process_time()
+    action()
+    return process_time() - before
+
+
+class Folder:
+    """Files of lines, and a way to follow them."""
+
+    def __init__(self, path: Path, rows: int, files: int) -> None:
+        self.path, self.rows, self.each = path, rows, rows // files
+        self.files = [path / f"{number:04}.jsonl" for number in range(files)]
+        for number, file in enumerate(self.files):
+            self.write(file, number * self.each, self.each)
+        self.next = rows
+
+    def write(self, file: Path, first: int, count: int) -> None:
+        file.write_text("".join(line(number) for number in range(first, first + count)))
+
+    def load(self, keys: dict[str, Any]) -> float:
+        """The first load, of all files."""
+        with Database() as db:
+            return seconds(lambda: db.watch(self.path / "*.jsonl", Sale, poll=3600, **keys))
+
+    def load_by_hand(self, keys: dict[str, Any]) -> float:
+        with Database() as db:
+            table = db.table(Sale, **keys)
+            return seconds(lambda: table.add_all(by_hand(self.files)))
+
+    def change(self, how: str, **options: Any) -> float:
+        """One file, which is changed as a whole, or appended to."""
+        with Database() as db:
+            table = db.watch(self.path / "*.jsonl", Sale, key="id", poll=3600, **options)
+            view = spent(table)
+            times = []
+            for _ in range(5):
+                if how == "replaced":
+                    self.write(self.files[0], self.next, self.each)
+                else:
+                    with self.files[0].open("a") as file:
+                        file.write(line(self.next))
+                self.next += self.each
+                times.append(seconds(table.catch_up))
+            assert len(view) == min(1000, len(table))
+            return median(times)
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser()
+    arguments.add_argument("--rows", type=int, default=200_000)
+    arguments.add_argument("--files", type=int, default=100)
+    arguments.add_argument("--repeats", type=int, default=3)
+    given = arguments.parse_args()
+    told: dict[str, list[float]] = {}
+
+    def tell(name: str, took: float) -> None:
+        told.setdefault(name, []).append(took)
+
+    for _ in range(given.repeats):
+        with tempfile.TemporaryDirectory() as folder:
+            files = Folder(Path(folder), given.rows, given.files)
+            for keys in ({}, {"key": "id"}):
+                named = "with a key" if keys else "without"
+                tell(f"first load {named}, by hand", files.load_by_hand(keys))
+                tell(f"first load {named}", files.load(keys))
+            tell("one of the files replaced, by hand", seconds(partial(by_hand, files.files[:1])))
+            tell("one of the files replaced", files.change("replaced"))
+        with tempfile.TemporaryDirectory() as folder:
+            long = Folder(Path(folder), LONG, 1)
+            tell("a line more of 100,000, by hand", seconds(partial(by_hand, long.files)))
+            tell("a line more of 100,000", long.change("appended"))
+            tell("a line more of 100,000, append_only", long.change("appended", append_only=True))
+    for name, times in told.items():
+        print(f"{name:40} {median(times) * 1000:10.2f} ms of CPU")
+
+
+if __name__ == "__main__":
+    main()

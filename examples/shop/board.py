@@ -1,0 +1,44 @@
+"""The live view over the file: who has bought most."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import sessionmaker
+
+from examples.shop.models import Customer, Order
+from reactive import Count, Database, OrderedView, Sum, asc, desc, mirror
+
+PLACES = 10
+"""Rows of the leaderboard."""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """What is shown of the shop; `totals` has a row per customer, by name."""
+
+    db: Database
+    sessions: sessionmaker[Any]
+    totals: Any
+    leaders: OrderedView[Any]
+
+    def close(self) -> None:
+        """Follow the file no more."""
+        self.db.close()
+
+
+def open_board(engine: Engine) -> Board:
+    """The board of a file. What is in it comes in one commit; from then on each commit of a session
+    moves the views, once SQL has it."""
+    sessions = sessionmaker(engine)
+    db = Database()
+    shop = mirror(db, sessions, Order, Customer)
+    totals = (
+        shop.related(Order.customer)
+        .group_by(lambda order, customer: customer.name)
+        .aggregate(orders=Count(), cents=Sum(lambda order, customer: order.cents))
+    )
+    leaders = totals.order_by(desc("cents"), asc("name")).limit(PLACES)
+    return Board(db, sessions, totals.materialize("totals"), leaders.materialize("leaders"))

@@ -1,0 +1,44 @@
+"""A view and a browser: its rows at first, then how they change, until the browser leaves.
+
+view.changes(latest=True) --> send        one delta at a time: what comes while the browser is
+                                          slow is merged into the next one
+receive --> it has left                   the only way to hear of that without sending something
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import suppress
+from typing import Any
+
+from fastapi import WebSocket, WebSocketDisconnect
+
+from reactive import Changes, OrderedView
+
+
+async def show(socket: WebSocket, view: OrderedView[Any]) -> None:
+    """Tell a browser what a view shows, until it leaves, or the server is to stop."""
+    await socket.accept()
+    with view.changes(snapshot=True, latest=True) as changes:
+        tasks = [asyncio.create_task(each) for each in (_tell(socket, changes), _listen(socket))]
+        try:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                with suppress(WebSocketDisconnect):
+                    task.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _tell(socket: WebSocket, changes: Changes[Any]) -> None:
+    async for delta in changes:
+        edits = delta.to_dict().get("edits", [])
+        told = {"version": delta.version, "is_snapshot": delta.is_snapshot, "edits": edits}
+        await socket.send_json(told)
+
+
+async def _listen(socket: WebSocket) -> None:
+    while True:
+        await socket.receive_text()  # raises WebSocketDisconnect when it leaves

@@ -1,0 +1,161 @@
+"""What differs between two Arrow tables of the same columns, without a Python object for each row.
+
+    same(left, right)          which rows are the same at the same place, nulls and NaN too
+    by_key(old, new, key)      keys that have gone, rows that came, rows that are other ones
+    by_rows(old, new)          the difference of multisets
+
+What is said to differ may be equal in Python, as -0.0 and 0.0: whoever makes rows of it compares
+them. What is said to be the same is equal.
+
+Cost: O(values), 5 to 50 ns for each.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+SIDE = "side of a difference"
+"""The column that says of which of two tables a row is."""
+
+
+class Difference(NamedTuple):
+    """Of two tables: rows of the first that went, of the second that came, or took a place."""
+
+    gone: Any
+    come: Any
+
+
+def same(left: Any, right: Any) -> Any:
+    """Of each place, whether two columns of the same length have the same value there.
+
+    >>> column = pa.chunked_array([[1.5, None, float("nan"), 2.0]])
+    >>> same(column, pa.chunked_array([[1.5, None, float("nan"), None]])).tolist()
+    [True, True, True, False]
+    """
+    if left.type != right.type:
+        try:
+            right = right.cast(left.type)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+            return np.zeros(len(left), bool)
+    if left.equals(right):
+        return np.ones(len(left), bool)
+    return _same(_whole(left), _whole(right))
+
+
+def by_key(old: Any, new: Any, key: str) -> Difference | None:
+    """The difference of tables, of which a column has no value twice; None if it has in `new`.
+
+    Rows with a key of both that are not the same are in `gone` and in `come`.
+
+    >>> old = pa.table({"id": [1, 2, 3], "n": [1, 1, 1]})
+    >>> new = pa.table({"id": [3, 2], "n": [1, 2]})
+    >>> [part.to_pylist() for part in by_key(old, new, "id")]
+    [[{'id': 1, 'n': 1}, {'id': 2, 'n': 1}], [{'id': 2, 'n': 2}]]
+    """
+    if len(old) == len(new) and same(old[key], new[key]).all():
+        is_other = ~_same_rows(old, new)
+        return Difference(old.filter(is_other), new.filter(is_other))
+    found = pc.index_in(new[key], value_set=_whole(old[key]))
+    places = _whole(found).to_numpy(zero_copy_only=False)
+    if len(new) and pc.count_distinct(new[key], mode="all").as_py() != len(new):
+        return None
+    is_known = ~np.isnan(places) if found.null_count else np.ones(len(places), bool)
+    at = places[is_known].astype(np.int64)
+    is_other = np.ones(len(new), bool)
+    is_other[is_known] = ~_same_rows(old.take(at), new.filter(is_known))
+    stays = np.zeros(len(old), bool)
+    stays[at] = ~is_other[is_known]
+    return Difference(old.filter(~stays), new.filter(is_other))
+
+
+def by_rows(old: Any, new: Any) -> Difference:
+    """The difference of tables as multisets of rows; what is in both of it comes to nothing.
+
+    >>> old, new = pa.table({"n": [1, 2, 2]}), pa.table({"n": [2, 3, 1]})
+    >>> [part.to_pylist() for part in by_rows(old, new)]
+    [[{'n': 2}], [{'n': 3}]]
+    """
+    shorter = min(len(old), len(new))
+    is_same = _same_rows(old.slice(0, shorter), new.slice(0, shorter))
+    gone, come = (_without(table, is_same) for table in (old, new))
+    if not (len(gone) and len(come)) or any(map(pa.types.is_nested, old.schema.types)):
+        return Difference(gone, come)
+    return _net(gone, come.cast(gone.schema)) if gone.num_columns else Difference(gone, come)
+
+
+def _net(gone: Any, come: Any) -> Difference:
+    """What rows that go and rows that come add up to."""
+    sides = [pa.array(np.full(len(part), side)) for part, side in ((gone, -1), (come, 1))]
+    parts = [part.append_column(SIDE, n) for part, n in zip((gone, come), sides, strict=True)]
+    names = gone.column_names
+    sums = pa.concat_tables(parts).group_by(names).aggregate([(SIDE, "sum")])
+    weights = _whole(sums[f"{SIDE}_sum"]).to_numpy(zero_copy_only=False)
+    rows = sums.select(names)
+    counts = (np.maximum(-weights, 0), np.maximum(weights, 0))
+    return Difference(*(rows.take(np.repeat(np.arange(len(rows)), count)) for count in counts))
+
+
+def _without(table: Any, is_same: Any) -> Any:
+    """The rows of a table but those that are the same at the beginning."""
+    left = np.ones(len(table), bool)
+    left[: len(is_same)] = ~is_same
+    return table.filter(left)
+
+
+def _same_rows(old: Any, new: Any) -> Any:
+    found = np.ones(len(new), bool)
+    for name in new.column_names:
+        found &= same(old[name], new[name])
+    return found
+
+
+def _whole(column: Any) -> Any:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _same(left: Any, right: Any) -> Any:
+    """As `same`, of arrays."""
+    if isinstance(left, pa.ChunkedArray):  # more than one array has room for
+        pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
+        return np.array([one == other for one, other in pairs], bool)
+    of = left.type
+    if pa.types.is_null(of):
+        return np.ones(len(left), bool)
+    here, there = (pc.is_valid(side).to_numpy(zero_copy_only=False) for side in (left, right))
+    if pa.types.is_struct(of):
+        found = np.ones(len(left), bool)
+        for place in range(of.num_fields):
+            found &= _same(left.field(place), right.field(place))
+    elif pa.types.is_list(of) or pa.types.is_large_list(of):
+        found = _same_lists(left, right, here & there)
+    else:
+        found = _same_values(left, right)
+    return np.where(here & there, found, here == there)
+
+
+def _same_values(left: Any, right: Any) -> Any:
+    try:
+        found = pc.fill_null(pc.equal(left, right), False)
+    except pa.ArrowNotImplementedError:
+        return np.zeros(len(left), bool)
+    if pa.types.is_floating(left.type):
+        both = pc.and_(pc.is_nan(left), pc.is_nan(right))
+        found = pc.or_(found, pc.fill_null(both, False))
+    return found.to_numpy(zero_copy_only=False)
+
+
+def _same_lists(left: Any, right: Any, are_there: Any) -> Any:
+    """Of lists, which have the same items."""
+    lengths = [pc.fill_null(pc.list_value_length(side), 0).to_numpy() for side in (left, right)]
+    found = are_there & (lengths[0] == lengths[1])
+    left, right = left.filter(pa.array(found)), right.filter(pa.array(found))
+    items = _same(left.flatten(), right.flatten())
+    parents = pc.list_parent_indices(left).to_numpy()
+    is_other = np.zeros(len(left), bool)
+    is_other[parents[~items]] = True
+    found[found] = ~is_other
+    return found

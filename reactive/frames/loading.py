@@ -1,0 +1,181 @@
+"""Long loads of a table: of rows, frames and files, in one commit or several, with a bar.
+
+    rows that come    --> pieces --> kept until all are there     --> one commit
+    a frame, a file   --> pieces --> a commit each, of `batch` rows
+
+Needs:  pyarrow, for frames and files alone.
+Cost:   of `add_all`, and of a frame what making its rows takes (`rows.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+from optimizer.errors import PlanError
+from reactive.frames import reading, row_class, rows
+from reactive.runtime import needs
+from reactive.runtime.collector import paused
+from reactive.runtime.progress import Progress, watched
+from reactive.storage import plain_rows
+
+OnProgress = Callable[[int, int | None], object]
+"""Called with how many rows are loaded, and of how many, if that is known."""
+PIECE = 10_000
+"""Rows after which it is told how far a load has come, if `batch` does not say."""
+
+Piece = tuple[Sequence[Any], plain_rows.PlainTest | None]
+"""Rows, and the test that they are known to pass."""
+
+
+def add_frame(table: Any, data: Any) -> None:
+    """What `Table.add_arrow` does."""
+    with paused():
+        _add(table, _made(reading.table_of(data, "add_arrow"), table.row_type))
+
+
+def table_from(
+    make: Callable[..., Any], data: Any, key: str | None, name: str | None, *, replace: bool
+) -> Any:
+    """What `Database.table_from` does; `make` makes a table of a class."""
+    found = row_class.with_names(reading.table_of(data, "table_from"))
+    if key is not None and key not in found.column_names:
+        raise PlanError(
+            f"table_from: there is no column {key!r} for the key\n"
+            f"  there are {', '.join(found.column_names)}"
+        )
+    kind = row_class.row_class(found, name or "Row", key)
+    with paused():
+        made = _made(found, kind)
+        table = make(kind, key=key, name=name, replace=replace)
+        _add(table, made)
+    return table
+
+
+def load(table: Any, given: Any, progress: bool | OnProgress, batch: int | None) -> int:
+    """What `Table.load` does: how many rows were loaded.
+
+    Raises
+    ------
+    PlanError: what is given is neither rows nor a frame, or `batch` no number of rows.
+    """
+    if batch is not None and (type(batch) is not int or batch < 1):
+        raise PlanError(
+            f"batch is a number of rows from 1 on, not {batch!r}\n  leave it out for one commit"
+        )
+    if not (isinstance(progress, bool) or callable(progress)):
+        raise PlanError(
+            f"progress is True, False or a callable, done, total -> anything, not {progress!r:.100}"
+        )
+    pieces, total = _pieces(table, given, batch or PIECE)
+    with _watching(f"loading {table.name!r}", progress) as watch:
+        if batch is None:
+            return _at_once(table, _told(pieces, total, watch))
+        return _one_by_one(table, pieces, total, watch)
+
+
+def _at_once(table: Any, pieces: Iterable[Piece]) -> int:
+    """All rows as one commit."""
+    with paused():
+        every = list(pieces)
+        tests = {id(test): test for _, test in every}
+        test = next(iter(tests.values())) if len(tests) == 1 else None
+        made = list(chain.from_iterable(found for found, _ in every))
+        if made:
+            _add(table, (made, test))
+    return len(made)
+
+
+def _one_by_one(table: Any, pieces: Iterable[Piece], total: int | None, watch: Progress) -> int:
+    """A commit for each piece; those before one that is refused stay."""
+    done = 0
+    watch.count(done, total)
+    try:
+        for piece in pieces:
+            _add(table, piece)
+            done += len(piece[0])
+            watch.count(done, total)
+    except Exception as error:
+        error.add_note(f"  {done} rows were loaded into table {table.name!r} before, and stay")
+        raise
+    return done
+
+
+def _told(pieces: Iterable[Piece], total: int | None, watch: Progress) -> Iterator[Piece]:
+    done = 0
+    watch.count(done, total)
+    for piece in pieces:
+        yield piece
+        done += len(piece[0])
+        watch.count(done, total)
+
+
+def _add(table: Any, piece: Piece) -> None:
+    table._write_many(table._do.add_all, *piece)
+
+
+def _pieces(table: Any, given: Any, size: int) -> tuple[Iterator[Piece], int | None]:
+    """The rows in pieces, and how many there are if that is known."""
+    if isinstance(given, str | Path) and Path(given).suffix.lower() == ".parquet":
+        return _of_parquet(table, given, size)
+    rows_of_names = isinstance(given, list) and bool(given) and isinstance(given[0], Mapping)
+    is_dicts = rows_of_names or isinstance(given, Mapping)
+    if is_dicts or isinstance(given, str | Path) or reading.is_frame(given):
+        found = reading.table_of(given, "load")
+        parts = (found.slice(start, size) for start in range(0, found.num_rows, size))
+        return (_made(part, table.row_type) for part in parts), found.num_rows
+    if not isinstance(given, Iterable):
+        raise PlanError(
+            f"load takes rows, a frame or the path of a file, not {given!r:.100}\n"
+            "  add(row) adds one row"
+        )
+    total = len(given) if isinstance(given, Sequence | frozenset | set) else None
+    return ((found, None) for found in _cut(iter(given), size)), total
+
+
+def _of_parquet(table: Any, path: str | Path, size: int) -> tuple[Iterator[Piece], int]:
+    """The rows of a file, of which a piece is read at a time."""
+    needs.check("load")
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pq.ParquetFile(path)
+
+    def pieces() -> Iterator[Piece]:
+        with file:
+            for found in file.iter_batches(size):
+                part = reading.plain_columns(pa.Table.from_batches([found]))
+                yield _made(part, table.row_type)
+
+    return pieces(), file.metadata.num_rows
+
+
+def _made(found: Any, row_type: Any) -> Piece:
+    found = row_class.fitted(found, row_type)
+    return rows.rows_of_table(found, row_type), rows.known_plain(found, row_type)
+
+
+def _cut(given: Iterator[Any], size: int) -> Iterator[list[Any]]:
+    while piece := list(islice(given, size)):
+        yield piece
+
+
+def _watching(title: str, progress: bool | OnProgress) -> AbstractContextManager[Any]:
+    if callable(progress):
+        return _called(progress)
+    return watched(title) if progress else _called(lambda done, total: None)
+
+
+@contextmanager
+def _called(progress: OnProgress) -> Iterator[Any]:
+    yield _Counting(progress)
+
+
+class _Counting:
+    """Tells a callable how many rows there are."""
+
+    def __init__(self, progress: OnProgress) -> None:
+        self.count = progress

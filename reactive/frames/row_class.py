@@ -1,0 +1,179 @@
+"""The class of the rows of a frame, made of its schema: a frozen dataclass with slots.
+
+    id: int64 not null, town: string, lines: list<struct<what: string>>
+    Row(id: int, town: str | None, lines: tuple[Lines, ...])
+
+A column is `| None` if it has nulls, or has no rows yet and its schema allows them. Lists are
+tuples; structs are records of their own. Names that are no identifiers are mended: what is no
+letter, digit or `_` becomes `_`; a keyword gets a `_`, a name that is there already a number, and
+one that begins with a digit or `__`, `column_`.
+
+    "unit price" -> unit_price    "class" -> class_    "2024" -> column_2024    "a", "a" -> a, a_2
+
+The same schema makes the same class, and rows pickle with it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+from dataclasses import make_dataclass
+from functools import cache
+from keyword import iskeyword
+from types import NoneType
+from typing import Any, get_args
+
+from reactive.errors import TableError
+from reactive.frames.reading import with_types
+from reactive.frames.rows import KINDS
+
+Spec = tuple[Any, ...]
+"""What a type is made of: ("record", name, ((field, spec), ...)), ("tuple", spec), ("or None",
+spec), ("plain", class)."""
+
+
+def row_class(table: Any, name: str, key: str | None = None) -> Any:
+    """The class of the rows of a table of plain columns.
+
+    Parameters
+    ----------
+    name: what the class is called after.
+    key: a column that has no None, also of no rows.
+
+    >>> import pyarrow as pa
+    >>> kind = row_class(pa.table({"id": [1, 2], "unit price": [1.5, None]}), "sales")
+    >>> kind(1, None), kind.__annotations__["unit_price"]
+    (Sales(id=1, unit_price=None), float | None)
+    """
+    names = mended(table.column_names)
+    fields = []
+    for column, field, called in zip(table.columns, table.schema, names, strict=True):
+        spec = _spec(field.type, called, [column])
+        may_lack = column.null_count or (not len(column) and field.nullable)
+        fields.append((called, ("or None", spec) if may_lack and called != key else spec))
+    return kind_of(("record", _class_name(name), tuple(fields)))
+
+
+def mended(names: Iterable[str]) -> list[str]:
+    """Names as those of fields, each once.
+
+    >>> mended(["id", "unit price", "class", "2024", "id", ""])
+    ['id', 'unit_price', 'class_', 'column_2024', 'id_2', 'column']
+    """
+    found: list[str] = []
+    for name in names:
+        plain = re.sub(r"\W", "_", unicodedata.normalize("NFKC", name))
+        if not plain.strip("_"):
+            plain = "column"
+        elif plain.startswith("__") or not plain.isidentifier():
+            plain = f"column_{plain}"
+        plain += "_" * iskeyword(plain)
+        number, free = 2, plain
+        while free in found:
+            free, number = f"{plain}_{number}", number + 1
+        found.append(free)
+    return found
+
+
+def _spec(of: Any, name: str, columns: list[Any]) -> Spec:
+    """What the values of a type are."""
+    import pyarrow as pa
+
+    if pa.types.is_struct(of):
+        names = mended(of.field(place).name for place in range(of.num_fields))
+        fields = [
+            (called, ("or None", _spec(of.field(place).type, called, [])))
+            for place, called in enumerate(names)
+        ]
+        return ("record", _class_name(name), tuple(fields))
+    if pa.types.is_list(of) or pa.types.is_large_list(of):
+        return ("tuple", ("or None", _spec(of.value_type, name, [])))
+    return ("plain", _plain(of))
+
+
+def _plain(of: Any) -> Any:
+    """The class of the values of a type."""
+    from pyarrow import types
+
+    return next((kind for test, kind in KINDS.items() if getattr(types, test)(of)), object)
+
+
+def kind_of(spec: Spec) -> Any:
+    """The type that is meant, the same for equal ones."""
+    match spec:
+        case ("plain", kind):
+            return kind
+        case ("or None", ("plain", kind)) if kind is object or kind is NoneType:
+            return kind
+        case ("or None", inner):
+            return kind_of(inner) | None
+        case ("tuple", inner):
+            item: Any = kind_of(inner)
+            return tuple[item, ...]
+        case _:
+            return _record(spec)
+
+
+@cache
+def _record(spec: Spec) -> Any:
+    _, name, fields = spec
+    typed = [(field, kind_of(inner)) for field, inner in fields]
+    names = [field for field, _ in fields]
+
+    def reduced(row: Any) -> Any:
+        return _unpickled, (spec, [getattr(row, name) for name in names])
+
+    made: Any = make_dataclass(name, typed, frozen=True, slots=True)
+    made.__module__, made.__reduce__ = __name__, reduced
+    made.__doc__ = f"A row with the columns {', '.join(names)}."
+    return made
+
+
+def _unpickled(spec: Spec, values: Any) -> Any:
+    return kind_of(spec)(*values)
+
+
+def _class_name(name: str) -> str:
+    """`unit prices` -> `UnitPrices`."""
+    words = re.findall(r"[^\W_]+", name)
+    found = "".join(word[:1].upper() + word[1:] for word in words)
+    return found if found.isidentifier() and not iskeyword(found) else "Row"
+
+
+def with_names(table: Any) -> Any:
+    """A table whose columns, and the fields inside of them, are called as those of its class."""
+    import pyarrow as pa
+
+    types = [_type(pa, field.type) for field in table.schema]
+    return with_types(table, mended(table.column_names), types)
+
+
+def fitted(table: Any, kind: Any) -> Any:
+    """A table of plain columns as rows of a class are made of it: of one made here, with its names.
+
+    Raises
+    ------
+    TableError: a column has nulls, and its field of a class that was made here no None.
+    """
+    if getattr(kind, "__module__", None) != __name__:
+        return table
+    found = with_names(table)
+    for name, of in kind.__annotations__.items():
+        has_none = of is object or of is NoneType or NoneType in get_args(of)
+        if not has_none and name in found.column_names and found[name].null_count:
+            raise TableError(
+                f"column {name!r} has nulls, and {kind.__name__}.{name} is {of.__name__}: the "
+                "frame that its table was made of had none\n"
+                "  fill them, or make the table anew, with replace=True"
+            )
+    return found
+
+
+def _type(pa: Any, of: Any) -> Any:
+    """A type whose fields have the names of those of a class."""
+    if pa.types.is_struct(of):
+        fields = [of.field(place) for place in range(of.num_fields)]
+        names = mended(field.name for field in fields)
+        return pa.struct([(name, _type(pa, f.type)) for name, f in zip(names, fields, strict=True)])
+    return pa.list_(_type(pa, of.value_type)) if pa.types.is_list(of) else of

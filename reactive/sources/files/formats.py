@@ -1,0 +1,196 @@
+"""Formats of files: what rows their bytes are.
+
+    by line      JSON lines, CSV (`texts.py`): also of the end of a file whose beginning is known
+    as a whole   a JSON list, Parquet, what a function of the user reads, anything compressed
+
+Cost:   O(rows).
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from optimizer.errors import PlanError
+from reactive.runtime.interrupts import reraise_asynchronous
+from reactive.sources.batch import Refused
+from reactive.sources.files.row_maker import RecordMaker, ValueMaker, row_maker
+from reactive.sources.files.taken import Format, Place, Taken, Unfinished, decoded, unfit
+from reactive.sources.files.texts import Cells, Lines
+
+Reader: TypeAlias = Callable[[Path], Iterable[Any]]
+"""What reads the rows of a file, given as a `pathlib.Path`."""
+SUFFIXES = {
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".json": "json",
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".parquet": "parquet",
+}
+NAMES = ("jsonl", "csv", "tsv", "json", "parquet")
+
+
+def format_of(
+    path: str,
+    kind: Any,
+    *,
+    format: str | None,
+    reader: Reader | None,
+    encoding: str,
+    delimiter: str | None,
+    header: bool,
+) -> Format:
+    """The format of files of a name.
+
+    Raises
+    ------
+    PlanError: none is known for it.
+    """
+    if reader is not None:
+        return Read(reader)
+    suffix = Path(path.lower().removesuffix(".gz")).suffix
+    named = format or SUFFIXES.get(suffix)
+    if named not in NAMES:
+        raise PlanError(
+            f"no format is known for files as {path!r}\n"
+            f"  say it: format={', '.join(map(repr, NAMES))}; or give reader=, a function that "
+            "gives the rows of a pathlib.Path"
+        )
+    if kind is None:
+        raise PlanError(f"files of {named} need the class of their rows\n  files(pattern, Order)")
+    return Unpacked(_named(named, row_maker(kind), encoding, delimiter, header))
+
+
+def _named(
+    named: str, maker: RecordMaker | ValueMaker, encoding: str, delimiter: str | None, header: bool
+) -> Format:
+    grows = "\n".encode(encoding) == b"\n"
+    match named:
+        case "jsonl":
+            return Lines(maker, encoding, grows)
+        case "csv" | "tsv":
+            usual = "\t" if named == "tsv" else ","
+            return Cells(maker, encoding, grows, delimiter or usual, header)
+        case "json":
+            return Json(maker, encoding)
+    if find_spec("pyarrow") is None:
+        raise PlanError(
+            "Parquet is read by pyarrow, which is not installed\n"
+            "  pip install 'reactive-collections[arrow]'"
+        )
+    return Parquet(maker)
+
+
+class Json:
+    """A list in JSON."""
+
+    def grows(self, path: str) -> bool:
+        """It is read as a whole."""
+        return False
+
+    def __init__(self, maker: RecordMaker | ValueMaker, encoding: str) -> None:
+        self._make = maker.of_object
+        self._encoding = encoding
+
+    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+        try:
+            values = json.loads(decoded(data, self._encoding, place))
+        except ValueError as error:
+            raise Unfinished(f"{place.path} is no JSON: {error}") from error
+        if not isinstance(values, list):
+            raise Unfinished(f"{place.path} has no list of rows, but {values!r:.80}")
+        return _each(values, self._make, place, len(data))
+
+
+class Parquet:
+    """Columns of Parquet."""
+
+    def grows(self, path: str) -> bool:
+        """It is read as a whole."""
+        return False
+
+    def __init__(self, maker: RecordMaker | ValueMaker) -> None:
+        self._maker = maker
+
+    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            table = pq.read_table(pa.BufferReader(data))
+        except (pa.ArrowException, OSError) as error:
+            raise Unfinished(f"{place.path} is no Parquet: {error}") from error
+        maker = self._maker
+        if isinstance(maker, RecordMaker):
+            names = [each.name for each in maker.fields]
+            if {*names} <= {*table.column_names}:
+                columns = [table.column(name).to_pylist() for name in names]
+                return _each(list(zip(*columns, strict=True)), maker.of_values, place, len(data))
+            return _each(table.to_pylist(), maker.of_object, place, len(data))
+        rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+        if table.num_columns == 1:
+            rows = [row[0] for row in rows]
+        return _each(rows, maker.of_object, place, len(data))
+
+
+class Unpacked:
+    """Files of a format, of which those whose names end in .gz were compressed."""
+
+    def __init__(self, inner: Format) -> None:
+        self._inner = inner
+
+    def grows(self, path: str) -> bool:
+        """Whether it is not compressed, and its end has rows of its own."""
+        return not _is_packed(path) and self._inner.grows(path)
+
+    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+        """As the format, of what was compressed."""
+        if not _is_packed(place.path):
+            return self._inner.take(data, place, is_calm=is_calm)
+        try:
+            text = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise Unfinished(f"{place.path} is no gzip: {error}") from error
+        found = self._inner.take(text, place, is_calm=True)
+        return Taken(found.rows, found.refused, len(data), found.lines, found.columns)
+
+
+class Read:
+    """What a function of the user reads."""
+
+    def grows(self, path: str) -> bool:
+        """It is read as a whole."""
+        return False
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+
+    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+        try:
+            return Taken(list(self._reader(Path(place.path))), length=len(data))
+        except Exception as error:
+            reraise_asynchronous(error)
+            raise Unfinished(
+                f"{place.path} is not read: {type(error).__name__}: {error}"
+            ) from error
+
+
+def _is_packed(path: str) -> bool:
+    return path.lower().endswith(".gz")
+
+
+def _each(values: Iterable[Any], make: Callable[[Any], Any], place: Place, length: int) -> Taken:
+    rows, refused = [], []
+    for number, value in enumerate(values, 1):
+        try:
+            rows.append(make(value))
+        except Exception as error:
+            reraise_asynchronous(error)
+            refused.append(Refused(f"{value!r:.1000}", unfit(place.path, f"row {number}", error)))
+    return Taken(rows, refused, length)

@@ -1,0 +1,76 @@
+"""A batch whose rows are with the tables that they go into.
+
+Cost: O(rows of the batch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from reactive.collections.zset import Row
+from reactive.errors import TableError
+from reactive.sources.batch import Batch, Refused, Token
+from reactive.sources.targets import NOWHERE, ByTable, Targets
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A batch, by tables."""
+
+    upserts: ByTable
+    deletes: Mapping[int, Collection[Any]]
+    removes: ByTable
+    origins: Mapping[Hashable, ByTable]
+    appends: Mapping[Hashable, ByTable]
+    refused: Mapping[Hashable, Collection[Refused]]
+    token: Token
+
+    def rows(self) -> Iterable[tuple[int, Row]]:
+        """All rows that are to be there."""
+        for some in (self.upserts, *self.origins.values(), *self.appends.values()):
+            for number, rows in some.items():
+                for row in rows:
+                    yield number, row
+
+
+def given(batch: Batch[Any], targets: Targets) -> Given:
+    """A batch by the tables that its rows go into.
+
+    Raises
+    ------
+    TableError: what is given by key is for a table without key, or the reverse.
+    """
+    found = Given(
+        targets.by_table(batch.upserts),
+        targets.keys(batch.deletes),
+        targets.by_table(batch.removes),
+        {origin: targets.by_table(rows) for origin, rows in batch.origins.items()},
+        _appends(batch, targets),
+        batch.refused,
+        batch.token,
+    )
+    if both := batch.origins.keys() & batch.appends.keys():
+        raise TableError(
+            f"a batch gives all rows of {min(both, key=repr)!r}, and more of them\n"
+            "  origin: all rows, in `origins`; or those that are new, in `appends`"
+        )
+    for number in found.deletes:
+        if number == NOWHERE or not targets.is_keyed(number):
+            raise TableError(f"{_table(targets, number)} has no key to delete by\n  Batch(removes)")
+    for number in found.removes:
+        if number == NOWHERE or targets.is_keyed(number):
+            raise TableError(f"{_table(targets, number)} has a key to delete by\n  Batch(deletes)")
+    return found
+
+
+def _appends(batch: Batch[Any], targets: Targets) -> dict[Hashable, ByTable]:
+    """Also of origins of which there is only what was refused."""
+    found = {origin: targets.by_table(rows) for origin, rows in batch.appends.items()}
+    beside = (origin for origin in batch.refused if origin not in batch.origins)
+    return {**{origin: {} for origin in beside}, **found}
+
+
+def _table(targets: Targets, number: int) -> str:
+    return "what was given" if number == NOWHERE else f"table {targets.tables[number].name!r}"

@@ -1,0 +1,137 @@
+"""`db.table_from(frame)`: a frame, a table of it, and the frame of that are equal."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals as nw
+import pandas as pd  # type: ignore[import-untyped]
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as csv
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from reactive import Database, PlanError, TableError
+from reactive.frames.row_class import mended
+from tests.frames.cases import PLAIN, frames
+
+
+def check_round_trip(frame: pl.DataFrame) -> None:
+    """By polars' own equality, but for structs, whose fields may be called otherwise then."""
+    frame = frame.with_row_index("place")  # equal rows stand side by side in a table
+    table = Database().table_from(frame, name="rows")
+    again = table.to_polars()
+    names = mended(frame.columns)
+    assert again.columns == names
+    for name, column in zip(names, frame, strict=True):
+        if "Struct" in str(column.dtype):
+            assert _plain(again[name].to_list()) == _plain(column.to_list())
+        else:
+            assert again[name].equals(column.cast(again.schema[name]), null_equal=True)
+            wanted = PLAIN.get(column.dtype.base_type(), column.dtype)
+            is_told = column.dtype.is_numeric() or not column.dtype.is_temporal()
+            assert not is_told or column.dtype.is_decimal() or again.schema[name] == wanted
+    for row in list(table)[:2]:
+        same = pickle.loads(pickle.dumps(row))
+        assert type(same) is table.row_type and repr(same) == repr(row)
+
+
+def _plain(value: Any) -> Any:
+    """Values as lists of lists."""
+    if isinstance(value, dict):
+        return [_plain(part) for part in value.values()]
+    return [_plain(part) for part in value] if isinstance(value, list) else value
+
+
+@given(frames())
+def test_a_frame_comes_back(frame: pl.DataFrame) -> None:
+    check_round_trip(frame)
+
+
+ROWS = [{"id": 1, "town": "Ulm"}, {"id": 2, "town": None}]
+FRAME = pl.DataFrame(ROWS)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        *(ROWS, FRAME, FRAME.to_dict(as_series=False), FRAME.lazy(), FRAME.to_arrow()),
+        *(FRAME.to_pandas(), nw.from_native(FRAME), FRAME.to_arrow().to_batches()[0]),
+        *(FRAME.to_arrow().to_reader(), FRAME.to_pandas().set_index("id")),
+        *(duckdb.from_arrow(FRAME.to_arrow()), Database().table_from(FRAME)),
+    ],
+    ids=lambda frame: f"{type(frame).__module__}.{type(frame).__name__}",
+)
+def test_all_that_has_columns_is_taken(frame: Any) -> None:
+    table = Database().table_from(frame, key="id", name="town halls")
+    assert [(row.id, row.town) for row in table] == [(1, "Ulm"), (2, None)]
+    assert repr(table[1]) == "TownHalls(id=1, town='Ulm')"
+    assert table.row_type.__annotations__ == {"id": int, "town": str | None}
+
+
+def test_files_are_taken(tmp_path: Path) -> None:
+    pq.write_table(FRAME.to_arrow(), tmp_path / "a.parquet")
+    csv.write_csv(FRAME.to_arrow(), tmp_path / "a.csv")
+    (tmp_path / "a.jsonl").write_text('{"id": 1, "town": "Ulm"}\n{"id": 2}\n')
+    for name in ("a.parquet", "a.csv", "a.jsonl"):
+        table = Database().table_from(str(tmp_path / name))
+        assert [row.id for row in table] == [1, 2]
+        assert table.load(tmp_path / name) == 2 and len(table) == 4
+    with pytest.raises(PlanError, match=r"\.parquet, \.csv"):
+        Database().table_from("a.xlsx")
+
+
+def test_the_same_columns_make_the_same_class() -> None:
+    one, other = Database().table_from(FRAME, name="t"), Database().table_from(FRAME[:2], name="t")
+    assert one.row_type is other.row_type
+    assert Database().table_from(FRAME[:0], key="id").row_type.__annotations__["id"] is int
+
+
+def test_names_are_mended_inside_too() -> None:
+    frame = pa.table(
+        [pa.array([{"a b": 1, "a.b": [{"class": 2}]}, None]), pa.array([1, 2]), pa.array([3, 4])],
+        names=["x y", "id", "id"],
+    )
+    row = next(iter(Database().table_from(frame)))
+    assert (row.x_y.a_b, row.x_y.a_b_2[0].class_, row.id, row.id_2) == (1, 2, 1, 3)
+    frame = pd.DataFrame([[1, 2]], columns=["a", "a"])
+    assert list(Database().table_from(frame).to_polars().columns) == ["a", "a_2"]
+
+
+@pytest.mark.parametrize(
+    ("given", "of"),
+    [(3, "int is no frame"), ([1], "list is no frame"), (FRAME["id"], "Series")],
+)
+def test_what_has_no_columns_is_refused(given: Any, of: str) -> None:
+    with pytest.raises(PlanError, match=of):
+        Database().table_from(given)
+
+
+def test_what_is_wrong_is_told() -> None:
+    db = Database()
+    with pytest.raises(PlanError, match="no column 'key'"):
+        db.table_from(FRAME, key="key")
+    with pytest.raises(TableError, match="its key is taken"):
+        db.table_from([{"id": 1, "n": 1}, {"id": 1, "n": 2}], key="id", name="twice")
+    fine = pl.DataFrame({"at": pl.Series([1], dtype=pl.Datetime("ns"))})
+    with pytest.raises(TableError, match="no nanoseconds"):
+        db.table_from(fine)
+    table = db.table_from([{"n": 1}], name="whole")
+    for change in (table.sync, table.load, table.add_arrow):
+        with pytest.raises(TableError, match=r"'n' has nulls, and Whole\.n is int"):
+            change(pl.DataFrame({"n": [1, None]}))
+    assert len(table) == 1
+
+
+@given(st.lists(st.text(max_size=4), max_size=6))
+def test_mended_names_are_identifiers_and_differ(names: list[str]) -> None:
+    found = mended(names)
+    assert len(set(found)) == len(names)
+    assert all(name.isidentifier() for name in found)
+    assert mended(found) == found
