@@ -28,6 +28,7 @@ CONTENTS = {
         "frames",
         "recursion",
         "datalog",
+        "tracked",
         "mirror",
         "feeding",
         "files",

@@ -76,6 +76,9 @@ if TYPE_CHECKING:
     from reactive.durable.history import Past
     from reactive.durable.store import Store
     from reactive.mirrors.mirror import AsyncMirror, Mirror, mirror
+    from reactive.objects.decorator import tracked
+    from reactive.objects.records import of
+    from reactive.objects.silent import Silent
     from reactive.offload.status import Offloaded, OffloadStatus
     from reactive.runtime.lag import Lag
     from reactive.sinks.sink import Sink
@@ -149,6 +152,7 @@ __all__ = [
     "Refused",
     "Relation",
     "RowError",
+    "Silent",
     "Sink",
     "SortKey",
     "Source",
@@ -180,8 +184,10 @@ __all__ = [
     "left",
     "live",
     "mirror",
+    "of",
     "poll",
     "right",
+    "tracked",
     "when",
 ]
 
@@ -215,6 +221,7 @@ __getattr__ = exported(
         "Raised": "reactive.api.row_errors",
         "Refused": "reactive.sources.batch",
         "RowError": "reactive.api.row_errors",
+        "Silent": "reactive.objects.silent",
         "Sink": "reactive.sinks.sink",
         "Source": "reactive.sources.source",
         "Stats": "reactive.api.stats",
@@ -229,7 +236,9 @@ __getattr__ = exported(
         "iterate": "reactive.api.iterate",
         "live": "reactive.api.query",
         "mirror": "reactive.mirrors.mirror",
+        "of": "reactive.objects.records",
         "poll": "reactive.sources.ready",
+        "tracked": "reactive.objects.decorator",
     },
 )
 

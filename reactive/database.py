@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, overload
 
 from optimizer.callables.source import caller
+from optimizer.expressions.members import TRACKED
 from optimizer.traverse import Rule
 from reactive.api import dropping, group_rows, nested
 from reactive.api import family as families
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from reactive.durable.store import Store
+    from reactive.objects.silent import Silent
 
 PATIENCE = 1.0
 """Seconds that `close` waits for each source to stop."""
@@ -206,7 +208,8 @@ class Database(NotCopied, Closeable):
         with self._engine.shaping(to_write=replace):
             old = self._named(usual_name(row_type) if name is None else name) if replace else None
             engine, number = self._engine, next(self._engine.numbers)
-            table: Table[T, Any] = Table(engine, number, row_type, name, key, stored, identity, old)
+            made: Any = _object_table() if hasattr(row_type, TRACKED) else Table
+            table: Table[T, Any] = made(engine, number, row_type, name, key, stored, identity, old)
             if engine.journal is not None or durable or codec is not None or migrate is not None:
                 adopting.adopt(engine, table, durable, codec, migrate)
             if old is not None:
@@ -887,6 +890,29 @@ class Database(NotCopied, Closeable):
             if not sink.is_timed:
                 sink.flush()
 
+    def touch(self, instance: object) -> None:
+        """Tell that an object of tables has changed in a way that cannot be seen; see `tracked`.
+
+        Its row is made anew, of all attributes: a commit, or a part of the transaction.
+
+        Raises
+        ------
+        TableError: it is in no table of this database.
+        """
+        from reactive.objects.assigning import touch
+
+        touch(self._engine, instance)
+
+    def check_silent(self) -> list[Silent]:
+        """The objects of tables that have changed unseen: other attributes than their rows say.
+
+        Each with the name of a table and of the attributes; `touch` tells of one. Without mistake
+        there are none. Cost: O(attributes) of each object in the tables of tracked classes.
+        """
+        from reactive.objects.silent import check_silent
+
+        return check_silent(self._engine)
+
     def offload_status(self) -> statuses.OffloadStatus:
         """What is elsewhere: which views, how large, how far behind; prints as a table."""
         self._engine.check_open()
@@ -983,6 +1009,13 @@ class Database(NotCopied, Closeable):
 
     def __repr__(self) -> str:
         return repr(self._engine)
+
+
+def _object_table() -> Any:
+    """The class of tables of objects that change, which few programs have."""
+    from reactive.objects.table import ObjectTable
+
+    return ObjectTable
 
 
 def _joint(engine: Engine, commit_with: Any) -> transactions.Transaction:

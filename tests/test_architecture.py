@@ -37,8 +37,7 @@ ROOMS = {
         *("runtime", "collections", "codegen", "storage", "durable", "operators", "reference"),
         "dataflow",
         *("remote", "compiler", "transactions", "subscriptions", "sinks", "frames", "api", "sources"),
-        "mirrors",
-        *("offload", "sql", "datalog"),
+        *("mirrors", "objects", "offload", "sql", "datalog"),
     ),
     "spark_backend": (
         *("cluster", "codec", "columnar", "sinks", "state", "direct", "tables", "streams", "steps"),

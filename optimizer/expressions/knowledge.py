@@ -84,12 +84,16 @@ class Foldable:
     from one of before: values with weights."""
 
     __slots__ = ()
+    _collects: bool = False
+    """Whether a call of the class with a comprehension is a fold itself."""
 
     def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
+        """What one of the same class turned into this one by."""
         raise NotImplementedError
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        raise NotImplementedError
+        """What the fold gives; of what keeps nothing, what was written."""
+        return fold.plain(each(self), options)
 
 
 def total(expr: Expr, shapes: Shapes) -> bool:

@@ -30,6 +30,9 @@ from optimizer.errors import PlanError
 
 RECORDS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__")
 MODEL = "__pydantic_validator__"
+TRACKED = "__reactive_tracked__"
+"""Says of a class that its objects change, and that rows are their snapshots: what of them is in
+these, which are equal to themselves only."""
 OURS = ("builtins", "abc", "typing", "attr", "attrs", "msgspec", "pydantic", "dataclasses")
 """Packages whose classes and metaclasses do nothing unexpected when an attribute is read."""
 CONSTRUCTORS = frozenset({"__init__", "__post_init__", "__attrs_post_init__", "__setstate__"})
@@ -70,6 +73,8 @@ def is_record(kind: Any) -> bool:
     """Whether it is a class that declares its fields."""
     if not isinstance(kind, type):
         return False
+    if hasattr(kind, TRACKED):
+        return True
     if issubclass(kind, tuple):
         return isinstance(getattr(kind, "_fields", None), tuple)
     return any(hasattr(kind, name) for name in (*RECORDS, MODEL))
@@ -87,6 +92,41 @@ def compared(kind: Any) -> tuple[str, ...]:
 
 def _fields(kind: Any) -> list[tuple[str, bool]]:
     """The fields of a record, and whether records are equal by them."""
+    options = getattr(kind, TRACKED, None) if isinstance(kind, type) else None
+    if options is None:
+        return _declared_fields(kind)
+    return [(name, False) for name in options.names(attributes(kind))]
+
+
+def attributes(kind: Any) -> list[str]:
+    """The attributes that a class declares: its fields, or by annotations and slots."""
+    fields = [name for name, _ in _declared_fields(kind)]
+    return fields if fields or dataclasses.is_dataclass(kind) else _written_down(kind)
+
+
+def row_class(kind: Any) -> Any:
+    """The class of the rows of a table of a class: another one if its objects change."""
+    options = getattr(kind, TRACKED, None)
+    return kind if options is None else options.row_class(kind)
+
+
+def row_of(instance: Any) -> Any:
+    """An instance as a row: its snapshot if it changes."""
+    options = getattr(instance, TRACKED, None)
+    return instance if options is None else options.row_of(instance)
+
+
+def _written_down(kind: type) -> list[str]:
+    found: dict[str, None] = {}
+    for base in reversed(kind.__mro__):
+        hints = inspect.get_annotations(base) if not _is_ours(base) else {}
+        found |= {name: None for name, hint in hints.items() if "ClassVar" not in str(hint)}
+        slots = vars(base).get("__slots__", ())
+        found |= dict.fromkeys((slots,) if isinstance(slots, str) else slots)
+    return [name for name in found if not name.startswith("__") and name != "_record_"]
+
+
+def _declared_fields(kind: Any) -> list[tuple[str, bool]]:
     if dataclasses.is_dataclass(kind):
         return [(field.name, field.compare) for field in dataclasses.fields(kind)]
     if hasattr(kind, "__attrs_attrs__"):

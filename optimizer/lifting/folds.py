@@ -9,8 +9,8 @@ goes over what changed, and does so again for loops over collections of what it 
 other collection the fold calls what was written.
 
 Read are `sum`, `len`, `any`, `all`, `min`, `max` and `Bag` of a comprehension whose first `for`
-goes over a variable, or an attribute or an item of one, and which reads nothing else of it as a
-whole.
+goes over a variable, or an attribute or an item of one, or the keys, values or items of a mapping
+there, and which reads nothing else of it as a whole.
 
 Sound:  a fold adds up what comes of each value, which depends on it and on what is read beside: of
         other objects or values of these, what is remembered is not taken.
@@ -267,15 +267,14 @@ class _Folding(ast.NodeTransformer):
         if not isinstance(function, ast.Name) or function.id in self._local:
             return "", None
         called = self._meaning(function.id)
-        if isinstance(called, type) and issubclass(called, Foldable):
+        if isinstance(called, type) and issubclass(called, Foldable) and called._collects:
             return COLLECTED, called
         kind = KINDS.get(called, "") if type(called) is BuiltinFunctionType else ""
         return (kind, called) if function.id == getattr(called, "__name__", None) else ("", None)
 
     def _beside(self, node: Comprehension) -> list[ast.expr] | None:
         """What a comprehension reads beside its first collection; None if it cannot be told."""
-        first = node.generators[0].iter
-        of = _read(first)
+        of = _read(_viewed(node.generators[0].iter))
         own = _targets(node)
         if of is None or of[0] not in self._local or own & self._local or _is_odd(node):
             return None
@@ -320,6 +319,15 @@ def _read(node: ast.AST) -> Read | None:
             return (name, (itemgetter, place)) if type(place) in (int, str) else None
         case _:
             return None
+
+
+def _viewed(node: ast.expr) -> ast.expr:
+    """A mapping, of what goes over its keys, values or items."""
+    match node:
+        case ast.Call(ast.Attribute(of, "keys" | "values" | "items"), [], []):
+            return of
+        case _:
+            return node
 
 
 def _written(read: Read) -> ast.expr:

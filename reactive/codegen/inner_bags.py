@@ -110,8 +110,11 @@ def _collection(expr: Expr) -> Expr:
 
 
 def _field(expr: Expr) -> tuple[Expr, inner_changes.Field] | None:
-    """What an attribute, or an item of a place or name, is of."""
+    """What an attribute, or an item of a place or name, is of; or the items of a mapping there."""
     match expr:
+        case Call(Attribute(mapping, name), ()) if name in inner_changes.VIEWS:
+            found = _field(mapping)
+            return None if found is None else (found[0], (inner_changes.VIEWS[name], found[1]))
         case Attribute(of, name) if not name.startswith("__"):
             return of, (attrgetter, name)
         case Item(of, Constant() as key) if type(key) is Constant and key.kind in (int, str):

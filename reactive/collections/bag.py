@@ -50,6 +50,7 @@ class Bag(Collection[T], Foldable, Generic[T]):
     """
 
     __slots__ = ("__weakref__", "_before", "_hash", "_kept", "_length", "_order", "_split", "_tree")
+    _collects = True
 
     @overload
     def __init__(self, values: Mapping[T, int]) -> None: ...
@@ -164,6 +165,12 @@ class Bag(Collection[T], Foldable, Generic[T]):
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
         return folded.folded(self, fold, each, beside, options)
+
+    def _is_small(self) -> bool:
+        return weight_tree.is_small(weight_tree.size_of(self._tree))
+
+    def _weighted(self) -> ItemsView[T, int] | None:
+        return None if len(self) == weight_tree.size_of(self._tree) else self.items()
 
     def __copy__(self) -> Bag[T]:
         return self

@@ -8,6 +8,9 @@ A large bag keeps what folds gave of it, each with the state that it was compute
 a count, values in order, a bag. Where a bag was made of another by changes, the state moves on to
 it and takes in what comes of these; the other keeps what the fold gave. A small bag is gone over.
 
+A list is one of which the order does not matter here (`frozen_list.py`): so do sets, and the keys,
+values and items of mappings.
+
 Whatever cannot be added up so, as texts, is computed of the whole bag as it was written.
 
 Sound:  a fold depends on the values of the bag, not on their order; sums are exact, and rounded
@@ -24,7 +27,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from reactive.collections import inner_changes, weight_tree
+from reactive.collections import inner_changes
 from reactive.collections import values as multisets
 from reactive.collections.running_sum import plus_value, shown
 from reactive.collections.zset import EXACT, Pairs, canonical
@@ -57,7 +60,7 @@ def folded(
 ) -> Any:
     """What a fold gives of a bag."""
     try:
-        if weight_tree.is_small(weight_tree.size_of(bag._tree)):
+        if bag._is_small():
             return _of_small(bag, fold, each, options)
         if _FROM_SCRATCH.get():
             return STATES[fold.kind].gives(_state_of(bag, fold, each))
@@ -111,11 +114,12 @@ def _state_of(bag: Any, fold: Any, each: Each) -> Any:
     state = how.zero()
     if fold.kind == "bag":
         state[0] = fold.called()
-    if len(bag) == weight_tree.size_of(bag._tree):
-        for value in each(bag):
-            state = how.plus(state, value, 1)
-        return state
-    return _with(state, how, bag.items(), each)
+    weighted = bag._weighted()
+    if weighted is not None:
+        return _with(state, how, weighted, each)
+    for value in each(bag):
+        state = how.plus(state, value, 1)
+    return state
 
 
 def _moved_on(bag: Any, key: Any, fold: Any, each: Each) -> list[Any] | None:

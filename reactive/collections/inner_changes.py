@@ -31,7 +31,8 @@ from reactive.runtime.interrupts import reraise_asynchronous
 
 Values = tuple[Any, ...]
 Field = tuple[Any, Any]
-"""An attribute or an item of a row: `attrgetter` or `itemgetter`, and its name or place."""
+"""An attribute or an item of a row: `attrgetter` or `itemgetter`, and its name or place; or one of
+`VIEWS`, and the field that is a mapping."""
 
 
 class Inside:
@@ -45,6 +46,47 @@ class Inside:
 
     def __getitem__(self, key: Any) -> Any:
         return self.__items[key]
+
+
+class InsideMapping:
+    """Stands for a mapping: it has some of its keys, values or items."""
+
+    __slots__ = ("_inside",)
+
+    def __init__(self, inside: list[Any]) -> None:
+        self._inside = inside
+
+    def keys(self) -> list[Any]:
+        return self._inside
+
+    values = items = keys
+
+
+def _keys_of(field: Field) -> Callable[[Any], Any]:
+    return _view_of(field, "keys")
+
+
+def _values_of(field: Field) -> Callable[[Any], Any]:
+    return _view_of(field, "values")
+
+
+def _items_of(field: Field) -> Callable[[Any], Any]:
+    return _view_of(field, "items")
+
+
+def _view_of(field: Field, name: str) -> Callable[[Any], Any]:
+    """What reads that of a mapping in a field; None, if it does not say how it differs."""
+    read, key = field
+    get = read(key)
+
+    def view(row: Any) -> Any:
+        found = get(row)
+        return getattr(found, name)() if isinstance(found, Foldable) else None
+
+    return view
+
+
+VIEWS: dict[str, Any] = {"keys": _keys_of, "values": _values_of, "items": _items_of}
 
 
 class InnerBag:
@@ -169,7 +211,11 @@ class InnerBag:
         given = [*values[-len(self._fields) : -1], inside]
         kept: dict[Any, dict[Any, Any]] = {attrgetter: {}, itemgetter: {}}
         for (read, key), value in zip(self._fields, given, strict=True):
-            kept[read][key] = value
+            if read in kept:
+                kept[read][key] = value
+            else:
+                inner, name = key
+                kept[inner][name] = InsideMapping(value)
         stands = Inside(kept[attrgetter], kept[itemgetter])
         place = self._binding
         return stands if place is None else (*row[:place], stands, *row[place + 1 :])
@@ -220,8 +266,10 @@ def _members(kind: Any) -> list[str]:
 
 
 def _are_alike(old: _Changed, new: _Changed) -> bool:
-    """Whether as many go as come, and the same is read of both but the bag."""
-    return old.weight == -new.weight and all(map(_are_one, old.read[:-1], new.read[:-1]))
+    """Whether as many go as come, with bags of one class, and the same is read of both beside."""
+    if old.weight != -new.weight or old.read[-1].__class__ is not new.read[-1].__class__:
+        return False
+    return all(map(_are_one, old.read[:-1], new.read[:-1]))
 
 
 def _are_one(old: Any, new: Any) -> bool:

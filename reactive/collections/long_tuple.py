@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, TypeVar, overload
 
+from optimizer.expressions.knowledge import Foldable
 from reactive.collections import order_tree
-from reactive.collections.weight_tree import PRIME
+from reactive.collections.weight_tree import PRIME, without_equal
 from reactive.collections.zset import Row
 
 T = TypeVar("T", covariant=True)
@@ -28,7 +29,7 @@ def mark(row: Row) -> int:
     return hash((row, SALT))
 
 
-class LongTuple(Sequence[T]):
+class LongTuple(Sequence[T], Foldable):
     """Rows in an order, as a tuple has them: hashable, immutable, equal in order.
 
     Its hash changes in O(1) where a row does, which that of a tuple cannot. Equal values have equal
@@ -132,6 +133,9 @@ class LongTuple(Sequence[T]):
             self._sum = sum(map(mark, self)) % PRIME
         return self._sum
 
+    def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
+        return changed_values(order_tree.parts_between(before._tree, self._tree))
+
     def to_python(self) -> list[T]:
         """The rows in a list."""
         return list(self)
@@ -179,6 +183,13 @@ def tree_of(rows: Any) -> order_tree.Tree:
 def sum_of(rows: Any) -> int | None:
     """The sum of the marks of a `LongTuple`, if it is known."""
     return rows._sum if isinstance(rows, LongTuple) else None
+
+
+def changed_values(parts: Sequence[order_tree.Part]) -> list[tuple[Row, int]]:
+    """What goes and comes in parts, without what does both."""
+    gone = [(row, -1) for _, rows, _, _ in parts for row in rows]
+    came = [(row, 1) for _, _, _, rows in parts for row in rows]
+    return without_equal([*gone, *came]) if gone and came else gone or came
 
 
 def parts_between(old: Any, new: Any) -> list[order_tree.Part]:

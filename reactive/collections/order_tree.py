@@ -109,11 +109,8 @@ def items(tree: Tree) -> Iterator[tuple[Any, Row]]:
 def at(tree: Tree, place: int) -> Row:
     """The row at a place that there is."""
     while isinstance(tree, Node):
-        for each in tree.trees:
-            if place < each.size:
-                tree = each
-                break
-            place -= each.size
+        number, place = child(tree, place)
+        tree = tree.trees[number]
     return tree.rows[place]
 
 
@@ -168,7 +165,7 @@ def _joined(trees: list[Tree]) -> Tree:
 def _inserted(tree: Tree, place: int, key: Any, row: Row) -> list[Tree]:
     if isinstance(tree, Leaf):
         return with_row(tree, place, key, row)
-    number, place = _child(tree.trees, place)
+    number, place = child(tree, place)
     return with_children(tree, number, _inserted(tree.trees[number], place, key, row))
 
 
@@ -222,20 +219,25 @@ def _cut_node(trees: list[Tree]) -> list[Tree]:
     return [Node(trees[:half]), Node(trees[half:])]
 
 
-def _child(trees: Sequence[Tree], place: int) -> tuple[int, int]:
-    """Which of some trees has a place, or ends before it; and the place in there."""
-    last = len(trees) - 1
-    for number, each in enumerate(trees):
-        if place < each.size or (number == last and place == each.size):
-            return number, place
-        place -= each.size
-    raise IndexError(place)
+def child(node: Node, place: int) -> tuple[int, int]:
+    """Which of its trees has a place, or ends before it; and the place in there."""
+    trees = node.trees
+    if 2 * place <= node.size:
+        for number, each in enumerate(trees):
+            if place < each.size:
+                return number, place
+            place -= each.size
+    begin, number = node.size, len(trees)
+    while number and place < begin:
+        number -= 1
+        begin -= trees[number].size
+    return (number, place - begin) if number < len(trees) else (number - 1, trees[-1].size)
 
 
 def _deleted(tree: Tree, place: int) -> Tree:
     if isinstance(tree, Leaf):
         return without_row(tree, place)
-    number, place = _child(tree.trees, place)
+    number, place = child(tree, place)
     return with_less(tree, number, _deleted(tree.trees[number], place))
 
 

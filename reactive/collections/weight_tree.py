@@ -302,10 +302,10 @@ def _changed(before: Weights, after: Weights) -> Iterable[tuple[Any, int]]:
     if not left:
         return came
     gone = [(value, -weight) for value, weight in before.items() if id(value) in left]
-    return _without_equal([*came, *gone]) if came else gone
+    return without_equal([*came, *gone]) if came else gone
 
 
-def _without_equal(changes: list[tuple[Any, int]]) -> Iterable[tuple[Any, int]]:
+def without_equal(changes: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
     """Changes of different values, of which those of equal numbers and texts are one."""
     sums: dict[Any, int] = {}
     values: dict[Any, Any] = {}

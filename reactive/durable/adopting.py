@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer.errors import PlanError
+from optimizer.expressions.members import row_of
 from optimizer.rewriting.fields import field_read
 from reactive.durable.declared import Declared, declared_by
 from reactive.durable.journal import Journal, KeptTable, none_to_migrate, refusal_of
@@ -203,7 +204,8 @@ def _again(
             made = [(row, n) for n, row in enumerate(kept.codec.read(batch))]
         else:
             made = list(_told(table, migrated(old, known, migrate, batch)))
-        for row, _ in made:
+        for given, _ in made:
+            row = row_of(given)
             try:
                 table._do.check(row)
                 values = write(row)

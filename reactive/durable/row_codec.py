@@ -21,7 +21,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from optimizer.expressions.members import members
+from optimizer.expressions.members import members, row_class, row_of
 from reactive.codegen.functions import Values, build
 from reactive.durable.columns import (
     ENUM,
@@ -73,6 +73,8 @@ def codec_of(
         Column(name, type_text(hint), kind_of(hint, names)) for name, hint in known.fields.items()
     )
     write, read = _writing(known, columns, key), _reading(known, columns)
+    if row_class(known.kind) is not known.kind:
+        read = _read_as_rows(read)
     about = json.dumps({"classes": about_classes(known.classes)})
     if key_of is None:
         return RowCodec(Schema(table, columns, key, about), write, read)
@@ -119,12 +121,17 @@ def _with_key(codec: RowCodec, key_of: Callable[[Any], Any], names: dict[type, s
     )
 
 
+def _read_as_rows(read: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Of what is read, what rows are: snapshots of objects that change."""
+    return lambda rows: [*map(row_of, read(rows))]
+
+
 # Writing.
 
 
 def _writing(known: Declared, columns: Sequence[Column], key: str | None) -> Callable[..., Stored]:
     names, values = known_in(known.classes), Values()
-    values.by_name |= {**NAMES, "Kind": known.kind, "refuse": _refuse}
+    values.by_name |= {**NAMES, "Kind": row_class(known.kind), "refuse": _refuse}
     variables = [f"v{n}" for n in range(len(columns))]
     tests, written, in_full = [], [], []
     for variable, column in zip(variables, columns, strict=True):

@@ -23,8 +23,13 @@ from uuid import UUID
 
 from optimizer.expressions.members import is_record, members
 from reactive.collections.bag import Bag
+from reactive.collections.frozen_dict import FrozenDict
+from reactive.collections.frozen_list import FrozenList
+from reactive.collections.frozen_set import FrozenSet
 from reactive.durable.store import Plain
 
+HELD: dict[Any, type] = {FrozenList: list, FrozenDict: dict, FrozenSet: set}
+"""What rows hold of containers in objects that change, and what these are."""
 MARK = b"\xff"
 """What the bytes of a value that is not plain begin with."""
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -92,7 +97,7 @@ def tree(value: Any, names: Mapping[type, str]) -> Any:
     ------
     Unstorable: it, or something inside, is of a class that is not known.
     """
-    kind = type(value)
+    kind: Any = type(value)
     if kind in AS_THEY_ARE:
         return value
     if kind is int:
@@ -100,6 +105,7 @@ def tree(value: Any, names: Mapping[type, str]) -> Any:
     text = TEXTS.get(kind)
     if text is not None:
         return {kind.__name__: text(value)}
+    kind = vars(kind).get("__reactive_twin__", HELD.get(kind, kind))
     if kind is list:
         return [tree(part, names) for part in value]
     if kind is tuple:
@@ -114,12 +120,11 @@ def tree(value: Any, names: Mapping[type, str]) -> Any:
     if kind is datetime or kind is time:
         return {kind.__name__: _of_time(value)}
     if kind in names:
-        return _of_known(value, names)
+        return _of_known(value, names[kind], names)
     raise Unstorable(f"{value!r:.100} of class {kind.__qualname__}")
 
 
-def _of_known(value: Any, names: Mapping[type, str]) -> Any:
-    name = names[type(value)]
+def _of_known(value: Any, name: str, names: Mapping[type, str]) -> Any:
     if isinstance(value, Enum):
         if value.name in type(value).__members__:
             return {"enum": [name, value.name]}

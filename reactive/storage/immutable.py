@@ -52,6 +52,8 @@ def why_changeable(kind: type) -> str | None:
     """
     if issubclass(kind, VALUES) or _is_known(kind) or _is_without_fields(kind):
         return None
+    if "__reactive_twin__" in vars(kind):
+        return None
     if is_dataclass(kind):
         frozen = getattr(kind, "__dataclass_params__").frozen  # noqa: B009
         return None if frozen else "its dataclass is not frozen"

@@ -12,6 +12,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import place_of
 from optimizer.errors import PlanError
 from optimizer.expressions.declared import tuple_width
+from optimizer.expressions.members import TRACKED
 from reactive.codegen.functions import Values, build
 from reactive.collections.annotations import declared
 from reactive.collections.zset import nan_fields
@@ -40,7 +41,7 @@ def check_row_type(row_type: Any) -> None:
             f"a table takes the class of its rows, not {row_type!r:.100}\n"
             f"  write db.table({type(row_type).__name__}), and add() the rows"
         )
-    if isinstance(kind, type) and kind.__hash__ is None:
+    if isinstance(kind, type) and kind.__hash__ is None and not hasattr(kind, TRACKED):
         frozen = f"make {kind.__name__} a @dataclass(frozen=True)"
         raise PlanError(
             f"rows of {kind.__name__} have no hash, so that no table can find them\n"

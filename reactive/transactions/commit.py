@@ -177,9 +177,11 @@ class Commit:
     def failed(self, error: BaseException, act: Callable[[], None] | None = None) -> bool:
         """It has raised: undo it. Whether it stands nevertheless, made again with other plans, or
         what was to be done of it (`act`) is done."""
+        stays = self._stays() if isinstance(error, BailOut) else []
         try:
             self.undo(error)
         except BaseException:
+            self.back[:0] = stays
             break_off(self._engine, self.back, self.version)
             raise
         try:
@@ -187,11 +189,22 @@ class Commit:
                 return False
             with self._engine.shaping():
                 self._engine.queries.without(error)
+            self.back[:0] = stays
             self._again(self.run if act is None else act)
             return True
         finally:
             if act is None and self._engine.pending is None:  # nor was it but one of its statements
                 self._engine.updates.forget()
+
+    def _stays(self) -> list[Change]:
+        """What is taken out of what is undone, as it stands in the commit that is made again: what
+        was assigned to objects."""
+        objects = self._engine.objects
+        if objects is None:
+            return []
+        found = [change for change in self.back if change[0] is objects]
+        self.back[:] = [change for change in self.back if change[0] is not objects]
+        return [*found, *objects.assigned_with(self.back)]
 
     def _again(self, act: Callable[[], None]) -> None:
         """Change the tables again as they had been, and commit that."""

@@ -103,6 +103,8 @@ class Engine:
         """Gives the keys of a relation the rows that have them."""
         self.catalog: Any = None
         """What names stand for in SQL; made when there is some."""
+        self.objects: Any = None
+        """Which objects have changed, if there are tables of objects that change."""
         self.dialect = "duckdb"
         """Of SQL."""
         self.offloading: placements.Placement
@@ -295,13 +297,19 @@ class Engine:
         Ctrl-C may come while callables of the user's run over rows that are there; what is left
         half done then is repaired at the next access.
         """
+        if self.objects is not None:
+            self.objects.show_all()
         with self.inside(to_write=to_write):
             try:
                 yield
+                if self.objects is not None:
+                    self.objects.forget_reads()
             except BaseException as error:
                 if is_asynchronous(error) and self.graph.is_changing:
                     self.broken, self.db_lock.at_rest = self.broken or Broken([]), BROKEN
                 raise
+        if self.objects is not None:
+            self.objects.show_all()
 
     def check_open(self) -> None:
         if self.db_lock.is_closed:

@@ -65,7 +65,8 @@ class Pending(list["Change"]):
         """The changes of all tables that have any, each as one delta."""
         found: dict[Base, list[Sequence[Pair]]] = {}
         for table, changes in self:
-            found.setdefault(table, []).append(changes)
+            if table._node is not None:  # no assignment to an object
+                found.setdefault(table, []).append(changes)
         each = [(table, self._delta(table, parts)) for table, parts in found.items()]
         return [change for change in each if change[1]]
 

@@ -307,6 +307,9 @@ class Transaction(NotCopied):
 
 def changes_of(engine: Engine, pending: Pending) -> Sequence[Change]:
     """What is to be committed at the end of a transaction: a change of each table."""
+    if engine.objects is not None:
+        engine.objects.flush(pending)
+        return pending.changes()
     return pending if len(pending) == 1 else in_pause(pending.changes, _keep)
 
 

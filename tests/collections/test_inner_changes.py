@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 
 from reactive import Bag
+from reactive.collections.frozen_dict import FrozenDict
+from reactive.collections.frozen_list import FrozenList
+from reactive.collections.frozen_set import FrozenSet
 from reactive.collections.inner_changes import InnerBag
 
 INNER = InnerBag((itemgetter, 1), [(itemgetter, 0)], [])
@@ -36,6 +39,12 @@ def told(delta: Any) -> dict[str, int]:
         ((1, Bag([(1,)])), (1, Bag([(True,), 2])), 2),
         ((1, Bag(range(500))), (1, Bag(range(1, 500))), 1),
         (("a", ("x",)), ("a", ("x", "y")), 2),
+        (("a", FrozenList("xy")), ("a", FrozenList("yxy")), 1),
+        (("a", FrozenList("xy")), ("a", FrozenList("yx")), 0),
+        (("a", FrozenSet("xy")), ("a", FrozenSet("yz")), 2),
+        (("a", FrozenDict({"x": 1})), ("a", FrozenDict({"x": 2, "y": 1})), 1),
+        (("a", FrozenList("xy")), ("a", Bag("xyz")), 2),
+        (("a", FrozenList(range(500))), ("a", FrozenList(range(1, 500))), 1),
     ],
 )
 def test_what_stands_for_rows_makes_what_they_make(old: Any, new: Any, rows: int) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
 from fractions import Fraction
@@ -39,6 +40,7 @@ from reactive import (
     Query,
     Relation,
     RowError,
+    Silent,
     Source,
     Subscription,
     Sum,
@@ -51,6 +53,8 @@ from reactive import (
     fixpoint,
     from_rows,
     live,
+    of,
+    tracked,
 )
 from tests.types.rows import Customer, Order, Totals, Town
 
@@ -396,7 +400,37 @@ def rows_from_elsewhere() -> None:
     assert_type(shop.db.ingest(texts, shop.words, start=False), Ingestion[str])
 
 
+@tracked
+class Player:
+    id: int
+    name: str
+    hp: int = 10
+
+
+@tracked(undo=False, exclude=["socket"])
+@dataclass
+class Guest:
+    id: int
+    socket: object = None
+
+
+def objects_that_change() -> None:
+    db = Database()
+    players = db.table(Player, key=lambda p: p.id)
+    assert_type(players, Table[Player, int])
+    ann = Player(1, "ann")
+    players.add(ann)
+    ann.hp -= 3
+    assert_type(ann.hp, int)
+    assert_type(of(players[1]), Player)
+    assert_type(players.where(lambda p: p.hp > 3).materialize(), View[Player])
+    guest = Guest(2, socket=object())
+    db.table(Guest).add(guest)
+    db.touch(guest)
+    assert_type(db.check_silent(), list[Silent])
+
+
 PROGRAMS: list[Callable[[], None]] = [
     *(tables, joins, deltas, aggregates, groups, own_aggregates, names, names_without_a_class),
-    *(families, orders_of_rows, recursion, rows_from_elsewhere),
+    *(families, orders_of_rows, recursion, rows_from_elsewhere, objects_that_change),
 ]

@@ -7,7 +7,7 @@ It is never run.
 
 from __future__ import annotations
 
-from reactive import Avg, Count, Database, Delta, Sum, Table, desc
+from reactive import Avg, Count, Database, Delta, Sum, Table, desc, tracked
 from tests.types.rows import Customer, Order, Town
 
 db = Database()
@@ -29,6 +29,13 @@ def name(order: Order) -> str:
 
 def discount(order: Order) -> float | None:
     return order.discount
+
+
+@tracked
+class Player:
+    id: int
+    name: str
+    hp: int = 10
 
 
 class Log:
@@ -89,6 +96,14 @@ orders.observe(Log())  # error
 orders.observe(print)  # error
 both.subscribe(of_customer)  # error
 held = orders.subscribe(lambda delta: print(delta.added[0].town))  # error
+
+# What an object that changes does not take.
+Player("ann", 1)  # error
+Player(1)  # error
+Player(1, "ann").hp = "full"  # error
+Player(1, "ann").mp = 3  # error
+tracked(3)  # error
+db.table(Player).where(lambda p: p.mp > 3)  # error
 
 # What a record does not have.
 print(towns["Bonn"].order)  # error

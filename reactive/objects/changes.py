@@ -1,0 +1,311 @@
+"""What a database knows of the objects in its tables: which have changed in this transaction.
+
+    order.total = 7      kept for the end of the transaction:   order has changed in `total`
+    end of it            one update of its row per table:       Order(7, 20.0) -> Order(7, 7)
+    it fails             the value before is put back, where the changes of tables are taken back
+
+An assignment is noted among the changes of the transaction as a change of a table that no query
+reads. So all that takes changes back (`commit.py`, `repair.py`) puts values back too, in the order
+that is the reverse of theirs.
+
+State:  the objects that changed since the last commit.
+Cost:   of the end of a transaction O(objects that changed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from reactive.collections.zset import Pair
+from reactive.errors import TableError
+from reactive.objects import reads, silent
+from reactive.objects.records import Record
+from reactive.runtime.boundary import hide
+from reactive.storage.store import Duplicate
+from reactive.transactions import transaction as transactions
+
+if TYPE_CHECKING:
+    from reactive.objects.store import ObjectStore
+    from reactive.transactions.engine import Engine
+    from reactive.transactions.pending import Pending
+
+SHARE = 0.03
+"""Of `Database(strict=True)`: how many rows are looked at for silent changes per object that a
+commit takes."""
+SEED = 1
+NO_CHANGES: list[Pair] = []
+
+
+class Objects:
+    """The objects of a database. It is also a table for commits, of assignments; see above."""
+
+    name = "assignments"
+    identity = True
+    row_type: Any = object
+    _node: Any = None
+    _keyed: Any = None
+    plan: Any = None
+    interns = True
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.tables: list[Any] = []
+        self.changed: dict[int, Record] = {}
+        """Objects that have changed in something that queries read."""
+        self.unread: dict[int, Record] = {}
+        """Objects that have changed in other attributes since their rows were made."""
+        self.inside: dict[int, Record] = {}
+        """Objects in whose containers something has changed in this transaction."""
+        self._flowed = False
+        self._store: Any = self
+        self._random = Random(SEED)
+
+    # What changes.
+
+    def forget(self, record: Record) -> None:
+        """The rows of an object say what it is."""
+        self.changed.pop(id(record), None)
+        self.unread.pop(id(record), None)
+
+    def note(self, record: Record, name: str, store: ObjectStore) -> None:
+        """An attribute of an object was assigned."""
+        read = store.attributes_read()
+        changed = self.changed if read is None or name in read else self.unread
+        changed[id(record)] = record
+
+    def flush(self, pending: Pending) -> None:
+        """Update the rows of what has changed, as further changes of a transaction."""
+        if self.inside:
+            inside, self.inside = self.inside, {}
+            for record in inside.values():
+                record.look_inside()
+        while self.changed:
+            records, self.changed = self.changed, {}
+            try:
+                for table, updates in self._updates(records.values()):
+                    pending.append((table, _replaced(table, updates)))
+                    if table._node.tracers:
+                        self._tell(table, updates)
+            except BaseException:
+                self.changed.update(records)
+                raise
+            for number in records:
+                self.unread.pop(number, None)
+            if self.engine.strict:
+                self._sample(len(records))
+
+    def flush_one(self, record: Record) -> list[Pair]:
+        """As `flush`, of an object that is in one table, outside of transactions."""
+        (place,) = record.places
+        old, new, table = place.row, record.current(), place.store.table()
+        updates = [(record, old, new)]
+        del self.changed[id(record)]
+        if self.unread:
+            self.unread.pop(id(record), None)
+        if self.engine.strict:
+            self._sample(1)
+        if new is old:
+            return NO_CHANGES
+        if table._node.tracers:
+            self._tell(table, updates)
+        return _replaced(table, updates)  # no call comes after the change
+
+    def bring_up(self) -> None:
+        """Have rows show attributes that no query has read so far."""
+        records, self.unread = self.unread, {}
+        self.changed.update(records)
+
+    def show_all(self) -> None:
+        """Have rows show what was assigned and no query read: in the transaction that is open, or
+        in one of its own; not in the middle of a commit."""
+        engine = self.engine
+        if not self.unread or engine.db_lock.held or engine.db_lock.is_closed:
+            return
+        if engine.pending is None:
+            with transactions.Transaction(engine):
+                engine.write(self, self._all_shown, None)  # type: ignore[arg-type]
+        elif engine.db_lock.is_mine:
+            self.bring_up()
+
+    def _all_shown(self, _: None) -> list[Pair]:
+        self.bring_up()
+        return [(_nothing, 1)]
+
+    def forget_reads(self) -> None:
+        """There are other queries now: what they read is to be found out again."""
+        for table in self.tables:
+            table._store.read = reads.UNKNOWN
+
+    def change_inside(
+        self, records: Sequence[Record], do: Callable[[], Callable[[], object] | None]
+    ) -> None:
+        """As the function."""
+        change_inside(records, do)
+
+    # As the changes of a table.
+
+    def revert(self, changes: Iterable[Pair]) -> None:
+        for undo, _ in reversed(list(changes)):
+            undo()
+
+    def assigned_with(self, changes: Iterable[tuple[Any, Sequence[Pair]]]) -> list[Any]:
+        """What takes assignments back that changes of tables come from."""
+        stores = [(table._store, delta) for table, delta in changes if table in self.tables]
+        found = [store.assigned_with(delta) for store, delta in stores]
+        return [(self, undone) for undone in found if undone is not None]
+
+    def recount(self) -> None: ...
+
+    def __len__(self) -> int:
+        return 0
+
+    # How the above is done.
+
+    def _updates(
+        self, records: Iterable[Record]
+    ) -> list[tuple[Any, list[tuple[Record, Any, Any]]]]:
+        """Of each table the objects whose row is another one now, with both."""
+        found: dict[int, tuple[Any, list[tuple[Record, Any, Any]]]] = {}
+        for record in records:
+            for place in record.places:
+                table = place.store.table()
+                if place.store.objects is not self or table is None:
+                    continue
+                new = record.current()
+                if new is not place.row:
+                    mine = found.setdefault(id(place.store), (table, []))
+                    mine[1].append((record, place.row, new))
+        return list(found.values())
+
+    def _tell(self, table: Any, updates: Sequence[tuple[Record, Any, Any]]) -> None:
+        version = self.engine.version + 1
+        for _, old, new in updates:
+            self.engine.updates.note(table, [(old, -1), (new, 1)], version)
+
+    def _sample(self, times: int) -> None:
+        """Look at some rows for silent changes; of one commit in `1 / SHARE` at one."""
+        if self._random.random() < SHARE * times and self.tables:
+            silent.check_one(self._random.choice(self.tables), self._random)
+
+
+def change(records: Sequence[Record], statement: Callable[[Any], list[Pair]], of: Any) -> None:
+    """Do what changes objects, as a change of each database that has them.
+
+    statement: what it is called with -> what takes it back, as pairs with 1.
+    """
+    every = _databases(records)
+    if not every:
+        statement(of)
+        return
+    first = every[0]
+    engine = first.engine
+    if len(every) == 1:
+        if engine.pending is not None and engine.db_lock.is_mine:
+            engine.write(first, statement, of)  # type: ignore[arg-type]
+        else:
+            with transactions.Transaction(engine):
+                engine.write(first, statement, of)  # type: ignore[arg-type]
+        return
+    with ExitStack() as open_:
+        for each in every:
+            open_.enter_context(transactions.Transaction(each.engine))
+        done: list[list[Pair]] = []
+
+        def once(of: Any) -> list[Pair]:
+            if not done:
+                done.append(statement(of))
+            return done[0]
+
+        for each in every:
+            each.engine.write(each, once, of)  # type: ignore[arg-type]
+
+
+def _databases(records: Sequence[Record]) -> list[Objects]:
+    """What tracks objects, or others whose snapshots hold their own; in one order for all."""
+    record = records[0]
+    if len(records) == len(record.places) == 1 and not record.owners and record.left is None:
+        objects: Objects = record.places[0].store.objects
+        return [] if objects.engine.db_lock.is_closed else [objects]
+    owners: dict[int, Record] = {}
+    for record in records:
+        record.with_owners(owners)
+    found: dict[int, Objects] = {}
+    for each in owners.values():
+        for place in each.places:
+            found[id(place.store.objects)] = place.store.objects
+        home = None if each.home is None else each.home()
+        if home is not None and home.engine.pending is not None and home.engine.db_lock.is_mine:
+            found[id(home)] = home
+        if each.left is not None:
+            left, version = each.left
+            if left.engine.pending is not None and left.engine.version == version:
+                found[id(left)] = left
+            else:
+                each.left = None
+    return [
+        each for _, each in sorted(found.items(), key=_number) if not each.engine.db_lock.is_closed
+    ]
+
+
+def _number(of: tuple[int, Objects]) -> int:
+    return of[0]
+
+
+def change_inside(records: Sequence[Record], do: Callable[[], Callable[[], object] | None]) -> None:
+    """Do what changes a container in objects; it gives what takes it back, if it changes any."""
+
+    def statement(_: None) -> list[Pair]:
+        undo = do()
+        for record in records:
+            for place in record.places:
+                place.store.objects.inside[id(record)] = record
+        return [] if undo is None else [(_UndoInside(records, undo), 1)]
+
+    try:
+        change(records, statement, None)
+    except Exception as error:
+        hide(error)
+        raise
+
+
+class _UndoInside:
+    """Takes the change of a container back; or has the next commit take it."""
+
+    __slots__ = ("_records", "_undo")
+
+    def __init__(self, records: Sequence[Record], undo: Callable[[], object]) -> None:
+        self._records = records
+        self._undo = undo
+
+    def __call__(self) -> None:
+        if all(record.shape.options.undo for record in self._records):
+            self._undo()
+        for record in self._records:
+            for place in record.places[:1]:
+                record.went_back(place.row)
+            record.settle()
+
+
+def _replaced(table: Any, updates: Sequence[tuple[Record, Any, Any]]) -> list[Pair]:
+    """Put other rows of objects in the place of those that are in a table."""
+    try:
+        store = table._store
+        one = len(updates) == 1
+        changes: list[Pair] = store.replace_one(*updates[0]) if one else store.replace(updates)
+        return changes
+    except Duplicate as taken:
+        held, key_of = taken.args[0], table._store.key
+        key = key_of(held)
+        both = [(old, new) for _, old, new in updates if key_of(new) == key and new is not held]
+        old, new = both[0]
+        raise TableError(
+            f"{old!r:.200} of table {table.name!r} cannot become {new!r:.200}: its key is taken by "
+            f"{held!r:.200}\n  in a transaction keys may be exchanged; at its end no two objects "
+            "may have the same"
+        ) from None
+
+
+def _nothing() -> None: ...

@@ -1,0 +1,181 @@
+"""What lists, dictionaries and sets that are tracked have in common: who owns them.
+
+    order  <--  order.lines  <--  order.lines[3]         each knows those that it is in, weakly
+
+    order.lines[3].append(x)      order is asked to make the change: it holds the lock of its
+                                  database, calls what changes the list, keeps what takes it back
+                                  marks `order.lines` at place 3, and `order` at `lines`
+
+A container that is in several objects, or several times in one, tells all of them. One that was
+taken out tells nobody: whether an owner still holds it is asked before each change.
+
+State:  of each container its owners, weakly, and what changed since its last snapshot.
+Cost:   of a change, that of its owners.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, ClassVar, Protocol
+
+from reactive.collections.zset import EXACT
+
+Undo = Callable[[], object]
+Change = Callable[[], Undo | None]
+"""Changes something, and gives what takes it back; None if nothing has changed."""
+Leaf = Callable[[Any, Any], Any]
+"""What a snapshot holds of a value that is no container, which is in the container given next."""
+
+
+class Owner(Protocol):
+    """An object that has containers, or a container."""
+
+    def with_owners(self, found: dict[int, Any]) -> object:
+        """Add the objects whose snapshots hold its own, and itself if it is one, by their `id`."""
+
+    def holds(self, key: Hashable, value: Any) -> bool:
+        """Whether a value is still where it was told to be."""
+
+    def mark(self, key: Hashable, value: Any) -> None:
+        """A value that it holds has changed inside; so have all owners. It cannot fail."""
+
+    @staticmethod
+    def change_all(objects: Sequence[Any], do: Change) -> None:
+        """Change what is in some objects, which `with_owners` found, as one commit, or as part of
+        the transaction that is open.
+
+        It calls `do` under the locks of their databases, once, and what that gave to take it back
+        if the transaction fails, or else the commit.
+        """
+
+
+class Container:
+    """Base of the containers that are tracked."""
+
+    __slots__ = ()
+    PLAIN: ClassVar[type]
+    _frozen: Any
+    _owners: dict[tuple[int, Hashable], weakref.ref[Any]]
+    _stale: dict[int, Any]
+
+    def freeze(self, leaf: Leaf) -> Any:
+        """What it holds now, as an immutable value. It is the same object until it changes."""
+        raise NotImplementedError
+
+    def anew(self, leaf: Leaf) -> Any:
+        """The same, made of what is there, whether changes were told or not."""
+        raise NotImplementedError
+
+    def forget(self) -> None:
+        """Make the next snapshot of what is there."""
+        self._frozen = None
+        for each in self._inner():
+            each.forget()
+
+    def with_owners(self, found: dict[int, Any]) -> None:
+        """As `Owner` says."""
+        for owner, _ in self._held_by():
+            if id(owner) not in found:
+                owner.with_owners(found)
+
+    def holds(self, key: Hashable, value: Any) -> bool:
+        """As `Owner` says."""
+        raise NotImplementedError
+
+    def mark(self, key: Hashable, value: Any) -> None:
+        """As `Owner` says."""
+        self._stale[id(value)] = value
+        self._tell()
+
+    def own(self, owner: Any, key: Hashable) -> None:
+        """It is in an owner from now on."""
+        self._owners[id(owner), key] = weakref.ref(owner)
+
+    def _blank(self) -> None:
+        """It has just been made."""
+        self._frozen = None
+        self._owners, self._stale = {}, {}  # type: ignore[misc]
+
+    def _held_by(self) -> Iterator[tuple[Any, Hashable]]:
+        """Its owners, each with where in there it is."""
+        for number, reference in list(self._owners.items()):
+            owner = reference()
+            if owner is not None and owner.holds(number[1], self):
+                yield owner, number[1]
+            else:
+                self._owners.pop(number, None)
+
+    def _tell(self) -> None:
+        """It has changed."""
+        for owner, key in self._held_by():
+            owner.mark(key, self)
+
+    def _change(self, do: Change) -> None:
+        """Change it, with those who own it."""
+        found: dict[int, Any] = {}
+        if self._owners:
+            self.with_owners(found)
+        if found:
+            objects = list(found.values())
+            objects[0].change_all(objects, do)
+        else:
+            do()
+
+    def _inner(self) -> list[Container]:
+        """The containers in it."""
+        raise NotImplementedError
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        return self.PLAIN, (self.PLAIN(self),)
+
+
+def tracked(value: Any) -> Any:
+    """A plain container as one that is tracked; anything else as it is."""
+    kind = value.__class__
+    if kind is list or kind is dict or kind is set:
+        for each in Container.__subclasses__():
+            if each.PLAIN is kind:
+                return each(value)  # type: ignore[call-arg]
+    return value
+
+
+def taken(value: Any, owner: Container) -> Any:
+    """A value that is put into a container: tracked itself, if it is a plain container.
+
+    Raises
+    ------
+    ValueError: it would hold itself.
+    """
+    if value.__class__ in EXACT:
+        return value
+    value = tracked(value)
+    if isinstance(value, Container) and _is_in(value, owner):
+        raise ValueError(
+            f"a {value.PLAIN.__name__} in an object that is tracked cannot hold itself: a snapshot "
+            "of it would not end\n  put in a copy"
+        )
+    return value
+
+
+def shown(value: Any, owner: Container, leaf: Leaf) -> Any:
+    """What a snapshot holds of a value in a container."""
+    if value.__class__ in EXACT:
+        return value
+    if isinstance(value, Container):
+        return value.freeze(leaf)
+    return leaf(value, owner)
+
+
+def shown_anew(value: Any, owner: Container, leaf: Leaf) -> Any:
+    """The same, made of what is there."""
+    return value.anew(leaf) if isinstance(value, Container) else shown(value, owner, leaf)
+
+
+def _is_in(value: Container, owner: Any) -> bool:
+    """Whether a container is, or is in, another one."""
+    if owner is value:
+        return True
+    if not isinstance(owner, Container):
+        return False
+    return any(_is_in(value, each) for each, _ in owner._held_by())

@@ -1,0 +1,94 @@
+"""What a snapshot holds of the value of an attribute: something that does not change.
+
+    plain values, frozen records     as they are
+    lists, dictionaries, sets        what they hold now (`containers`)
+    objects that are tracked         their snapshots, which are made anew when these change
+    others                           refused, unless the table promises `identity=True`
+
+State:  which classes do not change in place.
+Cost:   a look at the class of a value; of a tuple, at those of its items.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from functools import lru_cache
+from typing import Any
+
+from optimizer.expressions.knowledge import Foldable
+from reactive.errors import TableError
+from reactive.objects.containers.wrapping import is_same
+from reactive.objects.shapes import MISSING, is_tracked, is_twin
+from reactive.storage.immutable import why_changeable
+
+PLAIN = frozenset(
+    {int, float, str, bytes, bool, type(None), Decimal}
+    | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
+)
+"""Classes whose instances are compared by `==` and do not change."""
+
+
+def frozen(value: Any, nested: Callable[[Any], Any], where: str, *, trusted: bool) -> Any:
+    """What a snapshot holds of a value.
+
+    Parameters
+    ----------
+    nested: the snapshot of an object that is tracked.
+    where: the attribute, for messages.
+    trusted: whether it was promised that values of other classes do not change.
+
+    Raises
+    ------
+    TableError: the value may change, and nobody would notice.
+    """
+    kind = value.__class__
+    if kind in PLAIN or value is MISSING or is_lasting(kind):
+        return value
+    if kind is tuple or issubclass(kind, tuple):
+        items = [frozen(item, nested, where, trusted=trusted) for item in value]
+        if all(map(_is, items, value)):
+            return value
+        return kind(*items) if hasattr(kind, "_fields") else tuple(items)
+    if is_tracked(kind):
+        return nested(value)
+    if trusted:
+        return value
+    why = why_changeable(kind) or "it has no hash"
+    raise TableError(
+        f"{where} is a {kind.__name__}, which may change in place ({why}), and no view would notice"
+        f"\n  make {kind.__name__} @tracked or frozen, leave the attribute out by "
+        "tracked(exclude=...)\n  or promise that such values never change: "
+        "db.table(..., identity=True)"
+    )
+
+
+def differs(value: Any, old: Any) -> bool:
+    """Whether a value of a snapshot is another one than that of an older snapshot."""
+    if value is old:
+        return False
+    kind = value.__class__
+    if kind is old.__class__ and isinstance(value, Foldable):
+        return not is_same(value, old)
+    if kind is not old.__class__ or kind is tuple:
+        return kind is not old.__class__ or not _are_same(value, old)
+    return kind not in PLAIN or value != old
+
+
+def _are_same(items: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
+    return len(items) == len(others) and not any(map(differs, items, others))
+
+
+def _is(one: Any, other: Any) -> bool:
+    return one is other
+
+
+@lru_cache(maxsize=512)
+def is_lasting(kind: Any) -> bool:
+    """Whether what is of a class stays as it is, with all that it holds."""
+    if is_twin(kind):
+        return True
+    if is_tracked(kind) or issubclass(kind, tuple) or kind.__hash__ is None:
+        return False
+    return why_changeable(kind) is None
