@@ -29,6 +29,7 @@ CONTENTS = {
         "recursion",
         "datalog",
         "tracked",
+        "tracked_lists",
         "mirror",
         "feeding",
         "files",

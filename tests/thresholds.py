@@ -275,7 +275,6 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.collections.long_tuple.SALT": "a part of hashes",
     "reactive.objects.changes.SEED": "a seed",
     "reactive.objects.changes.SHARE": "a chance",
-    "reactive.objects.containers.tracked_list.MANY": "a mark",
     "reactive.objects.containers.tracked_list.NOTED": "a divisor",
     "reactive.objects.containers.tracked_dict.NOTED": "a divisor",
     "reactive.collections.frozen_dict.SALT": "a part of hashes",

@@ -209,8 +209,9 @@ class Record:
         """The objects and containers that have it, each with where in there."""
         for key, reference in list((self.owners or {}).items()):
             owner = reference()
-            if owner is not None and owner.holds(key[1], self.object):
-                yield owner, key[1]
+            if owner is not None:
+                if owner.holds(key[1], self.object):  # a transaction that fails may put it back
+                    yield owner, key[1]
             elif self.owners is not None:
                 self.owners.pop(key, None)
 

@@ -197,5 +197,3 @@ def play(seed: int, steps: int = 30) -> None:
     history.check_rows()
     for view in history.views:
         view.verify()
-
-

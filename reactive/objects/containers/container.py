@@ -16,9 +16,11 @@ Cost:   of a change, that of its owners.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, ClassVar, Protocol
 
+from optimizer.expressions.members import TRACKED
 from reactive.collections.zset import EXACT
 
 Undo = Callable[[], object]
@@ -55,6 +57,7 @@ class Container:
 
     __slots__ = ()
     PLAIN: ClassVar[type]
+    _counts: dict[int, int]
     _frozen: Any
     _owners: dict[tuple[int, Hashable], weakref.ref[Any]]
     _stale: dict[int, Any]
@@ -69,9 +72,12 @@ class Container:
 
     def forget(self) -> None:
         """Make the next snapshot of what is there."""
-        self._frozen = None
-        for each in self._inner():
-            each.forget()
+        self._frozen, self._counts = None, {}  # type: ignore[misc]
+        every = self._values()
+        count(self._counts, every, 1)
+        for value in every:
+            if isinstance(value, Container):
+                value.forget()
 
     def with_owners(self, found: dict[int, Any]) -> None:
         """As `Owner` says."""
@@ -81,7 +87,7 @@ class Container:
 
     def holds(self, key: Hashable, value: Any) -> bool:
         """As `Owner` says."""
-        raise NotImplementedError
+        return id(value) in self._counts
 
     def mark(self, key: Hashable, value: Any) -> None:
         """As `Owner` says."""
@@ -95,7 +101,7 @@ class Container:
     def _blank(self) -> None:
         """It has just been made."""
         self._frozen = None
-        self._owners, self._stale = {}, {}  # type: ignore[misc]
+        self._owners, self._stale, self._counts = {}, {}, {}  # type: ignore[misc]
 
     def _held_by(self) -> Iterator[tuple[Any, Hashable]]:
         """Its owners, each with where in there it is."""
@@ -122,12 +128,30 @@ class Container:
         else:
             do()
 
-    def _inner(self) -> list[Container]:
-        """The containers in it."""
+    def _values(self) -> Iterable[Any]:
+        """What is in it, but keys."""
         raise NotImplementedError
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         return self.PLAIN, (self.PLAIN(self),)
+
+
+@lru_cache(maxsize=512)
+def follows(kind: Any) -> bool:
+    """Whether values of a class tell those that have them when they change."""
+    return issubclass(kind, Container) or hasattr(kind, TRACKED)
+
+
+def count(counts: dict[int, int], values: Iterable[Any], by: int) -> None:
+    """Count those of some values that tell when they change."""
+    for value in values:
+        if value.__class__ not in EXACT and follows(value.__class__):
+            number = id(value)
+            now = counts.get(number, 0) + by
+            if now > 0:
+                counts[number] = now
+            else:
+                counts.pop(number, None)
 
 
 def tracked(value: Any) -> Any:

@@ -14,7 +14,7 @@ Cost:   of an edit O(1), of the deletion of a key that is not the last O(log n),
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import dropwhile, islice
 from typing import Any
@@ -24,14 +24,13 @@ from reactive.objects.containers.container import (
     Container,
     Leaf,
     Undo,
+    count,
     shown,
     shown_anew,
     taken,
 )
 
 NONE: Any = object()
-MANY: Any = object()
-"""Stands for the key of what is at several."""
 FEW, NOTED = 64, 8
 """If more keys than these, and one in so many of all, have changed, a snapshot is made anew."""
 
@@ -39,7 +38,16 @@ FEW, NOTED = 64, 8
 class TrackedDict(dict[Any, Any], Container):
     """A dictionary inside an object that is tracked. `==`, `repr`, pickles and copies are plain."""
 
-    __slots__ = ("__weakref__", "_frozen", "_gone", "_hints", "_log", "_owners", "_stale")
+    __slots__ = (
+        "__weakref__",
+        "_counts",
+        "_frozen",
+        "_gone",
+        "_hints",
+        "_log",
+        "_owners",
+        "_stale",
+    )
     PLAIN = dict
     _gone: dict[Any, Any]
     _hints: dict[int, Any]
@@ -143,6 +151,8 @@ class TrackedDict(dict[Any, Any], Container):
     def _store(self, key: Any, value: Any) -> None:
         old = self.get(key, NONE)
         dict.__setitem__(self, key, value)
+        count(self._counts, (value,), 1)
+        count(self._counts, (old,), -1)
         if isinstance(value, Container):
             value.own(self, key)
         self._hints.pop(id(old), None)
@@ -163,6 +173,7 @@ class TrackedDict(dict[Any, Any], Container):
                 self._gone[key] = behind
             self._log[key] = True
         self._hints.pop(id(self[key]), None)
+        count(self._counts, (self[key],), -1)
         dict.__delitem__(self, key)
         return behind
 
@@ -188,6 +199,8 @@ class TrackedDict(dict[Any, Any], Container):
         old = dict(self)
         dict.clear(self)
         dict.update(self, items)
+        self._counts = {}
+        count(self._counts, items.values(), 1)
         for key, value in items.items():
             if isinstance(value, Container):
                 value.own(self, key)
@@ -238,19 +251,15 @@ class TrackedDict(dict[Any, Any], Container):
     def _shown(self, key: Any, value: Any, leaf: Leaf) -> Any:
         found = shown(value, self, leaf)
         if found is not value:
-            self._hints[id(value)] = MANY if id(value) in self._hints else key
+            self._hints[id(value)] = key
         return found
-
-    def holds(self, key: Hashable, value: Any) -> bool:
-        """Whether a value is at a key, as the same object."""
-        return self.get(key) is value or (key is None and bool(self._keys(value)))
 
     def _keys(self, value: Any) -> list[Any]:
         """The keys of a value that changes by itself."""
-        hint = self._hints.get(id(value), MANY)
-        if hint is not MANY and self.get(hint) is value:
+        hint = self._hints.get(id(value), NONE)
+        if self._counts.get(id(value)) == 1 and hint is not NONE and self.get(hint) is value:
             return [hint]
         return [key for key, each in self.items() if each is value]
 
-    def _inner(self) -> list[Container]:
-        return [value for value in self.values() if isinstance(value, Container)]
+    def _values(self) -> Iterable[Any]:
+        return self.values()

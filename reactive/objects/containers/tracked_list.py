@@ -14,7 +14,7 @@ Cost:   of an edit O(1), and O(log n) at the next snapshot; of a value that chan
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import isqrt
 from operator import index
@@ -25,6 +25,7 @@ from reactive.objects.containers.container import (
     Container,
     Leaf,
     Undo,
+    count,
     shown,
     shown_anew,
     taken,
@@ -34,14 +35,21 @@ NEAR = 64
 """Places to each side at which a value is looked for, if those of a root of all are fewer."""
 FEW, NOTED = 64, 8
 """If more values than these, and one in so many of all, have changed, a snapshot is made anew."""
-MANY = -1
-"""Stands for the place of what is at several."""
 
 
 class TrackedList(list[Any], Container):
     """A list inside an object that is tracked. `==`, `repr`, pickles and copies are a list's."""
 
-    __slots__ = ("__weakref__", "_count", "_frozen", "_hints", "_log", "_owners", "_stale")
+    __slots__ = (
+        "__weakref__",
+        "_count",
+        "_counts",
+        "_frozen",
+        "_hints",
+        "_log",
+        "_owners",
+        "_stale",
+    )
     PLAIN = list
     _count: int
     _hints: dict[int, int]
@@ -205,6 +213,8 @@ class TrackedList(list[Any], Container):
 
     def _exchange(self, start: int, old: list[Any], new: list[Any]) -> None:
         list.__setitem__(self, slice(start, start + len(old)), new)
+        count(self._counts, new, 1)
+        count(self._counts, old, -1)
         for value in new:
             if isinstance(value, Container):
                 value.own(self, None)
@@ -266,17 +276,13 @@ class TrackedList(list[Any], Container):
         hints = self._hints
         for place, (value, frozen) in enumerate(zip(values, found, strict=True), start):
             if value is not frozen:
-                hints[id(value)] = MANY if id(value) in hints else place
+                hints[id(value)] = place
         return found
-
-    def holds(self, key: Hashable, value: Any) -> bool:
-        """Whether a value is in it, as the same object."""
-        return bool(self._places(value))
 
     def _places(self, value: Any) -> list[int]:
         """The places of a value that changes by itself."""
-        hint, size = self._hints.get(id(value), MANY), len(self)
-        if hint != MANY:
+        size = len(self)
+        if self._counts.get(id(value)) == 1 and (hint := self._hints.get(id(value))) is not None:
             at = list.__getitem__
             for away in range(max(NEAR, isqrt(size))):
                 for place in (hint - away, hint + away):
@@ -286,21 +292,13 @@ class TrackedList(list[Any], Container):
         return self._all_places(value)
 
     def _all_places(self, value: Any) -> list[int]:
-        """The same, looking at all; those of others are remembered anew."""
-        found = [place for place, each in enumerate(self) if each is value]
-        hints = self._hints
-        seen: set[int] = set()
-        for place, each in enumerate(self):
-            number = id(each)
-            if number in hints:
-                hints[number] = MANY if number in seen else place
-                seen.add(number)
-        if found:
-            hints[id(value)] = found[0] if len(found) == 1 else MANY
-        return found
+        """The same, looking at all; the places of all are remembered anew."""
+        counts = self._counts
+        self._hints = {id(each): place for place, each in enumerate(self) if id(each) in counts}
+        return [place for place, each in enumerate(self) if each is value]
 
-    def _inner(self) -> list[Container]:
-        return [value for value in self if isinstance(value, Container)]
+    def _values(self) -> list[Any]:
+        return self
 
 
 def _is(one: Any, other: Any) -> bool:

@@ -20,7 +20,7 @@ Values = set[Any]
 class TrackedSet(set[Any], Container):
     """A set inside an object that is tracked. `==`, `repr`, pickles and copies are a set's."""
 
-    __slots__ = ("_frozen", "_log", "_owners", "_shown", "_stale")
+    __slots__ = ("_counts", "_frozen", "_log", "_owners", "_shown", "_stale")
     PLAIN = set
     _log: dict[Any, None]
     _shown: dict[Any, Any]
@@ -178,8 +178,8 @@ class TrackedSet(set[Any], Container):
         """Whether a value is in it."""
         return value in self
 
-    def _inner(self) -> list[Container]:
-        return []
+    def _values(self) -> Iterable[Any]:
+        return self
 
 
 def _one(value: Any) -> Values:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import bisect
+import copy
+import heapq
+import operator
 import sys
 from collections import Counter
 from contextlib import suppress
 from random import Random
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -204,3 +209,67 @@ def test_one_list_in_two_objects_of_two_databases_tells_both() -> None:
     orders[1].lines = []
     orders[0].lines.append(Line("b", 4))
     assert [len(view) for view in views] == [3, 0]
+
+
+def test_functions_that_change_a_list_by_its_methods_tell() -> None:
+    db = Database()
+    table = db.table(Order, key="id", name="orders")
+    view = table.unnest(lambda o: o.free).select(lambda o, x: x).materialize()
+    order = Order(1, "Bonn", [], [], {}, set(), [1, 4, 9])
+    table.add(order)
+    bisect.insort(order.free, 5)
+    Random(1).shuffle(order.free)
+    operator.iadd(order.free, [7])
+    order.free *= 2
+    assert sorted(view) == sorted([1, 4, 5, 9, 7] * 2) == sorted(order.free)
+    assert db.check_silent() == []
+    heapq.heapify(order.free)
+    heapq.heappush(order.free, 0)
+    found = db.check_silent()
+    assert [silent.attributes for silent in found] == [("free",)]
+    db.touch(order)
+    assert sorted(view) == sorted(order.free) and db.check_silent() == []
+
+
+def test_threads_that_append_to_one_list_lose_nothing() -> None:
+    db = Database()
+    table = db.table(Order, key="id", name="orders")
+    view = table.unnest(lambda o: o.free).select(lambda o, x: x).materialize()
+    order = Order(1, "Bonn", [], [], {}, set(), [])
+    table.add(order)
+
+    def append(first: int) -> None:
+        for number in range(first, first + 50):
+            if number % 7:
+                order.free.append(number)
+            else:
+                with db.transaction():
+                    order.free.insert(0, number)
+                    order.tags[number] = 1
+
+    threads = [Thread(target=append, args=(first * 50,)) for first in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(view) == sorted(order.free) == list(range(200))
+    assert list(table[1].free) == order.free and len(order.tags) == 29
+    assert db.check_silent() == []
+
+
+def test_an_object_that_comes_and_goes_is_followed_while_it_is_there() -> None:
+    db = Database()
+    table = db.table(Order, key="id", name="orders")
+    view = table.unnest(lambda o: o.lines).select(lambda o, x: x.what).materialize()
+    order = Order(1, "Bonn", [Line("a", 1)], [], {}, set(), [])
+    lines = order.lines
+    lines.append(Line("b", 1))
+    for _ in range(2):
+        table.add(order)
+        order.lines.append(Line("c", 1))
+        assert sorted(view) == sorted(line.what for line in order.lines)
+        table.remove(order)
+        order.lines.append(Line("d", 1))
+        assert list(view) == []
+    copied = copy.deepcopy(order)
+    assert type(copied.lines) is list and copied.lines == order.lines and copied.lines is not lines
