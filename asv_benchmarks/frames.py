@@ -18,6 +18,7 @@ import gc
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from time import process_time
 from typing import Any, NamedTuple
@@ -138,10 +139,14 @@ def synced(frame: Any, key: str | None) -> tuple[Prepared, Prepared]:
 
     def changed_by_rows() -> object:
         lists.reverse()
-        return rows.replace_all(lists[1])
+        rows.replace_all(lists[1])
+        return lists
 
-    unchanged = lambda: columns.sync(frame), lambda: rows.replace_all(same)
-    return unchanged, (changed_by_columns, changed_by_rows)
+    def same_rows() -> object:
+        rows.replace_all(same)
+        return same
+
+    return (partial(columns.sync, frame), same_rows), (changed_by_columns, changed_by_rows)
 
 
 def exported(frame: Any) -> Prepared:

@@ -75,6 +75,8 @@ if TYPE_CHECKING:
     from reactive.datalog.program import Program
     from reactive.durable.history import Past
     from reactive.durable.store import Store
+    from reactive.frames.history import NetChanges
+    from reactive.frames.sync import Synced
     from reactive.mirrors.mirror import AsyncMirror, Mirror, mirror
     from reactive.objects.decorator import tracked
     from reactive.objects.records import of
@@ -130,6 +132,7 @@ __all__ = [
     "Multiset",
     "NamedGroups",
     "NamedGroupsView",
+    "NetChanges",
     "NotifySource",
     "Observer",
     "OffloadError",
@@ -164,6 +167,7 @@ __all__ = [
     "StratificationError",
     "Subscription",
     "Sum",
+    "Synced",
     "Table",
     "TableError",
     "Transaction",
@@ -205,6 +209,7 @@ __getattr__ = exported(
         "Mirror": "reactive.mirrors.mirror",
         "NamedGroups": "reactive.api.named_groups",
         "NamedGroupsView": "reactive.api.named_groups",
+        "NetChanges": "reactive.frames.history",
         "OffloadStatus": "reactive.offload.status",
         "NotifySource": "reactive.sources.postgres.notify",
         "Offloaded": "reactive.offload.status",
@@ -226,6 +231,7 @@ __getattr__ = exported(
         "Source": "reactive.sources.source",
         "Stats": "reactive.api.stats",
         "Store": "reactive.durable.store",
+        "Synced": "reactive.frames.sync",
         "Transaction": "reactive.transactions.transaction",
         "WatchedTable": "reactive.sources.watched_table",
         "ZSet": "reactive.collections.weighted",

@@ -35,8 +35,8 @@ ROOMS = {
     ),
     "reactive": (
         *("runtime", "collections", "codegen", "storage", "durable", "operators", "reference"),
-        "dataflow",
-        *("remote", "compiler", "transactions", "subscriptions", "sinks", "frames", "api", "sources"),
+        *("dataflow", "remote", "compiler", "transactions", "subscriptions", "sinks", "frames"),
+        *("api", "sources"),
         *("mirrors", "objects", "offload", "sql", "datalog"),
     ),
     "spark_backend": (

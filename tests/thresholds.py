@@ -154,6 +154,8 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.datalog.formulas.MOST": "more alternatives are refused",
     "reactive.datalog.functors.UNSIGNED_BITS": "a size of numbers",
     "reactive.datalog.inlining.MOST": "more bodies are refused",
+    "reactive.frames.history.COMMITS": "what is kept, if it is not said",
+    "reactive.frames.loading.PIECE": "how often it is told how far a load is",
     "reactive.sql.runtime.times.DAYS_OF_MONTH": "the length of a month in intervals",
     "reactive.collections.arrow_columns.PLACES": "digits of a type of Arrow",
     "reactive.database.PATIENCE": "seconds that closing waits for a source",

@@ -173,7 +173,7 @@ class FromFrames:
         """
         _loading().add_frame(self, data)
 
-    def sync(self, frame: Any) -> Synced:
+    def sync(self, frame: Any, key: str | None = None) -> Synced:
         """Make the rows of a frame the rows of the table: as `replace_all`, found by columns.
 
         Rows that are in both become no Python objects, in whatever order the frame has them. Of a
@@ -182,12 +182,14 @@ class FromFrames:
         Parameters
         ----------
         frame: as of `Database.table_from`, with a column for each field.
+        key: of a table without a key, a field by which subscribers are told, and it is counted,
+            what was `updated`. Of others it is the key.
 
         Returns how many rows were `added`, `removed` and `updated`, whose key was there.
 
         Raises
         ------
-        PlanError: it is no frame, or a field has no column.
+        PlanError: it is no frame, a field has no column, or the table has another key.
         TableError: a key is there twice, or a row is refused; the table is unchanged.
 
         State: the columns of the frame, until the next one, and 8 bytes for each row.
@@ -203,7 +205,7 @@ class FromFrames:
         """
         from reactive.frames import sync
 
-        return sync.sync(self, frame)
+        return sync.sync(self, frame, key)
 
     def load(
         self, rows: Any, *, progress: bool | OnProgress = False, batch: int | None = None

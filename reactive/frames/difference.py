@@ -39,7 +39,7 @@ def same(left: Any, right: Any) -> Any:
     if left.type != right.type:
         try:
             right = right.cast(left.type)
-        except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        except pa.ArrowException:
             return np.zeros(len(left), bool)
     if left.equals(right):
         return np.ones(len(left), bool)
@@ -47,7 +47,8 @@ def same(left: Any, right: Any) -> Any:
 
 
 def by_key(old: Any, new: Any, key: str) -> Difference | None:
-    """The difference of tables, of which a column has no value twice; None if it has in `new`.
+    """The difference of tables, of which a column has no value twice; None if it has in `new`, or
+    is of another type there.
 
     Rows with a key of both that are not the same are in `gone` and in `come`.
 
@@ -59,6 +60,8 @@ def by_key(old: Any, new: Any, key: str) -> Difference | None:
     if len(old) == len(new) and same(old[key], new[key]).all():
         is_other = ~_same_rows(old, new)
         return Difference(old.filter(is_other), new.filter(is_other))
+    if old[key].type != new[key].type:
+        return None
     found = pc.index_in(new[key], value_set=_whole(old[key]))
     places = _whole(found).to_numpy(zero_copy_only=False)
     if len(new) and pc.count_distinct(new[key], mode="all").as_py() != len(new):
@@ -84,7 +87,9 @@ def by_rows(old: Any, new: Any) -> Difference:
     gone, come = (_without(table, is_same) for table in (old, new))
     if not (len(gone) and len(come)) or any(map(pa.types.is_nested, old.schema.types)):
         return Difference(gone, come)
-    return _net(gone, come.cast(gone.schema)) if gone.num_columns else Difference(gone, come)
+    if old.schema.types != new.schema.types or not old.num_columns:
+        return Difference(gone, come)
+    return _net(gone, come.cast(gone.schema))
 
 
 def _net(gone: Any, come: Any) -> Difference:

@@ -30,6 +30,14 @@ class NetChanges:
     """What the rows of a view came to change from one version to another: each row once.
 
     It iterates over (row, weight): how often a row came, or went if it is negative.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str, name="words")
+    >>> view = words.materialize()
+    >>> view.keep_changes()
+    >>> words.add_all(["to", "be"])
+    >>> view.changes_since(0)
+    NetChanges(0 to 1: {'to': +1, 'be': +1})
     """
 
     def __init__(self, view: Any, since: int, version: int, pairs: Sequence[Pair]) -> None:

@@ -9,6 +9,7 @@ Cost:   of `add_all`, and of a frame what making its rows takes (`rows.py`).
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
@@ -70,7 +71,8 @@ def load(table: Any, given: Any, progress: bool | OnProgress, batch: int | None)
         raise PlanError(
             f"progress is True, False or a callable, done, total -> anything, not {progress!r:.100}"
         )
-    pieces, total = _pieces(table, given, batch or PIECE)
+    is_watched = progress is not False or batch is not None
+    pieces, total = _pieces(table, given, (batch or PIECE) if is_watched else sys.maxsize)
     with _watching(f"loading {table.name!r}", progress) as watch:
         if batch is None:
             return _at_once(table, _told(pieces, total, watch))

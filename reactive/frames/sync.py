@@ -23,9 +23,11 @@ from optimizer.errors import PlanError
 from optimizer.expressions.members import is_record, members
 from optimizer.rewriting import fields
 from reactive.collections.zset import Pair, Row
+from reactive.dataflow.moves import by_key
 from reactive.frames import export, reading, row_class, rows
 from reactive.runtime import needs
 from reactive.storage.keyed_store import KeyedStore
+from reactive.storage.rows import key_function
 from reactive.storage.store import BagStore
 
 
@@ -33,6 +35,11 @@ class Synced(NamedTuple):
     """How many rows a frame has changed in a table.
 
     An `updated` row is another one with a key that was there; it is neither added nor removed.
+
+    >>> from reactive import Database
+    >>> stock = Database().table_from([{"id": 1, "n": 3}], key="id")
+    >>> stock.sync([{"id": 1, "n": 4}, {"id": 2, "n": 0}])
+    Synced(added=1, removed=0, updated=1)
     """
 
     added: int
@@ -48,21 +55,33 @@ class HeldFrame(NamedTuple):
     counts: list[int] | None
 
 
-def sync(table: Any, data: Any) -> Synced:
+def sync(table: Any, data: Any, key: str | None) -> Synced:
     """What `Table.sync` does.
 
     Raises
     ------
-    PlanError: what is given is no frame, or a field has no column.
+    PlanError: what is given is no frame, a field has no column, or the key is another one.
     TableError: a key is there twice, or a row is refused.
     """
     table._check_stored("sync")
     needs.check("sync")
     needs.check("sync", "numpy")
+    read = _read_key(table, key)
     columns = _fields_of(row_class.fitted(reading.table_of(data, "sync"), table.row_type), table)
     told: list[Synced] = []
-    table._write_many(_Sync(table, columns, told))
+    table._write_many(_Sync(table, columns, read, told))
     return told[0]
+
+
+def _read_key(table: Any, key: str | None) -> Callable[[Row], Any] | None:
+    """What tells which row came in the place of which, if anything does."""
+    if table._keyed is not None:
+        if key is not None and key != _key_column(table):
+            raise PlanError(
+                f"sync of table {table.name!r} by {key!r}: it has another key\n  leave key= out"
+            )
+        return _key(table)
+    return None if key is None else key_function(table.row_type, key)
 
 
 def _fields_of(found: Any, table: Any) -> Any:
@@ -82,9 +101,12 @@ def _fields_of(found: Any, table: Any) -> Any:
 class _Sync:
     """The statement."""
 
-    def __init__(self, table: Any, columns: Any, told: list[Synced]) -> None:
+    def __init__(
+        self, table: Any, columns: Any, key: Callable[[Row], Any] | None, told: list[Synced]
+    ) -> None:
         self._table = table
         self._columns = columns
+        self._key = key
         self._told = told
 
     def __call__(self) -> Sequence[Pair]:
@@ -109,7 +131,12 @@ class _Sync:
         row_type, statements = self._table.row_type, self._table._do
         gone, come = (rows.rows_of_table(part, row_type) for part in found)
         changes: Sequence[Pair] = statements.replace_some(gone, come)
-        self._told.append(_counts(changes, _key(self._table)))
+        moves = [] if self._key is None else by_key(self._key, changes)[0]
+        if self._table._keyed is None and self._table._node.tracers:
+            engine = self._table._engine
+            for old_row, new_row in moves:
+                engine.updates.note(self._table, [(old_row, -1), (new_row, 1)], engine.version + 1)
+        self._told.append(_counts(changes, len(moves)))
         return changes
 
     def _columns_now(self) -> Any:
@@ -121,7 +148,10 @@ class _Sync:
         found, counts = now
         if counts is not None:
             found = [row for row, count in zip(found, counts, strict=True) for _ in range(count)]
-        return _fields_of(reading.plain_columns(export.columns_of(self._table, found)), self._table)
+        columns = reading.plain_columns(export.columns_of(self._table, found))
+        if is_record(self._table.row_type):
+            return _fields_of(columns, self._table)
+        return columns.rename_columns(self._columns.column_names)  # by their places
 
 
 def _held(store: Any, columns: Any) -> HeldFrame:
@@ -155,11 +185,7 @@ def _key_column(table: Any) -> str | None:
     return name if isinstance(name, str) and name in members(table.row_type) else None
 
 
-def _counts(changes: Sequence[Pair], key: Callable[[Row], Any] | None) -> Synced:
+def _counts(changes: Sequence[Pair], updated: int) -> Synced:
     came = sum(weight for _, weight in changes if weight > 0)
     went = sum(-weight for _, weight in changes if weight < 0)
-    if key is None:
-        return Synced(came, went, 0)
-    keys = {key(row) for row, weight in changes if weight < 0}
-    updated = sum(key(row) in keys for row, weight in changes if weight > 0)
     return Synced(came - updated, went - updated, updated)

@@ -189,3 +189,36 @@ def test_what_is_refused_changes_nothing() -> None:
         table.sync([{"id": 7, "town": "Ulm", "price": 1.0}])
     assert (list(table), list(failing)) == ([Slotted(1, "Ulm", 1.0)], [-1])
     assert table.sync(twice[:1]) == (0, 0, 0)
+
+
+def test_a_key_tells_updates_of_a_table_without_one() -> None:
+    heard: list[Any] = []
+    table = Database().table(Named, name="rows")
+    rows = [{"id": n, "town": "Ulm", "price": 1.0} for n in range(3)]
+    table.sync(rows)
+    with table.where(lambda r: r.id < 9).subscribe(heard.append):
+        rows[1]["town"] = "Bonn"
+        assert table.sync([rows[1], rows[2]], key="id") == (0, 1, 1)
+    assert heard[0].updated == ((Named(1, "Ulm", 1.0), Named(1, "Bonn", 1.0)),)
+    assert heard[0].removed == (Named(0, "Ulm", 1.0),)
+    with pytest.raises(PlanError, match="no such field"):
+        table.sync(rows, key="day")
+    with pytest.raises(PlanError, match="another key"):
+        Database().table(Named, key="id").sync(rows, key="town")
+
+
+def test_plain_values_and_columns_of_other_types() -> None:
+    words = Database().table(str, name="words")
+    assert words.sync({"word": ["to", "be", "to"]}) == (3, 0, 0)
+    assert words.sync({"word": ["be", "to", "or"]}) == (1, 1, 0)
+    words.add("not")
+    assert words.sync({"word": ["be"]}) == (0, 3, 0)
+    pairs = Database().table(tuple[int, str], name="pairs")
+    pairs.add((1, "a"))
+    assert pairs.sync({"x": [2, 1], "y": ["b", "a"]}) == (1, 0, 0)
+    for key in ("id", None):
+        table = Database().table(Named, name="rows", key=key)
+        table.add(Named(1, "Ulm", 2.0))
+        assert table.sync([{"id": 1.0, "town": "Ulm", "price": 2}]) == (0, 0, 0)
+        assert sum(table.sync([{"id": 1.5, "town": "Ulm", "price": 2}])) == 2
+        assert list(table) == [Named(1.5, "Ulm", 2.0)]  # type: ignore[arg-type]
