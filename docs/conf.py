@@ -37,6 +37,7 @@ CONTENTS = {
         "durable",
         "writing",
         "services",
+        "two_commits",
         "threads",
         "notebooks",
         "spark",

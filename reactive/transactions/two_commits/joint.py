@@ -33,9 +33,10 @@ from reactive.runtime.boundary import hide
 from reactive.runtime.interrupts import SIGINT, is_asynchronous
 from reactive.transactions.prepared import Prepared
 from reactive.transactions.transaction import Transaction
-from reactive.transactions.two_commits.others import other
 from reactive.transactions.two_commits.outcomes import is_refusal
 from reactive.transactions.two_commits.patience import comes_again, surely
+from reactive.transactions.two_commits.recognized import other
+from reactive.transactions.two_commits.rereading import Lost
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -161,7 +162,7 @@ class JointTransaction(Transaction):
     async def _commit_both(self, prepared: Prepared) -> None:
         await self._refuse_doubtful(prepared)
         changed: Sequence[Any] = ()
-        is_committed, cancelled, lost = False, None, Lost()
+        cancelled, lost = None, Lost()
         try:
             await self._other.flush()
             await self._other.check()
@@ -172,29 +173,28 @@ class JointTransaction(Transaction):
             changed = prepared.changed()
             self._expect(changed, lost)
         except BaseException as error:
-            self._forget(changed)
+            lost.is_known = True
             await self._undo_both(prepared, error)
             raise
         try:
             self._is_over()
             cancelled = await self._patiently(self._other.commit())
-            is_committed = True
+            lost.is_known = True
             prepared.publish()
         except BaseException as error:
-            if is_committed or self._other.is_acknowledged:
+            if lost.is_known or self._other.is_acknowledged:
+                lost.is_known = True
                 if prepared.is_open:
                     prepared.publish()
-                self._forget(changed)
                 raise
             if self._other.was_sent and not is_refusal(error):
                 await self._end_unknown(prepared, changed, error, lost)
-            self._forget(changed)
+            lost.is_known = True
             await self._undo_both(prepared, error)
             error.add_note(
                 f"  {self._other} refused the commit: nothing has changed, here or there"
             )
             raise
-        self._forget(changed)
         if cancelled is not None:
             raise cancelled
 
@@ -279,20 +279,12 @@ class JointTransaction(Transaction):
         if self._engine.rereading is not None:
             self._engine.rereading.expect(changed, lost)
 
-    def _forget(self, changed: Sequence[Any]) -> None:
-        if self._engine.rereading is not None:
-            self._engine.rereading.forget(changed)
-
     async def _patiently(self, act: Coroutine[Any, Any, None]) -> BaseException | None:
         """Await it; if it is asynchronous, a cancellation comes afterwards, and is returned."""
         if self._other.is_asynchronous:
             return await surely(act)
         await act
         return None
-
-
-class Lost(Exception):
-    """The answer to a COMMIT is still to come, or was lost."""
 
 
 def at_once(coroutine: Coroutine[Any, Any, None]) -> None:

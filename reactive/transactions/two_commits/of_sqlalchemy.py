@@ -10,7 +10,7 @@ Source: SQLAlchemy 2, "Session Basics" and "Working with Engines and Connections
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from sys import modules
 from typing import Any
 
@@ -139,11 +139,11 @@ class OfSession(OfConnection):
         return {id(found[0]): found[0] for found in used.values()}.values()
 
 
-def other(given: Any, names: set[str]) -> Other:
+def other(given: Any, names: Set[str]) -> Other:
     """What is committed of a session or a connection."""
     if names & {"scoped_session", "async_scoped_session"}:
         given = given()
-        names = {kind.__name__ for kind in type(given).__mro__}
+        names = frozenset(kind.__name__ for kind in type(given).__mro__)
     if names & {"Session", "AsyncSession"}:
         return OfSession(given)
     if names & {"Connection", "AsyncConnection"}:

@@ -14,14 +14,13 @@ State:  none, beside that of what was given.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterable
+from functools import lru_cache
 from inspect import isawaitable, iscoroutinefunction
 from typing import Any
 
 from optimizer.errors import PlanError
 from reactive.errors import TransactionError
 from reactive.transactions.two_commits.drivers import why_autocommit, why_not_ready
-
-MANY = (list, tuple, set, frozenset, dict)
 
 
 class Other:
@@ -45,11 +44,13 @@ class Other:
     @property
     def is_asynchronous(self) -> bool:
         """Whether it is to be awaited."""
-        return iscoroutinefunction(self.given.commit)
+        known = getattr(type(self.given), "commit", None)
+        return iscoroutinefunction(self.given.commit) if known is None else _is_awaited(known)
 
     def __str__(self) -> str:
         kind = type(self.given)
-        return f"{kind.__module__.partition('.')[0]}'s {kind.__name__}"
+        root = kind.__module__.partition(".")[0]
+        return kind.__name__ if root in ("__main__", "builtins") else f"{root}'s {kind.__name__}"
 
     async def begin(self) -> None:
         """Have a transaction, or raise `TransactionError`."""
@@ -145,36 +146,6 @@ class OfApsw(Other):
             self.given.execute("ROLLBACK")
 
 
-def other(given: Any) -> Other:
-    """What is to be committed with the tables.
-
-    Raises
-    ------
-    PlanError: it cannot be committed; or it is several.
-    """
-    if isinstance(given, MANY):
-        raise PlanError(
-            "commit_with takes one connection or session, not several: two databases commit one "
-            "after the other, and the second may refuse when the first has committed\n"
-            "  that takes a commit in two phases in each of them, which this does not do; write to "
-            "one of them, and have the other follow it"
-        )
-    root, names = _kind(given)
-    if root == "sqlalchemy":
-        from reactive.transactions.two_commits import of_sqlalchemy
-
-        return of_sqlalchemy.other(given, names)
-    if root == "django" or isinstance(given, str):
-        from reactive.transactions.two_commits import of_django
-
-        return of_django.other(given)
-    if root == "apsw" and "Connection" in names:
-        return OfApsw(given)
-    if isinstance(given, type) or not all(callable(getattr(given, n, None)) for n in _METHODS):
-        raise refused(given)
-    return OfSqlite(given) if root in ("sqlite3", "aiosqlite") else Other(given)
-
-
 def refused(given: Any) -> PlanError:
     """What to say of what cannot be committed."""
     return PlanError(
@@ -188,18 +159,10 @@ def awaited(result: Any) -> Awaitable[Any]:
     return result if isawaitable(result) else _given(result)
 
 
+@lru_cache(maxsize=64)
+def _is_awaited(function: Any) -> bool:
+    return iscoroutinefunction(function)
+
+
 async def _given(result: Any) -> Any:
     return result
-
-
-def _kind(given: Any) -> tuple[str, set[str]]:
-    """The package that the class of something comes from, or is derived from; all its names."""
-    classes = type(given).__mro__
-    roots = [kind.__module__.partition(".")[0] for kind in classes]
-    known = (root.removeprefix("_") for root in roots)
-    found = next((root for root in known if root in _KNOWN), roots[0])
-    return found, {kind.__name__ for kind in classes}
-
-
-_KNOWN = frozenset({"sqlalchemy", "django", "apsw", "sqlite3", "aiosqlite"})
-_METHODS = ("commit", "rollback")

@@ -46,6 +46,13 @@ ATTEMPTS = 3
 """Readings while others commit, after which nobody may."""
 
 
+class Lost(Exception):
+    """The answer to a COMMIT is still to come, or was lost."""
+
+    is_known = False
+    """Whether it has come."""
+
+
 class Rereading:
     """What is read again of a database; made when there is a table for it."""
 
@@ -53,8 +60,7 @@ class Rereading:
         self._engine = engine
         self.by: dict[Any, Reread] = {}
         """What gives all rows of a table."""
-        self.doubts: dict[Any, BaseException] = {}
-        """The tables in doubt, with why."""
+        self._doubts: dict[Any, BaseException] = {}
         self._confirms: dict[Any, float] = {}
         """Tables that are read once more, though they are not in doubt: when."""
         self._expected = 0  # how often a COMMIT was under way
@@ -78,7 +84,7 @@ class Rereading:
             self.reread([table])
         except BaseException as error:
             if durable and isinstance(error, Exception):
-                self.doubts[table] = error
+                self._doubts[table] = error
                 self.watch()
                 return
             del self.by[table]
@@ -90,16 +96,23 @@ class Rereading:
         self.by = {t: by for t, by in self.by.items() if tables.get(t.plan.number) is t}
         return list(self.by)
 
+    @property
+    def doubts(self) -> dict[Any, BaseException]:
+        """The tables in doubt, with why."""
+        known = [t for t, e in list(self._doubts.items()) if isinstance(e, Lost) and e.is_known]
+        self.forget(known)
+        return self._doubts
+
     def expect(self, tables: Iterable[Any], error: BaseException) -> None:
-        """These are in doubt until they are read again, or `forget`, if they can be read."""
+        """These are in doubt until they are read again, if they can be; or the outcome is known."""
         found = [table for table in tables if table in self.by]
         self._expected += 1
-        self.doubts.update(dict.fromkeys(found, error))
+        self._doubts.update(dict.fromkeys(found, error))
 
     def forget(self, tables: Iterable[Any]) -> None:
         """It is known what they hold."""
         for table in tables:
-            self.doubts.pop(table, None)
+            self._doubts.pop(table, None)
 
     def settle(self, error: BaseException, *, confirms: bool) -> None:
         """Read again what is in doubt because of an error.
@@ -142,7 +155,7 @@ class Rereading:
             if is_asynchronous(error):
                 raise
             log.warning("tables could not be read again: %r", error)
-            self.doubts.update(dict.fromkeys(there, error))
+            self._doubts.update(dict.fromkeys(there, error))
         else:
             self.forget(there)
 
@@ -196,7 +209,7 @@ class Rereading:
                 due, self._pause = min(due, now + self._pause), min(2 * self._pause, LONGEST)
             self._changed.wait(max(due - now, 0))
         if self._engine.db_lock.is_closed:
-            self._confirms, self.doubts = {}, {}
+            self._confirms, self._doubts = {}, {}
         now = time.monotonic()
         ripe = [table for table, when in list(self._confirms.items()) if when <= now]
         for table in ripe:

@@ -39,11 +39,14 @@ class Faulty:
         of: str | None = None,
     ) -> None:
         self.connection = connection
-        self.at, self.act, self.after = at, act, after
         self.of = of
+        self.begin_anew(at, act, after=after)
+
+    def begin_anew(self, at: int, act: Act, *, after: bool) -> None:
+        """As if it was another one."""
+        self.at, self.act, self.after = at, act, after
         self.calls = 0
         self.names: list[str] = []
-        self.acknowledged = False
 
     def _do(self, name: str, *arguments: Any) -> Any:
         number = self.calls if self.of in (None, name) else -2
@@ -54,7 +57,6 @@ class Faulty:
         found = getattr(self.connection, name)(*arguments)
         if number == self.at and self.after:
             self.act()
-        self.acknowledged |= name == "commit"
         return found
 
     def execute(self, *arguments: Any) -> Any:

@@ -213,9 +213,10 @@ def history(tmp_path: Path, rng: random.Random, steps: int) -> None:
     file = tmp_path / "history.db"
     file.unlink(missing_ok=True)
     shop = Shop(file)
+    faulty = Faulty(shop.sql)
     for _ in range(steps):
         act = rng.choice(ACTS)
-        faulty = Faulty(shop.sql, rng.randint(0, 5), act, after=rng.random() < 0.5)
+        faulty.begin_anew(rng.randint(0, 5), act, after=rng.random() < 0.5)
         moment = rng.choice([10**9, rng.randint(0, 4000)])
         with (
             Moments(moment, interrupt),
