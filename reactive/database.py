@@ -23,8 +23,6 @@ from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
 from reactive.datalog import program as programs
-from reactive.durable import adopting, beginning
-from reactive.durable import history as histories
 from reactive.errors import PlanError, TransactionError
 from reactive.offload import backend, remote_table
 from reactive.offload import status as statuses
@@ -45,6 +43,7 @@ from reactive.transactions.engine import Engine
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from reactive.durable.history import Past
     from reactive.durable.store import Store
     from reactive.objects.silent import Silent
 
@@ -116,6 +115,8 @@ class Database(NotCopied, Closeable):
         self._offloading = Offloading(engine, offload)
         engine.place(self._offloading)
         if path is not None or store is not None:
+            from reactive.durable import beginning
+
             beginning.begin(engine, path, store, durability, synchronous, keep)
 
     @property
@@ -211,6 +212,8 @@ class Database(NotCopied, Closeable):
             made: Any = _object_table() if hasattr(row_type, TRACKED) else Table
             table: Table[T, Any] = made(engine, number, row_type, name, key, stored, identity, old)
             if engine.journal is not None or durable or codec is not None or migrate is not None:
+                from reactive.durable import adopting
+
                 adopting.adopt(engine, table, durable, codec, migrate)
             if old is not None:
                 dropping.drop(
@@ -846,7 +849,7 @@ class Database(NotCopied, Closeable):
         doubts = {} if known is None else dict(known.doubts)
         return {table.name: error for table, error in doubts.items()}
 
-    def history(self, since: int = 0) -> list[histories.Past]:
+    def history(self, since: int = 0) -> list[Past]:
         """The commits after a version, of the last ones that `keep=` of the database keeps.
 
         Each has its `version`, its `time`, and its `changes`: by the name of a table, rows with
@@ -866,8 +869,10 @@ class Database(NotCopied, Closeable):
         >>> [(past.version, past.changes) for past in db.history(since=1)]
         [(2, {'words': [('be', -1), ('to be', 1)]})]
         """
+        from reactive.durable import history
+
         with self._engine.inside():
-            return histories.history(self._engine.journal, since)
+            return history.history(self._engine.journal, since)
 
     def flush(self) -> None:
         """Have what was committed be where it is to go.

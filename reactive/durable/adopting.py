@@ -3,7 +3,7 @@
     the store has none of the name      it is made there, empty
     it has one of the same class        its rows are read into the table
     it has one of another class         the rows are made again as rows of the class of today
-                                        (`migration.py`), written, and read
+                                        (`rows/migration.py`), written, and read
 
 Reading makes no commit, and writes nothing.
 
@@ -20,12 +20,12 @@ from typing import Any
 from optimizer.errors import PlanError
 from optimizer.expressions.members import row_of
 from optimizer.rewriting.fields import field_read
-from reactive.durable.declared import Declared, declared_by
 from reactive.durable.journal import Journal, KeptTable, none_to_migrate, refusal_of
-from reactive.durable.migration import Migrate, differences, migrated, refusal
-from reactive.durable.row_codec import RowCodec, codec_of, given_codec
+from reactive.durable.rows.declared import Declared, declared_by
+from reactive.durable.rows.migration import Migrate, differences, migrated, refusal
+from reactive.durable.rows.row_codec import RowCodec, codec_of, given_codec
+from reactive.durable.rows.values import Unstorable
 from reactive.durable.store import Rows, Schema, Values
-from reactive.durable.values import Unstorable
 from reactive.errors import DurabilityError, TableError
 from reactive.runtime.collector import make_old, paused
 

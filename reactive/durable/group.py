@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from reactive.collections.zset import Row
 from reactive.durable.journal import Changes, Journal, KeptTable
+from reactive.durable.rows.values import Unstorable
 from reactive.durable.store import Change, Record, Store, Values
-from reactive.durable.values import Unstorable
 from reactive.errors import DurabilityError
 
 if TYPE_CHECKING:

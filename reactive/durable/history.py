@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from optimizer.errors import PlanError
-from reactive.durable.columns import reader
 from reactive.durable.journal import Journal
+from reactive.durable.rows.columns import reader
 from reactive.durable.store import Schema
 
 

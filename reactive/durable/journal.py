@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from optimizer.errors import PlanError
 from reactive.collections.zset import Batch, Pair, Row
-from reactive.durable.row_codec import RowCodec
+from reactive.durable.rows.row_codec import RowCodec
+from reactive.durable.rows.values import Unstorable
 from reactive.durable.store import Change, Record, Schema, Store, Values
-from reactive.durable.values import Unstorable
 from reactive.errors import DurabilityError, TableError
 from reactive.runtime.interrupts import is_asynchronous
 

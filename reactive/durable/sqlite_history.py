@@ -10,8 +10,8 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from reactive.durable.rows.values import tree, untree
 from reactive.durable.store import Logged, Record
-from reactive.durable.values import tree, untree
 
 Run = Callable[..., Any]
 

@@ -26,11 +26,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from reactive.durable import sqlite_history
+from reactive.durable import sqlite_history, sqlite_tables
 from reactive.durable.file_lock import FileLock
 from reactive.durable.refusals import WRITER, failed, is_open_elsewhere, no_database
 from reactive.durable.schema_text import schema_of_text, text_of_schema
-from reactive.durable.sqlite_tables import BATCH, SqliteTable, by_weight, placed
+from reactive.durable.sqlite_tables import SqliteTable, by_weight, placed
 from reactive.durable.store import Change, Logged, Record, Rows, Schema, Values
 from reactive.errors import DurabilityError
 
@@ -179,7 +179,7 @@ class SqliteStore:
 
     def _fetched(self, cursor: Any) -> list[tuple[Any, ...]]:
         with self._told("read"):
-            found: list[tuple[Any, ...]] = cursor.fetchmany(BATCH)
+            found: list[tuple[Any, ...]] = cursor.fetchmany(sqlite_tables.BATCH)
             return found
 
     def history(self, since: int) -> Sequence[Logged]:

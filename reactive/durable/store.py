@@ -7,7 +7,7 @@
 A store knows nothing of Python's classes. A row is a tuple of plain values, one per column, each of
 them None, an int of 64 bits, a float that is no NaN, a str without lone surrogates, or bytes; and
 is given back as it came, `1` as `1` and `1.0` as `1.0`, `-0.0` as `-0.0`, whatever the column is
-said to hold. (What else rows hold has been made bytes of before: `values.py`.)
+said to hold. (What else rows hold has been made bytes of before: `rows/values.py`.)
 
 Whoever uses it calls one method at a time, from any thread.
 
@@ -29,7 +29,7 @@ Rows: TypeAlias = Iterable[tuple[Sequence[Values], int]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field of rows: its name, its type as text, and how its values are written (`columns.py`).
+    """A field of rows: name, type as text, and how its values are written (`rows/columns.py`).
 
     >>> Column("total", "float", "plain")
     Column(name='total', type='float', kind='plain')

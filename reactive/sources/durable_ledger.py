@@ -17,12 +17,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from reactive.api.row_errors import Raised, RowError
-from reactive.durable.declared import declared_by
 from reactive.durable.journal import Journal, KeptTable
-from reactive.durable.row_codec import RowCodec
+from reactive.durable.rows.declared import declared_by
+from reactive.durable.rows.row_codec import RowCodec
+from reactive.durable.rows.values import Unstorable, known_in, pack, unpack
 from reactive.durable.schema_text import schema_of_text, text_of_schema
 from reactive.durable.store import Column, Schema, Values
-from reactive.durable.values import Unstorable, known_in, pack, unpack
 from reactive.errors import SourceError
 from reactive.sources.targets import Targets
 

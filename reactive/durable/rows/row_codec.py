@@ -23,7 +23,7 @@ from typing import Any
 
 from optimizer.expressions.members import members, row_class, row_of
 from reactive.codegen.functions import Values, build
-from reactive.durable.columns import (
+from reactive.durable.rows.columns import (
     ENUM,
     NAMES,
     PLAIN,
@@ -33,11 +33,11 @@ from reactive.durable.columns import (
     writer,
     writing,
 )
-from reactive.durable.declared import Declared, about_classes, parameters
+from reactive.durable.rows.declared import Declared, about_classes, parameters
+from reactive.durable.rows.type_text import type_text
+from reactive.durable.rows.values import Unstorable, known_in, pack, unpack
 from reactive.durable.store import Column, Schema
 from reactive.durable.store import Values as Stored
-from reactive.durable.type_text import type_text
-from reactive.durable.values import Unstorable, known_in, pack, unpack
 
 KEY = "key"
 """The column of a key that is no field."""

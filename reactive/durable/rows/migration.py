@@ -20,11 +20,11 @@ from typing import Any
 
 from optimizer.errors import PlanError
 from optimizer.expressions.members import is_record, members
-from reactive.durable.columns import reader
-from reactive.durable.declared import Declared, needed
+from reactive.durable.rows.columns import reader
+from reactive.durable.rows.declared import Declared, needed
+from reactive.durable.rows.type_text import holds_all
+from reactive.durable.rows.values import AS_MAPPING
 from reactive.durable.store import Column, Schema, Values
-from reactive.durable.type_text import holds_all
-from reactive.durable.values import AS_MAPPING
 
 Migrate = Callable[[dict[str, Any]], Any]
 

@@ -21,8 +21,8 @@ from optimizer.expressions.declared import tuple_width
 from optimizer.expressions.members import hints, is_record, members
 from reactive.collections.annotations import declared
 from reactive.collections.bag import Bag
-from reactive.durable.type_text import alternatives, type_text
-from reactive.durable.values import Unstorable, can_be_known
+from reactive.durable.rows.type_text import alternatives, type_text
+from reactive.durable.rows.values import Unstorable, can_be_known
 
 VALUE = "value"
 """The column of rows that have no fields."""

@@ -23,8 +23,8 @@ from typing import Any
 from uuid import UUID
 
 from reactive.codegen.functions import Values, build
-from reactive.durable.type_text import alternatives
-from reactive.durable.values import (
+from reactive.durable.rows.type_text import alternatives
+from reactive.durable.rows.values import (
     LEAST,
     MARK,
     MOST,
