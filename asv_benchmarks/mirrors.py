@@ -93,7 +93,8 @@ def commit_figures(rows: int = 1000, rounds: int = ROUNDS) -> dict[str, float]:
 
 def change(engine: Engine, number: int) -> None:
     with Session(engine) as session:
-        session.get_one(Order, number).total += 1
+        order: Any = session.get_one(Order, number)
+        order.total += 1
         session.commit()
 
 

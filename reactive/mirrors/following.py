@@ -26,9 +26,9 @@ from weakref import WeakSet
 from sqlalchemy import Connection, Engine, event
 
 from reactive.errors import TransactionError
-from reactive.mirrors.overtaken import commit_over, reads_one_state
-from reactive.mirrors.statements import OPTION, Watched
-from reactive.mirrors.touched import Touched
+from reactive.mirrors.touching.overtaken import commit_over, reads_one_state
+from reactive.mirrors.touching.statements import OPTION, Watched
+from reactive.mirrors.touching.touched import Touched
 
 Publish = Callable[[Touched, Callable[[], None]], None]
 """Commits both: what was touched, and what commits the SQL transaction when it is called."""

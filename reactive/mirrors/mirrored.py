@@ -19,7 +19,7 @@ from reactive.mirrors.guarded import Guarded
 from reactive.mirrors.kinds import Kind, kind_of
 from reactive.mirrors.publishing import Publishing
 from reactive.mirrors.sessions import engines_of
-from reactive.mirrors.statements import Watched
+from reactive.mirrors.touching.statements import Watched
 from reactive.transactions.two_commits.rereading import rereading
 
 REMEDY = "write through a session: session.add(...), and session.commit()"

@@ -25,10 +25,11 @@ from typing import Any
 from sqlalchemy import Connection, Engine, util
 
 from reactive.api.table import Table
+from reactive.mirrors import turns
 from reactive.mirrors.kinds import Key, Kind
-from reactive.mirrors.overtaken import commit_over, without_old
-from reactive.mirrors.touched import Touched
-from reactive.mirrors.triggers import written_by_triggers
+from reactive.mirrors.touching.overtaken import commit_over, without_old
+from reactive.mirrors.touching.touched import Touched
+from reactive.mirrors.touching.triggers import written_by_triggers
 from reactive.transactions.prepared import Prepared
 
 
@@ -142,6 +143,7 @@ class Publishing:
             self.publish(touched, _nothing)
 
     def _begun(self) -> Prepared:
+        turns.wait(self._engine.db_lock, is_async=self.source.dialect.is_async)
         prepared = Prepared(self._engine)
         if self.source.dialect.is_async:
             begun: Prepared = util.await_only(prepared.begin_async())

@@ -56,7 +56,7 @@ from reactive import (
     mirror,
 )
 from reactive.mirrors.frozen import FrozenDict
-from reactive.mirrors.statements import OPTION
+from reactive.mirrors.touching.statements import OPTION
 from tests.mirrors.shop import (
     CLASSES,
     Clerk,

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from reactive import TransactionError
-from reactive.mirrors.overtaken import commit_over, reads_one_state, without_old
-from reactive.mirrors.touched import Touched
+from reactive.mirrors.touching.overtaken import commit_over, reads_one_state, without_old
+from reactive.mirrors.touching.touched import Touched
 
 
 class Named:

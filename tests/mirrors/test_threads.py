@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
-from threading import Thread
+from threading import Event, Thread
 
+import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from reactive import Database, Sum, mirror
+from reactive import Database, Sum, TransactionError, mirror
+from reactive.mirrors import turns
 from tests.mirrors.shop import Customer, Order, shop
 
 
@@ -53,4 +55,34 @@ def test_threads_that_change_the_same_rows(tmp_path: Path) -> None:
             assert sum(session.scalars(select(Order.total))) == sum(total) == len(seen)
         assert seen == sorted(seen)
         subscription.close()
+    engine.dispose()
+
+
+def test_a_commit_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another one has a transaction open, and may wait for a row of this session."""
+    monkeypatch.setattr(turns, "PATIENCE", 0.05)
+    engine = shop(tmp_path / "shop.db")
+    db = Database()
+    begun, ended = Event(), Event()
+
+    def hold() -> None:
+        with db.transaction():
+            begun.set()
+            ended.wait(10)
+
+    with mirror(db, engine, Customer) as m:
+        thread = Thread(target=hold)
+        thread.start()
+        begun.wait(10)
+        with Session(engine) as session:
+            session.add(Customer(name="a"))
+            with pytest.raises(TransactionError, match="has been open for"):
+                session.commit()
+            session.rollback()
+            assert session.scalars(select(Customer)).all() == []
+            ended.set()
+            thread.join()
+            session.add(Customer(name="b"))
+            session.commit()
+        assert [customer.name for customer in m[Customer]] == ["b"]
     engine.dispose()

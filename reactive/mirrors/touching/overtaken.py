@@ -22,7 +22,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from reactive.errors import TransactionError
-from reactive.mirrors.touched import Touched
+from reactive.mirrors.touching.touched import Touched
 
 LEVELS = frozenset({"REPEATABLE READ", "SERIALIZABLE", "SNAPSHOT"})
 """The isolation levels whose transactions read one state of the SQL database."""

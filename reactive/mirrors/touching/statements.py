@@ -22,10 +22,10 @@ from sqlalchemy.sql import ClauseElement, operators, visitors
 from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList
 from sqlalchemy.sql.selectable import TextualSelect
 
-from reactive.mirrors.cascades import Cascades
 from reactive.mirrors.kinds import Key, Kind, among, chunks, key_columns
-from reactive.mirrors.texts import tables_written
-from reactive.mirrors.touched import Touched
+from reactive.mirrors.touching.cascades import Cascades
+from reactive.mirrors.touching.texts import tables_written
+from reactive.mirrors.touching.touched import Touched
 
 OPTION = "mirror_touches"
 """The option of a statement that says which classes or tables it writes to."""

@@ -17,7 +17,7 @@ from typing import Any
 from sqlalchemy import Column, Connection, ForeignKeyConstraint, Table, select, tuple_
 
 from reactive.mirrors.kinds import key_columns
-from reactive.mirrors.touched import Touched
+from reactive.mirrors.touching.touched import Touched
 
 ACTS = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
 

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 
 from sqlalchemy import Connection, Table, text
 
-from reactive.mirrors.texts import tables_written
+from reactive.mirrors.touching.texts import tables_written
 
 ASKED = {
     "sqlite": "select tbl_name, sql from sqlite_master where type = 'trigger'",
