@@ -166,8 +166,7 @@ class _Undo:
         record = self._record
         if record.shape.options.undo:
             record.shape.write(record.object, self._name, self._old)
-        for place in record.places[:1]:
-            record.went_back(place.row)
+        record.undone()
         record.mark(self._name)
         record.settle()
 

@@ -44,7 +44,7 @@ class Record:
 
     __slots__ = (
         *("__weakref__", "_is_busy", "_is_marking", "late", "left", "object", "owners", "places"),
-        *("home", "row", "shape", "trusted"),
+        *("_before", "home", "row", "shape", "trusted"),
     )
 
     def __init__(self, instance: Any) -> None:
@@ -63,6 +63,8 @@ class Record:
         self.home: weakref.ref[Any] | None = None
         """What tracks the objects of the database in whose rows it has been as a part of others: a
         transaction of it restores it too, also if it has just been taken out."""
+        self._before: tuple[int, Any] | None = None
+        """The last snapshot of the version that there was when another one was made."""
         self.trusted = False
         """Whether a table promises that values of any class do not change."""
         self._is_busy = False
@@ -114,6 +116,8 @@ class Record:
             value = self._frozen(name)
             if differs(value, read(row, name)):
                 changes[name] = value
+        if changes and self.home is not None:
+            self._keep(row)
         made = self.shape.copied(row, changes) if changes else row
         self.row, self.late = made, {}
         return made
@@ -169,6 +173,25 @@ class Record:
                 place.store.objects.unread[id(self)] = self
             for name in self.late:
                 place.store.objects.note(self, name, place.store)
+
+    def undone(self) -> None:
+        """An attribute has been put back: so is the last snapshot, as it was at the last commit."""
+        for place in self.places[:1]:
+            self.went_back(place.row)
+        before = None if self.places else self._before
+        if before is not None and before[0] == self._version():
+            self.went_back(before[1])
+
+    def _keep(self, row: Any) -> None:
+        """Keep a snapshot that is to be the last one again if the transaction fails."""
+        version = self._version()
+        if self._before is None or self._before[0] != version:
+            self._before = version, row
+
+    def _version(self) -> int:
+        """How many commits there were in the database in whose rows it is as a part of others."""
+        home = None if self.home is None else self.home()
+        return -1 if home is None else home.engine.version
 
     def went_back(self, row: Any) -> None:
         """An older snapshot is the last one again."""

@@ -55,7 +55,7 @@ ODD: tuple[Any, ...] = (
 def make(request: pytest.FixtureRequest) -> Iterator[MakeStore]:
     made: list[Store] = []
     if request.param == "postgres":
-        factory = partial(PostgresStore, request.getfixturevalue("database"))
+        factory: MakeStore = partial(PostgresStore, request.getfixturevalue("database"))
     else:
         factory = STORES[request.param]()
 

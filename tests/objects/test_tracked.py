@@ -625,3 +625,57 @@ def test_queries_of_all_kinds_read_rows() -> None:
     for view in (sql, live, ordered):
         view.verify()
     assert Shop(Data).orders.where(lambda o: o.total > 6).materialize().to_arrow().num_rows == 1
+
+
+def test_what_is_made_again_with_other_plans_keeps_what_was_assigned() -> None:
+    """A NaN among the values of sums by key has the commit be made again."""
+    for together in (False, True):
+        db = Database()
+        a, b = db.table(Plain, name="a"), db.table(Plain, name="b")
+        view = (
+            a.join(b, on=lambda x, y: x.customer == y.customer)
+            .group_by(lambda x, y: x.customer)
+            .aggregate(Sum(lambda x, y: x.total * y.total))
+            .materialize()
+        )
+        one, two = Plain(1, 2, "ann"), Plain(2, 3, "ann")
+        a.add(one)
+        b.add(two)
+        assert dict(view) == {"ann": 6}
+        if together:
+            with db.transaction():
+                one.note = "x"
+                one.total = float("nan")
+        else:
+            one.total = float("nan")
+        assert one.total != one.total
+        assert view["ann"] != view["ann"]
+        view.verify()
+        assert db.check_silent() == []
+        one.total = 4.0
+        view.verify()
+        assert (db.check_silent(), one.total) == ([], 4.0)
+        again = db.version
+        with pytest.raises(KeyError), db.transaction():
+            one.total = 5.0
+            raise KeyError
+        assert (one.total, db.version) == (4.0, again)
+
+
+def test_signals_of_psygnal_go_on() -> None:
+    psygnal = pytest.importorskip("psygnal")
+
+    @tracked
+    @psygnal.evented
+    @dataclass
+    class Level:
+        id: int
+        depth: float
+
+    levels = Database().table(Level, key="id")
+    depths = levels.select(lambda o: o.depth).materialize()
+    level, heard = Level(1, 5.0), []
+    level.events.depth.connect(heard.append)  # type: ignore[attr-defined]
+    levels.add(level)
+    level.depth = 7.0
+    assert (heard, list(depths)) == ([7.0], [7.0])

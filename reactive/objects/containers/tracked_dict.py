@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from functools import partial
 from itertools import dropwhile, islice
+from operator import is_
 from typing import Any
 
 from reactive.collections.frozen_dict import FrozenDict
@@ -235,6 +236,14 @@ class TrackedDict(dict[Any, Any], Container):
 
     def anew(self, leaf: Leaf) -> FrozenDict[Any, Any]:
         """The same, made of what is there, whether changes were told or not."""
+        made: FrozenDict[Any, Any] | None = self._frozen
+        if (
+            made is not None
+            and len(made) == len(self)
+            and all(map(is_, self, made))
+            and all(map(is_, self.values(), made.values()))
+        ):
+            return made
         return FrozenDict({key: shown_anew(value, self, leaf) for key, value in self.items()})
 
     def _moved_on(self, made: FrozenDict[Any, Any], leaf: Leaf) -> FrozenDict[Any, Any] | None:

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from math import isqrt
-from operator import index
+from operator import index, is_
 from typing import Any, SupportsIndex
 
 from reactive.collections.frozen_list import FrozenList
@@ -206,7 +206,7 @@ class TrackedList(list[Any], Container):
         """Put values in the place of others."""
         old = list.__getitem__(self, slice(start, stop))
         new = [taken(value, self) for value in values]
-        if len(old) == len(new) and all(map(_is, old, new)):
+        if len(old) == len(new) and all(map(is_, old, new)):
             return None
         self._exchange(start, old, new)
         return partial(self._exchange, start, new, old)
@@ -251,8 +251,9 @@ class TrackedList(list[Any], Container):
 
     def anew(self, leaf: Leaf) -> FrozenList[Any]:
         """The same, made of what is there, whether changes were told or not."""
-        if not self._hints:
-            return FrozenList([shown(value, self, leaf) for value in self])
+        made: FrozenList[Any] | None = self._frozen
+        if made is not None and len(made) == len(self) and all(map(is_, self, made)):
+            return made
         return FrozenList([shown_anew(value, self, leaf) for value in self])
 
     def _moved_on(self, made: FrozenList[Any], leaf: Leaf) -> FrozenList[Any] | None:
@@ -299,10 +300,6 @@ class TrackedList(list[Any], Container):
 
     def _values(self) -> list[Any]:
         return self
-
-
-def _is(one: Any, other: Any) -> bool:
-    return one is other
 
 
 def _backwards(undos: list[Undo]) -> None:

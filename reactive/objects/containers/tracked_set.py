@@ -155,6 +155,9 @@ class TrackedSet(set[Any], Container):
 
     def anew(self, leaf: Leaf) -> FrozenSet[Any]:
         """The same, made of what is there, whether changes were told or not."""
+        made: FrozenSet[Any] | None = self._frozen
+        if made is not None and not self._shown and len(made) == len(self) and set(made) == self:
+            return made
         return FrozenSet([shown(value, self, leaf) for value in self])
 
     def _moved_on(self, made: FrozenSet[Any], leaf: Leaf) -> FrozenSet[Any] | None:

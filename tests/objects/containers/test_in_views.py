@@ -5,7 +5,6 @@ from __future__ import annotations
 import bisect
 import copy
 import heapq
-import operator
 import sys
 from collections import Counter
 from contextlib import suppress
@@ -163,11 +162,12 @@ def test_a_callable_that_raises_takes_an_edit_back() -> None:
     view = table.unnest(lambda o: o.lines).select(lambda o, x: 6 // x.qty).materialize()
     order = Order(1, "Bonn", [Line("a", 1), Line("b", 2)], [], {}, set(), [])
     table.add(order)
-    for edit in (
+    edits: list[Any] = [
         lambda: order.lines.append(Line("c", 0)),
         lambda: order.lines.__setitem__(0, Line("c", 0)),
         lambda: order.lines.extend([Line("d", 3), Line("c", 0)]),
-    ):
+    ]
+    for edit in edits:
         with pytest.raises(ZeroDivisionError):
             edit()
         assert order.lines == [Line("a", 1), Line("b", 2)] and sorted(view) == [3, 6]
@@ -192,7 +192,8 @@ def test_an_edit_in_a_callable_is_refused() -> None:
 
 def test_one_list_in_two_objects_of_two_databases_tells_both() -> None:
     lines = [Line("a", 1)]
-    views, orders = [], []
+    views: list[Any] = []
+    orders: list[Order] = []
     for number in range(2):
         db = Database()
         table = db.table(Order, key="id", name="orders")
@@ -219,7 +220,7 @@ def test_functions_that_change_a_list_by_its_methods_tell() -> None:
     table.add(order)
     bisect.insort(order.free, 5)
     Random(1).shuffle(order.free)
-    operator.iadd(order.free, [7])
+    order.free += [7]
     order.free *= 2
     assert sorted(view) == sorted([1, 4, 5, 9, 7] * 2) == sorted(order.free)
     assert db.check_silent() == []
