@@ -404,3 +404,20 @@ def test_histories_are_those_of_plain_transactions(seed: int) -> None:
         assert found[: len(found) // 2] == found[len(found) // 2 :]
         side.check()
     assert sorted(fragile[0]) == sorted(fragile[1])
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_who_waits_to_write_finds_repaired_what_was_broken_off_meanwhile() -> None:
+    side = Side()
+    transaction = Transaction(side.db._engine, interrupt).__enter__()
+    fill(side)
+    with ThreadPoolExecutor(1) as pool:
+        written = pool.submit(side.a.add, (7, 7))
+        while not side.db._engine.db_lock.waiting:
+            pass
+        with pytest.raises(KeyboardInterrupt):
+            transaction.__exit__(None, None, None)
+        written.result(PATIENCE)
+    assert side.db._engine.broken is None
+    assert Counter(side.a) == Counter([(1, 1), (1, 2), (2, 3), (7, 7)])
+    side.check()
