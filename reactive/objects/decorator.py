@@ -21,6 +21,7 @@ from typing_extensions import dataclass_transform
 from optimizer.expressions.members import TRACKED, attributes, is_record
 from reactive.errors import PlanError
 from reactive.objects.assigning import deleter, setter
+from reactive.objects.records import current_row
 from reactive.objects.shapes import Options, is_twin
 from reactive.storage.immutable import VALUES
 
@@ -82,7 +83,9 @@ def tracked(
     >>> list(sums), db.version
     ([('bob', 7.0)], 3)
     """
-    options = Options(undo, None if only is None else frozenset(only), frozenset(exclude))
+    options = Options(
+        undo, None if only is None else frozenset(only), frozenset(exclude), current_row
+    )
     if kind is None:
         return lambda kind: _tracked(kind, options)
     return _tracked(kind, options)

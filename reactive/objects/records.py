@@ -309,6 +309,11 @@ def record_of(instance: Any) -> Record:
     return found
 
 
+def current_row(instance: Any) -> Any:
+    """The snapshot of an object, as it is now."""
+    return record_of(instance).current()
+
+
 def _forget(number: int, reference: weakref.ref[Record]) -> None:
     if RECORDS.get(number) is reference:
         del RECORDS[number]

@@ -34,21 +34,17 @@ class Options:
     undo: whether a transaction that fails restores the objects.
     only: the attributes that are tracked; None for all.
     exclude: attributes that are not.
+    row_of: gives the snapshot of an object.
     """
 
     undo: bool
     only: frozenset[str] | None
     exclude: frozenset[str]
+    row_of: Callable[[Any], Any]
 
     def row_class(self, kind: Any) -> Any:
         """The class of the snapshots of a class."""
         return shape_of(kind).twin
-
-    def row_of(self, instance: Any) -> Any:
-        """The snapshot of an object."""
-        from reactive.objects.records import record_of
-
-        return record_of(instance).current()
 
     def names(self, found: Mapping[str, Any] | list[str]) -> tuple[str, ...]:
         """Those of the attributes that are tracked."""

@@ -7,6 +7,7 @@ or is taken back, leaves objects and tables as they were; what changed unseen is
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -54,7 +55,7 @@ class History:
     def see(self, name: str) -> None:
         """Have one more view."""
         orders, others = self.orders, self.others
-        makes = {
+        makes: dict[str, Callable[[], Any]] = {
             "large": lambda: orders.where(lambda o: o.total > 10).select(lambda o: o.id),
             "sums": lambda: orders.group_by(lambda o: o.customer).aggregate(
                 Count(), Sum(lambda o: o.id)
@@ -77,7 +78,7 @@ class History:
     def check(self) -> None:
         """Compare everything that is shown with the objects."""
         here, there = self.here, self.there
-        wanted = {
+        wanted: dict[str, Callable[[], Any]] = {
             "large": lambda: [o.id for o in here if o.total > 10],
             "taxes": lambda: [(o.id, o.with_tax()) for o in there],
             "pairs": lambda: [
@@ -95,8 +96,8 @@ class History:
             groups: dict[Any, list[int]] = {}
             for o in here:
                 groups.setdefault(o.customer, []).append(o.id)
-            expected = {key: (len(ids), sum(ids)) for key, ids in groups.items()}
-            assert dict(self.views["sums"]) == expected, (dict(self.views["sums"]), expected)
+            sums = {key: (len(ids), sum(ids)) for key, ids in groups.items()}
+            assert dict(self.views["sums"]) == sums, (dict(self.views["sums"]), sums)
         if "rows" in self.views:
             rows = {id(of(row)): row for row in self.views["rows"]}
             assert rows.keys() == {id(o) for o in here if o.is_large}
@@ -147,12 +148,13 @@ class History:
     def drawn(self) -> tuple[Any, str, Any]:
         r = self.random
         name = r.choice(NAMES)
-        value: Any = {
+        draws: dict[str, Callable[[], Any]] = {
             "id": lambda: r.randrange(12),
             "total": lambda: r.choice((*TOTALS, BAD)),
             "customer": lambda: r.choice(CUSTOMERS),
             "note": lambda: r.choice(("", "x", "y")),
-        }[name]()
+        }
+        value = draws[name]()
         return r.choice(self.every), name, value
 
     def would_be_refused(self, o: Any, name: str, value: Any) -> bool:

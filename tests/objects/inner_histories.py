@@ -7,6 +7,7 @@ changed unseen and told, is in it too.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from random import Random
 from typing import Any
 
@@ -48,7 +49,7 @@ class InnerHistory:
         self.here = self.objects[:3]
         self.orders.add_all(self.here)
         o = self.orders
-        makes = [
+        makes: list[Callable[[], Any]] = [
             lambda: o.unnest(lambda o: o.lines).select(lambda o, x: (o.id, shown(x))),
             lambda: o.select(lambda o: (o.id, len(o.lines), tuple(map(shown, o.lines)))),
             lambda: o.unnest(lambda o: o.stock.items()).select(lambda o, x: (x[0], shown(x[1]))),
@@ -60,7 +61,7 @@ class InnerHistory:
 
     def check(self) -> None:
         here = self.here
-        every = [
+        every: list[list[Any]] = [
             [(o.id, shown(x)) for o in here for x in o.lines],
             [(o.id, len(o.lines), tuple(map(shown, o.lines))) for o in here],
             [(key, shown(x)) for o in here for key, x in o.stock.items()],
@@ -133,7 +134,7 @@ class InnerHistory:
             lambda: lines.__setitem__(slice(r.randrange(3), 3), [self.value()]),
             lambda: lines.reverse(),
             lambda: lines.clear(),
-            lambda: [x.append(self.value()) for x in lines if isinstance(x, list)][:1],
+            lambda: next((x for x in lines if isinstance(x, list)), [0]).append(self.value()),
             lambda: setattr(o, "lines", [self.value()]),
             lambda: setattr(o, "lines", r.choice(self.here).lines),
             lambda: stock.__setitem__(r.choice(WORDS), self.value()),

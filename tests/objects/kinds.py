@@ -206,7 +206,7 @@ KINDS: tuple[Any, ...] = (
 def behind(instance: Any, name: str, value: Any) -> None:
     """Store a value so that nobody notices."""
     for base in type(instance).__mro__:
-        found = vars(base).get(name)
+        found: Any = vars(base).get(name)
         if hasattr(type(found), "__set__") and not isinstance(found, property):
             found.__set__(instance, value)
             return
