@@ -17,6 +17,8 @@ from reactive.durable.store import Schema
 class Past:
     """A commit of the past.
 
+    Parameters
+    ----------
     version: its number.
     time: when it was.
     changes: by the name of each table that it changed, rows with how much more often they were
