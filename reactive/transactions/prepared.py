@@ -147,7 +147,7 @@ class Prepared(NotCopied):
         self._take(transaction)
 
     def _take(self, transaction: Transaction) -> None:
-        self._transaction, self._pending = transaction, transaction.entered[0]
+        self._transaction, self._pending = transaction, transaction._entered[0]
         self._commit, self._stands = None, False
 
     def _fresh(self) -> Transaction:
@@ -343,7 +343,7 @@ class Prepared(NotCopied):
         """The transaction is open no more."""
         engine, db_lock = self._engine, self._engine.db_lock
         assert self._transaction is not None
-        self._transaction.end()
+        self._transaction._has_ended()
         db_lock.owner, db_lock.is_special = None, db_lock.is_closed
         engine.pending = None
         if db_lock.waiting:

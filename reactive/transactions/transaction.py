@@ -137,12 +137,7 @@ class Transaction(NotCopied):
             hide(own)
             raise
 
-    @property
-    def entered(self) -> Sequence[Pending]:
-        """The pending changes of each time it was entered and not yet left, the last one first."""
-        return self._entered
-
-    def end(self) -> None:
+    def _has_ended(self) -> None:
         """It has been ended by others, who have committed its changes or undone them."""
         self._entered = NEVER
         if self._outer is not None:
