@@ -212,8 +212,8 @@ def mirror(db: Any, sessions: Any, /, *classes: Any, replace: bool = False) -> M
     sessions: what makes sessions, and tells the engine that is followed: a `sessionmaker`,
         `async_sessionmaker`, `scoped_session`, or an engine. Whatever is written by that engine in
         this process is seen: by sessions, by bulk operations, by connections.
-    classes: mapped classes, or tables (`sqlalchemy.Table`). The table between two that are related many to
-        many is mirrored with them.
+    classes: mapped classes, or tables (`sqlalchemy.Table`). The table between two that are related
+        many to many is mirrored with them.
     replace: drop tables that have the names, and the views over them, first.
 
     Returns a `Mirror`; of an asynchronous engine one that is awaited.
