@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar, TypeVarTuple, overload
 
 from reactive.api.equal_rows import same_in_order
@@ -20,10 +20,10 @@ B = TypeVar("B")
 
 @boundary
 class OrderedView(View[*Ts], OrderedRelation[*Ts]):
-    """The rows in order; a sequence. Positions cost O(log rows).
+    """The rows in order, read as a sequence is. Positions cost O(log rows).
 
-    Being one, `pl.DataFrame(view)` and `pd.DataFrame(view)` read it row by row, and find names and
-    types where rows are of a dataclass or named tuple; `to_polars()` and `to_pandas()` always do.
+    It is no `collections.abc.Sequence`: those polars and pandas would read row by row, without the
+    names and types of its columns.
 
     >>> from reactive import Database
     >>> numbers = Database().table(int)
@@ -92,6 +92,3 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
 
     def _snapshot(self) -> tuple[list[Pair], Iterable[Row] | None]:
         return list(self._contents.items()), self._contents.rows()
-
-
-Sequence.register(OrderedView)
