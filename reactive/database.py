@@ -250,11 +250,13 @@ class Database(NotCopied, Closeable):
             name is a column.
         key: a column, by the name of its field. At most one row per key.
         name: of the table, and of the class; by default `Row`.
-        replace: as of `table`.
+        replace: as of `table`. A durable table then has the rows of the frame in the place of
+            those in the file.
 
         Raises
         ------
-        PlanError: it is no frame, the key no column, or a library is missing.
+        PlanError: it is no frame, the key no column, or a library is missing; or a durable table
+            has rows in the file.
         TableError: a key is there twice.
 
         Cost: O(values), 0.05 us for each of plain ones.
@@ -267,7 +269,7 @@ class Database(NotCopied, Closeable):
         """
         from reactive.frames import loading
 
-        return loading.table_from(self.table, frame, key, name, replace=replace)  # type: ignore[no-any-return]
+        return loading.table_from(self, frame, key, name, replace=replace)  # type: ignore[no-any-return]
 
     def values(self, rows: Iterable[T], row_type: type[T] | None = None) -> Relation[T]:
         """A relation whose rows are written in the query: they are there from the start, and stay.
@@ -777,7 +779,8 @@ class Database(NotCopied, Closeable):
 
     @property
     def tokens(self) -> dict[str, Any]:
-        """Where each source is: its name -> the token of its last batch that was committed."""
+        """Where each source is: its name -> the token of its last batch that was committed. Of
+        those that were ingested since the database was opened."""
         found = {name: ledger.token for name, ledger in list(self._engine.ledgers.items())}
         return {name: token for name, token in found.items() if token is not None}
 
@@ -1006,6 +1009,8 @@ class Database(NotCopied, Closeable):
                 table, reread, durable=journal is not None and table in journal.kept
             )
         except BaseException:
+            if journal is not None:
+                journal.release(table)
             self.drop(table)
             raise
 

@@ -216,7 +216,12 @@ def _again(
     for values, weight in found.items():
         by_weight.setdefault(weight, []).append(values)
     if table._keyed is not None and by_weight.keys() - {1}:
-        raise TableError(f"two rows of table {table.name!r} become one, whose key is to be its own")
+        row = next(rows[0] for weight, rows in by_weight.items() if weight > 1)
+        raise TableError(
+            f"two rows of table {table.name!r} in {journal.store.name} become one, {row!r:.200}, "
+            "and its key is to be its own\n"
+            "  make the table as it was before, and remove one of them; or leave it out by migrate="
+        )
     return [
         (rows[start : start + BATCH], weight)
         for weight, rows in by_weight.items()

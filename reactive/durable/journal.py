@@ -44,6 +44,7 @@ class Kept(Protocol):
 
 Changes: TypeAlias = Sequence[tuple[Any, Sequence[Pair]]]
 """Tables, each with its net changes."""
+ANEW = "close the database, and open it anew: it will be as stored"
 Describe: TypeAlias = Callable[[Row, Unstorable], Exception]
 
 
@@ -148,10 +149,10 @@ class Journal:
             why = f"{self.store.name} does not have commit {record.version}, which stands elsewhere"
             self.refuse(why, error)
 
-    def refuse(self, why: str, error: BaseException | None) -> None:
+    def refuse(self, why: str, error: BaseException | None, remedy: str = ANEW) -> None:
         """Write nothing any more."""
         told = "" if error is None else f": {str(error).partition(chr(10))[0]}"
-        self._refusal = f"{why}{told}\n  close the database, and open it anew: it will be as stored"
+        self._refusal = f"{why}{told}\n  {remedy}"
 
     def _change(self, kept: KeptTable, table: Kept, delta: Sequence[Pair]) -> Change:
         write = kept.codec.write
@@ -214,6 +215,10 @@ class Journal:
             self.store.drop(kept.name)
         del self.kept[table]
 
+    def release(self, table: Any) -> None:
+        """A table was not made after all: its rows stay in the store as they are."""
+        self.kept.pop(table, None)
+
     # Ends.
 
     def settle(self) -> None:
@@ -231,7 +236,12 @@ class Journal:
 
     def after_fork(self) -> None:
         """In a child of the process: nothing may be written."""
-        self.refuse(f"{self.store.name} was opened by the parent of this process", None)
+        why = f"{self.store.name} was opened by the parent of this process"
+        self.refuse(
+            why,
+            None,
+            remedy="have the parent write to it; or open it after the fork, in one of them",
+        )
         self.store.after_fork()
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from reactive.durable.refusals import is_open_elsewhere
+from reactive.durable.refusals import is_open_here
 from reactive.durable.store import Logged, Record, Rows, Schema, Values
 from reactive.errors import DurabilityError
 
@@ -35,7 +35,7 @@ class MemoryStore:
     def open(self, keep: int) -> None:
         """As `Store.open`."""
         if self._is_open:
-            raise DurabilityError(is_open_elsewhere(self.name))
+            raise DurabilityError(is_open_here(self.name))
         self._is_open, self._keep = True, keep
 
     def version(self) -> int:

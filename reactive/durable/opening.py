@@ -32,20 +32,23 @@ def store_of(path: str | os.PathLike[str], synchronous: Synchronous) -> Store:
     'shop.db'
     """
     if not isinstance(path, str | os.PathLike):
-        raise PlanError(
-            f"a database is at a path, not at {path!r:.100}\n  write Database('shop.db')"
-        )
+        raise PlanError(f"a database is at a path, not at {path!r:.100}\n  {_remedy(path)}")
     text = os.fspath(path)
     if isinstance(text, bytes) or not text or text.startswith((":", "file:")):
         raise PlanError(
             f"a database is at the path of a file, not at {text!r:.100}\n"
-            "  without a path it is in memory: Database()"
+            "  without a path it is in memory: Database(); and a path is a str or a Path"
         )
-    scheme, separator, _ = text.partition("://")
+    scheme, separator, rest = text.partition("://")
     if not separator:
         from reactive.durable.sqlite_store import SqliteStore
 
         return SqliteStore(text, synchronous=synchronous)
+    if scheme.startswith("sqlite"):
+        raise PlanError(
+            f"a file is given by its path, not by the address {text!r:.100}\n"
+            f"  write Database({rest.removeprefix('/') or 'shop.db'!r})"
+        )
     if scheme not in SCHEMES:
         raise PlanError(
             f"there is no store for addresses that begin with {scheme}://\n"
@@ -55,6 +58,16 @@ def store_of(path: str | os.PathLike[str], synchronous: Synchronous) -> Store:
     made: Any = getattr(import_module(module), name)
     found: Store = made(text, synchronous=synchronous)
     return found
+
+
+def _remedy(path: object) -> str:
+    """What to write in the place of what is no path."""
+    if type(path).__module__.partition(".")[0] in ("sqlalchemy", "sqlite3"):
+        return (
+            "write Database('shop.db'); tables of SQLAlchemy become live ones by "
+            "mirror(Database(), engine, Order)"
+        )
+    return "write Database('shop.db')"
 
 
 def check_chosen(durability: str, synchronous: str) -> None:

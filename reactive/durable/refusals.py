@@ -7,10 +7,15 @@ UNDONE = "nothing has changed: no table, no view, and nothing in the file"
 
 
 def is_open_elsewhere(name: str) -> str:
-    """Of a file that another database has."""
+    """Of a file that another process has."""
+    return f"{name} is open in another process\n  {WRITER}; others may read it: sqlite3 {name}"
+
+
+def is_open_here(name: str) -> str:
+    """Of a file that another database of this process has."""
     return (
-        f"{name} is open in another process, or in another database of this one\n"
-        f"  {WRITER}; others may read it: sqlite3 {name}"
+        f"{name} is open in another database of this process\n"
+        "  close that one first, db.close(), as in a notebook's cell that is run again; or use it"
     )
 
 
@@ -19,6 +24,16 @@ def no_database(name: str) -> str:
     return (
         f"{name} is a database of SQLite that has no durable tables of this library\n"
         "  choose another path; rows of SQL tables come by db.ingest, or by a mirror"
+    )
+
+
+def changed_by_others(name: str, table: str, sql_name: str) -> str:
+    """Of a SQL table that has not the columns that it was made with."""
+    return (
+        f"the SQL table {sql_name!r} in {name}, of the rows of table {table!r}, is gone or has "
+        "other columns: somebody else has changed it\n"
+        "  change the class of the rows instead, with migrate=; have the columns as they were, or "
+        "put a backup in the place of the file"
     )
 
 
@@ -40,10 +55,11 @@ _REMEDIES = {
     "full": "make room on the disk, and try again; the database is as it was before",
     "locked": "another program writes to the file: let it end its transaction, and try again",
     "malformed": "the file is damaged: put a backup in its place, or recover it: sqlite3 .recover",
-    "not a database": "the file is damaged, or no file of SQLite: put a backup in its place",
+    "not a database": "choose another path; or put a backup in its place, if it is damaged",
     "disk i/o": "the disk fails, or its file system: look at the log of the system",
     "readonly": "the file, or its folder, cannot be written: change its permissions",
     "unable to open": "see that the folder is there, and can be written",
-    "no such file": "make the folder first",
+    "no such file": "make the folder first; ~ is not read as the home directory",
+    "is a directory": "give the path of a file in it, such as 'shop.db'",
     "permission": "the file, or its folder, cannot be written: change its permissions",
 }

@@ -24,11 +24,19 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 from reactive.durable import sqlite_history, sqlite_tables
 from reactive.durable.file_lock import FileLock
-from reactive.durable.refusals import WRITER, failed, is_open_elsewhere, no_database
+from reactive.durable.refusals import (
+    WRITER,
+    changed_by_others,
+    failed,
+    is_open_elsewhere,
+    is_open_here,
+    no_database,
+)
 from reactive.durable.schema_text import schema_of_text, text_of_schema
 from reactive.durable.sqlite_tables import SqliteTable, by_weight, placed
 from reactive.durable.store import Change, Logged, Record, Rows, Schema, Values
@@ -83,9 +91,12 @@ class SqliteStore:
 
     def open(self, keep: int) -> None:
         with self._told("open"):
+            if Path(self.name).is_dir():
+                raise IsADirectoryError("it is a directory")
             self._lock = FileLock(f"{self.name}-lock")
         if not self._lock.taken:
-            raise DurabilityError(is_open_elsewhere(self.name))
+            told = is_open_here if self._lock.is_here else is_open_elsewhere
+            raise DurabilityError(told(self.name))
         self._keep = keep
         try:
             with self._told("open"):
@@ -164,6 +175,7 @@ class SqliteStore:
 
     def rows(self, table: str) -> Rows:
         found = self._tables[table]
+        self._check_columns(found)
         cursor = self._reading(found.rows)
         while batch := self._fetched(cursor):
             yield batch if found.columns else [()] * len(batch), 1
@@ -172,6 +184,12 @@ class SqliteStore:
             while batch := self._fetched(cursor):
                 for weight, rows in by_weight(batch).items():
                     yield rows if found.columns else [()] * len(rows), weight
+
+    def _check_columns(self, table: SqliteTable) -> None:
+        """Raise if it is not as it was made: SQLite reads a column that is gone as its name."""
+        there = [name for _, name, *_ in self._reading(table.there)]
+        if there != [*table.columns, *([] if table.is_keyed else [table.weight])]:
+            raise DurabilityError(changed_by_others(self.name, table.schema.table, table.name))
 
     def _reading(self, statement: str) -> Any:
         with self._told("read"):

@@ -139,6 +139,11 @@ class SqliteTable:
         return f"select {self._selected}, {weight} from {self._table} where {weight} <> 1"
 
     @property
+    def there(self) -> str:
+        """Tells the columns that it has."""
+        return f"pragma table_info({self._table})"
+
+    @property
     def drop(self) -> str:
         """Drops it."""
         return f"drop table if exists {self._table}"

@@ -38,10 +38,8 @@ def add_frame(table: Any, data: Any) -> None:
         _add(table, _made(reading.table_of(data, "add_arrow"), table.row_type))
 
 
-def table_from(
-    make: Callable[..., Any], data: Any, key: str | None, name: str | None, *, replace: bool
-) -> Any:
-    """What `Database.table_from` does; `make` makes a table of a class."""
+def table_from(db: Any, data: Any, key: str | None, name: str | None, *, replace: bool) -> Any:
+    """What `Database.table_from` does; `db` makes the table."""
     found = row_class.with_names(reading.table_of(data, "table_from"))
     if key is not None and key not in found.column_names:
         raise PlanError(
@@ -51,9 +49,25 @@ def table_from(
     kind = row_class.row_class(found, name or "Row", key)
     with paused():
         made = _made(found, kind)
-        table = make(kind, key=key, name=name, replace=replace)
-        _add(table, made)
+        table = db.table(kind, key=key, name=name, replace=replace)
+        if not len(table):
+            _add(table, made)
+        elif replace:
+            table.replace_all(made[0])
+        else:
+            raise _already_stored(db, table)
     return table
+
+
+def _already_stored(db: Any, table: Any) -> PlanError:
+    """What to raise of a durable table that has rows in the file; it is as if it was not made."""
+    engine = table._engine
+    engine.journal.release(table)
+    db.drop(table)
+    return PlanError(
+        f"table {table.name!r} is durable, and has rows in {engine.journal.store.name}\n"
+        "  with replace=True it has those of the frame in their place; or give another name"
+    )
 
 
 def load(table: Any, given: Any, progress: bool | OnProgress, batch: int | None) -> int:

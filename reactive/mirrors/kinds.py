@@ -33,7 +33,7 @@ from sqlalchemy.orm import Mapper
 
 from optimizer.errors import PlanError
 from reactive.mirrors.frozen import frozen
-from reactive.mirrors.records import RecordClass, record_of_class, record_of_columns
+from reactive.mirrors.records import RecordClass, field_of, record_of_class, record_of_columns
 
 CHUNK = 500
 """Keys that one statement asks for."""
@@ -147,7 +147,7 @@ def own_key(key: Key, places: tuple[int, ...]) -> Any:
 def _kind_of_table(table: Table) -> Kind:
     columns = key_columns(table)
     record = record_of_columns(table.name, list(table.columns))
-    key = tuple([column.key for column in columns])
+    key = tuple(map(field_of, columns))
     statement = select(*table.columns)
     chosen = _chosen(statement, columns)
     places: dict[Table, tuple[int, ...] | None] = {table: tuple(range(len(columns)))}

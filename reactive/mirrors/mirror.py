@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Generator
 
     from sqlalchemy import Engine
+    from sqlalchemy import Table as SqlTable
     from sqlalchemy.ext.asyncio import AsyncEngine, async_scoped_session, async_sessionmaker
     from sqlalchemy.orm import Session, scoped_session, sessionmaker
 
@@ -79,7 +80,11 @@ class Mirror(Closeable, NotCopied):
     def _called(self) -> str:
         return "a mirror"
 
-    def __getitem__(self, owner: type[T]) -> Table[T]:
+    @overload
+    def __getitem__(self, owner: type[T]) -> Table[T]: ...
+    @overload
+    def __getitem__(self, owner: SqlTable) -> Table[Any]: ...
+    def __getitem__(self, owner: Any) -> Table[Any]:
         """The table of a mapped class; or of a `sqlalchemy.Table` that was mirrored.
 
         To type checkers its rows are objects of the class, whose columns have the same names.
@@ -88,7 +93,7 @@ class Mirror(Closeable, NotCopied):
         ------
         PlanError: it is not mirrored.
         """
-        found: Table[T] = self._mirrored.table(owner)
+        found: Table[Any] = self._mirrored.table(owner)
         return found
 
     def __iter__(self) -> Iterator[Table[Any]]:

@@ -46,6 +46,7 @@ class Mirrored:
         self._tables = {kind.owner: table for _, each in parts for kind, table in each}
         self.is_async = any(part.source.dialect.is_async for part in self._parts)
         self.is_closed = False
+        self.is_loaded = not self.is_async
 
     @property
     def tables(self) -> list[Any]:
@@ -56,6 +57,11 @@ class Mirrored:
         return any(part.behind is not None for part in self._parts)
 
     def table(self, owner: Any) -> Any:
+        if not self.is_loaded:
+            raise PlanError(
+                "the mirror has no rows yet: of an asynchronous engine it is awaited\n"
+                "  write m = await mirror(db, Session, ...)"
+            )
         found: Any = self._tables.get(owner)
         if found is None:
             names = ", ".join(map(_name, self._tables))
@@ -78,6 +84,7 @@ class Mirrored:
             )
         for part in self._parts:
             part.load()
+        self.is_loaded = True
 
     async def load_async(self) -> None:
         try:
@@ -155,4 +162,6 @@ def _rows(table: Any) -> str:
         size = len(table)
     except TableError:
         return "dropped"
+    except ClosedError:
+        return "closed"
     return f"{size} row" + "s" * (size != 1)

@@ -18,6 +18,7 @@ import enum
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, make_dataclass
+from keyword import iskeyword
 from operator import attrgetter
 from typing import Any
 
@@ -32,6 +33,7 @@ from sqlalchemy.orm import (
 )
 from sqlalchemy.sql import visitors
 
+from optimizer.errors import PlanError
 from optimizer.expressions.members import Unreadable
 
 IMMUTABLE = (
@@ -71,14 +73,25 @@ def record_of_class(mapper: Mapper[Any]) -> RecordClass:
 
 def record_of_columns(name: str, columns: list[Column[Any]]) -> RecordClass:
     """The record class of a table that no class is mapped to."""
-    return _record(name, __name__, [(column.key, column) for column in columns], {})
+    return _record(name, __name__, [(field_of(column), column) for column in columns], {})
+
+
+def field_of(column: Column[Any]) -> str:
+    """The field of a column that no class has as an attribute: `class_` of `class`."""
+    return f"{column.key}_" if iskeyword(column.key) else column.key
 
 
 def _record(
     name: str, module: str, columns: list[tuple[str, Any]], others: dict[str, Any]
 ) -> RecordClass:
     fields = [(key, annotation(column)) for key, column in columns]
-    row = make_dataclass(name, fields, namespace=others, frozen=True, slots=True)
+    try:
+        row = make_dataclass(name, fields, namespace=others, frozen=True, slots=True)
+    except TypeError as error:  # of automap, say, whose attributes are called as columns are
+        raise PlanError(
+            f"{name} cannot be mirrored: {error}\n"
+            "  map the column to another attribute: class_ = mapped_column('class')"
+        ) from None
     row.__module__ = module
     row.__doc__ = f"What the columns of {name} hold."
     mutable = [place for place, (_, column) in enumerate(columns) if _may_change(column)]

@@ -19,6 +19,7 @@ from sqlalchemy.sql import operators
 from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList
 
 from optimizer.errors import PlanError
+from reactive.mirrors.records import field_of
 
 Pairs = Sequence[tuple[Any, Any]]
 """Columns that are equal."""
@@ -148,7 +149,7 @@ def _names(source: Mapper[Any] | None, target: Mapper[Any] | None, pairs: Pairs)
 
 def _name(mapper: Mapper[Any] | None, column: Column[Any]) -> str:
     """The field of a column: as the class calls it, or the table."""
-    return column.key if mapper is None else mapper.get_property_by_column(column).key
+    return field_of(column) if mapper is None else mapper.get_property_by_column(column).key
 
 
 def _is_of_equations(condition: Any) -> bool:

@@ -503,3 +503,43 @@ def test_full_waits_for_the_disk(tmp_path: Path) -> None:
         (level,) = db._engine.journal.store._connection.execute("pragma synchronous").fetchone()
         assert level == 2
         db.table(str, name="words").add("to")
+
+
+def test_what_another_program_has_changed_is_told(tmp_path: Path) -> None:
+    def changed(name: str, statement: str) -> Path:
+        path = tmp_path / name
+        with Database(path) as db:
+            db.table(Old, name="orders", key="id").add(Old(1, "Ulm", 7))
+        connection = sqlite3.connect(path)
+        connection.execute(statement)
+        connection.commit()
+        connection.close()
+        return path
+
+    for number, (statement, kind, message) in enumerate(
+        (
+            ("alter table orders drop column town", DurabilityError, "has other columns"),
+            ("alter table orders rename column town to place", DurabilityError, "other columns"),
+            ("drop table orders", DurabilityError, "is gone"),
+            ("update orders set town = x'ffee'", PlanError, "has not written"),
+        )
+    ):
+        with Database(changed(f"{number}.db", statement)) as db:
+            with pytest.raises(kind, match=message):
+                db.table(Old, name="orders", key="id")
+            assert not db.tables()
+
+
+def test_a_path_that_is_none_has_its_remedy(tmp_path: Path) -> None:
+    from sqlalchemy import create_engine
+
+    with pytest.raises(DurabilityError, match=r"give the path of a file in it"):
+        Database(tmp_path)
+    assert not list(tmp_path.parent.glob(f"{tmp_path.name}-lock"))
+    with pytest.raises(PlanError, match=r"write Database\('shop.db'\)"):
+        Database("sqlite:///shop.db")
+    with pytest.raises(PlanError, match=r"mirror\(Database\(\), engine, Order\)"):
+        Database(create_engine("sqlite://"))  # type: ignore[arg-type]
+    with Database(tmp_path / "shop.db"), pytest.raises(DurabilityError, match="close that one"):
+        Database(tmp_path / "shop.db")
+    Database(tmp_path / "shop.db").close()

@@ -135,3 +135,19 @@ def test_mended_names_are_identifiers_and_differ(names: list[str]) -> None:
     assert len(set(found)) == len(names)
     assert all(name.isidentifier() for name in found)
     assert mended(found) == found
+
+
+@pytest.mark.parametrize("key", ["id", None])
+def test_a_durable_table_has_the_rows_of_the_file_or_of_the_frame(
+    tmp_path: Path, key: str | None
+) -> None:
+    path = tmp_path / "shop.db"
+    for turn in range(3):
+        with Database(path) as db:
+            frame = pl.DataFrame({"id": [1, 2 + turn]})
+            if turn:
+                with pytest.raises(PlanError, match=r"durable, and has rows in .*shop.db"):
+                    db.table_from(frame, key=key, name="rows")
+                assert not db.tables()
+            rows = db.table_from(frame, key=key, name="rows", replace=turn > 0)
+            assert sorted(row.id for row in rows) == [1, 2 + turn]

@@ -16,7 +16,7 @@ from sqlalchemy.ext.asyncio import (
     create_async_engine,
 )
 
-from reactive import AsyncMirror, Database, Sum, mirror
+from reactive import AsyncMirror, Database, PlanError, Sum, mirror
 from tests.mirrors.sessions import ACTS, Poisoned, World
 from tests.mirrors.shop import CLASSES, Base, Customer, Order
 
@@ -41,7 +41,10 @@ def test_asynchronous_sessions_are_followed(tmp_path: Path) -> None:
         async with sessions() as session:
             session.add(Order(id=1, total=20, customer=Customer(name="ann")))
             await session.commit()
-        m = await mirror(db, sessions, Order, Customer)
+        m = mirror(db, sessions, Order, Customer)
+        with pytest.raises(PlanError, match="it is awaited"):
+            m[Order]
+        await m
         assert isinstance(m, AsyncMirror)
         totals = m[Order].aggregate(Sum(lambda o: o.total)).materialize()
         async with sessions() as session:

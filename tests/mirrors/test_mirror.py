@@ -582,7 +582,7 @@ def test_a_table_without_a_primary_key_is_mirrored_by_all_columns(db: Database) 
             connection.execute(pairs.insert(), [{"a": 1, "b": 2}, {"a": 1, "b": None}])
         with engine.begin() as connection:
             connection.execute(pairs.update().where(pairs.c.a == 1, pairs.c.b == 2).values(b=5))
-        held: Any = m[pairs]  # type: ignore[index]
+        held: Any = m[pairs]
         assert {(row.a, row.b) for row in held} == {(1, 5), (1, None)}
     engine.dispose()
 
@@ -624,5 +624,57 @@ class _Counted:
 
 
 def test_the_table_between_is_a_table_too(m: Mirror) -> None:
-    link: Any = m[order_tags][1, 1]  # type: ignore[index]
+    link: Any = m[order_tags][1, 1]
     assert (link.order_id, link.tag_id) == (1, 1)
+
+
+def test_columns_may_be_called_as_words_of_python() -> None:
+    class Base(DeclarativeBase): ...
+
+    edges = Table(
+        "edges",
+        Base.metadata,
+        Column("from", ForeignKey("towns.id"), primary_key=True),
+        Column("to", ForeignKey("towns.id"), primary_key=True),
+    )
+
+    class Town(Base):
+        __tablename__ = "towns"
+        id: Mapped[int] = mapped_column(primary_key=True)
+        next: Mapped[list[Any]] = relationship(
+            "Town",
+            secondary=edges,
+            primaryjoin=lambda: Town.id == edges.c["from"],
+            secondaryjoin=lambda: Town.id == edges.c.to,
+        )
+
+    engine = create_engine("sqlite://", poolclass=StaticPool)
+    Base.metadata.create_all(engine)
+    m = mirror(Database(), engine, Town)
+    ways = m.related(Town.next).select(lambda a, b: (a.id, b.id)).materialize()
+    with Session(engine) as session:
+        session.add(Town(id=1, next=[Town(id=2)]))
+        session.commit()
+        assert list(ways) == [(1, 2)]
+        town = session.get_one(Town, 1)
+        town.next.clear()
+        session.commit()
+    assert not list(ways) and m[edges].row_type.__annotations__.keys() == {"from_", "to"}
+    m.close()
+    mapped: Any = type(
+        "Way", (Base,), {"__tablename__": "ways", "in": Column("in", Integer, primary_key=True)}
+    )
+    with pytest.raises(PlanError, match="map the column to another attribute"):
+        mirror(Database(), engine, mapped)
+
+
+def test_a_mirror_of_a_closed_database_can_be_printed_and_sessions_go_on() -> None:
+    engine = create_engine("sqlite://", poolclass=StaticPool)
+    Customer.metadata.create_all(engine)
+    db = Database()
+    m = mirror(db, engine, Customer)
+    db.close()
+    with Session(engine) as session:
+        session.add(Customer(name="ann"))
+        session.commit()
+    assert repr(m) == "Mirror(Customer: closed; of sqlite://)"

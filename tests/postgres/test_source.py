@@ -19,7 +19,16 @@ from uuid import UUID
 import psycopg2
 import pytest
 
-from reactive import Database, Ingestion, PlanError, PostgresSource, SourceError, Sum, Table
+from reactive import (
+    Database,
+    Ingestion,
+    NotifySource,
+    PlanError,
+    PostgresSource,
+    SourceError,
+    Sum,
+    Table,
+)
 from reactive.sources.postgres import pgoutput
 from tests.postgres_server import PostgresServer, running_or_skipped
 
@@ -612,3 +621,11 @@ def test_another_decoder_can_be_given(sql: Server) -> None:
     assert kinds == ["B", "R", "I", "C"]
     with pytest.raises(ValueError, match="format 'b'"):
         pgoutput.decode(b"I\0\0\0\x09N\0\x01b\0\0\0\x017")
+
+
+def test_a_server_that_is_not_there_is_told_whoever_asks() -> None:
+    dsn = "postgresql://localhost:1/nowhere"
+    source, notified = PostgresSource(dsn, "orders"), NotifySource(dsn, "orders")
+    for ask in (source.catch_up, source.row_class, source.drop, notified.trigger_sql):
+        with pytest.raises(SourceError, match="see that the server can be reached"):
+            ask()

@@ -65,7 +65,11 @@ def unpack(stored: Any, classes: Mapping[str, type]) -> Any:
     (1, Decimal('1.50'))
     """
     if stored.__class__ is bytes and stored[:1] == MARK:
-        return untree(json.loads(stored[1:]), classes)
+        try:
+            found = json.loads(stored[1:])
+        except ValueError:
+            raise Unstorable(f"{stored!r:.100}, which this library has not written") from None
+        return untree(found, classes)
     return stored
 
 

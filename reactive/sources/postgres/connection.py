@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import selectors
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
+from reactive.errors import SourceError
 from reactive.runtime.postgres import driver, plain
 from reactive.sources.postgres.values import SETTINGS
 
@@ -149,3 +151,22 @@ def lsn_text(position: int) -> str:
     '16/B374D848'
     """
     return f"{position >> 32:X}/{position & 0xFFFFFFFF:X}"
+
+
+@contextmanager
+def asking(dsn: str) -> Iterator[Connection]:
+    """A connection for questions that are asked outside of the session of a source.
+
+    Raises
+    ------
+    SourceError: there is none.
+    """
+    try:
+        connection = Connection(dsn, threading.Event())
+    except driver().OperationalError as error:
+        raise SourceError(
+            f"Postgres cannot be asked: {' '.join(str(error).split())}\n"
+            "  see that the server can be reached, and that the user may do this"
+        ) from error
+    with closing(connection):
+        yield connection

@@ -29,7 +29,7 @@ from reactive.api.table import Table
 from reactive.errors import SourceError
 from reactive.runtime.postgres import literal, quoted
 from reactive.sources.batch import Batch, Token
-from reactive.sources.postgres.connection import Connection
+from reactive.sources.postgres.connection import Connection, asking
 from reactive.sources.postgres.feed import Feed
 from reactive.sources.postgres.reconnecting import BACKOFF, Reconnecting
 from reactive.sources.postgres.rows import KeyValues
@@ -102,7 +102,7 @@ class NotifySource:
         ------
         SourceError: there is no such table, or it has no primary key.
         """
-        with closing(Connection(self._dsn, threading.Event())) as connection:
+        with asking(self._dsn) as connection:
             return _trigger(self._schema(connection), self._channel)
 
     def feeds(self, into: Mapping[type, Table[Any]]) -> None:

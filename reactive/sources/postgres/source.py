@@ -21,7 +21,7 @@ from reactive.api.table import Table
 from reactive.errors import SourceError
 from reactive.sources.batch import Batch, Token
 from reactive.sources.postgres import pgoutput, slots
-from reactive.sources.postgres.connection import Connection, lsn, lsn_text
+from reactive.sources.postgres.connection import Connection, asking, lsn, lsn_text
 from reactive.sources.postgres.feed import Feed
 from reactive.sources.postgres.progress import Progress
 from reactive.sources.postgres.reconnecting import BACKOFF, Reconnecting
@@ -132,9 +132,9 @@ class PostgresSource:
         Raises
         ------
         TimeoutError: it takes longer than `timeout` seconds.
-        SourceError: the source has stopped before that.
+        SourceError: the source has stopped before that, or the server cannot be reached.
         """
-        with closing(Connection(self._dsn, threading.Event())) as connection:
+        with asking(self._dsn) as connection:
             (row,) = connection.rows("select pg_current_wal_flush_lsn()")
         if self._progress.wait_for(lsn(row[0]), timeout):
             return
@@ -153,14 +153,14 @@ class PostgresSource:
         ------
         SourceError: there is no such table; or a column has a name that no field can have.
         """
-        with closing(Connection(self._dsn, threading.Event())) as connection:
+        with asking(self._dsn) as connection:
             found = table or next(iter(self._wanted))
             return row_class(read_schema(connection, found, Types(connection)))
 
     def drop(self) -> None:
         """Remove what the server keeps for sources of this name: the publication, and slots that
         nobody reads. Stop them before; after it, one has to begin anew."""
-        with closing(Connection(self._dsn, threading.Event())) as connection:
+        with asking(self._dsn) as connection:
             publication = self._publication if self._is_ours else None
             slots.drop_all(connection, self._name, publication)
 

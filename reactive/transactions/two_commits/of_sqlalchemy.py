@@ -15,11 +15,14 @@ from sys import modules
 from typing import Any
 
 from reactive.errors import TransactionError
-from reactive.transactions.two_commits.others import Other, awaited, refused
+from reactive.transactions.two_commits.others import Other, awaited, ended, refused
 
 
 class OfConnection(Other):
     """A `Connection` or `AsyncConnection`."""
+
+    _joined: Any = None
+    """The transaction that it has when the block begins, if there is one."""
 
     @property
     def identity(self) -> Any:
@@ -31,9 +34,15 @@ class OfConnection(Other):
 
     async def begin(self) -> None:
         self._refuse_autocommit(self.identity)
+        self._joined = self.identity.get_transaction()
 
     async def check(self) -> None:
+        self._refuse_ended()
         await self._check(self.identity)
+
+    def _refuse_ended(self) -> None:
+        if self._joined is not None and self.identity.get_transaction() is not self._joined:
+            raise ended(self)
 
     def _refuse_autocommit(self, connection: Any) -> None:
         if connection.get_execution_options().get("isolation_level") == "AUTOCOMMIT":
@@ -89,12 +98,15 @@ class OfSession(OfConnection):
             connection: Any = await awaited(self.given.connection())
         except modules["sqlalchemy.exc"].UnboundExecutionError:  # each class has an engine
             return
+        finally:
+            self._joined = self.identity.get_transaction()
         self._refuse_autocommit(getattr(connection, "sync_connection", None) or connection)
 
     async def flush(self) -> None:
         await awaited(self.given.flush())
 
     async def check(self) -> None:
+        self._refuse_ended()
         if self.identity.in_nested_transaction():
             raise TransactionError(
                 f"{self} was not committed: it has a savepoint open, of begin_nested()\n"

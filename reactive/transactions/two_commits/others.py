@@ -97,13 +97,22 @@ class OfSqlite(Other):
 
     is_local = True
 
+    def __init__(self, given: Any) -> None:
+        super().__init__(given)
+        self._is_begun = False
+        self._changes = 0
+
     async def begin(self) -> None:
         given = self.given
         if not given.in_transaction and (given.isolation_level is None or self._is_manual):
             await awaited(given.execute("BEGIN"))
+        self._is_begun, self._changes = given.in_transaction, given.total_changes
 
     async def check(self) -> None:
-        """It says at COMMIT whatever is wrong."""
+        given = self.given
+        is_changed = self._is_begun or given.total_changes != self._changes
+        if is_changed and not given.in_transaction:
+            raise ended(self)
 
     async def commit(self) -> None:
         await (self._do("COMMIT") if self._is_manual else super().commit())
@@ -135,7 +144,8 @@ class OfApsw(Other):
             self.given.execute("BEGIN")
 
     async def check(self) -> None:
-        """It says at COMMIT whatever is wrong."""
+        if not self.given.in_transaction:
+            raise ended(self)
 
     async def commit(self) -> None:
         if self.given.in_transaction:
@@ -144,6 +154,15 @@ class OfApsw(Other):
     async def rollback(self) -> None:
         if self.given.in_transaction:
             self.given.execute("ROLLBACK")
+
+
+def ended(other: Other) -> TransactionError:
+    """What to say of what was committed, or rolled back, before the block has ended."""
+    return TransactionError(
+        f"{other} has committed or rolled back within the block, so it is not one commit with the "
+        "tables\n  they are as they were before the block, and there stands what was committed: "
+        "leave out commit(), rollback() and close(), as the end of the block sees to both"
+    )
 
 
 def refused(given: Any) -> PlanError:

@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from optimizer.errors import PlanError
 from reactive.errors import TableError
 from reactive.runtime.interrupts import is_asynchronous
 from reactive.transactions.transaction import Transaction, within
@@ -78,6 +79,11 @@ class Rereading:
             raise TableError(
                 f"table {table.name!r} cannot be read again: its rows are not stored\n"
                 "  make it without stored=False, or without reread"
+            )
+        if not callable(reread):
+            raise PlanError(
+                f"reread of table {table.name!r} is a callable, () -> all its rows, not "
+                f"{reread!r:.100}\n  write reread=lambda: ..., which is called again in a doubt"
             )
         self.by[table] = reread
         try:
@@ -169,7 +175,16 @@ class Rereading:
         within(Transaction(self._engine), lambda: self._replace(tables, self._rows(tables), None))
 
     def _rows(self, tables: Sequence[Any]) -> list[list[Any]]:
-        return [list(self.by[table]()) for table in tables]
+        return [self._rows_of(table) for table in tables]
+
+    def _rows_of(self, table: Any) -> list[Any]:
+        found = self.by[table]()
+        if found is None:
+            raise TableError(
+                f"reread of table {table.name!r} has given None, not rows\n"
+                "  have it return all rows, or [] if there are none"
+            )
+        return list(found)
 
     def _moment(self) -> Moment:
         """What is another one when somebody has committed, here or there."""

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from reactive import Database, TableError, TransactionError
+from reactive import Database, PlanError, TableError, TransactionError
 from tests.transactions.two_commits.shop import Faulty, Order, Shop
 
 PATIENCE = 30
@@ -259,3 +259,18 @@ def test_a_durable_table_is_read_again_when_it_is_made_again(tmp_path: Path) -> 
     orders = db.table(Order, key="id", name="orders", reread=fail)
     assert len(orders) == 2 and list(db.in_doubt) == ["orders"]  # as the file has them
     db.close()
+
+
+def test_a_durable_table_that_could_not_be_read_again_keeps_its_rows(tmp_path: Path) -> None:
+    def broken_off() -> list[str]:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "words.db"
+    with Database(path) as db:
+        db.table(str, name="words").add("to")
+    with Database(path) as db:
+        with pytest.raises(PlanError, match="is a callable"):
+            db.table(str, name="words", reread=["be"])  # type: ignore[call-overload]
+        with pytest.raises(KeyboardInterrupt):
+            db.table(str, name="words", reread=broken_off)
+        assert list(db.table(str, name="words")) == ["to"]

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from reactive import Database, PlanError, TransactionError
+from reactive import Database, PlanError, TableError, TransactionError
 from tests.transactions.two_commits.shop import Faulty, Order, Shop
 
 PATIENCE = 30
@@ -265,3 +265,50 @@ def history(shop: Shop, rng: random.Random, steps: int) -> None:
                 raise Refused
         shop.check()
         assert shop.db.in_doubt == {}
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback", "with"])
+@pytest.mark.parametrize("level", ["", None])
+def test_who_ends_it_within_the_block_is_told(shop: Shop, ends: str, level: Any) -> None:
+    before, shop.sql.isolation_level = list(shop.orders), level
+    with (
+        pytest.raises(TransactionError, match="within the block"),
+        shop.db.transaction(commit_with=shop.sql),
+    ):
+        shop.put(Order(2, "bob", 6))
+        if ends == "with":
+            with shop.sql:
+                pass
+        else:
+            getattr(shop.sql, ends)()
+    assert list(shop.orders) == before
+    assert len(shop.read()) == (1 if ends == "rollback" else 2)
+
+
+@pytest.mark.parametrize("ends", ["commit", "rollback", "close"])
+def test_who_ends_a_session_within_the_block_is_told(tmp_path: Path, ends: str) -> None:
+    from sqlalchemy import create_engine, text
+    from sqlalchemy.orm import Session
+
+    engine = create_engine(f"sqlite:///{tmp_path / 'shop.db'}")
+    with engine.begin() as connection:
+        connection.execute(text("create table notes (text)"))
+    db = Database()
+    notes = db.table(str, name="notes")
+    with Session(engine) as session, engine.begin() as connection:
+        for other in (session, connection):
+            with (
+                pytest.raises(TransactionError, match="within the block"),
+                db.transaction(commit_with=other),
+            ):
+                notes.add("to")
+                other.execute(text("select 1"))
+                getattr(other.get_transaction() if other is connection else other, ends)()
+            assert not notes
+
+
+def test_reread_is_a_callable_that_gives_rows() -> None:
+    with pytest.raises(PlanError, match="reread of table 'str' is a callable"):
+        Database().table(str, reread=["to"])  # type: ignore[call-overload]
+    with pytest.raises(TableError, match="has given None"):
+        Database().table(str, reread=lambda: None)  # type: ignore[arg-type,return-value]
