@@ -5,6 +5,7 @@ unrolled.
     if out_4:
         out_5 = step_5(out_4)
     if out_5 and channel_5.subscribers: told += ...
+    if between is not None: between()
     finalize_4()
     delivery_queue.extend(told)
 
@@ -39,7 +40,8 @@ if TYPE_CHECKING:
 BLOCK = 24
 """Nodes of a block."""
 CompiledStep = Callable[..., None]
-"""Commits a delta of each of its sources, as the version that it gets last."""
+"""Commits a delta of each of its sources, as the version that it gets last; `between` is called
+when all has stepped, and nothing is published."""
 
 
 def compiled_step(
@@ -105,6 +107,7 @@ def compiled_step(
         settles="\n".join(settles),
         tells="\n".join([*tells, *forgets]),
         fed=", ".join(fed),
+        end=len(fed) + 1,
     )
     return build("commit", text, values)
 
@@ -207,7 +210,7 @@ _TELL = """\
 _WATCH = "        if source_{number}.watchers: watch(source_{number})"
 
 _TEXT = """\
-def commit({begin}, version):
+def commit({begin}, version, between=None):
     at, told = 0, ()
     {outs}{reads}
     graph.stepping = True
@@ -215,9 +218,12 @@ def commit({begin}, version):
 {watches}
 {steps}
 {tells}
+        if between is not None:
+            at = {end}
+            between()
     except BaseException as error:
         begun = [{fed}][:at]
-        node = begun[-1][0] if begun else None  # by this name, messages find what has raised
+        node = begun[-1][0] if 0 < at < {end} else None  # by this name, messages find what raised
         take_back(error, [each for each, given in begun if given])
         raise
     graph.version = version

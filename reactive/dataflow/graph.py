@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 from weakref import WeakValueDictionary
 
 from optimizer.expr import Function
@@ -42,6 +42,8 @@ from reactive.dataflow.walk import Walk
 from reactive.dataflow.watch import OnStale, Watch
 
 MANY_SCHEDULES = 256
+Between: TypeAlias = Callable[[], object] | None
+"""What is called when all has stepped, and nothing is published."""
 
 
 class Graph:
@@ -241,15 +243,15 @@ class Graph:
         finally:
             self.stepping = outer
 
-    def commit(self, changes: Sequence[Fed], version: int) -> None:
-        """Both phases of a step, with nothing between them: by the function that is generated for
-        these sources, if there is one."""
+    def commit(self, changes: Sequence[Fed], version: int, between: Between = None) -> None:
+        """Both phases of a step: by the function that is generated for these sources, if there is
+        one. If what is called between them raises, the step is undone."""
         changes = with_past(self, changes)
         schedule = self._schedules.get(tuple([source for source, _ in changes]))
         if schedule is None or schedule.compiled_step is None:
-            self.publish(self._prepared(changes, version))
+            self.publish(self._prepared(changes, version, between))
             return
-        schedule.compiled_step(*[delta for _, delta in changes], version)
+        schedule.compiled_step(*[delta for _, delta in changes], version, between=between)
         forget(self)
 
     def prepare(self, changes: Sequence[Fed], version: int) -> Step:
@@ -259,7 +261,7 @@ class Graph:
         """
         return self._prepared(with_past(self, changes), version)
 
-    def _prepared(self, changes: Sequence[Fed], version: int) -> Step:
+    def _prepared(self, changes: Sequence[Fed], version: int, between: Between = None) -> Step:
         key = tuple([source for source, _ in changes])
         schedule = self._schedules.get(key) or self._schedule(key)
         if schedule.is_in_use and schedule.compiled_step is None:
@@ -272,6 +274,8 @@ class Graph:
                 self.watch.look(source)
             schedule.step(changes, step.stepped, step.leaf_deltas, self.watch.check)
             step.address()
+            if between is not None:
+                between()
         except BaseException as error:
             schedule.clear()
             self._take_back(error, step.stepped)
@@ -306,19 +310,15 @@ class Graph:
         """From now on a function commits what comes of its sources together."""
         if isinstance(schedule, Walk):
             schedule.compiled_step = schedule.commit(self, self._take_back)
-            self._commit_by(schedule)
-            return
-        calls = {
-            "graph": self,
-            "delivery_queue": self.delivery_queue,
-            "check": self.watch.check,
-            "watch": self.watch.look,
-            "take_back": self._take_back,
-        }
-        schedule.compiled_step = compiled_step(schedule.sources, schedule.nodes, calls)
-        self._commit_by(schedule)
-
-    def _commit_by(self, schedule: Schedule | Walk) -> None:
+        else:
+            calls = {
+                "graph": self,
+                "delivery_queue": self.delivery_queue,
+                "check": self.watch.check,
+                "watch": self.watch.look,
+                "take_back": self._take_back,
+            }
+            schedule.compiled_step = compiled_step(schedule.sources, schedule.nodes, calls)
         if len(schedule.sources) == 1:
             schedule.sources[0].compiled_step = schedule.compiled_step
 

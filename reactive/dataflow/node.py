@@ -133,7 +133,7 @@ class Node:
         """Whether it is reached by routes only, so that no schedule knows of it."""
         self.watchers: tuple[Node, ...] = ()
         """Leaves with captured variables that no operator reads any more (of a source)."""
-        self.compiled_step: Callable[[Sequence[Any], int], None] | None = None
+        self.compiled_step: Callable[..., None] | None = None
         """The function that commits a delta of it, once there is one (of a source)."""
         self.tracers: dict[Any, None] = {}
         """What follows updates of a table from here to subscribers (of a source)."""

@@ -105,7 +105,7 @@ class Walk:
         sources = self.sources
         watch, queue = graph.watch, graph.delivery_queue
 
-        def commit(*given: Any) -> None:
+        def commit(*given: Any, between: Callable[[], object] | None = None) -> None:
             changes, version = tuple(zip(sources, given, strict=False)), given[-1]
             stepped: list[Stepped] = []
             leaf_deltas: list[LeafDelta] = []
@@ -117,6 +117,8 @@ class Walk:
                         watch.look(source)
                 self.step(changes, stepped, leaf_deltas, watch.check)
                 told = deliveries(leaf_deltas, version) if leaf_deltas else ()
+                if between is not None:
+                    between()
             except BaseException as error:
                 self.clear()
                 take_back(error, stepped)

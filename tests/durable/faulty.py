@@ -21,7 +21,7 @@ class Faults:
     def __init__(self, at: int, fault: Fault, *, after: bool = False) -> None:
         self.calls = 0
         self.commits: list[int] = []
-        """The numbers of the calls that were COMMIT."""
+        """The numbers of the calls that made a commit stand: COMMIT, or one that was its own."""
         self._at = at
         self._fault = fault
         self._after = after
@@ -33,7 +33,7 @@ class Faults:
     def made(self, statement: str, call: Callable[[], Any]) -> Any:
         """A call is to be made."""
         self.calls += 1
-        if statement == "commit":
+        if statement == "commit" or statement.startswith('insert into "reactive_row_of_'):
             self.commits.append(self.calls)
         is_now = self.calls == self._at
         if is_now and not self._after:
