@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, event, text
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from reactive import Database, Mirror, TransactionError, mirror
@@ -59,6 +61,47 @@ def test_an_error_of_a_view_undoes_both(db: Database, m: Mirror, engine: Engine)
             log.add("changed")
         assert session.get_one(Order, 1).total == 20
     assert (list(view), list(log), m[Order][1].total) == ([7], [], 20)
+
+
+def test_sql_commits_once_and_so_does_the_database(db: Database, m: Mirror, engine: Engine) -> None:
+    commits: list[Any] = []
+    event.listen(engine, "commit", commits.append)
+    version = db.version
+    with Session(engine) as session, db.transaction(commit_with=session):
+        session.get_one(Order, 1).total = 7
+        session.flush()
+        session.get_one(Order, 1).total = 8
+        session.add(Order(id=2, total=3, customer_id=1))
+    assert (len(commits), db.version) == (1, version + 1)
+    assert sorted(o.total for o in m[Order]) == [3, 8]
+
+
+@pytest.mark.parametrize("of", ["session", "connection"])
+def test_a_refusal_at_commit_undoes_both(db: Database, m: Mirror, engine: Engine, of: str) -> None:
+    def refuse(connection: Any) -> None:
+        raise sqlite3.IntegrityError("refused")
+
+    log = db.table(str, name="log")
+    follower, version = m._mirrored._parts[0].follower, db.version
+    original, follower._commit = follower._commit, refuse
+    try:
+        with (
+            Session(engine) as session,
+            pytest.raises(IntegrityError),
+            db.transaction(commit_with=session if of == "session" else session.connection()),
+        ):
+            session.get_one(Order, 1).total = 9
+            session.flush()
+            log.add("changed")
+    finally:
+        follower._commit = original
+    with engine.connect() as connection:
+        assert connection.scalar(text("select total from orders")) == 20
+    assert (m[Order][1].total, [*log], db.version, db.in_doubt) == (20, [], version, {})
+    with Session(engine) as session, db.transaction(commit_with=session):
+        session.get_one(Order, 1).total = 10
+        log.add("changed")
+    assert (m[Order][1].total, [*log]) == (10, ["changed"])
 
 
 def test_a_connection_commits_with_mirrors_too(db: Database, m: Mirror, engine: Engine) -> None:

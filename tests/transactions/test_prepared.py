@@ -20,6 +20,7 @@ from reactive import ClosedError, Database, Sum, TransactionError
 from reactive.dataflow.schedule import OFTEN
 from reactive.transactions.prepared import Prepared
 from reactive.transactions.transaction import Transaction
+from tests.budget import seeds, stride
 from tests.moments import Moments
 from tests.transactions.test_between import PATIENCE, Refused, Side, interrupt
 
@@ -286,7 +287,7 @@ def run(side: Side, look: Callable[[Side], object], end: str, committed: list[in
 @pytest.mark.parametrize("look", [nobody, same_thread])
 @pytest.mark.parametrize("end", ["publish", "undo"])
 def test_at_no_moment_is_half_of_it_left(look: Callable[[Side], object], end: str) -> None:
-    assert moments(look, end, 131) > 100
+    assert moments(look, end, stride(131, 4)) > 100
 
 
 def moments(look: Callable[[Side], object], end: str, stride: int) -> int:
@@ -362,7 +363,7 @@ def told(delta: Any) -> Any:
     return delta.version, Counter(delta.added), Counter(delta.removed), Counter(delta.updated)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(6, 3))
 def test_histories_are_those_of_plain_transactions(seed: int) -> None:
     rng = random.Random(seed)
     side, plain = Side(), Side()

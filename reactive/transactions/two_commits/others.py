@@ -115,10 +115,10 @@ class OfSqlite(Other):
             raise ended(self)
 
     async def commit(self) -> None:
-        await (self._do("COMMIT") if self._is_manual else super().commit())
+        await (self._do("COMMIT") if self._is_manual else awaited(self.given.commit()))
 
     async def rollback(self) -> None:
-        await (self._do("ROLLBACK") if self._is_manual else super().rollback())
+        await (self._do("ROLLBACK") if self._is_manual else awaited(self.given.rollback()))
 
     @property
     def _is_manual(self) -> bool:

@@ -10,6 +10,7 @@ State:  none.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -19,6 +20,7 @@ from reactive.transactions.two_commits.others import OfApsw, OfSqlite, Other, re
 
 MANY = (list, tuple, set, frozenset, dict)
 KNOWN = frozenset({"sqlalchemy", "django", "apsw", "sqlite3", "aiosqlite"})
+SQLITE = frozenset({"sqlite3", "aiosqlite"})
 METHODS = ("commit", "rollback")
 
 
@@ -29,6 +31,10 @@ def other(given: Any) -> Other:
     ------
     PlanError: it cannot be committed; or it is several.
     """
+    kind: Any = type(given)
+    simple = _simple(kind)
+    if simple is not None:
+        return simple(given)
     if isinstance(given, MANY):
         raise PlanError(
             "commit_with takes one connection or session, not several: two databases commit one "
@@ -36,17 +42,27 @@ def other(given: Any) -> Other:
             "  that takes a commit in two phases in each of them, which this does not do; write to "
             "one of them, and have the other follow it"
         )
-    kind: type = type(given)
     root, names = _kind(kind)
     if root == "sqlalchemy":
         return of_sqlalchemy.other(given, names)
     if root == "django" or isinstance(given, str):
         return of_django.other(given)
-    if root == "apsw" and "Connection" in names:
-        return OfApsw(given)
     if isinstance(given, type) or not all(callable(getattr(given, n, None)) for n in METHODS):
         raise refused(given)
-    return OfSqlite(given) if root in ("sqlite3", "aiosqlite") else Other(given)
+    return Other(given)
+
+
+@lru_cache(maxsize=64)
+def _simple(kind: Any) -> Callable[[Any], Other] | None:
+    """What is made of any object of a class, where nothing else is to be looked at."""
+    if issubclass(kind, (*MANY, str, type)):
+        return None
+    root, names = _kind(kind)
+    if root == "apsw" and "Connection" in names:
+        return OfApsw
+    if root in SQLITE and all(callable(getattr(kind, name, None)) for name in METHODS):
+        return OfSqlite
+    return None
 
 
 @lru_cache(maxsize=64)

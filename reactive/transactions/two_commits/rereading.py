@@ -197,8 +197,11 @@ class Rereading:
         if before is not None and self._moment() != before:
             return False
         for table, those in zip(tables, rows, strict=True):
-            statements = getattr(table._do, "unguarded", table._do)  # of a mirror
-            self._engine.write(table, statements.replace_all, those)
+            unguarded = getattr(table._do, "unguarded", None)  # of a mirror
+            if unguarded is None:
+                table.replace_all(those)
+            else:
+                self._engine.write(table, unguarded.replace_all, those)
         return True
 
     # The thread.

@@ -13,9 +13,7 @@ import warnings
 from pathlib import Path
 from random import Random
 
-from tests.transactions.two_commits.test_faults import history, moments, ring
-
-STEPS = 40
+from tests.transactions.two_commits.test_faults import STEPS, TWICE, history, moments, ring
 
 
 def main(count: int, seed: int) -> None:
@@ -27,7 +25,7 @@ def main(count: int, seed: int) -> None:
     folder = Path(tempfile.mkdtemp())
     for fails in (False, True):
         print(f"{moments(folder, fails, 1)} moments, the block fails: {fails}", flush=True)
-    for number in range(seed, seed + count):
+    for number in (*TWICE, *range(seed, seed + count)):
         history(folder, Random(number), STEPS)
         if (number + 1 - seed) % 20 == 0:
             print(f"{number + 1 - seed} histories of {STEPS} transactions", flush=True)

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, Sum, TransactionError
+from tests.budget import cases
 from tests.postgres_server import PostgresServer, running_or_skipped
 from tests.transactions.two_commits.shop import Order
 
@@ -29,12 +30,6 @@ create constraint trigger slowly after insert on orders deferrable initially def
 create table customers(name text primary key deferrable initially deferred);
 """
 COMMITS = "select count(*) from pg_stat_activity where query ilike 'commit' and state = 'active'"
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[PostgresServer]:
-    with running_or_skipped() as found:
-        yield found
 
 
 class Store:
@@ -81,8 +76,8 @@ class Store:
 
 
 @pytest.fixture
-def store(server: PostgresServer) -> Iterator[Store]:
-    made = Store(server)
+def store(postgres: PostgresServer) -> Iterator[Store]:
+    made = Store(postgres)
     yield made
     made.close()
 
@@ -220,7 +215,7 @@ def test_an_asynchronous_connection(store: Store) -> None:
     asyncio.run(main())
 
 
-@pytest.mark.parametrize("way", WAYS[:1] + WAYS[2:], ids=NAMES[:1] + NAMES[2:])
+@pytest.mark.parametrize("way", cases(WAYS[0], WAYS[2]))
 def test_a_server_killed_in_the_middle_of_the_commit(way: Any) -> None:
     with running_or_skipped() as server:
         store = Store(server)

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, PlanError, TableError, TransactionError
+from tests.budget import seeds
 from tests.transactions.two_commits.shop import Faulty, Order, Shop
 
 PATIENCE = 30
@@ -239,7 +240,7 @@ def change(shop: Shop, rng: random.Random, sql: Any = None) -> None:
             shop.put(Order(number, rng.choice(["ann", "bob", "cy"]), total), sql)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", seeds(8))
 def test_after_any_history_views_are_the_sql_query(shop: Shop, seed: int) -> None:
     history(shop, random.Random(seed), 40)
 
