@@ -3,6 +3,7 @@
     snapshot    200,000 rows into a keyed table    twin: a cursor, a class, `add_all`
     changes     100,000 rows in transactions of 100   twin: the same messages, a dictionary of rows
     latency     from COMMIT until a view's subscriber hears of it, of one row
+    durable     commits of one row to a table that Postgres keeps   twin: INSERT, commit
 
 The twin of changes is the least that one could write: it decodes inserts with the same decoder, and
 has one table, no transactions, no errors and no position.
@@ -152,6 +153,28 @@ def latencies(server: PostgresServer) -> tuple[list[float], list[float]]:
     return before, after
 
 
+def durable(server: PostgresServer) -> tuple[float, float]:
+    """Seconds of a commit of one row through the store, and of a plain INSERT of it; the median,
+    in turns."""
+    dsn = server.new_database()
+    server.execute(dsn, TABLE)
+    connection = psycopg2.connect(dsn)
+    ours, twin = [], []
+    with Database(server.url(dsn.rpartition("=")[2])) as db, connection.cursor() as cursor:
+        items = db.table(Item, key="id", name="items")
+        for number in range(5 * COMMITS):
+            item = Item(number, f"name {number}", number / 7, "kind")
+            began = time.perf_counter()
+            cursor.execute("insert into items values (%s, %s, %s, %s)", item)
+            connection.commit()
+            twin.append(time.perf_counter() - began)
+            began = time.perf_counter()
+            items.add(item)
+            ours.append(time.perf_counter() - began)
+    connection.close()
+    return median(ours), median(twin)
+
+
 def main() -> None:
     with running() as server:
         ours, twin = snapshot(server)
@@ -168,6 +191,11 @@ def main() -> None:
             f"latency: median {1000 * median(before):.2f} ms from COMMIT, "
             f"{1000 * median(after):.2f} ms from its answer; "
             f"99% {1000 * sorted(before)[int(0.99 * COMMITS)]:.2f} ms"
+        )
+        ours, twin = durable(server)
+        print(
+            f"durable: {1000 * ours:.2f} ms for a commit of a row, {1000 * twin:.2f} for an "
+            f"INSERT, {ours / twin:.2f} x"
         )
 
 

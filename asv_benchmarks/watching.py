@@ -3,7 +3,8 @@
     python -m asv_benchmarks.watching [--rows 200000] [--files 100] [--repeats 3]
 
 CPU seconds of this process, the median of some turns. One file that is replaced, and one line more
-at the end of a file of 100,000 lines, are beside reading that file by hand.
+at the end of a file of 100,000 lines, are beside reading that file by hand. Of many small files
+one is replaced: by the whole of it, and by its commit alone, of a durable database too.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import tempfile
+import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,6 +24,8 @@ from reactive import Database, Sum
 
 LONG = 100_000
 """Lines of the long file."""
+MANY = 10_000
+"""Small files."""
 
 
 class Sale(NamedTuple):
@@ -98,6 +102,37 @@ class Folder:
             return median(times)
 
 
+def one_of_many(folder: Path, database: Path | None) -> tuple[float, float, int]:
+    """CPU seconds of the round in which one file of many has changed, and of its commit; bytes that
+    are written to the file of the database."""
+    files = Folder(folder, MANY, MANY)
+    with Database(database) as db:
+        table = db.watch(folder / "*.jsonl", Sale, poll=3600)
+        commit: Any = table.source._commit
+        commits: list[float] = []
+
+        def timed(batch: Any) -> int:
+            commits.append(seconds(lambda: commit(batch)))
+            return 0
+
+        table.source._commit = timed
+        time.sleep(1)
+        table.catch_up()
+        commits.clear()
+        before, rounds = _written(), []
+        for _ in range(5):
+            files.write(files.files[7], files.next, 1)
+            files.next += 1
+            rounds.append(seconds(table.catch_up))
+        return median(rounds), median(commits), (_written() - before) // len(commits)
+
+
+def _written() -> int:
+    """Bytes that this process has written."""
+    lines = Path("/proc/self/io").read_text().splitlines()
+    return int(next(line for line in lines if line.startswith("wchar")).split()[1])
+
+
 def main() -> None:
     arguments = argparse.ArgumentParser()
     arguments.add_argument("--rows", type=int, default=200_000)
@@ -105,6 +140,15 @@ def main() -> None:
     arguments.add_argument("--repeats", type=int, default=3)
     given = arguments.parse_args()
     told: dict[str, list[float]] = {}
+    for name in (None, "rows.db"):
+        with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as beside:
+            path = None if name is None else Path(beside) / name
+            whole, commit, written = one_of_many(Path(folder), path)
+            kept = "in memory" if name is None else "durable"
+            print(
+                f"one of {MANY:,} files replaced, {kept}: {whole * 1000:.2f} ms of CPU, its commit "
+                f"{commit * 1000:.2f}, {written:,} bytes written"
+            )
 
     def tell(name: str, took: float) -> None:
         told.setdefault(name, []).append(took)

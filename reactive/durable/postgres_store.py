@@ -7,7 +7,8 @@
     reactive.reactive_changes   the last commits, if any are kept
 
 Each `write` is one transaction of Postgres, with the version in it, so it is whole or not there.
-What `COMMIT` came to when its answer is lost, `version` finds out, over another connection.
+If the connection is lost meanwhile, another one finds out what came of it: what is not there is
+written again, once.
 
 An advisory lock keeps a second writer out, for as long as the connection lives. Whoever has it is
 noted: if the connection was lost and somebody else has written meanwhile, nothing is written any
@@ -236,7 +237,22 @@ class PostgresStore:
     def write(self, records: Sequence[Record]) -> None:
         self._check_open()
         with self._told("write"):
-            self._within(lambda: self._write(records))
+            try:
+                self._within(lambda: self._write(records))
+            except driver().Error:
+                if not self._connection.closed:
+                    raise
+                if not self._stands(records):
+                    self._within(lambda: self._write(records))
+
+    def _stands(self, records: Sequence[Record]) -> bool:
+        """Whether a transaction whose connection was lost is there. Whoever has the lock again
+        knows: the server lets go of it when the lost session, and what it was about, is over."""
+        self._recover()
+        query = f"select value from {self._state} where name = 'version'"
+        found = int(self._run(query).fetchone()[0])
+        self._connection.rollback()
+        return found >= records[-1].version
 
     def _write(self, records: Sequence[Record]) -> None:
         for record in records:

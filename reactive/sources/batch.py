@@ -31,12 +31,16 @@ Keys: TypeAlias = Collection[Any] | Mapping[type, Collection[Any]]
 class Refused:
     """What a source has and can make no row of, and why.
 
+    given: as it came; that which tells it apart in a table without key.
+    key: of the row that it would be, in a table with a key.
+
     >>> Refused("1,x", ValueError("'x' is no number")).error
     ValueError("'x' is no number")
     """
 
     given: Any
     error: Exception
+    key: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +64,15 @@ class Batch(Generic[T]):
         file. It costs these rows only. In a table with a key one of them may take the place of a
         row of the origin, at the cost of all of its rows.
     refused: origin -> what can be made no row of, beside the rows of `origins` or `appends`. It
-        stops the source, or is in `Ingestion.errors` until all rows of the origin are given.
+        stops the source, or is in `Ingestion.errors` until all rows of the origin are given. Also
+        class of rows -> what would be rows of it: it takes the place of the row of its key, and is
+        in `errors` until its key is upserted or deleted; in a table without key, until `removes`
+        has what was `given`.
+    anew: classes of rows of which all that was left out, and is of no origin, is told again by this
+        batch and those after it: a source that reads a table from its beginning says so first.
     token: where to go on after this batch; `None` leaves the last one.
+    token_changes: of a token that is a dictionary, the entries that are others now, and None for
+        those that are there no more. It costs these entries only.
     made: when the source had these changes, as `time.time()` tells; for `Ingestion.lag`.
 
     An empty batch is a commit too, if it has a token. Once given, what is in it must not change.
@@ -77,5 +88,7 @@ class Batch(Generic[T]):
     origins: Mapping[Any, Rows[T]] = field(default_factory=dict)
     appends: Mapping[Any, Rows[T]] = field(default_factory=dict)
     refused: Mapping[Any, Collection[Refused]] = field(default_factory=dict)
+    anew: Collection[type] = ()
     token: Token = None
+    token_changes: Mapping[Any, Token] = field(default_factory=dict)
     made: float | None = None

@@ -25,7 +25,10 @@ class Given:
     origins: Mapping[Hashable, ByTable]
     appends: Mapping[Hashable, ByTable]
     refused: Mapping[Hashable, Collection[Refused]]
+    unfit: Mapping[int, Collection[Refused]]
+    anew: Collection[int]
     token: Token
+    token_changes: Mapping[Any, Token]
 
     def rows(self) -> Iterable[tuple[int, Row]]:
         """All rows that are to be there."""
@@ -48,13 +51,27 @@ def given(batch: Batch[Any], targets: Targets) -> Given:
         targets.by_table(batch.removes),
         {origin: targets.by_table(rows) for origin, rows in batch.origins.items()},
         _appends(batch, targets),
-        batch.refused,
+        {origin: some for origin, some in batch.refused.items() if not isinstance(origin, type)},
+        {
+            targets.number(kind): some
+            for kind, some in batch.refused.items()
+            if isinstance(kind, type)
+        },
+        [targets.number(kind) for kind in batch.anew],
         batch.token,
+        batch.token_changes,
     )
+    if batch.token is not None and batch.token_changes:
+        raise TableError("a batch has a token, or the changes of one, and not both")
     if both := batch.origins.keys() & batch.appends.keys():
         raise TableError(
             f"a batch gives all rows of {min(both, key=repr)!r}, and more of them\n"
             "  origin: all rows, in `origins`; or those that are new, in `appends`"
+        )
+    if NOWHERE in found.unfit:
+        raise TableError(
+            "what is refused would be a row of a class that no table was given for\n"
+            "  Batch(refused={Order: [Refused(text, error, key=7)]}), of a class with a table"
         )
     for number in found.deletes:
         if number == NOWHERE or not targets.is_keyed(number):
@@ -68,7 +85,11 @@ def given(batch: Batch[Any], targets: Targets) -> Given:
 def _appends(batch: Batch[Any], targets: Targets) -> dict[Hashable, ByTable]:
     """Also of origins of which there is only what was refused."""
     found = {origin: targets.by_table(rows) for origin, rows in batch.appends.items()}
-    beside = (origin for origin in batch.refused if origin not in batch.origins)
+    beside = (
+        origin
+        for origin in batch.refused
+        if origin not in batch.origins and not isinstance(origin, type)
+    )
     return {**{origin: {} for origin in beside}, **found}
 
 

@@ -55,6 +55,8 @@ def ingest(
             f"source {called!r} is at token {ledger.token!r:.100}, not at {since!r:.100}\n"
             "  without `since` it goes on from there; under another name it begins anew"
         )
+    if since is not None:
+        ledger.since = since
     if on_error == "drop":
         ledger.keep_errors()
     drops = on_error == "drop"

@@ -2,6 +2,7 @@
 
     name of the source --> a table of entries, by their owners
         TOKEN                 where to go on
+        ("token", k)          the entry k of a token that is a dictionary, if told by its changes
         ("origin", o)         the rows of origin o that are in tables, and those that are not
         ("origin", o, n)      the same of what was appended to it: parts of ever fewer rows
         ("key", n, k)         the row of key k that table n does not have, although the source does
@@ -11,14 +12,14 @@ The table is changed in the transaction of the batch, so an entry is there if an
 of its commit are, whatever happens in between. What keeps commits elsewhere keeps the changes of
 this table with those of the others, and so has the token in the record of the commit.
 
-State:  an entry per origin, with its rows; one per row that was refused.
+State:  an entry per origin, with its rows; one per row that was refused, or entry of the token.
 Cost:   O(1) per commit, and per origin that it changes; of rows that are appended to an origin of
         n, O(log n) for each, as a part takes in those after it that are no larger.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from reactive.api.row_errors import RowError
@@ -75,6 +76,8 @@ class Ledger:
         self.name = name
         self.targets = targets
         self._engine = engine
+        self.since: Token = None
+        """Where the source goes on while it has no token."""
         self.entries: Table[Entry, Owner] = self._table(Entry, f"source {name}", "owner")
         self.errors: Table[RowError] | None = None
         """The rows that were left out; None while a row that is refused stops the source."""
@@ -88,9 +91,14 @@ class Ledger:
         """That of the last commit that had one."""
         try:
             entry = self.entries.get(TOKEN)
+            is_whole = entry is None or entry.rows is None
+            every: Iterable[Entry] = () if is_whole else list(self.entries)
         except ClosedError:  # nobody changes it any more
-            entry = self.held(TOKEN)
-        return None if entry is None else entry.token
+            entry, every = self.held(TOKEN), self._all_held()
+        if entry is None or entry.rows is None:
+            return None if entry is None else entry.token
+        parts = {each.owner[1]: each.token for each in every if _is_part(each)}
+        return {key: part for key, part in {**entry.token, **parts}.items() if part is not None}
 
     def has_come_to(self, token: Token) -> bool:
         """Whether the last commit with a token had this one; tokens have no order."""
@@ -137,6 +145,33 @@ class Ledger:
         keyed = self.entries._keyed
         return None if keyed is None else keyed.by_key.get(owner)
 
+    def with_token(self, token: Token) -> dict[Owner, Entry | None]:
+        """What to note if a token is another one. Inside a transaction."""
+        old = self.held(TOKEN)
+        gone = () if old is None or old.rows is None else filter(_is_part, self._all_held())
+        return {**{part.owner: None for part in gone}, TOKEN: Entry(TOKEN, token)}
+
+    def with_token_changes(self, changes: Mapping[Any, Token]) -> dict[Owner, Entry | None]:
+        """What to note if entries of the token are others. Inside a transaction."""
+        old = self.held(TOKEN)
+        first = (self.since or {}) if old is None else old.token
+        if not isinstance(first, Mapping):
+            raise SourceError(
+                f"source {self.name!r} is at token {first!r:.100}, which is no dictionary whose "
+                "entries could change\n  give tokens by Batch(token=...)"
+            )
+        found: dict[Owner, Entry | None] = {}
+        if old is None or old.rows is None:
+            found[TOKEN] = Entry(TOKEN, first, {})
+        for key, part in changes.items():
+            owner = (*TOKEN, key)
+            found[owner] = None if part is None and key not in first else Entry(owner, part)
+        return found
+
+    def _all_held(self) -> list[Entry]:
+        keyed = self.entries._keyed
+        return [] if keyed is None else list(keyed.by_key.values())
+
     def change_errors(self, gone: Sequence[RowError], come: Sequence[RowError]) -> None:
         """Rows are left out no more, and others are. Inside a transaction."""
         assert self.errors is not None or not (gone or come)
@@ -148,6 +183,11 @@ class Ledger:
         with self._engine.shaping():
             number = next(self._engine.numbers)
             return Table(self._engine, number, row_type, name, key, True, identity=True)
+
+
+def _is_part(entry: Entry) -> bool:
+    """Whether it is an entry of the token."""
+    return entry.owner[0] == TOKEN[0] and len(entry.owner) > 1
 
 
 def remove(table: Table[Any], rows: Sequence[Row]) -> None:

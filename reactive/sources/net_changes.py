@@ -20,9 +20,9 @@ from typing import Any
 from reactive.api.row_errors import Raised, RowError
 from reactive.collections.zset import Row, consolidate
 from reactive.runtime.interrupts import reraise_asynchronous
-from reactive.sources.batch import Refused, Token
+from reactive.sources.batch import Refused
 from reactive.sources.given import Given
-from reactive.sources.ledger import TOKEN, Entry, Ledger, Owner, part_owner
+from reactive.sources.ledger import ORIGIN, Entry, Ledger, Owner, part_owner
 from reactive.sources.left_out import LeftOut
 from reactive.sources.targets import NOWHERE, ByTable
 
@@ -52,17 +52,20 @@ def net_changes(batch: Given, ledger: Ledger, left_out: LeftOut | None) -> NetCh
         table refuses raises.
     """
     changes = _Changes(ledger, left_out)
-    for number in dict.fromkeys((*batch.upserts, *batch.deletes, *batch.removes)):
-        rows = batch.upserts.get(number, [])
+    if batch.anew:
+        changes.forget({*batch.anew})
+    every = (batch.upserts, batch.deletes, batch.removes, batch.unfit)
+    for number in dict.fromkeys(number for part in every for number in part):
+        rows, unfit = batch.upserts.get(number, []), batch.unfit.get(number, ())
         if number != NOWHERE and ledger.targets.is_keyed(number):
-            changes.by_key(number, rows, batch.deletes.get(number, ()))
+            changes.by_key(number, rows, batch.deletes.get(number, ()), unfit)
         else:
-            changes.by_count(number, rows, batch.removes.get(number, ()))
+            changes.by_count(number, rows, batch.removes.get(number, ()), unfit)
     for origin, by_table in batch.origins.items():
         changes.by_origin(origin, by_table, changes.refused(batch.refused.get(origin, ())))
     for origin, by_table in batch.appends.items():
         changes.by_append(origin, by_table, changes.refused(batch.refused.get(origin, ())))
-    return changes.made(batch.token)
+    return changes.made(batch)
 
 
 class _Changes:
@@ -77,13 +80,32 @@ class _Changes:
         """Of what the batch says something new about, what is left out now."""
         self._has_errors = bool(ledger.errors)
 
-    def by_key(self, number: int, rows: list[Row], deleted: Collection[Any]) -> None:
-        """Rows come by their keys, and keys go."""
-        if self._left_out is None and not self._has_errors:
+    def forget(self, numbers: Collection[int]) -> None:
+        """Nothing is left out of tables any more, unless the batch says so, but of origins."""
+        for entry in self._ledger.entries:
+            owner = entry.owner
+            if entry.errors and owner[0] != ORIGIN and owner[1] in numbers:
+                self._errors[owner] = ()
+
+    def by_key(
+        self,
+        number: int,
+        rows: list[Row],
+        deleted: Collection[Any],
+        unfit: Collection[Refused] = (),
+    ) -> None:
+        """Rows come by their keys, keys go, and of some keys there is no row that can come."""
+        if self._left_out is None and not self._has_errors and not unfit:
             self._all_by_key(number, rows, deleted)
             return
         held = self._targets.held(number)
         latest = self._latest(number, rows)
+        refused = {each.key: each for each in unfit if each.key not in latest}
+        for value, each in refused.items():
+            owner = ("key", number, value)
+            self._settle(owner, *self.refused([each]))
+            if value in held:
+                self._goes(number, held[value], owner)
         for value, (row, odd) in latest.items():
             old, owner = held.get(value), ("key", number, value)
             if odd is None and old is not None and old == row:
@@ -96,7 +118,7 @@ class _Changes:
             if error is None:
                 self._comes(number, row)
         for value in dict.fromkeys(deleted):
-            if value not in latest:
+            if value not in latest and value not in refused:
                 old, owner = held.get(value), ("key", number, value)
                 self._settle(owner)
                 if old is not None:
@@ -113,10 +135,18 @@ class _Changes:
         self._net.gone.setdefault(number, []).extend(gone)
         self._net.come.setdefault(number, []).extend(come.values())
 
-    def by_count(self, number: int, rows: list[Row], removed: Collection[Row]) -> None:
+    def by_count(
+        self,
+        number: int,
+        rows: list[Row],
+        removed: Collection[Row],
+        unfit: Collection[Refused] = (),
+    ) -> None:
         """Rows come, and rows go."""
         rows = self._taken(number, rows, None)
-        if self._has_errors:
+        for each in unfit:
+            self._add_error(("row", number, each.given), *self.refused([each]))
+        if self._has_errors or unfit:
             removed = [row for row in removed if not self._solves(("row", number, row))]
         if removed and rows:
             pairs = [*((row, 1) for row in rows), *((row, -1) for row in removed)]
@@ -181,12 +211,14 @@ class _Changes:
         of = f"source {self._ledger.name}"
         return tuple(RowError(of, each.given, _raised(each.error)) for each in given)
 
-    def made(self, token: Token) -> NetChanges:
+    def made(self, batch: Given) -> NetChanges:
         """All of it."""
         for owner, errors in self._errors.items():
             self._replace(owner, errors)
-        if token is not None:
-            self._net.entries[TOKEN] = Entry(TOKEN, token)
+        if batch.token is not None:
+            self._net.entries.update(self._ledger.with_token(batch.token))
+        elif batch.token_changes:
+            self._net.entries.update(self._ledger.with_token_changes(batch.token_changes))
         return self._net
 
     def _of_origin(

@@ -52,7 +52,7 @@ class Targets:
     def by_table(self, given: Rows[Any]) -> ByTable:
         """Rows by the table that they go into."""
         if isinstance(given, Mapping):
-            return {self._of_class(kind): list(rows) for kind, rows in given.items() if rows}
+            return {self.number(kind): list(rows) for kind, rows in given.items() if rows}
         if self._by_class is None:
             return {0: list(given)} if given else {}
         found: ByTable = {}
@@ -66,7 +66,7 @@ class Targets:
     def keys(self, given: Keys) -> dict[int, Collection[Any]]:
         """Keys by the table that they are of."""
         if isinstance(given, Mapping):
-            return {self._of_class(kind): keys for kind, keys in given.items() if keys}
+            return {self.number(kind): keys for kind, keys in given.items() if keys}
         if given and self._by_class is not None:
             raise PlanError(
                 "keys that are deleted from one of several tables are given by the classes of "
@@ -98,6 +98,13 @@ class Targets:
         """Whether a table has a key."""
         return self.tables[number]._keyed is not None
 
+    def number(self, kind: type) -> int:
+        """The number of the table that takes rows of a class."""
+        if self._by_class is None:
+            return 0
+        number = self._numbers.get(kind)
+        return self._learn(kind) if number is None else number
+
     def refusal(self, number: int, row: Row) -> Exception | None:
         """Why a table does not take a row, whatever else is in it."""
         try:
@@ -113,12 +120,6 @@ class Targets:
             reraise_asynchronous(error)
             return error
         return None
-
-    def _of_class(self, kind: type) -> int:
-        if self._by_class is None:
-            return 0
-        number = self._numbers.get(kind)
-        return self._learn(kind) if number is None else number
 
     def _learn(self, kind: type) -> int:
         """The table of a class that is made of one that a table was given for."""

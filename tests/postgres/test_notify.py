@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable
+from datetime import date
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -76,6 +77,40 @@ def test_only_the_rows_of_keys_that_were_told_are_read(
         until(lambda: reading.batches == 2)
         assert [account.owner for account in sorted(accounts)] == ["a", "x"]
         assert reading.lag.seconds is not None
+
+
+class Day(NamedTuple):
+    """A row of which some texts make no value."""
+
+    id: int
+    day: date | None
+
+
+def test_rows_that_cannot_be_made_are_left_out(postgres: PostgresServer, database: str) -> None:
+    postgres.execute(database, "create table days (id int primary key, day date)")
+    source = NotifySource(database, "days", backoff=(0.02, 0.1))
+    postgres.execute(database, source.trigger_sql())
+    postgres.execute(database, "insert into days values (1, 'infinity'), (2, '2026-01-01')")
+    db = Database()
+    days = db.table(Day, key="id")
+
+    def left_out() -> list[str]:
+        return sorted(error.row for error in reading.errors)
+
+    with db.ingest(source, days, on_error="drop") as reading:
+        until(lambda: left_out() == ["id=1, day='infinity'"])
+        postgres.execute(database, "update days set day = 'infinity' where id = 2")
+        until(lambda: left_out() == ["id=1, day='infinity'", "id=2, day='infinity'"])
+        assert list(days) == []
+        postgres.execute(database, "update days set day = null where id = 1")
+        until(lambda: list(days) == [(1, None)])
+        assert left_out() == ["id=2, day='infinity'"]
+        postgres.execute(database, "delete from days where id = 2")
+        until(lambda: left_out() == [])
+        postgres.execute(database, "insert into days values (3, 'infinity')")
+        until(lambda: left_out() == ["id=3, day='infinity'"])
+        postgres.execute(database, "truncate days")
+        until(lambda: not days and not left_out())
 
 
 def test_what_cannot_be_told_is_refused(postgres: PostgresServer, database: str) -> None:

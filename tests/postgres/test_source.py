@@ -245,6 +245,93 @@ def test_a_date_that_python_has_not_is_told(sql: Server, value: str, is_there: b
             reading.wait(timeout=PATIENCE)
 
 
+class Day(NamedTuple):
+    """A row of which some texts make no value."""
+
+    id: int
+    day: date | None
+
+
+DAYS = "drop table users; create table users (id int primary key, day date, text text)"
+
+
+@pytest.mark.parametrize("key", ["id", None])
+@pytest.mark.parametrize("is_new", [True, False])
+def test_rows_that_cannot_be_made_are_left_out_until_they_are_replaced(
+    sql: Server, tmp_path: Path, key: Any, is_new: bool
+) -> None:
+    sql(DAYS)
+    if key is None:
+        sql("alter table users replica identity full")
+    rows = "(1, 'infinity'), (2, '2026-01-01'), (3, '10000-01-01'), (4, 'infinity')"
+    if is_new:
+        sql(f"insert into users values {rows}")
+    source = PostgresSource(sql.dsn, "users", **QUICK)
+    with Database(path=tmp_path / "a.db") as db, following_days(source, db, key) as reading:
+        if not is_new:
+            sql(f"insert into users values {rows}")
+        assert_days(sql, source, reading, {1, 3, 4})
+        assert "column 'day' of 'users', row id=" in next(iter(reading.errors)).error.message
+        sql("update users set day = '2026-01-02' where id = 1; delete from users where id = 3")
+        assert_days(sql, source, reading, {4})
+        sql("update users set day = 'infinity' where id = 2; update users set id = 5 where id = 4")
+        assert_days(sql, source, reading, {2, 5})
+        sql("update users set text = 'same' where id = 2; insert into users values (6, null)")
+        assert_days(sql, source, reading, {2, 5})
+    with Database(path=tmp_path / "a.db") as db, following_days(source, db, key) as reading:
+        assert_days(sql, source, reading, {2, 5})
+        sql("update users set day = '2026-01-03' where id = 5")
+        assert_days(sql, source, reading, {2})
+        sql("truncate users; insert into users values (7, 'infinity')")
+        assert_days(sql, source, reading, {7})
+    sql("delete from users; insert into users values (8, 'infinity'), (9, null)")
+    source = PostgresSource(sql.dsn, "users", resnapshot=True, **QUICK)
+    with Database(path=tmp_path / "a.db") as db, following_days(source, db, key) as reading:
+        assert_days(sql, source, reading, {8})
+    source.drop()
+
+
+@contextmanager
+def following_days(source: PostgresSource, db: Database, key: Any) -> Iterator[Ingestion[Any]]:
+    with db.ingest(source, table_of(db, Day, key), on_error="drop") as reading:
+        until(lambda: reading.state == "failed" or source.position != "0/0")
+        yield reading
+
+
+def assert_days(
+    sql: Server, source: PostgresSource, reading: Ingestion[Any], left_out: set[int]
+) -> None:
+    """The rows are those of the server, but those that are left out, each of which is told once."""
+    source.catch_up(PATIENCE)
+    assert reading.error is None
+    (table,) = source._into.values()
+    wanted = sql("select id, day from users where id <> all(%s) order by id", list(left_out))
+    assert sorted(table) == wanted
+    told = sorted(error.row for error in reading.errors)
+    assert [row.partition(",")[0] for row in told] == [f"id={id}" for id in sorted(left_out)]
+
+
+def test_a_key_that_cannot_be_made_is_told_until_its_row_goes(sql: Server) -> None:
+    class Mark(NamedTuple):
+        day: date
+        id: int
+
+    sql("drop table users; create table users (id int, day date, primary key (day, id))")
+    sql("insert into users values (1, 'infinity'), (2, '2026-01-01')")
+    db = Database()
+    users = db.table(Mark, key=lambda mark: (mark.day, mark.id), name="users")
+    source = PostgresSource(sql.dsn, "users", **QUICK)
+    with db.ingest(source, users, on_error="drop") as reading:
+        until(lambda: reading.state == "failed" or source.position != "0/0")
+        assert [error.row for error in reading.errors] == ["day='infinity', id=1"]
+        sql("update users set id = 3 where id = 1")
+        source.catch_up(PATIENCE)
+        assert [error.row for error in reading.errors] == ["day='infinity', id=3"]
+        sql("delete from users where id = 3")
+        source.catch_up(PATIENCE)
+        assert (list(reading.errors), len(users)) == ([], 1)
+
+
 def test_a_class_that_does_not_fit_is_refused(sql: Server) -> None:
     class Other(NamedTuple):
         id: int

@@ -11,7 +11,9 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from queue import Queue
+from random import Random
 from typing import Any
 
 import pytest
@@ -24,6 +26,7 @@ from reactive import (
     PlanError,
     SourceError,
     Table,
+    TableError,
     TransactionError,
     from_rows,
     poll,
@@ -432,3 +435,42 @@ def test_it_is_not_copied() -> None:
     db, table = database()
     with pytest.raises(TypeError, match="cannot copy source 'x'"):
         copy.copy(db.ingest(None, table, name="x"))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_a_token_that_is_a_dictionary_is_told_by_its_changes(seed: int, tmp_path: Path) -> None:
+    random = Random(seed)
+    path = tmp_path / "a.db" if seed % 2 else None
+    since = {"a": 7, "b": 8} if seed % 3 else None
+    db = Database(path)
+    reading = db.ingest(None, db.table(str, name="words"), since=since, name="s")
+    wanted: Any = dict(since or {})
+    for _ in range(30):
+        if random.random() < 0.1:
+            wanted = {"whole": random.randrange(9)}
+            reading.take(Batch(token=wanted))
+        else:
+            keys = random.sample("abcdef", random.randrange(1, 4))
+            changes = {key: random.choice([None, 1, (2, "x")]) for key in keys}
+            reading.take(Batch(["w"], token_changes=changes))
+            wanted = {k: v for k, v in {**wanted, **changes}.items() if v is not None}
+        assert reading.token == db.tokens["s"] == wanted
+        if path is not None and random.random() < 0.2:
+            db.close()
+            assert reading.token == wanted
+            db = Database(path)
+            reading = db.ingest(None, db.table(str, name="words"), name="s")
+            assert reading.token == wanted
+    reading.wait(wanted, timeout=10)
+    db.close()
+
+
+def test_changes_are_those_of_a_dictionary_only() -> None:
+    db = Database()
+    reading = db.ingest(None, db.table(str), name="s")
+    reading.take(Batch(token=7))
+    with pytest.raises(SourceError, match="is at token 7, which is no dictionary"):
+        reading.take(Batch(token_changes={"a": 1}))
+    with pytest.raises(TableError, match="and not both"):
+        reading.take(Batch(token=8, token_changes={"a": 1}))
+    assert reading.token == 7

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from reactive import (
     Ingestion,
     PlanError,
     Raised,
+    Refused,
     RowError,
     SourceError,
     StaleCaptureError,
@@ -235,3 +237,67 @@ def test_rows_that_raise_are_found_by_halves(monkeypatch: pytest.MonkeyPatch) ->
 
     small, large = trials(32), trials(1024)
     assert small <= large <= 2 * small
+
+
+def unfit(key: Any, text: str = "?") -> Refused:
+    return Refused(text, ValueError("no number"), key)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_what_can_be_made_no_row_takes_the_place_of_a_row(seed: int) -> None:
+    random = Random(seed)
+    db, table = items()
+    reading = pushed(db, table)
+    model: dict[int, Any] = {}
+    """key -> value, None of what is refused."""
+    for _ in range(20):
+        keys = [random.randrange(5) for _ in range(random.randrange(4))]
+        changes = {key: random.choice(["go", None, 1, 2]) for key in keys}
+        anew = random.random() < 0.2
+        if anew:
+            changes = {key: None for key, value in model.items() if value is None} | changes
+        batch = Batch(
+            [Item(key, value) for key, value in changes.items() if isinstance(value, int)],
+            deletes=[key for key, value in changes.items() if value == "go"],
+            refused={Item: [unfit(key, str(key)) for key, v in changes.items() if v is None]},
+            anew=[Item] if anew else (),
+        )
+        reading.take(batch)
+        model |= changes
+        model = {key: value for key, value in model.items() if value != "go"}
+        assert {i.id: i.value for i in table} == {k: v for k, v in model.items() if v is not None}
+        assert sorted(e.row for e in reading.errors) == sorted(
+            str(key) for key, value in model.items() if value is None
+        )
+
+
+def test_what_can_be_made_no_row_of_a_table_without_key_goes_as_it_came() -> None:
+    db = Database()
+    table = db.table(int, name="numbers")
+    reading = pushed(db, table)
+    reading.take(Batch([1, 2], refused={int: [unfit(None, "a"), unfit(None, "a")]}))
+    assert (sorted(table), told(reading)) == ([1, 2], [("a", "ValueError")] * 2)
+    reading.take(Batch(removes=["a", 2]))
+    assert (list(table), told(reading)) == ([1], [("a", "ValueError")])
+    reading.take(Batch(removes=["b"], refused={int: [unfit(None, "b")]}))
+    assert told(reading) == [("a", "ValueError")]
+    reading.take(Batch([3], anew=[int], refused={int: [unfit(None, "c")]}))
+    assert (sorted(table), told(reading)) == ([1, 3], [("c", "ValueError")])
+
+
+def test_of_a_key_that_is_refused_and_upserted_the_row_counts() -> None:
+    db, table = items()
+    reading = pushed(db, table)
+    reading.take(Batch([Item(1, 1)], deletes=[1], refused={Item: [unfit(1)]}))
+    assert (list(table), told(reading)) == ([Item(1, 1)], [])
+
+
+def test_what_is_refused_stops_a_source_that_leaves_nothing_out() -> None:
+    db, table = items()
+    reading = db.ingest(None, table, name="pushed")
+    with pytest.raises(ValueError, match="no number"):
+        reading.take(Batch([Item(1, 1)], refused={Item: [unfit(2)]}))
+    assert list(table) == []
+    several = db.ingest(None, {Item: table}, name="several")
+    with pytest.raises(TableError, match="no table was given for"):
+        several.take(Batch(anew=[Fact], refused={Fact: []}))

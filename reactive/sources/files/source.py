@@ -3,10 +3,10 @@
     each file is an origin             rows of it now, less rows of it before
     files that are appended to only    rows that come, or go if their file is one of deletions
 
-The token is the fingerprint of each file by its path: plain values.
+The token is the fingerprint of each file by its path: plain values, told by its changes.
 
 State:  the fingerprints; which files are to be looked at again.
-Cost:   of a round O(files) stamps and O(what is new); of a batch also O(files) for its token.
+Cost:   of a round O(files) stamps and O(what is new); of a batch what has changed.
 """
 
 from __future__ import annotations
@@ -207,6 +207,8 @@ class _Looks:
     ) -> None:
         self._of = source
         self._known = known
+        self._noted: dict[str, Fingerprint | None] = {}
+        """What is known since the last batch."""
         self._is_first = is_first
         self._rows = 0
         self.took = 0.0
@@ -282,7 +284,7 @@ class _Looks:
             self._moved = {self._known[path].stamp[3]: path for path in gone}
             return
         for path in gone:
-            del self._known[path]
+            self._note(path, None)
             gathered.origins[path] = []
             gathered.is_news = True
 
@@ -311,7 +313,8 @@ class _Looks:
             return None
         if news.kind == "all":
             return None
-        del self._moved[stamp[3]], self._known[before]
+        del self._moved[stamp[3]]
+        self._note(before, None)
         return news
 
     def _read(self, path: str, known: Fingerprint | None) -> News:
@@ -346,7 +349,7 @@ class _Looks:
         path = piece.path
         if piece.failure is not None:
             known = self._known.get(path, Fingerprint())
-            self._known[path] = replace(known, stamp=unsure(known.stamp), is_failed=True)
+            self._note(path, replace(known, stamp=unsure(known.stamp), is_failed=True))
             gathered.refused[(UNREADABLE, path)] = [Refused(path, piece.failure)]
             gathered.is_news = True
         if piece.news is None:
@@ -354,7 +357,7 @@ class _Looks:
         news = piece.news
         before = self._known.get(path)
         self._solve(path, gathered)
-        self._known[path] = news.fingerprint
+        self._note(path, news.fingerprint)
         if news.kind == "same":
             return
         gathered.is_news = True
@@ -372,18 +375,27 @@ class _Looks:
     def _solve(self, path: str, gathered: _Gathered) -> None:
         """A file can be read again, or is gone."""
         if self._is_told(path):
-            self._known[path] = replace(self._known[path], is_failed=False)
+            self._note(path, replace(self._known[path], is_failed=False))
             gathered.origins[(UNREADABLE, path)] = []
             gathered.is_news = True
 
+    def _note(self, path: str, of: Fingerprint | None) -> None:
+        """Know something else of a file; None: nothing any more."""
+        if of is None:
+            del self._known[path]
+        else:
+            self._known[path] = of
+        self._noted[path] = of
+
     def _batch(self, gathered: _Gathered, made: float) -> Batch[Any]:
-        token = {path: of.as_plain() for path, of in self._known.items()}
+        noted, self._noted = self._noted, {}
+        changes = {path: None if of is None else of.as_plain() for path, of in noted.items()}
         if not self._of._append_only:
             return Batch(
                 origins=gathered.origins,
                 appends=gathered.appends,
                 refused=gathered.refused,
-                token=token,
+                token_changes=changes,
                 made=made,
             )
         come, gone = _net(gathered.events, self._of._key)
@@ -394,7 +406,7 @@ class _Looks:
             removes=() if by_key else gone,
             origins=gathered.origins,
             refused=gathered.refused,
-            token=token,
+            token_changes=changes,
             made=made,
         )
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactive.sources.batch import Batch, Token
+from reactive.sources.batch import Batch, Refused, Token
 from reactive.sources.postgres import pgoutput
 from reactive.sources.postgres.connection import Connection
-from reactive.sources.postgres.feed import Feed
+from reactive.sources.postgres.feed import Feed, fit
 
 
 class Changes:
@@ -22,7 +22,8 @@ class Changes:
 
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
-        self._is_cleared = False
+        self.is_cleared = False
+        """Whether all rows went that were there before."""
         self._rows: dict[Any, Any] = {}
         self._come: list[Any] = []
         self._gone: list[Any] = []
@@ -41,7 +42,7 @@ class Changes:
         feed = self._feed
         if not feed.is_keyed:
             assert change.old is not None
-            self._gone.append(feed.row(change.old))
+            self._gone.append(_told(feed.row(change.old)))
             self._come.append(feed.with_unchanged(change, self._held, connection))
             return
         row = (
@@ -62,11 +63,11 @@ class Changes:
         if feed.is_keyed:
             self._rows[feed.key_of_old(change.old)] = None
         else:
-            self._gone.append(feed.row(change.old))
+            self._gone.append(_told(feed.row(change.old)))
 
     def truncate(self) -> None:
         """All rows go."""
-        self._is_cleared = True
+        self.is_cleared = True
         self._rows.clear()
         self._come.clear()
         self._gone.clear()
@@ -75,30 +76,47 @@ class Changes:
         """Rows that are there at the end, and keys that have none."""
         rows = [row for row in self._rows.values() if row is not None]
         gone = [key for key, row in self._rows.items() if row is None]
-        if self._is_cleared:
+        if self.is_cleared:
             held = (self._feed.key(row) for row in self._feed.table)
             gone += [key for key in held if key not in self._rows]
         return rows, gone
 
     def by_count(self) -> tuple[list[Any], list[Any]]:
         """Rows that come, and rows that go."""
-        return self._come, [*self._feed.table, *self._gone] if self._is_cleared else self._gone
+        return self._come, [*self._feed.table, *self._gone] if self.is_cleared else self._gone
 
     def _held(self, key: Any) -> Any:
         """The row of a key as the transaction has it so far."""
-        if key in self._rows or self._is_cleared:
-            return self._rows.get(key)
+        if key in self._rows or self.is_cleared:
+            row = self._rows.get(key)
+            return None if isinstance(row, Refused) else row
         return self._feed.table.get(key)
 
 
 def batch_of(changes: dict[int, Changes], feeds: dict[int, Feed], token: Token, made: float) -> Any:
     """All of a transaction."""
     upserts: dict[type, list[Any]] = {}
+    refused: dict[type, list[Refused]] = {}
     deletes: dict[type, list[Any]] = {}
     removes: dict[type, list[Any]] = {}
     for number, each in changes.items():
         feed = feeds[number]
         rows, gone = each.by_key() if feed.is_keyed else each.by_count()
-        upserts[feed.row_type] = rows
+        upserts[feed.row_type], unfit = fit(rows)
+        if unfit:
+            refused[feed.row_type] = unfit
         (deletes if feed.is_keyed else removes)[feed.row_type] = gone
-    return Batch(upserts, deletes=deletes, removes=removes, token=token, made=made)
+    return Batch(
+        upserts,
+        deletes=deletes,
+        removes=removes,
+        refused=refused,
+        anew=[feeds[number].row_type for number, each in changes.items() if each.is_cleared],
+        token=token,
+        made=made,
+    )
+
+
+def _told(row: Any) -> Any:
+    """A row that goes; of one that was refused, what tells it apart."""
+    return row.given if isinstance(row, Refused) else row

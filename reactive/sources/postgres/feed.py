@@ -5,15 +5,25 @@ State: of the columns as the stream describes them where the fields are.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from reactive.api.table import Table
 from reactive.errors import SourceError
+from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.runtime.postgres import quoted
+from reactive.sources.batch import Refused
 from reactive.sources.postgres import pgoutput
 from reactive.sources.postgres.connection import Connection
-from reactive.sources.postgres.rows import KeyValues, fields_of, key_of_values, maker
+from reactive.sources.postgres.rows import (
+    KeyValues,
+    Make,
+    Values,
+    fields_of,
+    key_of_values,
+    maker,
+    shown,
+)
 from reactive.sources.postgres.schema import FULL, Schema, Types, check_identity
 
 
@@ -44,7 +54,7 @@ class Feed:
         if missing:
             raise SourceError(f"the key of table {table.name!r} reads {missing}, which is no field")
         self._key_places: list[int] = []
-        self._row = maker(schema, row_type, self.fields, range(len(self.fields)))
+        self._row = self.maker(range(len(self.fields)))
 
     def describe(self, relation: pgoutput.Relation, types: Types) -> list[str]:
         """The columns are these from now on; what has changed.
@@ -68,32 +78,52 @@ class Feed:
         self._check_identity(relation)
         self._places = tuple(places[field.name] for field in self.fields)
         self._key_places = [places[field.name] for field in self._key_parts]
-        self._row = maker(self.schema, self.row_type, self.fields, self._places)
+        self._row = self.maker(self._places)
         return changes
 
     def row(self, values: Sequence[str | None]) -> Any:
-        """The row of these texts."""
+        """The row of these texts, or a `Refused`."""
         return self._row(values)
 
     def key(self, row: Any) -> Any:
-        """The key of a row."""
+        """The key of a row, or of a `Refused`."""
         assert self._key is not None
-        return self._key(row)
+        return row.key if type(row) is Refused else self._key(row)
 
     def key_of_old(self, values: Sequence[str | None]) -> Any:
         """The key of the row that was, of which only the identity is told."""
+        parts = zip(self._key_parts, self._key_places, strict=True)
+        return self._key_of([(part, values[place]) for part, place in parts])
+
+    def key_of_texts(self, texts: Mapping[str, str | None]) -> Any:
+        """The key of texts by the names of columns."""
+        return self._key_of([(part, texts[part.name]) for part in self._key_parts])
+
+    def maker(self, places: Sequence[int], native: Collection[int] = ()) -> Make:
+        """What makes a row of the values of columns, or a `Refused`."""
+        key = self._key_of if self.is_keyed else None
+        return maker(self.schema, self.row_type, self.fields, places, native, key)
+
+    def _key_of(self, values: Values) -> Any:
+        """The key; of values that are none, a text that stands for it."""
         assert self._key is not None
-        found: dict[str, Any] = {}
-        for field, place in zip(self._key_parts, self._key_places, strict=True):
-            value, call = values[place], field.conversion.call
-            found[field.name] = value if call is None or value is None else call(value)
-        return self._key(KeyValues(found))
+        given = [(field, value) for field, value in values if field in self._key_parts]
+        found = {}
+        try:
+            for field, value in given:
+                call = field.conversion.call
+                is_text = call is not None and isinstance(value, str)
+                found[field.name] = call(value) if is_text else value  # type: ignore[misc]
+            return self._key(KeyValues(found))
+        except Exception as error:
+            reraise_asynchronous(error)
+            return shown(given)
 
     def with_unchanged(
         self, change: pgoutput.Update, held: Callable[[Any], Any], connection: Connection
     ) -> Any:
         """The row of an update that does not send all values: they are those of the row that is
-        held, or else what the table has. None if there is no such row any more."""
+        held, or else what the table has; or a `Refused`. None if there is no such row any more."""
         if (
             change.old is not None
             and self._relation is not None
@@ -110,9 +140,9 @@ class Feed:
         if not unsent:
             return self.row(change.new)
         row = held(self.key_of_old(change.new if change.old is None else change.old))
-        if row is None:
-            return self._read_again(change, connection)
         made = self.row(change.new)
+        if row is None or isinstance(made, Refused):
+            return self._read_again(change, connection)
         values = {field.name: getattr(made, field.name) for field in self.fields}
         return self.row_type(**values | {name: getattr(row, name) for name in unsent})
 
@@ -185,3 +215,9 @@ class Feed:
             "  give the class the fields that the columns are now, and start again; of rows that "
             "did not change since, PostgresSource(..., resnapshot=True) reads the new values"
         )
+
+
+def fit(rows: list[Any]) -> tuple[list[Any], list[Refused]]:
+    """Rows, and what can be made no row of."""
+    refused = [row for row in rows if type(row) is Refused]
+    return ([row for row in rows if type(row) is not Refused] if refused else rows), refused

@@ -30,9 +30,8 @@ from reactive.errors import SourceError
 from reactive.runtime.postgres import literal, quoted
 from reactive.sources.batch import Batch, Token
 from reactive.sources.postgres.connection import Connection, asking
-from reactive.sources.postgres.feed import Feed
+from reactive.sources.postgres.feed import Feed, fit
 from reactive.sources.postgres.reconnecting import BACKOFF, Reconnecting
-from reactive.sources.postgres.rows import KeyValues
 from reactive.sources.postgres.schema import Schema, Types, read_schema
 from reactive.sources.postgres.snapshot import Held, read_rows
 
@@ -164,7 +163,9 @@ def _all(connection: Connection, feed: Feed) -> Batch[Any]:
     for rows in read_rows(connection, feed, None, SIZE):
         new += held.new(rows)
     connection.rows("COMMIT")
-    return Batch(new, deletes=held.gone())
+    rows, refused = fit(new)
+    kind = feed.row_type
+    return Batch(rows, deletes=held.gone(), refused={kind: refused}, anew=[kind])
 
 
 def _of(connection: Connection, feed: Feed, told: list[str]) -> Batch[Any]:
@@ -184,17 +185,10 @@ def _of(connection: Connection, feed: Feed, told: list[str]) -> Batch[Any]:
             rows += found
     connection.rows("COMMIT")
     there = {feed.key(row) for row in rows}
-    conversions = {field.name: field.conversion.call for field in feed.fields}
-    wanted = (_key(feed, dict(zip(columns, key, strict=True)), conversions) for key in keys)
-    return Batch(rows, deletes=[key for key in wanted if key not in there])
-
-
-def _key(feed: Feed, texts: dict[str, str | None], conversions: dict[str, Any]) -> Any:
-    values = {}
-    for name, text in texts.items():
-        call = conversions.get(name)
-        values[name] = text if call is None or text is None else call(text)
-    return feed.key(KeyValues(values))
+    wanted = (feed.key_of_texts(dict(zip(columns, key, strict=True))) for key in keys)
+    gone = [key for key in wanted if key not in there]
+    come, refused = fit(rows)
+    return Batch(come, deletes=gone, refused={feed.row_type: refused})
 
 
 def _key_columns(schema: Schema) -> list[str]:

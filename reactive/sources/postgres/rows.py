@@ -12,16 +12,19 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Sequence
 from keyword import iskeyword
-from typing import Any, NamedTuple, get_type_hints
+from typing import Any, NamedTuple, TypeAlias, get_type_hints
 
 from reactive.api.table import Table
-from reactive.codegen.functions import Values, build
+from reactive.codegen.functions import Values as Names
+from reactive.codegen.functions import build
 from reactive.errors import SourceError
 from reactive.runtime.interrupts import reraise_asynchronous
+from reactive.sources.batch import Refused
 from reactive.sources.postgres.schema import Column, Schema
 from reactive.sources.postgres.values import NATIVE, Conversion, fitted
 
 Make = Callable[[Sequence[Any]], Any]
+"""Values of columns -> a row, or a `Refused` that says why there is none."""
 
 
 class Field(NamedTuple):
@@ -31,6 +34,10 @@ class Field(NamedTuple):
     column: Column
     conversion: Conversion
     by_name: bool
+
+
+Values: TypeAlias = Sequence[tuple[Field, Any]]
+"""Fields, and what their columns have: texts, or what the driver made of them."""
 
 
 def fields_of(schema: Schema, row_type: Any) -> tuple[Field, ...]:
@@ -61,6 +68,7 @@ def maker(
     fields: Sequence[Field],
     places: Sequence[int],
     native: Collection[int] = (),
+    key: Callable[[Values], Any] | None = None,
 ) -> Make:
     """A function that makes a row of the values of columns.
 
@@ -68,8 +76,9 @@ def maker(
     ----------
     places: of each field, where its column is.
     native: types of which values are what they are to be already.
+    key: fields with their values -> key, of what can be made no row.
     """
-    values = Values()
+    values = Names()
     make = values.name(row_type, "kind")
     arguments: list[str] = []
     for field, place in zip(fields, places, strict=True):
@@ -86,9 +95,34 @@ def maker(
             return made(found)
         except Exception as error:
             reraise_asynchronous(error)
-            raise _refusal(schema, fields, places, found, error) from error
+            refusal = _refusal(schema, fields, places, found, error)
+            refusal.__cause__ = error
+            some = [(field, found[place]) for field, place in zip(fields, places, strict=True)]
+            return Refused(shown(some), refusal, None if key is None else key(some))
 
     return checked
+
+
+def shown(given: Values) -> str:
+    """Values as they are to be, or as the text that they came as: the same for each way there.
+
+    >>> from reactive.sources.postgres.values import BUILT_IN
+    >>> day = Column("day", 1082, BUILT_IN[1082], False)
+    >>> shown([(Field("day", day, day.conversion, False), "infinity")])
+    "day='infinity'"
+    """
+    return ", ".join(f"{field.name}={_value(field, value)!r}" for field, value in given)
+
+
+def _value(field: Field, value: Any) -> Any:
+    call = field.conversion.call
+    if not isinstance(value, str) or call is None:
+        return value
+    try:
+        return call(value)
+    except Exception as error:
+        reraise_asynchronous(error)
+        return value
 
 
 def key_of_values(schema: Schema, table: Table[Any]) -> tuple[Callable[[Any], Any], frozenset[str]]:

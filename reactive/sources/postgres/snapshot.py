@@ -17,10 +17,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from reactive.runtime.postgres import literal, quoted
-from reactive.sources.batch import Batch, Token
+from reactive.sources.batch import Batch, Refused, Token
 from reactive.sources.postgres.connection import Connection
-from reactive.sources.postgres.feed import Feed
-from reactive.sources.postgres.rows import maker, native_types
+from reactive.sources.postgres.feed import Feed, fit
+from reactive.sources.postgres.rows import native_types
 
 
 def snapshot(
@@ -47,18 +47,29 @@ def snapshot(
     come: dict[type, list[Any]] = {}
     deletes: dict[type, list[Any]] = {}
     removes: dict[type, list[Any]] = {}
+    refused: dict[type, list[Refused]] = {}
+    anew = [feed.row_type for feed in feeds]
     for feed in feeds:
         condition = filters.get((feed.schema.schema, feed.schema.table))
         held = Held(feed)
         for rows in read_rows(connection, feed, condition, size):
-            new = held.new(rows)
+            new, unfit = fit(held.new(rows))
             if whole:
                 come.setdefault(feed.row_type, []).extend(new)
-            elif new:
-                yield Batch({feed.row_type: new})
+                refused.setdefault(feed.row_type, []).extend(unfit)
+            elif new or unfit:
+                yield Batch({feed.row_type: new}, refused={feed.row_type: unfit}, anew=anew)
+                anew = []
         (deletes if feed.is_keyed else removes)[feed.row_type] = held.gone()
     connection.rows("COMMIT")
-    yield Batch(come, deletes=deletes, removes=removes, token=token)
+    yield Batch(
+        come,
+        deletes=deletes,
+        removes=removes,
+        refused=refused,
+        anew=anew,
+        token=token,
+    )
 
 
 class Held:
@@ -100,10 +111,11 @@ def read_rows(
     size: int,
     values: Sequence[Any] | None = None,
 ) -> Iterator[list[Any]]:
-    """The rows of a table, some at a time. Inside a transaction."""
+    """The rows of a table, some at a time, with a `Refused` for each that cannot be made. Inside a
+    transaction."""
     fields, schema = feed.fields, feed.schema
     native = native_types(fields)
-    make = maker(schema, feed.row_type, fields, range(len(fields)), native)
+    make = feed.maker(range(len(fields)), native)
     columns = ", ".join(quoted(field.name) for field in fields)
     where = f" where {condition}" if condition else ""
     cursor = connection.cursor(native)

@@ -350,6 +350,36 @@ def test_a_source_goes_on_from_its_token(tmp_path: Path) -> None:
             assert [row.id for row in later] == [2], "what was read before is not read again"
 
 
+def test_a_commit_writes_what_is_new_of_files_that_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(50):
+        (tmp_path / f"{number}.jsonl").write_text(f'{{"id": {number}}}\n')
+    written: list[Any] = []
+    with Database(tmp_path / "a.db") as db:
+        table = db.watch(tmp_path / "*.jsonl", Row, poll=60)
+        time.sleep(0.1)
+        table.catch_up()
+        store = db._engine.journal.store
+        write = store.write
+
+        def noting(records: Any) -> None:
+            written.extend(records)
+            write(records)
+
+        monkeypatch.setattr(store, "write", noting)
+        (tmp_path / "7.jsonl").write_text('{"id": 77}\n')
+        table.catch_up()
+        written.clear()  # it has the stamps of all, which are a moment old by now
+        (tmp_path / "8.jsonl").write_text('{"id": 88}\n')
+        table.catch_up()
+        (record,) = written
+        noted = [c for c in record.changes if c.table.startswith("source ")]
+        owners = {row[0] for change in noted for row in change.come}
+        assert len(noted) == 1 and 2 <= len(owners) <= 4
+        assert len(table.source.token) == 50
+
+
 @pytest.mark.parametrize(
     ("pattern", "options", "message"),
     [
