@@ -3,7 +3,7 @@
     python -m asv_benchmarks.tracked
 
 Processor time of the two in turns; medians, in microseconds for each change. `update` is given rows
-that were made before. The last lines are of what no query reads, of an object in no table, and of
+that were made before. The last lines are of what no query reads, of strict databases, and of
 `check_silent` for each object.
 """
 
@@ -33,6 +33,8 @@ def main() -> None:
         for name, make in (("total", lambda n: n + 0.5), ("note", lambda n: "x" * (n % 7))):
             for together in (1, TOGETHER):
                 print(told(fields, name, make, together))
+    for length in (0, 20_000):
+        print(f"strict, lists of {length:,}: {strict(length):.2f}x of an assignment that is not")
     print(f"check_silent: {checked():.2f} us for each object of 20 fields")
 
 
@@ -109,6 +111,38 @@ def assigning(kind: Any) -> Turn:
                 for n in range(start, start + together):
                     setattr(objects[n % OBJECTS], name, values[n])
         assert len(view) <= OBJECTS
+        return process_time() - began
+
+    return turn
+
+
+@tracked
+class Listed:
+    id: int
+    total: float
+    lines: list[int]
+
+
+def strict(length: int) -> float:
+    """How much longer assignments take in a strict database, of objects with lists of a length."""
+    sides = [of_listed(length, is_strict=is_strict) for is_strict in (False, True)]
+    turns = [[side() for side in sides] for _ in range(TURNS)]
+    plain, looked = zip(*turns, strict=True)
+    return float(sum(looked) / sum(plain))
+
+
+def of_listed(length: int, *, is_strict: bool) -> Callable[[], float]:
+    db = Database(strict=is_strict)
+    table = db.table(Listed, name="listed", key="id")
+    view = table.where(lambda o: o.total > 3).select(lambda o: o.id).materialize()
+    objects = [Listed(n, 0.0, list(range(length))) for n in range(50)]
+    table.add_all(objects)
+
+    def turn() -> float:
+        began = process_time()
+        for n in range(EACH):
+            objects[n % len(objects)].total += 1.0
+        assert len(view) <= len(objects)
         return process_time() - began
 
     return turn

@@ -15,7 +15,7 @@ from typing import Any
 
 from reactive.collections.zset import Pair
 from reactive.errors import TableError
-from reactive.objects.changes import NO_CHANGES, change
+from reactive.objects.changes import NO_CHANGES, change, only_table
 from reactive.objects.containers.container import Container
 from reactive.objects.records import RECORDS, Record, known_record
 from reactive.objects.shapes import MISSING, is_twin
@@ -67,7 +67,7 @@ def assign(record: Record, name: str, value: Any, base: Store) -> None:
         if name not in record.shape.names:
             base(record.object, name, value)
             return
-        table = _only_table(record)
+        table = only_table(record)
         if table is None:
             change([record], _stored, (record, name, value, base))
         else:
@@ -122,16 +122,6 @@ def _stored(given: tuple[Record, str, Any, Store]) -> list[Pair]:
     return undone
 
 
-def _only_table(record: Record) -> Any:
-    """The one table that has an object, if an assignment is a commit of that alone."""
-    if len(record.places) != 1 or record.owners or record.left is not None:
-        return None
-    objects = record.places[0].store.objects
-    if objects.engine.db_lock.is_special or objects.changed:
-        return None
-    return record.places[0].store.table()
-
-
 def _stored_alone(given: tuple[Any, Record, str, Any, Store]) -> list[Pair]:
     """As `_stored`, without a transaction; the update of the row."""
     table, record, *_ = given
@@ -155,12 +145,13 @@ def _stored_alone(given: tuple[Any, Record, str, Any, Store]) -> list[Pair]:
 class _Undo:
     """Puts the value of an attribute back that it had; or has the next commit take the new one."""
 
-    __slots__ = ("_name", "_old", "_record")
+    __slots__ = ("_name", "_old", "_record", "_row")
 
     def __init__(self, record: Record, name: str, old: Any) -> None:
         self._record = record
         self._name = name
         self._old = old
+        self._row = record.row  # by which the objects are followed that the old value has
 
     def __call__(self) -> None:
         record = self._record

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
     from reactive.transactions.pending import Pending
 
-SHARE = 0.03
-"""Of `Database(strict=True)`: how many rows are looked at for silent changes per object that a
-commit takes."""
+EVERY = 33
+"""Of `Database(strict=True)`: of so many objects that commits take, one row is looked at for silent
+changes."""
 SEED = 1
 NO_CHANGES: list[Pair] = []
 
@@ -59,7 +59,7 @@ class Objects:
         """Objects that have changed in other attributes since their rows were made."""
         self.inside: dict[int, Record] = {}
         """Objects in whose containers something has changed in this transaction."""
-        self._flowed = False
+        self._until = EVERY
         self._store: Any = self
         self._random = Random(SEED)
 
@@ -94,8 +94,9 @@ class Objects:
                 raise
             for number in records:
                 self.unread.pop(number, None)
-            if self.engine.strict:
-                self._sample(len(records))
+            self._until -= len(records)
+            if self._until <= 0 and self.engine.strict:
+                self._sample()
 
     def flush_one(self, record: Record) -> list[Pair]:
         """As `flush`, of an object that is in one table, outside of transactions."""
@@ -105,8 +106,9 @@ class Objects:
         del self.changed[id(record)]
         if self.unread:
             self.unread.pop(id(record), None)
-        if self.engine.strict:
-            self._sample(1)
+        self._until -= 1
+        if self._until <= 0 and self.engine.strict:
+            self._sample()
         if new is old:
             return NO_CHANGES
         if table._node.tracers:
@@ -185,10 +187,13 @@ class Objects:
         for _, old, new in updates:
             self.engine.updates.note(table, [(old, -1), (new, 1)], version)
 
-    def _sample(self, times: int) -> None:
-        """Look at some rows for silent changes; of one commit in `1 / SHARE` at one."""
-        if self._random.random() < SHARE * times and self.tables:
-            silent.check_one(self._random.choice(self.tables), self._random)
+    def _sample(self) -> None:
+        """Look at rows for silent changes, as many as are due; at fewer where these have long
+        lists."""
+        while self._until <= 0 and self.tables:
+            self._until += EVERY
+            looks = silent.check_one(self._random.choice(self.tables), self._random)
+            self._until += EVERY * looks
 
 
 def change(records: Sequence[Record], statement: Callable[[Any], list[Pair]], of: Any) -> None:
@@ -264,11 +269,49 @@ def change_inside(records: Sequence[Record], do: Callable[[], Callable[[], objec
                 place.store.objects.inside[id(record)] = record
         return [] if undo is None else [(_UndoInside(records, undo), 1)]
 
+    table = only_table(records[0]) if len(records) == 1 else None
     try:
-        change(records, statement, None)
+        if table is None:
+            change(records, statement, None)
+        else:
+            table._engine.write(table, _changed_alone, (table, records, do))
     except Exception as error:
         hide(error)
         raise
+
+
+def only_table(record: Record) -> Any:
+    """The one table that has an object, if a change of it is a commit of that alone."""
+    if len(record.places) != 1 or record.owners or record.left is not None:
+        return None
+    objects = record.places[0].store.objects
+    if objects.engine.db_lock.is_special or objects.changed:
+        return None
+    return record.places[0].store.table()
+
+
+def _changed_alone(given: tuple[Any, Sequence[Record], Callable[[], Any]]) -> list[Pair]:
+    """Change a container without a transaction; the update of the row of the object."""
+    table, records, do = given
+    record, store, objects, engine = records[0], table._store, table._objects, table._engine
+    undo = do()
+    if undo is None:
+        return NO_CHANGES
+    undone: list[Pair] = [(_UndoInside(records, undo), 1)]
+    if engine.pending is not None:
+        objects.inside[id(record)] = record
+        engine.pending.append((objects, undone))
+        return NO_CHANGES
+    try:
+        if id(record) not in objects.changed:
+            record.look_inside()
+            return NO_CHANGES
+        changes: list[Pair] = objects.flush_one(record)
+        store.last = changes, undone
+    except BaseException:
+        undone[0][0]()
+        raise
+    return changes
 
 
 class _UndoInside:

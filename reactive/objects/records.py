@@ -61,8 +61,8 @@ class Record:
         self.owners: dict[tuple[int, Any], weakref.ref[Any]] | None = None
         """Objects that have this one as the value of an attribute, and containers that have it."""
         self.home: weakref.ref[Any] | None = None
-        """What tracks the objects of the database in whose rows it has been as a part of others: a
-        transaction of it restores it too, also if it has just been taken out."""
+        """What tracks the objects of the database in whose rows it has been, as a part of others or
+        by itself: a transaction of it restores it too, also if it has just been taken out."""
         self._before: tuple[int, Any] | None = None
         """The last snapshot of the version that there was when another one was made."""
         self.trusted = False
@@ -96,8 +96,9 @@ class Record:
             for place in record.places:
                 place.store.objects.change_inside(records, do)
                 return
-            if record.left is not None:
-                record.left[0].change_inside(records, do)
+            home = None if record.home is None else record.home()
+            if record.left is not None or home is not None:
+                (record.left[0] if home is None else home).change_inside(records, do)
                 return
         do()
 
@@ -152,6 +153,14 @@ class Record:
         """
         for name in self.late if self.places or self.owners else ():
             self._frozen(name)
+
+    def is_in_transaction(self) -> bool:
+        """As `containers.container.Owner` says."""
+        every = [place.store.objects for place in self.places]
+        home = None if self.home is None else self.home()
+        every += [] if home is None else [home]
+        every += [] if self.left is None else [self.left[0]]
+        return any(each.engine.pending is not None for each in every)
 
     def check(self, name: str) -> None:
         """Raise what is wrong with the value of an attribute."""

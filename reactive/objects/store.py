@@ -23,7 +23,7 @@ Update = tuple[Record, Row, Row]
 class ObjectStore(KeyedStore):
     """At most one row per key and per object."""
 
-    __slots__ = ("last", "objects", "read", "table")
+    __slots__ = ("last", "objects", "read", "table", "unseen")
 
     def __init__(
         self,
@@ -36,7 +36,8 @@ class ObjectStore(KeyedStore):
         self.objects = objects
         self.table: Callable[[], Any] = weakref.ref(table)
         self.read: frozenset[str] | reads.Unknown | None = reads.UNKNOWN
-
+        self.unseen: list[Any] = []
+        """Of a strict database, keys of rows at which `silent.py` has not looked in this round."""
         self.last: tuple[list[Pair], list[Pair]] | None = None
         """The changes of the last assignment outside of transactions, and what takes it back."""
 

@@ -10,16 +10,18 @@ What is given to a table is an object, or a row that stands for its object.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
+from optimizer.plans.explain import Explanation
 from reactive.api.table import Table
 from reactive.collections.zset import Pair
 from reactive.errors import PlanError, TableError
 from reactive.objects.changes import Objects
 from reactive.objects.records import Record, known_record, record_of
-from reactive.objects.shapes import is_tracked, is_twin
+from reactive.objects.shapes import is_tracked, is_twin, shape_of
 from reactive.objects.store import ObjectStore
 from reactive.runtime.boundary import boundary, hide
 from reactive.storage.store import Store
@@ -57,6 +59,7 @@ class ObjectTable(Table[T, K]):
         if engine.objects is None:
             engine.objects = Objects(engine)
         self._objects: Objects = engine.objects
+        self._home = weakref.ref(self._objects)
         super().__init__(engine, number, row_type, *given)
         self._objects.tables.append(self)
 
@@ -151,6 +154,38 @@ class ObjectTable(Table[T, K]):
             record = self._known(row)
             row = None if record is None else record.row_in(self._store)
             return 0 if row is None else int(self._visible().count(row))
+
+    def explain(self, *, optimized: bool = True, costs: bool = False) -> Explanation:
+        """As `Relation.explain`; also which attributes queries read: only what is assigned to these
+        is a commit.
+
+        >>> from reactive import Database, tracked
+        >>> @tracked
+        ... class Order:
+        ...     id: int
+        ...     total: float
+        ...     note: str = ""
+        >>> orders = Database().table(Order, key="id", name="orders")
+        >>> large = orders.where(lambda o: o.total > 10).select(lambda o: o.id).materialize()
+        >>> print(orders.explain(optimized=False))
+        table orders (key attrgetter)
+        queries read: id, total; an assignment to note is no commit
+        """
+        made = super().explain(optimized=optimized, costs=costs)
+        store: Any = self._store
+        with self._engine.inside():
+            read = store.attributes_read()
+        names = shape_of(self._kind).names
+        unread = [name for name in names if read is not None and name not in read]
+        if read is None:
+            told = "queries read: all, or nobody knows what; each assignment is a commit"
+        elif unread:
+            here = [name for name in names if name in read]
+            told = f"queries read: {', '.join(here) or 'nothing'}; an assignment to "
+            told += f"{', '.join(unread)} is no commit"
+        else:
+            told = f"queries read: {', '.join(names)}; each assignment is a commit"
+        return Explanation(f"{made}\n{told}", made.drawing)
 
     # How the above is done.
 
@@ -272,4 +307,5 @@ class ObjectTable(Table[T, K]):
         """The snapshot of an object that comes: nobody has looked after it if it was nowhere."""
         if not record.places:
             record.late = dict.fromkeys(record.shape.names)
+            record.home = self._home
         return record.current()

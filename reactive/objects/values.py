@@ -29,6 +29,9 @@ PLAIN = frozenset(
 )
 """Classes whose instances are compared by `==` and do not change."""
 
+EVENTED = {"EventedList": "list", "EventedDict": "dict", "EventedSet": "set"}
+"""Containers of psygnal, and what is followed in their place."""
+
 
 def frozen(value: Any, nested: Callable[[Any], Any], where: str, *, trusted: bool) -> Any:
     """What a snapshot holds of a value.
@@ -55,6 +58,12 @@ def frozen(value: Any, nested: Callable[[Any], Any], where: str, *, trusted: boo
         return nested(value)
     if trusted:
         return value
+    if kind.__name__ in EVENTED and kind.__module__.startswith("psygnal."):
+        raise TableError(
+            f"{where} is a {kind.__name__}: its signals come after a change, in no transaction, "
+            "and can be blocked\n  so that a refused change could not be undone; hold a "
+            f"{EVENTED[kind.__name__]}, which is followed"
+        )
     why = why_changeable(kind) or "it has no hash"
     raise TableError(
         f"{where} is a {kind.__name__}, which may change in place ({why}), and no view would notice"

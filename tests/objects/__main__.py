@@ -6,8 +6,10 @@ import sys
 import traceback
 from collections import Counter
 
-from tests.objects import histories, inner_histories
+from tests.objects import histories, inner_histories, shared_histories
 from tests.thresholds import WAYS, thresholds
+
+KINDS = (histories, inner_histories, histories, shared_histories)
 
 
 def main() -> int:
@@ -18,8 +20,8 @@ def main() -> int:
         if each % 500 == 0:
             print(f"seed {each}", flush=True)
         try:
-            with thresholds([*WAYS.values()][each % 3]):
-                (inner_histories if each % 4 == 1 else histories).play(each)
+            with thresholds([*WAYS.values()][each // 4 % 4]):
+                KINDS[each % 4].play(each)
         except Exception as error:
             kind = f"{type(error).__name__}: {str(error)[:60]}"
             kinds[kind] += 1

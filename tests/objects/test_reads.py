@@ -45,6 +45,10 @@ def test_an_attribute_that_no_query_reads_is_no_commit(query: Any, names: set[st
         assert (db.version > version) is is_read, name
         assert db.check_silent() == []
         view.verify()
+    told = table.explain().splitlines()[-1]
+    unread = [n for n in ("total", "customer", "note") if names is not ALL and n not in names]
+    assert told.endswith(f"; an assignment to {', '.join(unread)} is no commit") is bool(unread)
+    assert ("all, or nobody knows" in told) is (names is ALL)
     row = table[2]
     assert (row.note, row.customer, row.total) == ("x", "bob", 9.0)
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import pytest
 
 from reactive import Database, TableError
+from reactive.objects.changes import EVERY
+from reactive.objects.containers.tracked_list import TrackedList
+from tests.objects.containers.orders import Line, Order
 from tests.objects.kinds import KINDS, Checked, Plain, behind
 
 
@@ -47,6 +51,47 @@ def test_strict_databases_look_at_some_objects_at_each_commit() -> None:
     db.touch(two)
     for number in range(200):
         one.total = float(number)
+
+
+def test_strict_databases_look_at_each_object_in_one_round() -> None:
+    db = Database(strict=True)
+    orders = db.table(Plain, name="orders", key="id")
+    totals = orders.select(lambda o: o.total).materialize()
+    every = [Plain(number, 5.0) for number in range(40)]
+    orders.add_all(every)
+    commits = len(every) * EVERY
+    for number in range(commits):
+        every[0].total = float(number)
+    for one in every[1::13]:
+        behind(one, "note", "x")
+        with pytest.raises(TableError, match="was changed without notice: note"):
+            for number in range(2 * commits):
+                every[0].total = float(number)
+        db.touch(one)
+    assert len(totals) == len(every)
+
+
+@pytest.mark.parametrize("length", [1, 5_000])
+def test_strict_databases_look_less_often_at_long_lists(
+    length: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked = Counter[int]()
+    anew = TrackedList.anew
+
+    def counted(container: Any, leaf: Any) -> Any:
+        looked[len(container)] += 1
+        return anew(container, leaf)
+
+    db = Database(strict=True)
+    orders = db.table(Order, key="id")
+    towns = orders.select(lambda o: o.town).materialize()
+    order = Order(1, "Bonn", [Line("a", 1)] * length, [], {}, set(), [])
+    orders.add(order)
+    monkeypatch.setattr(TrackedList, "anew", counted)
+    for number in range(2_000):
+        order.town = str(number)
+    assert looked[length] in (range(55, 61) if length == 1 else (1,))
+    assert list(towns) == ["1999"]
 
 
 def test_without_such_tables_there_is_nothing_silent() -> None:

@@ -680,3 +680,23 @@ def test_signals_of_psygnal_go_on() -> None:
     levels.add(level)
     level.depth = 7.0
     assert (heard, list(depths)) == ([7.0], [7.0])
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("EventedList", [1]), ("EventedDict", {1: 2}), ("EventedSet", {1})]
+)
+def test_containers_of_psygnal_are_refused_with_the_reason(name: str, values: Any) -> None:
+    containers = pytest.importorskip("psygnal.containers")
+
+    @tracked
+    class Level:
+        id: int
+        marks: Any
+
+    levels = Database().table(Level, key="id")
+    level = Level(1, values)
+    levels.add(level)
+    kept = level.marks
+    with pytest.raises(TableError, match=f"hold a {type(values).__name__}, which is followed"):
+        level.marks = getattr(containers, name)(values)
+    assert level.marks is kept and levels[1].marks == values

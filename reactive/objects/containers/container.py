@@ -7,7 +7,8 @@
                                   marks `order.lines` at place 3, and `order` at `lines`
 
 A container that is in several objects, or several times in one, tells all of them. One that was
-taken out tells nobody: whether an owner still holds it is asked before each change.
+taken out tells nobody: whether an owner still holds it is asked before each change. Until the end
+of the transaction that took it out what changes it is noted there too: it may be put back.
 
 State:  of each container its owners, weakly, and what changed since its last snapshot.
 Cost:   of a change, that of its owners.
@@ -17,7 +18,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Protocol
 
 from optimizer.expressions.members import TRACKED
@@ -41,6 +42,9 @@ class Owner(Protocol):
 
     def mark(self, key: Hashable, value: Any) -> None:
         """A value that it holds has changed inside; so have all owners. It cannot fail."""
+
+    def is_in_transaction(self) -> bool:
+        """Of an object: whether a transaction of a database that has it is open."""
 
     @staticmethod
     def change_all(objects: Sequence[Any], do: Change) -> None:
@@ -79,11 +83,15 @@ class Container:
             if isinstance(value, Container):
                 value.forget()
 
-    def with_owners(self, found: dict[int, Any]) -> None:
-        """As `Owner` says."""
-        for owner, _ in self._held_by():
-            if id(owner) not in found:
-                owner.with_owners(found)
+    def with_owners(self, found: dict[int, Any]) -> bool:
+        """As `Owner` says; whether it, or a container that it is in, has been taken out of one."""
+        is_loose = False
+        for owner, key in self._owned_by():
+            if not owner.holds(key, self):
+                is_loose = True
+            elif id(owner) not in found:
+                is_loose |= owner.with_owners(found) is True
+        return is_loose
 
     def holds(self, key: Hashable, value: Any) -> bool:
         """As `Owner` says."""
@@ -105,12 +113,34 @@ class Container:
 
     def _held_by(self) -> Iterator[tuple[Any, Hashable]]:
         """Its owners, each with where in there it is."""
+        return ((owner, key) for owner, key in self._owned_by() if owner.holds(key, self))
+
+    def _owned_by(self) -> Iterator[tuple[Any, Hashable]]:
+        """The same, and those that it was taken out of not long ago."""
         for number, reference in list(self._owners.items()):
             owner = reference()
-            if owner is not None and owner.holds(number[1], self):
-                yield owner, number[1]
-            else:
+            if owner is None:
                 self._owners.pop(number, None)
+            else:
+                yield owner, number[1]
+
+    def _may_return_to(self) -> dict[int, Any]:
+        """The objects that it may be put back into; if there are none, it is told so."""
+        found: dict[int, Any] = {}
+        seen, every = {id(self)}, [self]
+        while every:
+            for owner, _ in every.pop()._owned_by():
+                if not isinstance(owner, Container):
+                    if owner.is_in_transaction():
+                        found[id(owner)] = owner
+                elif id(owner) not in seen:
+                    seen.add(id(owner))
+                    every.append(owner)
+        if not found:
+            held = {(id(owner), key) for owner, key in self._held_by()}
+            for number in self._owners.keys() - held:
+                self._owners.pop(number, None)
+        return found
 
     def _tell(self) -> None:
         """It has changed."""
@@ -120,13 +150,19 @@ class Container:
     def _change(self, do: Change) -> None:
         """Change it, with those who own it."""
         found: dict[int, Any] = {}
-        if self._owners:
-            self.with_owners(found)
+        if self._owners and self.with_owners(found):
+            found |= self._may_return_to()
         if found:
             objects = list(found.values())
-            objects[0].change_all(objects, do)
+            objects[0].change_all(objects, partial(self._changed, do))
         else:
             do()
+
+    def _changed(self, do: Change) -> Undo | None:
+        """Change it. What takes that back keeps the objects followed that the change takes out."""
+        before = self._frozen
+        undo = do()
+        return None if undo is None else partial(_taken_back, undo, before)
 
     def _values(self) -> Iterable[Any]:
         """What is in it, but keys."""
@@ -194,6 +230,11 @@ def shown(value: Any, owner: Container, leaf: Leaf) -> Any:
 def shown_anew(value: Any, owner: Container, leaf: Leaf) -> Any:
     """The same, made of what is there."""
     return value.anew(leaf) if isinstance(value, Container) else shown(value, owner, leaf)
+
+
+def _taken_back(undo: Undo, before: Any) -> None:
+    """Take a change back of what had a snapshot before, by which its objects are followed."""
+    undo()
 
 
 def _is_in(value: Container, owner: Any) -> bool:

@@ -36,6 +36,9 @@ class Holder:
     def mark(self, key: Any, value: Any) -> None:
         self.marked.add(key)
 
+    def is_in_transaction(self) -> bool:
+        return bool(self.undos)
+
     @staticmethod
     def change_all(holders: Any, do: Any) -> None:
         undo = do()

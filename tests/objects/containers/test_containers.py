@@ -14,6 +14,7 @@ import pytest
 
 from reactive.objects.containers.container import Container
 from reactive.objects.containers.wrapping import is_same, is_silent, leaf, snapshot, wrap
+from tests.budget import seeds
 from tests.objects.containers.play import (
     Holder,
     Refused,
@@ -101,7 +102,7 @@ def check_snapshot(found: Any, value: Any, twin: Any) -> None:
 @pytest.mark.parametrize("settings", [SHIPPED, LOWEST])
 def test_they_are_as_the_plain_ones_after_any_edits(settings: Any) -> None:
     with thresholds(settings):
-        for seed in range(25):
+        for seed in seeds(48):
             play(seed, 60)
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, Sum, TableError, TransactionError
+from tests.budget import seeds
 from tests.objects.containers.orders import (
     PRICES,
     Box,
@@ -72,7 +73,7 @@ def play(seed: int, steps: int) -> None:
 @pytest.mark.parametrize("settings", [SHIPPED, LOWEST])
 def test_views_are_what_the_objects_are(settings: Any) -> None:
     with thresholds(settings):
-        for seed in range(2):
+        for seed in seeds(16):
             play(seed, 25)
 
 
@@ -274,3 +275,30 @@ def test_an_object_that_comes_and_goes_is_followed_while_it_is_there() -> None:
         assert list(view) == []
     copied = copy.deepcopy(order)
     assert type(copied.lines) is list and copied.lines == order.lines and copied.lines is not lines
+
+
+def test_what_is_taken_out_of_an_object_is_put_back_as_it_was() -> None:
+    db = Database()
+    table = db.table(Order, key="id", name="orders")
+    weights = table.unnest(lambda o: o.boxes).select(lambda o, box: box.weight).materialize()
+    tags = table.select(lambda o: tuple(o.tags.items())).materialize()
+    box = Box(3, [])
+    order = Order(1, "Bonn", [], [box], {"a": 1}, set(), [])
+    elsewhere = Order(2, "Rome", [], [], {}, set(), [])
+    table.add(order)
+    elsewhere.tags = order.tags
+    with pytest.raises(Broken), db.transaction():
+        order.boxes.clear()
+        box.weight = 4
+        order.tags = {}
+        elsewhere.tags.pop("a")
+        elsewhere.tags["b"] = 2
+        raise Broken
+    assert (box.weight, order.boxes, order.tags) == (3, [box], {"a": 1})
+    assert (list(weights), list(tags)) == ([3], [(("a", 1),)])
+    with db.transaction():
+        taken, order.tags = order.tags, {}
+    taken["c"] = 3
+    version = db.version
+    taken["d"] = 4
+    assert db.version == version and list(tags) == [()] and db.check_silent() == []
