@@ -218,7 +218,11 @@ def _is_closed(kind: type) -> bool:
     return (
         _reads_plainly(kind)
         and not _has_virtual_subclasses(kind)
-        and (not kind.__dictoffset__ or (_is_frozen(kind) and not _writes_to_itself(kind)))
+        and (
+            not kind.__dictoffset__
+            or hasattr(kind, TRACKED)  # a row has what is declared, whatever its object has
+            or (_is_frozen(kind) and not _writes_to_itself(kind))
+        )
     )
 
 

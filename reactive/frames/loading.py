@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from optimizer.errors import PlanError
+from reactive.errors import TableError
 from reactive.frames import reading, row_class, rows
 from reactive.runtime import needs
 from reactive.runtime.collector import paused
@@ -40,12 +41,10 @@ def add_frame(table: Any, data: Any) -> None:
 
 def table_from(db: Any, data: Any, key: str | None, name: str | None, *, replace: bool) -> Any:
     """What `Database.table_from` does; `db` makes the table."""
-    found = row_class.with_names(reading.table_of(data, "table_from"))
-    if key is not None and key not in found.column_names:
-        raise PlanError(
-            f"table_from: there is no column {key!r} for the key\n"
-            f"  there are {', '.join(found.column_names)}"
-        )
+    given = reading.table_of(data, "table_from")
+    found = row_class.with_names(given)
+    if key is not None:
+        key = _key_of(key, given.column_names, found)
     kind = row_class.row_class(found, name or "Row", key)
     with paused():
         made = _made(found, kind)
@@ -68,6 +67,23 @@ def _already_stored(db: Any, table: Any) -> PlanError:
         f"table {table.name!r} is durable, and has rows in {engine.journal.store.name}\n"
         "  with replace=True it has those of the frame in their place; or give another name"
     )
+
+
+def _key_of(key: Any, names: list[str], found: Any) -> str:
+    """The field that is the key, by its name or by that of the column."""
+    called = dict(zip(names, found.column_names, strict=True)).get(key, key)
+    if called not in found.column_names:
+        raise PlanError(
+            f"table_from: there is no column {key!r} for the key\n"
+            f"  there are {', '.join(names) or 'none'}; a key of several columns is one of a table "
+            "of a class of your own, with load()"
+        )
+    if found[called].null_count:
+        raise TableError(
+            f"table_from: column {key!r} is the key, and has nulls\n"
+            "  leave these rows out, or give another key"
+        )
+    return str(called)
 
 
 def load(table: Any, given: Any, progress: bool | OnProgress, batch: int | None) -> int:

@@ -39,13 +39,22 @@ def table_of(data: Any, what: str = "a frame") -> Any:
     Raises
     ------
     PlanError: it is no frame, or a library is missing.
-    TableError: a value is finer than a microsecond.
+    TableError: a value is finer than a microsecond, or values of a column are of no one type.
 
     >>> table_of({"id": [1, 2]}).column_names, table_of([{"id": 1}, {"id": None}]).num_rows
     (['id'], 2)
     """
     needs.check(what)
-    return plain_columns(_table(data, what))
+    import pyarrow as pa
+
+    try:
+        found = _table(data, what)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise TableError(
+            f"{what}: a column has values of several types, or of one that Arrow has not: {error}\n"
+            "  have each column be of one type and all be of one length, or add rows of a class"
+        ) from None
+    return plain_columns(found)
 
 
 def is_frame(data: Any) -> bool:
@@ -71,7 +80,7 @@ def _table(data: Any, what: str) -> Any:
     if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
         return pa.Table.from_pylist(list(data))
     if _is_known_to_narwhals(data):
-        return _of_narwhals(data)
+        return _of_narwhals(data, what)
     raise _no_frame(data, what)
 
 
@@ -86,10 +95,23 @@ def _no_frame(data: Any, what: str) -> PlanError:
 def _of_stream(data: Any, what: str) -> Any:
     import pyarrow as pa
 
+    _check_objects(data, what)
     try:
         return pa.table(data)
     except pa.ArrowInvalid:  # it has one column, and no name
         raise _no_frame(data, what) from None
+
+
+def _check_objects(data: Any, what: str) -> None:
+    """Refuse columns of Python's objects, of which polars gives where in memory they are."""
+    is_polars = type(data).__module__.partition(".")[0] == "polars"
+    schema = getattr(data, "schema", {}) if is_polars else {}
+    for name, kind in schema.items():
+        if str(kind) == "Object":
+            raise TableError(
+                f"{what}: column {name!r} is of Python's objects, which are no data\n"
+                "  make it a column of numbers, text or structs, or add rows of a class"
+            )
 
 
 def _read(path: Path, what: str) -> Any:
@@ -127,11 +149,13 @@ def _is_known_to_narwhals(data: Any) -> bool:
     return isinstance(known, nw.DataFrame | nw.LazyFrame)
 
 
-def _of_narwhals(data: Any) -> Any:
+def _of_narwhals(data: Any, what: str) -> Any:
     import narwhals as nw
 
     frame: Any = nw.from_native(data)
-    return (frame.collect() if isinstance(frame, nw.LazyFrame) else frame).to_arrow()
+    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    _check_objects(frame.to_native(), what)
+    return frame.to_arrow()
 
 
 def plain_columns(table: Any) -> Any:

@@ -63,7 +63,8 @@ def mended(names: Iterable[str]) -> list[str]:
     """
     found: list[str] = []
     for name in names:
-        plain = re.sub(r"\W", "_", unicodedata.normalize("NFKC", name))
+        letters = unicodedata.normalize("NFKC", name)
+        plain = "".join(each if f"_{each}".isidentifier() else "_" for each in letters)
         if not plain.strip("_"):
             plain = "column"
         elif plain.startswith("__") or not plain.isidentifier():
@@ -154,7 +155,8 @@ def fitted(table: Any, kind: Any) -> Any:
 
     Raises
     ------
-    TableError: a column has nulls, and its field of a class that was made here no None.
+    TableError: of a class that was made here, a column has nulls where its field has no None, or
+        is of another type, and one of its values is none of the field's.
     """
     if getattr(kind, "__module__", None) != __name__:
         return table
@@ -167,7 +169,31 @@ def fitted(table: Any, kind: Any) -> Any:
                 "frame that its table was made of had none\n"
                 "  fill them, or make the table anew, with replace=True"
             )
+        if name in found.column_names:
+            found = _with_kind(found, name, of, kind)
     return found
+
+
+def _with_kind(table: Any, name: str, of: Any, row_type: Any) -> Any:
+    """A table whose column is of the class that its field is of: whole floats are integers."""
+    import pyarrow as pa
+
+    column = table[name]
+    declared, own = {*get_args(of)} - {NoneType} or {of}, _plain(column.type)
+    is_plain = declared <= set(KINDS.values())
+    if not is_plain or own in declared or column.null_count == len(column):
+        return table
+    meant = {int: pa.int64(), float: pa.float64()}.get(next(iter(declared)))
+    try:
+        if meant is None or own not in (int, float):
+            raise pa.ArrowInvalid(f"there is {column.drop_null()[0].as_py()!r:.60}")
+        return table.set_column(table.column_names.index(name), name, column.cast(meant))
+    except pa.ArrowInvalid as error:
+        raise TableError(
+            f"column {name!r} is of {column.type}, and {row_type.__name__}.{name} is "
+            f"{getattr(of, '__name__', of)}: {error}\n"
+            "  cast it, or make the table anew, with replace=True"
+        ) from None
 
 
 def _type(pa: Any, of: Any) -> Any:

@@ -93,7 +93,7 @@ def _fields_of(found: Any, table: Any) -> Any:
     if missing:
         raise PlanError(
             f"sync of table {table.name!r}: there is no column for {', '.join(missing)}\n"
-            f"  there are {', '.join(found.column_names)}; rename a column, or add it"
+            f"  there are {', '.join(found.column_names) or 'none'}; rename a column, or add it"
         )
     return found.select(names)
 

@@ -97,6 +97,11 @@ def _tracked(kind: Any, options: Options) -> Any:
             f"tracked takes a class, not {kind!r:.100}\n"
             "  write @tracked above the class, or tracked(TheClass)"
         )
+    if issubclass(kind, dict | list | set) or hasattr(kind, "__total__"):
+        raise PlanError(
+            f"{kind.__name__} is a class of containers, whose items are no attributes\n"
+            "  have a class with annotations hold a list, dictionary or set"
+        )
     if is_twin(kind):
         raise PlanError(f"{kind.__name__} is the class of snapshots\n  track the class itself")
     _check_changes(kind)

@@ -20,6 +20,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from optimizer.expressions.knowledge import Foldable
+from reactive.collections.zset import canonical
 from reactive.errors import TableError
 from reactive.objects.containers.container import Container
 from reactive.objects.containers.wrapping import is_container, wrap
@@ -250,7 +251,7 @@ class Record:
     def _frozen(self, name: str) -> Any:
         value = self.shape.read(self.object, name)
         if value.__class__ in PLAIN:
-            return value
+            return canonical(value)
         if is_container(value):
             held = wrap(value, self, name)
             if held is not value:

@@ -197,11 +197,16 @@ def _twin(kind: Any, described: list[str], untold: list[str]) -> Any:
     named: dict[str, Any] = {}
     if hasattr(kind, "__struct_fields__"):
         own["__post_init__"] = _nothing
-        named = {"dict": True, "eq": False}
+        named = {"dict": True, "eq": False, "gc": True}
         for name in untold:
             del own[name]
     else:
         own["__slots__"] = (RECORD, *described)
+        own["__new__"] = _new_object
+    if hasattr(kind, MODEL):
+        from reactive.objects.models import methods
+
+        own |= methods()
     try:
         return type(kind)(kind.__name__, (kind,), own, **named)
     except TypeError as error:
@@ -231,12 +236,11 @@ def _maker(twin: Any) -> Callable[[Any], Any]:
 
     if not hasattr(twin, MODEL):
         return new
+    from reactive.objects.models import give_storage
 
     def new_model(record: Any) -> Any:
         made = new(record)
-        object.__setattr__(made, "__pydantic_fields_set__", set(twin.model_fields))
-        object.__setattr__(made, "__pydantic_extra__", None)
-        object.__setattr__(made, "__pydantic_private__", None)
+        give_storage(made)
         return made
 
     return new_model
@@ -273,6 +277,11 @@ def _repr(row: Any) -> str:
     shape = shape_of(vars(type(row))["__reactive_twin__"])
     shown = [f"{name}={value!r}" for name, value in shape.values(row).items()]
     return f"{type(row).__name__}({', '.join(shown)})"
+
+
+def _new_object(twin: Any, *given: Any, **named: Any) -> Any:
+    """What a call of the class of a row makes, as `dataclasses.replace` does: an object."""
+    return vars(twin)["__reactive_twin__"](*given, **named)
 
 
 def _nothing(row: Any) -> None: ...

@@ -266,6 +266,11 @@ class ObjectTable(Table[T, K]):
             given = given._record_.object
         if not isinstance(given, self._kind) or not is_tracked(type(given)):
             self._do.check(given)
+            if is_twin(type(given)):
+                raise TableError(
+                    f"{given!r:.200} stands for no object of table {self.name!r}: it is a row that "
+                    "came from elsewhere, such as a pickle\n  make an object of its values"
+                )
             raise TableError(
                 f"table {self.name!r} takes objects of {self._kind.__name__}, not {given!r:.100}"
             )
@@ -296,6 +301,7 @@ class ObjectTable(Table[T, K]):
             raise TableError(
                 f"cannot remove {given!r:.200} from table {self.name!r}: it is not there\n"
                 f"  {self._holds()}; discard() removes only what is present"
+                "\n  an object of equal values is another one: remove(row) of a row that is there"
             )
         return row
 

@@ -1,6 +1,6 @@
 """What a snapshot holds of the value of an attribute: something that does not change.
 
-    plain values, frozen records     as they are
+    plain values, frozen records     as they are, NaN as the one that all rows have
     lists, dictionaries, sets        what they hold now (`containers`)
     objects that are tracked         their snapshots, which are made anew when these change
     others                           refused, unless the table promises `identity=True`
@@ -12,12 +12,14 @@ Cost:   a look at the class of a value; of a tuple, at those of its items.
 from __future__ import annotations
 
 import datetime
+from collections import deque
 from collections.abc import Callable
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
 from optimizer.expressions.knowledge import Foldable
+from reactive.collections.zset import canonical
 from reactive.errors import TableError
 from reactive.objects.containers.wrapping import is_same
 from reactive.objects.shapes import MISSING, is_tracked, is_twin
@@ -28,6 +30,8 @@ PLAIN = frozenset(
     | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
 )
 """Classes whose instances are compared by `==` and do not change."""
+INSTEAD = {deque: "put in a list", bytearray: "put in bytes"}
+"""What to use in the place of classes that cannot be followed."""
 
 EVENTED = {"EventedList": "list", "EventedDict": "dict", "EventedSet": "set"}
 """Containers of psygnal, and what is followed in their place."""
@@ -47,7 +51,9 @@ def frozen(value: Any, nested: Callable[[Any], Any], where: str, *, trusted: boo
     TableError: the value may change, and nobody would notice.
     """
     kind = value.__class__
-    if kind in PLAIN or value is MISSING or is_lasting(kind):
+    if kind in PLAIN:
+        return canonical(value)
+    if value is MISSING or is_lasting(kind):
         return value
     if kind is tuple or issubclass(kind, tuple):
         items = [frozen(item, nested, where, trusted=trusted) for item in value]
@@ -66,11 +72,23 @@ def frozen(value: Any, nested: Callable[[Any], Any], where: str, *, trusted: boo
         )
     why = why_changeable(kind) or "it has no hash"
     raise TableError(
-        f"{where} is a {kind.__name__}, which may change in place ({why}), and no view would notice"
-        f"\n  make {kind.__name__} @tracked or frozen, leave the attribute out by "
+        f"{where} is or holds a {kind.__name__}, which may change in place ({why}), and no view "
+        f"would notice\n  {_instead(kind)}, leave the attribute out by "
         "tracked(exclude=...)\n  or promise that such values never change: "
         "db.table(..., identity=True)"
     )
+
+
+def _instead(kind: type) -> str:
+    """What may be there in the place of a value that changes."""
+    if kind in (list, dict, set):
+        return f"a {kind.__name__} is followed in attributes, not in tuples: put in a tuple"
+    for followed in (list, dict, set):
+        if issubclass(kind, followed):
+            return f"of those only a {followed.__name__} itself is followed: put in one"
+    if issubclass(kind, Foldable):
+        return "as a key or in a set, put in a tuple or frozenset"
+    return INSTEAD.get(kind) or f"make {kind.__name__} @tracked or frozen"
 
 
 def differs(value: Any, old: Any) -> bool:

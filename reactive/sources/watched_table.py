@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from optimizer.errors import PlanError
+from optimizer.expressions.members import TRACKED
 from reactive.api import dropping
 from reactive.api.table import Table
 from reactive.durable import adopting
@@ -98,6 +100,11 @@ def watch(
     options: Mapping[str, Any],
 ) -> WatchedTable[T]:
     """`Database.watch`."""
+    if hasattr(row_type, TRACKED):
+        raise PlanError(
+            f"rows of files do not change, and {row_type.__name__} is @tracked\n"
+            "  have a frozen class; or read the files yourself, and add the objects to a table"
+        )
     with engine.shaping(to_write=True):
         number = next(engine.numbers)
         table: WatchedTable[T] = WatchedTable(engine, number, row_type, name, key, True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any
+from typing import Any, get_origin
 
 from optimizer.errors import PlanError
 from optimizer.expressions.knowledge import Shapes
@@ -90,6 +90,11 @@ def _check(of: Shapes, path: Any) -> None:
             f"path: there is no field {fields[0]!r}\n  there is {', '.join(members(kind))}"
         )
     declared = hints(kind).get(fields[0]) if isinstance(kind, type) else None
+    if get_origin(declared) in (list, dict, set):
+        raise PlanError(
+            f"path: {fields[0]!r} is declared as {declared}, not as a Bag\n"
+            f"  subscribe to a view of its values: .unnest(lambda row: row.{fields[0]})"
+        )
     if isinstance(declared, type) and not issubclass(Bag, declared):
         raise PlanError(
             f"path: {fields[0]!r} is declared as {declared.__name__}, not as a Bag\n"

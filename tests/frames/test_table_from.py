@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
@@ -151,3 +152,52 @@ def test_a_durable_table_has_the_rows_of_the_file_or_of_the_frame(
                 assert not db.tables()
             rows = db.table_from(frame, key=key, name="rows", replace=turn > 0)
             assert sorted(row.id for row in rows) == [1, 2 + turn]
+
+
+@pytest.mark.parametrize("key", ["order id", "order_id"])
+def test_the_key_is_named_as_the_column_or_as_the_field(key: str) -> None:
+    frame = pl.DataFrame({"order id": [1, 2]})
+    table = Database().table_from(frame, key=key)
+    assert table[2].order_id == 2
+    assert table.sync(frame.head(1)) == (0, 1, 0)
+
+
+def test_what_is_wrong_with_a_key_is_told_of_the_key() -> None:
+    with pytest.raises(TableError, match="column 'id' is the key, and has nulls"):
+        Database().table_from(pl.DataFrame({"id": [1, None]}), key="id")
+    with pytest.raises(PlanError, match="no column 'idd' for the key\n  there are id;"):
+        Database().table_from(pl.DataFrame({"id": [1]}), key="idd")
+
+
+@pytest.mark.parametrize(
+    "data",
+    [[{"a": 1}, {"a": "x"}], {"a": [1], "b": [1, 2]}, pd.DataFrame({"a": [1, "x"]})],
+)
+def test_columns_of_several_types_are_refused_with_a_remedy(data: Any) -> None:
+    with pytest.raises(TableError, match="have each column be of one type"):
+        Database().table_from(data)
+
+
+@pytest.mark.parametrize("is_lazy", [False, True])
+def test_objects_of_python_are_refused_and_not_read_as_addresses(is_lazy: bool) -> None:
+    frame: Any = pl.DataFrame({"o": [object()]})
+    with pytest.raises(TableError, match="column 'o' is of Python's objects"):
+        Database().table_from(frame.lazy() if is_lazy else frame)
+
+
+@pytest.mark.parametrize(
+    "changed", [{"n": [1.5]}, {"n": ["a"]}, {"n": [True]}, {"day": [datetime(2024, 1, 1, 5)]}]
+)
+def test_a_later_frame_of_other_types_is_refused(changed: dict[str, Any]) -> None:
+    first = {"id": [1], "n": [1], "day": [date(2024, 1, 1)], "x": [1.0]}
+    table = Database().table_from(first, key="id")
+    with pytest.raises(TableError, match="cast it, or make the table anew"):
+        table.sync({**first, **changed})
+    with pytest.raises(TableError, match="cast it, or make the table anew"):
+        table.add_arrow({**first, **changed, "id": [2]})
+    assert table.sync({**first, "n": [2.0], "x": [3]}) == (0, 0, 1)
+    assert [type(value) for value in (table[1].n, table[1].x)] == [int, float]
+
+
+def test_digits_that_no_identifier_has_are_mended() -> None:
+    assert mended(["\U0001d360", "a\U0001d360"]) == ["column", "a_"]

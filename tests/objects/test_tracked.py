@@ -9,9 +9,10 @@ import pickle
 import threading
 import weakref
 from abc import ABC, abstractmethod
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import attrs
 import msgspec
@@ -700,3 +701,164 @@ def test_containers_of_psygnal_are_refused_with_the_reason(name: str, values: An
     with pytest.raises(TableError, match=f"hold a {type(values).__name__}, which is followed"):
         level.marks = getattr(containers, name)(values)
     assert level.marks is kept and levels[1].marks == values
+
+
+def test_nan_is_the_same_in_all_rows() -> None:
+    @tracked
+    class Point:
+        id: int
+        x: float = 0.0
+        pair: tuple[Any, ...] = ()
+
+    db = Database()
+    points = db.table(Point, key="id")
+    one, two = Point(1), Point(2)
+    points.add_all([one, two])
+    views = [
+        points.select(lambda p: p.x).distinct().materialize(),
+        points.select(lambda p: p.pair).distinct().materialize(),
+        points.select(lambda p: p.x).materialize(),
+    ]
+    for point in (one, two, one):
+        point.x, point.pair = float("nan"), (1, float("nan"))
+        assert db.check_silent() == []
+        for view in views:
+            view.verify()
+    assert [len(view) for view in views] == [1, 1, 2]
+    version = db.version
+    one.x = float("nan")
+    assert db.version == version
+
+
+def test_what_a_row_shows_of_a_list_may_be_assigned_to_an_object() -> None:
+    @tracked
+    class Order:
+        id: int
+        lines: list[Any]
+        tags: dict[str, list[int]]
+        kinds: set[str]
+
+    db = Database()
+    orders = db.table(Order, key="id")
+    order = Order(1, ["tea", ["hot"]], {"a": [1]}, {"k"})
+    orders.add(order)
+    before = orders[1]
+    order.lines[1].append("sweet")
+    order.tags.clear()
+    order.kinds.add("z")
+    order.lines, order.tags, order.kinds = before.lines, before.tags, before.kinds
+    assert (order.lines, order.tags, order.kinds) == (["tea", ["hot"]], {"a": [1]}, {"k"})
+    order.lines[1].append("black")
+    order.tags["a"].append(2)
+    assert orders[1].lines == ["tea", ["hot", "black"]]
+    assert orders[1].tags == {"a": [1, 2]}
+    assert before.lines == ["tea", ["hot"]]
+    assert db.check_silent() == []
+
+
+def test_a_call_of_the_class_of_a_row_makes_an_object() -> None:
+    db = Database()
+    drawn: Any = attrs.define(
+        type("Drawn", (), {"__annotations__": {"id": int, "tags": list[str]}})
+    )
+    listed: Any = dataclass(type("Listed", (), {"__annotations__": {"id": int, "tags": list[str]}}))
+    for kind, replace in ((tracked(drawn), attrs.evolve), (tracked(listed), dataclasses.replace)):
+        table = db.table(kind, key="id")
+        table.add(kind(1, ["a"]))
+        other = replace(table[1], id=2)
+        assert type(other) is kind
+        table.add(other)
+        other.tags.append("b")
+        assert (table[1].tags, table[2].tags) == (["a"], ["a", "b"])
+
+
+def test_rows_of_pydantic_models_are_dumped_and_copied_as_models() -> None:
+    @tracked
+    class Line(pydantic.BaseModel):
+        sizes: list[int] = []
+
+    @tracked
+    class Order(pydantic.BaseModel):
+        id: int
+        count: int = pydantic.Field(default=0, alias="Count")
+        lines: list[Line] = []
+        tags: dict[str, set[int]] = {}
+        _private: int = 3
+
+    orders = Database().table(Order, key="id")
+    order = Order(id=1, Count=2, lines=[Line(sizes=[1])], tags={"a": {1}})
+    orders.add(order)
+    row = orders[1]
+    assert row.model_dump() == order.model_dump()
+    assert row.model_dump_json(by_alias=True) == order.model_dump_json(by_alias=True)
+    changed = row.model_copy(update={"count": 5})
+    assert (changed.count, row.count, type(changed)) == (5, 2, Order)
+    orders.upsert(changed)
+    changed.lines[0].sizes.append(2)
+    assert (orders[1].count, orders[1].lines[0].sizes) == (5, [1, 2])
+    with pytest.raises(AttributeError, match="_private"):
+        _ = row._private
+
+
+def test_fields_that_no_row_has_are_refused_when_a_query_is_made() -> None:
+    orders = Database().table(Plain, key="id")
+    with pytest.raises(PlanError, match="has no field 'totl'; did you mean 'total'"):
+        orders.where(lambda o: o.totl > 3)
+
+
+@pytest.mark.parametrize(
+    ("value", "remedy"),
+    [
+        (deque(), "put in a list"),
+        (bytearray(), "put in bytes"),
+        (Counter(), "only a dict itself is followed"),
+        ((1, [2]), "put in a tuple"),
+    ],
+)
+def test_what_is_refused_names_what_to_put_in_its_place(value: Any, remedy: str) -> None:
+    shop = Shop()
+    with pytest.raises(TableError, match=remedy):
+        shop.one.customer = value
+    assert shop.one.customer != value
+
+
+def test_rows_that_stand_for_nothing_and_equal_objects_are_told_as_such() -> None:
+    shop = Shop()
+    with pytest.raises(TableError, match="came from elsewhere, such as a pickle"):
+        shop.orders.add(pickle.loads(pickle.dumps(shop.orders[1])))
+    with pytest.raises(TableError, match="an object of equal values is another one"):
+        shop.orders.remove(Plain(id=1, total=5.0))
+
+
+def test_structs_without_garbage_collection_have_snapshots() -> None:
+    kind = tracked(msgspec.defstruct("Light", [("id", int), ("n", int)], gc=False))
+    table = Database().table(kind, key="id")
+    light = kind(1, 2)
+    table.add(light)
+    light.n = 3
+    assert table[1].n == 3
+
+
+class Table(TypedDict):
+    x: int
+
+
+class Listed(list[int]):
+    x: int
+
+
+@pytest.mark.parametrize("kind", [Table, Listed])
+def test_classes_of_containers_are_refused(kind: Any) -> None:
+    with pytest.raises(PlanError, match="whose items are no attributes"):
+        tracked(kind)
+
+
+def test_a_path_to_a_list_of_an_object_is_refused_where_one_subscribes() -> None:
+    @tracked
+    class Order:
+        id: int
+        lines: list[str]
+
+    orders = Database().table(Order, key="id")
+    with pytest.raises(PlanError, match="not as a Bag\n  subscribe to a view of its values"):
+        orders.subscribe(print, path=(1, "lines"))

@@ -21,6 +21,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any, ClassVar, Protocol
 
+from optimizer.expressions.knowledge import Foldable
 from optimizer.expressions.members import TRACKED
 from reactive.collections.zset import EXACT
 
@@ -61,6 +62,7 @@ class Container:
 
     __slots__ = ()
     PLAIN: ClassVar[type]
+    FROZEN: ClassVar[type]
     _counts: dict[int, int]
     _frozen: Any
     _owners: dict[tuple[int, Hashable], weakref.ref[Any]]
@@ -191,11 +193,12 @@ def count(counts: dict[int, int], values: Iterable[Any], by: int) -> None:
 
 
 def tracked(value: Any) -> Any:
-    """A plain container as one that is tracked; anything else as it is."""
+    """A plain container, or what a row shows of one, as one that is tracked; anything else as it
+    is."""
     kind = value.__class__
-    if kind is list or kind is dict or kind is set:
+    if kind is list or kind is dict or kind is set or issubclass(kind, Foldable):
         for each in Container.__subclasses__():
-            if each.PLAIN is kind:
+            if kind is each.PLAIN or kind is each.FROZEN:
                 return each(value)  # type: ignore[call-arg]
     return value
 

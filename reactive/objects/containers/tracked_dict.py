@@ -50,6 +50,7 @@ class TrackedDict(dict[Any, Any], Container):
         "_stale",
     )
     PLAIN = dict
+    FROZEN = FrozenDict
     _gone: dict[Any, Any]
     _hints: dict[int, Any]
     _log: dict[Any, bool]

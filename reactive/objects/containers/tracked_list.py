@@ -51,6 +51,7 @@ class TrackedList(list[Any], Container):
         "_stale",
     )
     PLAIN = list
+    FROZEN = FrozenList
     _count: int
     _hints: dict[int, int]
     _log: list[tuple[int, int, list[Any]]]

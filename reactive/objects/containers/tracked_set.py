@@ -22,6 +22,7 @@ class TrackedSet(set[Any], Container):
 
     __slots__ = ("_counts", "_frozen", "_log", "_owners", "_shown", "_stale")
     PLAIN = set
+    FROZEN = FrozenSet
     _log: dict[Any, None]
     _shown: dict[Any, Any]
 

@@ -8,7 +8,8 @@ in a list that has the values of `row`, and is another. A container that is trac
 same object wherever it is put, and tells all that have it.
 
 Lists, dictionaries and sets are those of Python; of classes made of them, what they hold cannot be
-followed, and a leaf refuses them.
+followed, and a leaf refuses them. What a row shows of one becomes one again: `order.lines =
+row.lines`.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from reactive.objects.containers.container import Container, Leaf, tracked
 from reactive.objects.containers.tracked_dict import TrackedDict
 from reactive.objects.containers.tracked_list import TrackedList
 from reactive.objects.containers.tracked_set import TrackedSet
+
+FOLLOWED = frozenset({list, dict, set, FrozenList, FrozenDict, FrozenSet})
+"""Classes of which an object gets a container of its own."""
 
 
 def wrap(value: Any, owner: Any, key: Hashable) -> Any:
@@ -60,7 +64,7 @@ def wrap(value: Any, owner: Any, key: Hashable) -> Any:
 
 def is_container(value: Any) -> bool:
     """Whether it is one that can be followed."""
-    return value.__class__ in (list, dict, set) or isinstance(value, Container)
+    return value.__class__ in FOLLOWED or isinstance(value, Container)
 
 
 def is_same(value: Any, old: Any) -> bool:

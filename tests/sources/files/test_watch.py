@@ -33,6 +33,7 @@ from reactive import (
     TableError,
     TransactionError,
     files,
+    tracked,
 )
 from reactive.runtime import progress
 from reactive.sources.files import source, watching
@@ -583,3 +584,12 @@ def test_a_load_that_takes_long_does_not_put_off_the_next_look(
     table = db.watch(tmp_path / "*.txt", Row, reader=slowly)
     (tmp_path / "b.txt").write_text("")
     _until(lambda: len(table) == 2)
+
+
+def test_classes_whose_objects_change_are_no_rows_of_files(tmp_path: Path) -> None:
+    @tracked
+    class Order:
+        id: int
+
+    with pytest.raises(PlanError, match="Order is @tracked\n  have a frozen class"):
+        Database().watch(tmp_path / "*.csv", Order)
