@@ -30,7 +30,7 @@ PLAIN = frozenset(
     | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
 )
 """Classes whose instances are compared by `==` and do not change."""
-INSTEAD = {deque: "put in a list", bytearray: "put in bytes"}
+INSTEAD: dict[type, str] = {deque: "put in a list", bytearray: "put in bytes"}
 """What to use in the place of classes that cannot be followed."""
 
 EVENTED = {"EventedList": "list", "EventedDict": "dict", "EventedSet": "set"}

@@ -290,10 +290,10 @@ class JointTransaction(Transaction):
             raise
         doubtful = [table for table in prepared.changed() if table in known.doubts]
         if doubtful:
-            error = TransactionError(_DOUBTFUL.format(doubtful[0].name, self._other))
-            await self._undo_both(prepared, error)
-            await self._settle(known.doubts.get(doubtful[0], error))
-            raise error
+            doubt = TransactionError(_DOUBTFUL.format(doubtful[0].name, self._other))
+            await self._undo_both(prepared, doubt)
+            await self._settle(known.doubts.get(doubtful[0], doubt))
+            raise doubt
 
     def _check_durable(self, prepared: Prepared) -> None:
         """Raise if a table could be in its file and not in the SQL database, for ever."""

@@ -48,7 +48,7 @@ class Shop:
         self.sql.execute("pragma foreign_keys = on")
         self.db = Database() if path is None else Database(path)
         self.orders: Any = self.db.table(Order, key="id", name="orders")
-        self.objects = [Order(*row, []) for row in self.rows()]
+        self.objects = self.as_objects()
         self.orders.add_all(self.objects)
         grouped = self.orders.group_by(lambda o: o.customer)
         self.spent: Any = grouped.aggregate(Sum(lambda o: o.total)).materialize()
@@ -56,6 +56,9 @@ class Shop:
 
     def rows(self) -> list[Any]:
         return self.sql.execute("select id, customer, total from orders").fetchall()
+
+    def as_objects(self) -> list[Order]:
+        return [Order(number, customer, total, []) for number, customer, total in self.rows()]
 
     def assign(self, number: int, *, customer: str, total: int) -> None:
         """The same here and there, and a line of the object only."""
@@ -137,7 +140,7 @@ def test_objects_are_as_before_if_the_answer_is_lost_and_their_table_is_read_aga
 
     made = Shop()
     if rereads:
-        rereading(made.db._engine).by[made.orders] = lambda: [Order(*r, []) for r in made.rows()]
+        rereading(made.db._engine).by[made.orders] = made.as_objects
     with (
         pytest.raises(TransactionError, match="outcome unknown"),
         made.db.transaction(commit_with=Losing()),
@@ -172,7 +175,7 @@ def test_objects_of_a_table_in_doubt_are_refused_until_it_is_read_again(shop: Sh
     def read() -> list[Order]:
         if is_lost:
             raise ConnectionError("cannot be reached")
-        return [Order(*row, []) for row in shop.rows()]
+        return shop.as_objects()
 
     is_lost = False
     again = rereading(shop.db._engine)
