@@ -48,7 +48,7 @@ def steps(rows: int = 100_000, rounds: int = ROUNDS, changes: int = CHANGES) -> 
 
     def commit(row: Order, weight: int) -> None:
         assert source.compiled_step is not None
-        source.compiled_step([(row, weight)], 1)
+        source.compiled_step([(row, weight)], 1, None)
         db._engine.delivery_queue.clear()
 
     def nothing(row: Order) -> Sequence[Any]:

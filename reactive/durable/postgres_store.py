@@ -25,7 +25,7 @@ import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, Literal, TypeVar
 
 from reactive.durable import postgres_tables, sqlite_history
@@ -152,6 +152,7 @@ class PostgresStore:
         self._is_open = False
         if connection is not None:
             with self._told("close"):
+                _release(connection)
                 connection.close()
 
     def after_fork(self) -> None:
@@ -401,6 +402,15 @@ def _escaped(name: str) -> str:
 
 def _unescaped(text: str) -> str:
     return str(json.loads(text))
+
+
+def _release(connection: Any) -> None:
+    """Give locks back: the server ends a session some time after its connection is closed."""
+    with suppress(driver().Error):
+        connection.rollback()
+        with connection.cursor() as cursor:
+            cursor.execute("select pg_advisory_unlock_all()")
+        connection.commit()
 
 
 class _Taken(DurabilityError):

@@ -104,6 +104,11 @@ def test_it_begins_with_nothing_and_has_its_tables_when_opened_again(make: MakeS
     assert list(opened(make).tables().values()) == made
 
 
+def test_it_can_be_opened_again_as_soon_as_it_is_closed(make: MakeStore) -> None:
+    for _ in range(10):
+        opened(make).close()
+
+
 @pytest.mark.parametrize("key", [None, "id"])
 def test_plain_values_come_back_as_they_were(make: MakeStore, key: str | None) -> None:
     store = opened(make)
