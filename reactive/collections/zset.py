@@ -89,6 +89,19 @@ def consolidate(pairs: Iterable[Pair]) -> list[Pair]:
     return [pair for pair in weights.items() if pair[1]]
 
 
+def net_by_identity(pairs: Sequence[Pair]) -> list[Pair]:
+    """As `consolidate`, of rows that are one object if they are equal: no row is hashed.
+
+    >>> word = "a"
+    >>> net_by_identity([(word, 1), ("b", 1), (word, 1), ("b", -1)])
+    [('a', 2)]
+    """
+    net: dict[int, Pair] = {}
+    for row, weight in pairs:
+        net[id(row)] = (row, net.get(id(row), (row, 0))[1] + weight)
+    return [pair for pair in net.values() if pair[1]]
+
+
 def by_group(delta: Pairs, key: Callable[[Row], Any]) -> dict[Any, list[Pair]]:
     """The net changes of a delta by a key of their rows.
 

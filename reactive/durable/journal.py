@@ -20,7 +20,7 @@ from time import time
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from optimizer.errors import PlanError
-from reactive.collections.zset import Batch, Pair, Row
+from reactive.collections.zset import Batch, Pair, Row, net_by_identity
 from reactive.durable.rows.row_codec import RowCodec
 from reactive.durable.rows.values import Unstorable
 from reactive.durable.store import Change, Record, Schema, Store, Values
@@ -193,7 +193,7 @@ class Journal:
         gone: list[Values] = []
         come: list[Values] = []
         counted: list[tuple[Values, int, int]] = []
-        for row, weight in _summed(delta):
+        for row, weight in net_by_identity(delta):
             try:
                 values = kept.codec.write(row)
             except Unstorable as misfit:
@@ -204,7 +204,7 @@ class Journal:
                 come.append(values)
             elif (before, after) == (1, 0):
                 gone.append(values)
-            elif weight:
+            else:
                 counted.append((values, before, after))
         return Change(kept.name, gone, come, counted)
 
@@ -266,16 +266,6 @@ def _are_single(table: Kept, weight: int) -> bool:
     store: Any = table._store
     held = getattr(store, "held", None)
     return weight > 0 and held is not None and len(held) == store.size
-
-
-def _summed(delta: Sequence[Pair]) -> Sequence[Pair]:
-    """Each row once; rows that are equal are one object, as the table holds them."""
-    if len(delta) == 1:
-        return delta
-    found: dict[int, Pair] = {}
-    for row, weight in delta:
-        found[id(row)] = (row, found.get(id(row), (row, 0))[1] + weight)
-    return list(found.values())
 
 
 def refusal_of(table: str) -> Describe:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from reactive.collections.zset import Batch, Pair, Row, consolidate
+from reactive.collections.zset import Batch, Pair, Row, consolidate, net_by_identity
 
 if TYPE_CHECKING:
     from reactive.transactions.base import Base
@@ -83,7 +83,7 @@ class Pending(list["Change"]):
         if not table._store.interns:
             return self.of(table)
         are_others = {*map(id, gone)}.isdisjoint(map(id, come))
-        return pairs if are_others else _net_by_identity(pairs)
+        return pairs if are_others else net_by_identity(pairs)
 
     def _net_of(self, table: Base) -> dict[Row, Pair]:
         if self._sums is None:
@@ -158,11 +158,3 @@ def _rows(changes: Sequence[Pair], *, come: bool) -> Sequence[Row]:
     if type(changes) is Batch:
         return changes.rows if (changes.weight > 0) is come else ()
     return [row for row, weight in changes if (weight > 0) is come]
-
-
-def _net_by_identity(pairs: Sequence[Pair]) -> list[Pair]:
-    """As `consolidate`, of rows that are one object if they are equal."""
-    net: dict[int, Pair] = {}
-    for row, weight in pairs:
-        net[id(row)] = (row, net.get(id(row), (row, 0))[1] + weight)
-    return [pair for pair in net.values() if pair[1]]

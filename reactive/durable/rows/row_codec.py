@@ -21,7 +21,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from optimizer.expressions.members import members, row_class, row_of
+from optimizer.expressions.members import row_class, row_of
 from reactive.codegen.functions import Values, build
 from reactive.durable.rows.columns import (
     ENUM,
@@ -274,8 +274,3 @@ def _is_generated(init: Any) -> bool:
 
 def _is_keyword(parameter: inspect.Parameter) -> bool:
     return parameter.kind is inspect.Parameter.KEYWORD_ONLY
-
-
-def fields_of_row(kind: Any) -> list[str]:
-    """The fields of a record."""
-    return members(kind)
