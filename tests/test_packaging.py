@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import os
 import re
 import shutil
 import sys
@@ -105,3 +107,22 @@ def test_the_picture_shows_the_demo_and_is_small() -> None:
     shown = "".join(ElementTree.parse(picture).getroot().itertext()).replace("\xa0", " ")
     for part in ("unused-import", "from scratch", "times faster", "verified: after 200 edits"):
         assert part in shown
+
+
+@pytest.mark.skipif(not os.environ.get("CI"), reason="here tests of what is absent are skipped")
+def test_what_tests_need_is_installed_where_all_of_them_must_run() -> None:
+    """A module of tests that is skipped as a whole leaves only a letter in the output."""
+    needed = {
+        name
+        for path in (ROOT / "tests").rglob("*.py")
+        for name in re.findall(r'importorskip\(\s*"([\w.]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert not [name for name in sorted(needed) if not _can_be_imported(name)]
+
+
+def _can_be_imported(name: str) -> bool:
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        return False
+    return True

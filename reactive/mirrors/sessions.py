@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import UnboundExecutionError
-from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession
 from sqlalchemy.orm import Session
 
 from optimizer.errors import PlanError
@@ -24,8 +24,7 @@ def engines_of(given: Any, kinds: list[Kind]) -> list[Engine]:
     ------
     PlanError: it is none of these, or has no engine for a class.
     """
-    if isinstance(given, AsyncEngine):
-        given = given.sync_engine
+    given = _synchronous(given)
     if isinstance(given, Engine):
         return [_root(given)] * len(kinds)
     session = _session(given)
@@ -40,15 +39,29 @@ def engines_of(given: Any, kinds: list[Kind]) -> list[Engine]:
 
 def _session(given: Any) -> Session:
     """One of its sessions, which is not begun."""
-    if not isinstance(given, Session | AsyncSession) and callable(given):
-        given = getattr(given, "session_factory", given)()
-    if isinstance(given, AsyncSession):
-        given = given.sync_session
+    if not isinstance(given, Session) and callable(given):
+        given = _synchronous(getattr(given, "session_factory", given)())
     if not isinstance(given, Session):
         raise PlanError(
             f"mirror takes what makes sessions, not {given!r:.100}\n"
             "  write mirror(db, Session, Order), with Session = sessionmaker(engine)"
         )
+    return given
+
+
+def _synchronous(given: Any) -> Any:
+    """The engine or session inside an asynchronous one; anything else as it is.
+
+    Their module needs greenlet, which SQLAlchemy installs only where it is asked for. Who has made
+    one of them has imported it.
+    """
+    asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
+    if asynchronous is None:
+        return given
+    if isinstance(given, asynchronous.AsyncEngine):
+        return given.sync_engine
+    if isinstance(given, asynchronous.AsyncSession):
+        return given.sync_session
     return given
 
 
