@@ -19,8 +19,8 @@ from reactive.objects.changes import NO_CHANGES, change, only_table
 from reactive.objects.containers.container import Container
 from reactive.objects.records import RECORDS, Record, known_record
 from reactive.objects.shapes import MISSING, is_twin
-from reactive.objects.values import PLAIN
 from reactive.runtime.boundary import hide
+from reactive.storage.immutable import PLAIN
 
 Store = Callable[[Any, str, Any], object]
 

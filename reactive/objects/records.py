@@ -25,7 +25,8 @@ from reactive.errors import TableError
 from reactive.objects.containers.container import Container
 from reactive.objects.containers.wrapping import is_container, wrap
 from reactive.objects.shapes import RECORD, Shape, is_twin, shape_of
-from reactive.objects.values import PLAIN, differs, frozen
+from reactive.objects.values import differs, frozen
+from reactive.storage.immutable import PLAIN, check_objects
 
 T = TypeVar("T")
 
@@ -263,6 +264,8 @@ class Record:
         """What is held of a value that is no container, in an attribute or in a container in it."""
         where = f"{name!r} of an object of {self.shape.kind.__name__}"
         key = name if owner is self else None
+        if owner is not self and isinstance(value, tuple):
+            check_objects(value, where)
         return frozen(value, partial(self._nested, name, owner, key), where, trusted=self.trusted)
 
     def _nested(self, name: str, owner: Any, key: Any, value: Any) -> Any:

@@ -11,10 +11,8 @@ Cost:   a look at the class of a value; of a tuple, at those of its items.
 
 from __future__ import annotations
 
-import datetime
 from collections import deque
 from collections.abc import Callable
-from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -23,13 +21,8 @@ from reactive.collections.zset import canonical
 from reactive.errors import TableError
 from reactive.objects.containers.wrapping import is_same
 from reactive.objects.shapes import MISSING, is_tracked, is_twin
-from reactive.storage.immutable import why_changeable
+from reactive.storage.immutable import PLAIN, check_objects, why_changeable
 
-PLAIN = frozenset(
-    {int, float, str, bytes, bool, type(None), Decimal}
-    | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
-)
-"""Classes whose instances are compared by `==` and do not change."""
 INSTEAD: dict[type, str] = {deque: "put in a list", bytearray: "put in bytes"}
 """What to use in the place of classes that cannot be followed."""
 
@@ -53,7 +46,10 @@ def frozen(value: Any, nested: Callable[[Any], Any], where: str, *, trusted: boo
     kind = value.__class__
     if kind in PLAIN:
         return canonical(value)
-    if value is MISSING or is_lasting(kind):
+    if value is MISSING:
+        return value
+    if is_lasting(kind):
+        check_objects(value, where)
         return value
     if kind is tuple or issubclass(kind, tuple):
         items = [frozen(item, nested, where, trusted=trusted) for item in value]
@@ -98,7 +94,7 @@ def differs(value: Any, old: Any) -> bool:
     kind = value.__class__
     if kind is old.__class__ and isinstance(value, Foldable):
         return not is_same(value, old)
-    if kind is not old.__class__ or kind is tuple:
+    if kind is not old.__class__ or issubclass(kind, tuple):
         return kind is not old.__class__ or not _are_same(value, old)
     return kind not in PLAIN or value != old
 

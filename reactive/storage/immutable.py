@@ -5,23 +5,29 @@
     refused    every other class, unless its table was made with `identity=True`
 
 A row that changes in place is not where its hash says, and no operator is told what it was: a view
-over it would be wrong for ever, without an error. What a row holds is not looked at; it must not
-change either.
+over it would be wrong for ever, without an error. What a row holds must not change either. It is
+not looked at, but for objects that are `@tracked` (`held_object`): these are made to change.
 """
 
 from __future__ import annotations
 
 import datetime
 import re
+import sys
 import types
 from dataclasses import is_dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
+from itertools import islice
 from typing import Any
 
+from optimizer.expressions.knowledge import Foldable
+from optimizer.expressions.members import TRACKED
+from reactive.collections.annotations import declared, is_made_of
 from reactive.collections.bag import Bag
+from reactive.errors import TableError
 
 VALUES: tuple[type, ...] = (
     *(int, float, complex, str, bytes, tuple, frozenset, range, type(None), type(Ellipsis)),
@@ -38,6 +44,14 @@ OTHERS = frozenset(
     | {("pandas._libs.tslibs.nattype", "_NaT"), ("pandas._libs.tslibs.period", "_Period")}
 )
 """The same, by module and name: they are not imported for this."""
+
+PLAIN = frozenset(
+    {int, float, str, bytes, bool, type(None), Decimal}
+    | {datetime.date, datetime.datetime, datetime.time, datetime.timedelta}
+)
+"""Classes whose instances are compared by `==` and do not change."""
+LOOKED_AT = 64
+"""Values of a bag in a row that are looked at for objects that are tracked: all are of one kind."""
 
 
 def why_changeable(kind: type) -> str | None:
@@ -82,6 +96,62 @@ def _is_without_fields(kind: type) -> bool:
         for base in kind.__mro__
         for value in vars(base).values()
     )
+
+
+def held_object(value: Any) -> Any:
+    """An object that is tracked, and so may change, in a value that may not; None if there is none.
+
+    It looks into tuples, frozensets, bags and records.
+
+    >>> from reactive import tracked
+    >>> @tracked
+    ... class Player:
+    ...     hp: int
+    >>> held_object((1, (Player(7),))), held_object((1, ("a",)))
+    (Player(hp=7), None)
+
+    Cost: O(values), but of bags and what rows show of lists, `LOOKED_AT`.
+    """
+    kind = value.__class__
+    if kind in PLAIN:
+        return None
+    if issubclass(kind, tuple | frozenset):
+        inner: Any = value
+    elif issubclass(kind, Foldable):
+        inner = islice(value.items() if hasattr(kind, "items") else value, LOOKED_AT)
+    elif "__reactive_twin__" in vars(kind):
+        return None
+    elif hasattr(kind, TRACKED):
+        return value
+    else:
+        inner = [getattr(value, name) for name in _holding(kind)]
+    return next((found for each in inner if (found := held_object(each)) is not None), None)
+
+
+def check_objects(value: Any, where: str, name: str = "") -> None:
+    """Refuse a value that holds an object that is tracked, where nobody follows it.
+
+    Parameters
+    ----------
+    where, name: for the message.
+
+    Cost: as `held_object`, in a process in which a class is tracked; else none.
+    """
+    found = held_object(value) if "reactive.objects.shapes" in sys.modules else None
+    if found is not None:
+        raise TableError(
+            f"{where}{name} cannot take {value!r:.100}: it holds {found!r:.100}, which is tracked, "
+            "and no view would notice when that changes\n"
+            "  hold its key in its place, or what it is now: its row, table[key]\n"
+            "  or hold it in a class that is @tracked itself: as an attribute, in a tuple that is "
+            "one, or in a list, dictionary or set"
+        )
+
+
+@lru_cache(maxsize=512)
+def _holding(kind: Any) -> tuple[str, ...]:
+    """The fields of a record that may hold an object, by their annotations."""
+    return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, PLAIN))
 
 
 REMEDIES = (

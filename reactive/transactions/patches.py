@@ -26,6 +26,7 @@ from reactive.collections import unhashable
 from reactive.collections.bag import Bag, held
 from reactive.collections.zset import Pair, Row, canonical
 from reactive.errors import TableError
+from reactive.storage.immutable import check_objects
 
 if TYPE_CHECKING:
     from reactive.transactions.statements import Statements
@@ -134,6 +135,8 @@ class _BagPatch:
 
     def _add(self, value: Any, weight: int) -> None:
         value = canonical(value)
+        if weight > 0:
+            check_objects(value, f"a bag in table {self._name!r}")
         try:
             self._changes[value] = self._changes.get(value, 0) + weight
         except TypeError:

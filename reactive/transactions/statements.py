@@ -25,7 +25,7 @@ from reactive.collections.zset import (
 from reactive.errors import TableError
 from reactive.runtime.interrupts import surely
 from reactive.storage import plain_rows
-from reactive.storage.immutable import REMEDIES, why_changeable
+from reactive.storage.immutable import REMEDIES, check_objects, why_changeable
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.rows import (
     check_count,
@@ -388,7 +388,11 @@ class Statements:
             )
         if self._until_learned:
             self._learn_from(row)
-        return canonical(row) if self._may_hold_nan else row
+        if not self._may_hold_nan:
+            return row
+        if not self._table.identity:
+            check_objects(row, "table ", self._table.name)
+        return canonical(row)
 
     def _accepts(self, kind: type) -> bool:
         """Whether rows of a class do not change in place, or so it has been promised."""

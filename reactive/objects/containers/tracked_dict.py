@@ -21,6 +21,7 @@ from operator import is_
 from typing import Any
 
 from reactive.collections.frozen_dict import FrozenDict
+from reactive.collections.zset import EXACT
 from reactive.objects.containers.container import (
     Container,
     Leaf,
@@ -30,6 +31,7 @@ from reactive.objects.containers.container import (
     shown_anew,
     taken,
 )
+from reactive.storage.immutable import check_objects
 
 NONE: Any = object()
 FEW, NOTED = 64, 8
@@ -259,6 +261,8 @@ class TrackedDict(dict[Any, Any], Container):
         return made if len(made) == len(self) else None
 
     def _shown(self, key: Any, value: Any, leaf: Leaf) -> Any:
+        if key.__class__ not in EXACT:
+            check_objects(key, "as a key, a dictionary in an object that is tracked")
         found = shown(value, self, leaf)
         if found is not value:
             self._hints[id(value)] = key

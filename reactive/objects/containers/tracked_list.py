@@ -21,6 +21,7 @@ from operator import index, is_
 from typing import Any, SupportsIndex
 
 from reactive.collections.frozen_list import FrozenList
+from reactive.errors import TableError
 from reactive.objects.containers.container import (
     Container,
     Leaf,
@@ -243,7 +244,10 @@ class TrackedList(list[Any], Container):
         """What it holds now, as an immutable value. It is the same object until it changes."""
         made: FrozenList[Any] | None = self._frozen
         if made is not None and (self._log or self._stale):
-            made = self._moved_on(made, leaf)
+            try:
+                made = self._moved_on(made, leaf)
+            except TableError:  # of a value that is perhaps not there any more
+                made = None
         if made is None:
             self._hints = {}
             made = FrozenList(self._shown_all(0, list(self), leaf))
