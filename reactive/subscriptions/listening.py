@@ -75,7 +75,9 @@ class Listening(Generic[*Ts]):
         ----------
         callback: callable, `Delta` -> ignored. Runs after the commit, outside the lock, in the
             order of the commits. What it writes is the next transaction. If it raises, that is
-            logged and kept in `Subscription.error`.
+            logged and kept in `Subscription.error`. One that writes what it listens to is told of
+            that, and so on; after 100,000 times in a row its subscription is closed, with a
+            `TransactionError`.
         snapshot: first call it with all rows of now, without gap or overlap to what follows.
         on: where it runs, one delta after the other: a `concurrent.futures.Executor`, or an asyncio
             event loop, which awaits an asynchronous callback too. By default in the thread that

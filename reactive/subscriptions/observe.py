@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias
 from typing_extensions import TypeVar
 
 from reactive.dataflow.delta import Delta
+from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
@@ -139,6 +140,17 @@ class Subscription(NotCopied, Closeable, Generic[T]):
         self.error = error
         text = "subscriber of %s raised; it stays subscribed"
         log.error(text, self._channel, exc_info=error)
+
+    def _end_endless(self, times: int) -> None:
+        """The callback has written what it listens to as often as it may."""
+        self.error = TransactionError(
+            f"a subscriber of {self._channel} has written what it listens to {times} times in a "
+            "row, and would so for ever: it was told of each change, and made the next\n"
+            "  have it write only where there is something to be changed, or what it does not "
+            "listen to\n  its subscription is closed; tables and objects are as it left them"
+        )
+        log.error("%r ends: %s", self, self.error)
+        self.close()
 
 
 class Leaf:

@@ -215,7 +215,7 @@ class Engine:
                 db_lock.lock.release()
                 if pending is None:
                     if self.delivery_queue:
-                        self.delivery_queue.deliver()
+                        self.delivery_queue.deliver(self.version)
                     if self.dropped or self.overflow is not None or db_lock.noted:
                         self.look_after()
                 elif db_lock.noted is not None:
@@ -342,7 +342,7 @@ class Engine:
             return
         if db_lock.owner is None or not db_lock.is_mine:
             if self.delivery_queue:
-                self.delivery_queue.deliver()
+                self.delivery_queue.deliver(self.version)
             self.look_after()
         elif db_lock.noted is not None:
             SIGINT.release(db_lock)

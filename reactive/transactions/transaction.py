@@ -270,7 +270,7 @@ class Transaction(NotCopied):
                     SIGINT.release(db_lock)
             elif is_out:
                 if engine.delivery_queue:
-                    engine.delivery_queue.deliver()
+                    engine.delivery_queue.deliver(engine.version)
                 if engine.dropped or engine.overflow is not None or db_lock.noted:
                     engine.look_after()
 

@@ -8,7 +8,14 @@ from typing import Any
 
 import pytest
 
-from reactive import Count, Database, Delta, Sum, Table, TransactionError
+from reactive import Count, Database, Delta, Sum, Table, TransactionError, tracked
+from reactive.dataflow import delivery_queue
+
+
+@tracked
+class Counter:
+    id: int
+    total: int = 0
 
 
 @pytest.fixture
@@ -112,6 +119,53 @@ def test_what_a_callback_writes_is_the_next_transaction(db: Database, words: Tab
             words.add("b")
             assert list(echo) == ["a!"]
     assert versions == [("words", 1), ("echo", 2), ("words", 3), ("echo", 4)]
+
+
+@pytest.mark.parametrize("way", ["table", "transaction", "object"])
+def test_a_subscriber_that_writes_what_it_hears_of_ends(
+    way: str, db: Database, words: Table[str], monkeypatch: Any, caplog: Any
+) -> None:
+    monkeypatch.setattr(delivery_queue, "MOST_ROUNDS", 50)
+    counters = db.table(Counter, key="id")
+    counter, heard = Counter(1), Log()
+    counters.add(counter)
+    totals = counters.select(lambda c: c.total).materialize()
+
+    def write(delta: Delta[Any]) -> None:
+        if way == "table":
+            words.add(str(delta.version))
+        elif way == "object":
+            counter.total += 1
+        else:
+            with db.transaction():
+                words.add("to")
+                words.add("be")
+
+    watched = totals if way == "object" else words
+    endless, other = watched.subscribe(write), watched.observe(heard)
+    words.add("or")
+    counter.total += 1
+    assert endless.closed and not other.closed
+    assert isinstance(endless.error, TransactionError)
+    assert "50 times in a row" in caplog.text
+    assert (other.error, len(caplog.records)) == (None, 1)
+    assert list(totals) == [52 if way == "object" else 1]
+    assert len(heard.events) == {"table": 52, "transaction": 103, "object": 52}[way]
+
+
+def test_a_subscriber_that_is_done_one_day_ends_by_itself(
+    db: Database, words: Table[str], monkeypatch: Any
+) -> None:
+    monkeypatch.setattr(delivery_queue, "MOST_ROUNDS", 50)
+    log = db.table(str, name="log")
+    keeping = words.subscribe(lambda delta: log.add("a") if "be" in delta.added else None)
+    taking = words.subscribe(lambda delta: words.remove("to") if "to" in words else None)
+    for _ in range(3):
+        words.add("to", 40)
+    for _ in range(200):
+        words.add("be")
+    assert (len(words), len(log)) == (200, 200)
+    assert (taking.closed, keeping.closed) == (False, False)
 
 
 def test_a_failing_subscriber_harms_nobody(
