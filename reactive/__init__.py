@@ -72,6 +72,7 @@ if TYPE_CHECKING:
     from reactive.api.row_errors import Raised, RowError
     from reactive.api.stats import OperatorStats, Stats
     from reactive.collections.weighted import ZSet
+    from reactive.dataflow.plain_data import to_python
     from reactive.datalog.program import Program
     from reactive.durable.history import Past
     from reactive.durable.store import Store
@@ -191,6 +192,7 @@ __all__ = [
     "of",
     "poll",
     "right",
+    "to_python",
     "tracked",
     "when",
 ]
@@ -244,6 +246,7 @@ __getattr__ = exported(
         "mirror": "reactive.mirrors.mirror",
         "of": "reactive.objects.records",
         "poll": "reactive.sources.ready",
+        "to_python": "reactive.dataflow.plain_data",
         "tracked": "reactive.objects.decorator",
     },
 )

@@ -107,6 +107,10 @@ class FrozenDict(Mapping[K, V], Foldable):
         if self._sum is not None:
             self._sum = (self._sum + sign * hash((item, SALT))) % PRIME
 
+    def to_python(self) -> dict[K, V]:
+        """The items in a dictionary."""
+        return dict(self)
+
     def __getitem__(self, key: K) -> V:
         number = weight_tree.weight_of(self._places, canonical(key))
         if not number:

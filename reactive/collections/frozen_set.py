@@ -115,6 +115,10 @@ class FrozenSet(Set[T], Foldable):
         """The values that one of both has."""
         return FrozenSet(set(self).symmetric_difference(other))
 
+    def to_python(self) -> list[T]:
+        """The values in a list."""
+        return list(self)
+
     def copy(self) -> FrozenSet[T]:
         """Itself: it does not change."""
         return self

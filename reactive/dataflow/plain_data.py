@@ -2,6 +2,7 @@
 
     Row(town='Bonn', orders=2)        {"town": "Bonn", "orders": 2}
     (Order(id=1), ("Ann", 3))         [{"id": 1}, ["Ann", 3]]
+    FrozenList, FrozenDict, FrozenSet list, dictionary, list
     Row(row=Town("Bonn"), people=...) {"name": "Bonn", "people": [...]}, as nest makes them
     Row(a=Order(1), b=Line(1), ...)   {"a": {"id": 1}, "b": {"id": 1}, ...}, as over a join
 
@@ -10,11 +11,53 @@ What is neither stays as it is: whoever writes JSON says what to do with a date.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from optimizer.expressions.knowledge import Foldable
 from optimizer.rewriting.fields import declared
-from reactive.collections import long_tuple, nested_rows
-from reactive.collections.bag import Bag
+from reactive.collections import nested_rows
+
+JSON: tuple[type, ...] = (bool, int, float, str, list, dict, type(None))
+"""What JSON has words for."""
+NONE = object()
+
+
+def to_python(value: Any) -> Any:
+    """A row, or a part of one, as plain data: what `view.to_python()` gives of each.
+
+    Also what encoders call for values that they do not know, as what a row shows of a list:
+    `json.dumps(row, default=to_python)`, `orjson.dumps(row, default=to_python)`,
+    `msgspec.json.encode(row, enc_hook=to_python)`, and of pydantic
+    `TypeAdapter(...).dump_json(row, fallback=to_python)`.
+
+    Raises
+    ------
+    TypeError: it is nothing that JSON has a word for, such as a date.
+
+    Cost: O(values).
+
+    >>> import json
+    >>> from reactive import Database, to_python, tracked
+    >>> @tracked
+    ... class Order:
+    ...     id: int
+    ...     lines: list[str]
+    ...     tags: dict[str, int]
+    >>> orders = Database().table(Order, key="id")
+    >>> orders.add(Order(1, ["tea"], {"a": 1}))
+    >>> json.dumps(orders[1].lines, default=to_python)
+    '["tea"]'
+    >>> json.dumps([orders[1]], default=to_python)
+    '[{"id": 1, "lines": ["tea"], "tags": {"a": 1}}]'
+    """
+    found = plain(value)
+    if found is value and not isinstance(value, JSON):
+        raise TypeError(
+            f"JSON has no word for the {type(value).__name__} {value!r:.100}\n"
+            "  say what to write: json.dumps(view.to_python(), default=str)"
+        )
+    return found
 
 
 def plain(value: Any) -> Any:
@@ -29,8 +72,11 @@ def plain(value: Any) -> Any:
         return _with_inside(value)
     names = declared(type(value))
     if names:
-        return {name: plain(getattr(value, name)) for name in names}
-    if isinstance(value, tuple | Bag | frozenset | long_tuple.LongTuple):
+        parts = {name: getattr(value, name, NONE) for name in names}
+        return {name: plain(part) for name, part in parts.items() if part is not NONE}
+    if isinstance(value, Mapping) and isinstance(value, Foldable):
+        return {key: plain(part) for key, part in value.items()}
+    if isinstance(value, tuple | frozenset | Foldable):
         return [plain(part) for part in value]
     return value
 

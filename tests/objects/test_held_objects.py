@@ -99,14 +99,15 @@ def test_no_row_holds_an_object(row: In) -> None:
     table.add("a")
     found = row(line)
     keyed = db.table(type(found), name="keyed", key=lambda row: 1)
-    for statement in (
+    statements: list[Callable[[], object]] = [
         lambda: table.add(found),
         lambda: table.add_all(["b", found]),
         lambda: table.update("a", found),
         lambda: table.replace_all([found]),
         lambda: keyed.upsert(found),
         lambda: keyed.upsert_all([found]),
-    ):
+    ]
+    for statement in statements:
         with pytest.raises(TableError, match=r"it holds Line\(id=1.*\n.*its row, table\[key\]"):
             statement()
     assert (list(table), list(keyed)) == (["a"], [])
