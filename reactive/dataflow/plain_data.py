@@ -77,7 +77,8 @@ def plain(value: Any) -> Any:
     if isinstance(value, Mapping) and isinstance(value, Foldable):
         return {key: plain(part) for key, part in value.items()}
     if isinstance(value, tuple | frozenset | Foldable):
-        return [plain(part) for part in value]
+        parts_of: Any = value
+        return [plain(part) for part in parts_of]
     return value
 
 

@@ -86,7 +86,7 @@ def test_views_give_plain_data_of_them() -> None:
     orders = db.table(Data, key="id")
     orders.add(Data(1, [[1, {"a": [2]}], "x"], {"b": [3]}, {"c"}))
     assert orders.materialize().to_python() == [PLAIN]
-    row = orders[1]
+    row: Any = orders[1]
     assert (row.lines[:0].to_python(), row.tags.to_python(), row.kinds.to_python()) == (
         [],
         {"b": [3]},
