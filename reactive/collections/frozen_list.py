@@ -64,7 +64,7 @@ class FrozenList(LongTuple[T]):
         Cost: O(log n) per value.
         """
         values = list(map(canonical, values))
-        gone = list(self._between(start, stop))
+        gone = list(self._between(start, stop)) if start < stop else []
         total = self._sum
         if total is not None:
             total = (total + sum(map(mark, values)) - sum(map(mark, gone))) % PRIME

@@ -101,7 +101,7 @@ class InnerBag:
     others: where others are that are read.
     """
 
-    __slots__ = ("_binding", "_fields", "_getters", "_others", "_within")
+    __slots__ = ("_binding", "_fields", "_getters", "_names", "_others", "_within")
 
     def __init__(
         self,
@@ -114,6 +114,8 @@ class InnerBag:
     ) -> None:
         self._fields = (*fields, bag)
         self._getters = [read(key) for read, key in self._fields]
+        self._names = [key for read, key in self._fields if read is attrgetter]
+        """Of the fields, if all are attributes."""
         self._within = tuple(within)
         self._binding = binding
         self._others = tuple(others)
@@ -123,6 +125,8 @@ class InnerBag:
         if len(delta) < 2 or delta.__class__ is Batch or not is_mixed(delta):
             return delta
         try:
+            if len(delta) == 2 and delta[0][1] < 0 < delta[1][1]:
+                return self._of_two(delta)
             return self._paired(delta)
         except Exception as error:  # whoever reads the rows one after the other raises it, or not
             reraise_asynchronous(error)
@@ -142,6 +146,33 @@ class InnerBag:
             return delta
         every = [(key, found.get(place, pair)) for place, (key, pair) in enumerate(delta)]
         return [(key, pair) for key, pair in every if pair is not None] if found else delta
+
+    def _of_two(self, delta: Pairs) -> Pairs:
+        """As `_paired`, of a row that goes and one that comes, which need not be found."""
+        (old, gone), (new, came) = delta
+        before, after = self._read(old), self._read(new)
+        bag = before[-1]
+        if gone != -came or bag.__class__ is not after[-1].__class__:
+            return delta
+        if not isinstance(bag, Foldable) or not all(map(_are_one, before[:-1], after[:-1])):
+            return delta
+        for place in self._others:
+            if not _are_one(old[place], new[place]):
+                return delta
+        changes: Pairs = after[-1]._changed_since(bag)
+        for inner in self._within:
+            changes = inner(changes)
+        found = []
+        for row, values, sign, weight in ((old, before, -1, gone), (new, after, 1, came)):
+            inside = [v for v, times in changes for _ in range(times * sign)]
+            if inside:
+                found.append((self._standing(row, values, inside), weight))
+        return found
+
+    def _read(self, row: Row) -> list[Any]:
+        """What is read of a row, last the bag."""
+        own = row if self._binding is None else row[self._binding]
+        return [get(own) for get in self._getters]
 
     def _paired(self, delta: Pairs) -> Pairs:
         found = self._found(delta, [()] * len(delta))
@@ -206,9 +237,11 @@ class InnerBag:
             stands = self._standing(each.row, each.read, inside) if inside else None
             found[place] = (stands, each.weight) if inside else None
 
-    def _standing(self, row: Row, values: Values, inside: list[Any]) -> Any:
+    def _standing(self, row: Row, values: Sequence[Any], inside: list[Any]) -> Any:
         """What stands for a row with that in its bag."""
         given = [*values[-len(self._fields) : -1], inside]
+        if self._binding is None and len(self._names) == len(given):
+            return Inside(dict(zip(self._names, given, strict=True)), {})
         kept: dict[Any, dict[Any, Any]] = {attrgetter: {}, itemgetter: {}}
         for (read, key), value in zip(self._fields, given, strict=True):
             if read in kept:

@@ -172,6 +172,8 @@ def _inserted(tree: Tree, place: int, key: Any, row: Row) -> list[Tree]:
 def with_row(leaf: Leaf, place: int, key: Any, row: Row) -> list[Tree]:
     """A leaf with a row before a place, or two of its halves."""
     rows = (*leaf.rows[:place], row, *leaf.rows[place:])
+    if leaf.keys is leaf.rows and key is row:
+        return _cut_leaf(rows, rows)
     return _cut_leaf(rows, (*leaf.keys[:place], key, *leaf.keys[place:]))
 
 
@@ -209,6 +211,8 @@ def _cut_leaf(rows: Sequence[Row], keys: Sequence[Any]) -> list[Tree]:
     if len(rows) <= MOST:
         return [Leaf(rows, keys)]
     half = len(rows) // 2
+    if rows is keys:
+        return [Leaf(part, part) for part in (rows[:half], rows[half:])]
     return [Leaf(rows[:half], keys[:half]), Leaf(rows[half:], keys[half:])]
 
 

@@ -6,7 +6,7 @@ A few rows are changed one after the other, each on a path of its own. Of many, 
 and behind them are kept as they are, and the nodes above are made anew.
 
 State:  none.
-Cost:   O(k log n) of k rows out of n; of more than n / `SHARE`, O(k + n / 48).
+Cost:   O(k log n) of k rows out of n; of several, and more than n / `SHARE`, O(k + n / 48).
 Source: as `order_tree.py`.
 """
 
@@ -32,8 +32,9 @@ def spliced(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
     [0, 1, 2, 'a', 'b', 998, 999]
     """
     count = stop - start
-    if max(count, len(rows)) * SHARE > tree.size:
-        return _by_leaves(tree, start, stop, rows) if count or rows else tree
+    most = max(count, len(rows))
+    if most > 1 and most * SHARE > tree.size:
+        return _by_leaves(tree, start, stop, rows)
     stays = min(count, len(rows))
     for place in range(stays):
         tree = replaced(tree, start + place, rows[place])

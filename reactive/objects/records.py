@@ -25,7 +25,7 @@ from reactive.errors import TableError
 from reactive.objects.containers.container import Container
 from reactive.objects.containers.wrapping import is_container, wrap
 from reactive.objects.shapes import RECORD, Shape, is_twin, shape_of
-from reactive.objects.values import differs, frozen
+from reactive.objects.values import differs, frozen, is_settled
 from reactive.storage.immutable import PLAIN, check_objects
 
 T = TypeVar("T")
@@ -234,7 +234,7 @@ class Record:
         """It, and all that have it as part of their snapshots."""
         found = {} if so_far is None else so_far
         found[id(self)] = self
-        for owner, _ in self.owned_by():
+        for owner, _ in self.owned_by() if self.owners else ():
             if id(owner) not in found:
                 owner.with_owners(found)
         return list(found.values())
@@ -253,6 +253,8 @@ class Record:
         value = self.shape.read(self.object, name)
         if value.__class__ in PLAIN:
             return canonical(value)
+        if isinstance(value, Container) and value.is_of(self, name):
+            return value.freeze(partial(self._leaf, name))
         if is_container(value):
             held = wrap(value, self, name)
             if held is not value:
@@ -262,6 +264,8 @@ class Record:
 
     def _leaf(self, name: str, value: Any, owner: Any) -> Any:
         """What is held of a value that is no container, in an attribute or in a container in it."""
+        if is_settled(value.__class__):
+            return value
         where = f"{name!r} of an object of {self.shape.kind.__name__}"
         key = name if owner is self else None
         if owner is not self and isinstance(value, tuple):

@@ -21,7 +21,7 @@ from reactive.collections.zset import canonical
 from reactive.errors import TableError
 from reactive.objects.containers.wrapping import is_same
 from reactive.objects.shapes import MISSING, is_tracked, is_twin
-from reactive.storage.immutable import PLAIN, check_objects, why_changeable
+from reactive.storage.immutable import PLAIN, check_objects, may_hold_objects, why_changeable
 
 INSTEAD: dict[type, str] = {deque: "put in a list", bytearray: "put in bytes"}
 """What to use in the place of classes that cannot be followed."""
@@ -105,6 +105,12 @@ def _are_same(items: tuple[Any, ...], others: tuple[Any, ...]) -> bool:
 
 def _is(one: Any, other: Any) -> bool:
     return one is other
+
+
+@lru_cache(maxsize=512)
+def is_settled(kind: Any) -> bool:
+    """Whether values of a class are held as they are: none holds an object that is tracked."""
+    return is_lasting(kind) and kind not in PLAIN and not may_hold_objects(kind)
 
 
 @lru_cache(maxsize=512)

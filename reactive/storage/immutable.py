@@ -148,6 +148,11 @@ def check_objects(value: Any, where: str, name: str = "") -> None:
         )
 
 
+def may_hold_objects(kind: Any) -> bool:
+    """Whether `held_object` may find one in a value of a class that does not change."""
+    return issubclass(kind, tuple | frozenset | Foldable) or bool(_holding(kind))
+
+
 @lru_cache(maxsize=512)
 def _holding(kind: Any) -> tuple[str, ...]:
     """The fields of a record that may hold an object, by their annotations."""

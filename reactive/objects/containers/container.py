@@ -88,8 +88,11 @@ class Container:
     def with_owners(self, found: dict[int, Any]) -> bool:
         """As `Owner` says; whether it, or a container that it is in, has been taken out of one."""
         is_loose = False
-        for owner, key in self._owned_by():
-            if not owner.holds(key, self):
+        for number, reference in tuple(self._owners.items()):
+            owner, key = reference(), number[1]
+            if owner is None:
+                self._owners.pop(number, None)
+            elif not owner.holds(key, self):
                 is_loose = True
             elif id(owner) not in found:
                 is_loose |= owner.with_owners(found) is True
@@ -107,6 +110,11 @@ class Container:
     def own(self, owner: Any, key: Hashable) -> None:
         """It is in an owner from now on."""
         self._owners[id(owner), key] = weakref.ref(owner)
+
+    def is_of(self, owner: Any, key: Hashable) -> bool:
+        """Whether it knows that it is in an owner."""
+        found = self._owners.get((id(owner), key))
+        return found is not None and found() is owner
 
     def _blank(self) -> None:
         """It has just been made."""
@@ -146,8 +154,10 @@ class Container:
 
     def _tell(self) -> None:
         """It has changed."""
-        for owner, key in self._held_by():
-            owner.mark(key, self)
+        for (_, key), reference in tuple(self._owners.items()):
+            owner = reference()
+            if owner is not None and owner.holds(key, self):
+                owner.mark(key, self)
 
     def _change(self, do: Change) -> None:
         """Change it, with those who own it."""
