@@ -122,12 +122,12 @@ class InnerBag:
 
     def __call__(self, delta: Pairs) -> Pairs:
         """A delta, in which rows of one bag that changed have only what changed of it."""
-        if len(delta) < 2 or delta.__class__ is Batch or not is_mixed(delta):
+        if len(delta) < 2 or delta.__class__ is Batch:
             return delta
         try:
             if len(delta) == 2 and delta[0][1] < 0 < delta[1][1]:
                 return self._of_two(delta)
-            return self._paired(delta)
+            return self._paired(delta) if is_mixed(delta) else delta
         except Exception as error:  # whoever reads the rows one after the other raises it, or not
             reraise_asynchronous(error)
             return delta

@@ -32,6 +32,8 @@ def spliced(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
     [0, 1, 2, 'a', 'b', 998, 999]
     """
     count = stop - start
+    if not count and len(rows) == 1:
+        return order_tree.inserted(tree, start, rows[0], rows[0])
     most = max(count, len(rows))
     if most > 1 and most * SHARE > tree.size:
         return _by_leaves(tree, start, stop, rows)

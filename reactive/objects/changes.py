@@ -261,23 +261,25 @@ def _number(of: tuple[int, Objects]) -> int:
 
 def change_inside(records: Sequence[Record], do: Callable[[], Callable[[], object] | None]) -> None:
     """Do what changes a container in objects; it gives what takes it back, if it changes any."""
-
-    def statement(_: None) -> list[Pair]:
-        undo = do()
-        for record in records:
-            for place in record.places:
-                place.store.objects.inside[id(record)] = record
-        return [] if undo is None else [(_UndoInside(records, undo), 1)]
-
     table = only_table(records[0]) if len(records) == 1 else None
     try:
         if table is None:
-            change(records, statement, None)
+            change(records, _changed_inside, (records, do))
         else:
             table._engine.write(table, _changed_alone, (table, records, do))
     except Exception as error:
         hide(error)
         raise
+
+
+def _changed_inside(given: tuple[Sequence[Record], Callable[[], Any]]) -> list[Pair]:
+    """Change a container in objects; what takes it back."""
+    records, do = given
+    undo = do()
+    for record in records:
+        for place in record.places:
+            place.store.objects.inside[id(record)] = record
+    return [] if undo is None else [(_UndoInside(records, undo), 1)]
 
 
 def only_table(record: Record) -> Any:

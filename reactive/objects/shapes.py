@@ -71,7 +71,9 @@ class Shape:
     (Order(id=7, total=20.0), False, True)
     """
 
-    __slots__ = ("_described", "_new", "_slots", "copied", "kind", "names", "options", "twin")
+    __slots__ = (
+        *("_described", "_new", "_slots", "copied", "kind", "names", "options", "read", "twin"),
+    )
 
     def __init__(self, kind: Any) -> None:
         self.kind = kind
@@ -93,9 +95,10 @@ class Shape:
             self._copied_dictionary if is_by_dictionary else self._copied
         )
         """A snapshot with other values of some attributes than one has; MISSING for none."""
-
-    def read(self, instance: Any, name: str) -> Any:
+        self.read: Callable[[Any, str], Any] = _read_dictionary if is_by_dictionary else self._read
         """The value of an attribute as it is stored; MISSING if there is none."""
+
+    def _read(self, instance: Any, name: str) -> Any:
         try:
             if name in self._slots:
                 return self._slots[name].__get__(instance)
@@ -152,6 +155,10 @@ class Shape:
             for name in own.keys() - self.names:
                 del own[name]
         return made
+
+
+def _read_dictionary(instance: Any, name: str) -> Any:
+    return vars(instance).get(name, MISSING)
 
 
 def shape_of(kind: Any) -> Shape:

@@ -72,7 +72,7 @@ class TrackedList(list[Any], Container):
 
     def append(self, value: Any) -> None:
         """As of a list."""
-        self._change(lambda: self._put(len(self), len(self), [value]))
+        self._change(partial(self._append, value))
 
     def extend(self, values: Iterable[Any]) -> None:
         """As of a list, but all or, if `values` raises, none."""
@@ -157,6 +157,12 @@ class TrackedList(list[Any], Container):
 
     # How it is changed.
 
+    def _append(self, value: Any) -> Undo:
+        """As `_put`, of what is put behind all others."""
+        size, new = len(self), [taken(value, self)]
+        self._exchange(size, [], new)
+        return partial(self._exchange, size, new, [])
+
     def _set(self, place: Any, value: Any) -> Undo | None:
         try:
             list.__getitem__(self, place)
@@ -215,8 +221,10 @@ class TrackedList(list[Any], Container):
 
     def _exchange(self, start: int, old: list[Any], new: list[Any]) -> None:
         list.__setitem__(self, slice(start, start + len(old)), new)
-        count(self._counts, new, 1)
-        count(self._counts, old, -1)
+        if new:
+            count(self._counts, new, 1)
+        if old:
+            count(self._counts, old, -1)
         for value in new:
             if isinstance(value, Container):
                 value.own(self, None)
@@ -263,11 +271,13 @@ class TrackedList(list[Any], Container):
 
     def _moved_on(self, made: FrozenList[Any], leaf: Leaf) -> FrozenList[Any] | None:
         """The last snapshot with what has changed since; None if something was not told."""
+        size = len(made)
         for start, gone, values in self._log:
-            if start + gone > len(made):
+            if start + gone > size:
                 return None
+            size += len(values) - gone
             made = made.spliced(start, start + gone, self._shown_all(start, values, leaf))
-        if len(made) != len(self):
+        if size != len(self):
             return None
         for value in list(self._stale.values()):
             places = self._places(value)
