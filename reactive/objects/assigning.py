@@ -15,7 +15,7 @@ from typing import Any
 
 from reactive.collections.zset import Pair
 from reactive.errors import TableError
-from reactive.objects.changes import NO_CHANGES, change, only_table
+from reactive.objects.changes import NO_CHANGES, change, changed_alone, only_table
 from reactive.objects.containers.container import Container
 from reactive.objects.records import RECORDS, Record, known_record
 from reactive.objects.shapes import MISSING, is_twin
@@ -124,22 +124,7 @@ def _stored(given: tuple[Record, str, Any, Store]) -> list[Pair]:
 
 def _stored_alone(given: tuple[Any, Record, str, Any, Store]) -> list[Pair]:
     """As `_stored`, without a transaction; the update of the row."""
-    table, record, *_ = given
-    store, objects, engine = table._store, table._objects, table._engine
-    undone = _stored(given[1:])
-    if engine.pending is not None or not undone:
-        if undone:
-            engine.pending.append((objects, undone))
-        return NO_CHANGES
-    try:
-        if id(record) not in objects.changed:
-            return NO_CHANGES
-        changes: list[Pair] = objects.flush_one(record)
-        store.last = changes, undone
-    except BaseException:
-        undone[0][0]()
-        raise
-    return changes
+    return changed_alone(given[0], given[1], _stored, given[1:], is_inside=False)
 
 
 class _Undo:

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
     from reactive.transactions.pending import Pending
 
-EVERY = 33
-"""Of `Database(strict=True)`: of so many objects that commits take, one row is looked at for silent
-changes."""
+EVERY = 64
+"""Of `Database(strict=True)`: for so many objects that commits take, one row is looked at for
+silent changes. So a round over n rows takes so many times n."""
 SEED = 1
 NO_CHANGES: list[Pair] = []
 
@@ -189,11 +189,13 @@ class Objects:
 
     def _sample(self) -> None:
         """Look at rows for silent changes, as many as are due; at fewer where these have long
-        lists."""
-        while self._until <= 0 and self.tables:
-            self._until += EVERY
-            looks = silent.check_one(self._random.choice(self.tables), self._random)
-            self._until += EVERY * looks
+        lists. In a round, at each row of each table."""
+        while self._until <= 0:
+            table = next((each for each in self.tables if each._store.unseen), None)
+            if table is None and not silent.begin_round(self.tables):
+                self._until = EVERY
+            elif table is not None:
+                self._until += EVERY * (1 + silent.check_one(table, self._random))
 
 
 def change(records: Sequence[Record], statement: Callable[[Any], list[Pair]], of: Any) -> None:
@@ -266,7 +268,7 @@ def change_inside(records: Sequence[Record], do: Callable[[], Callable[[], objec
         if table is None:
             change(records, _changed_inside, (records, do))
         else:
-            table._engine.write(table, _changed_alone, (table, records, do))
+            table._engine.write(table, _inside_alone, (table, records, do))
     except Exception as error:
         hide(error)
         raise
@@ -274,12 +276,11 @@ def change_inside(records: Sequence[Record], do: Callable[[], Callable[[], objec
 
 def _changed_inside(given: tuple[Sequence[Record], Callable[[], Any]]) -> list[Pair]:
     """Change a container in objects; what takes it back."""
-    records, do = given
-    undo = do()
-    for record in records:
+    undone = _undone_inside(given)
+    for record in given[0]:
         for place in record.places:
             place.store.objects.inside[id(record)] = record
-    return [] if undo is None else [(_UndoInside(records, undo), 1)]
+    return undone
 
 
 def only_table(record: Record) -> Any:
@@ -292,21 +293,29 @@ def only_table(record: Record) -> Any:
     return record.places[0].store.table()
 
 
-def _changed_alone(given: tuple[Any, Sequence[Record], Callable[[], Any]]) -> list[Pair]:
-    """Change a container without a transaction; the update of the row of the object."""
-    table, records, do = given
-    record, store, objects, engine = records[0], table._store, table._objects, table._engine
-    undo = do()
-    if undo is None:
+def changed_alone(
+    table: Any, record: Record, statement: Callable[[Any], list[Pair]], of: Any, *, is_inside: bool
+) -> list[Pair]:
+    """Change an object that one table has: the update of its row, or none yet in a transaction.
+
+    Parameters
+    ----------
+    statement: what it is called with -> what takes the change back, as pairs with 1.
+    is_inside: whether it changes a container of the object.
+    """
+    store, objects, engine = table._store, table._objects, table._engine
+    undone = statement(of)  # no call stands between this and what takes it back
+    if not undone:
         return NO_CHANGES
-    undone: list[Pair] = [(_UndoInside(records, undo), 1)]
     if engine.pending is not None:
-        objects.inside[id(record)] = record
+        if is_inside:
+            objects.inside[id(record)] = record
         engine.pending.append((objects, undone))
         return NO_CHANGES
     try:
         if id(record) not in objects.changed:
-            record.look_inside()
+            if is_inside:
+                record.look_inside()
             return NO_CHANGES
         changes: list[Pair] = objects.flush_one(record)
         store.last = changes, undone
@@ -314,6 +323,18 @@ def _changed_alone(given: tuple[Any, Sequence[Record], Callable[[], Any]]) -> li
         undone[0][0]()
         raise
     return changes
+
+
+def _inside_alone(given: tuple[Any, Sequence[Record], Callable[[], Any]]) -> list[Pair]:
+    """Change a container of an object that one table has."""
+    table, records, do = given
+    return changed_alone(table, records[0], _undone_inside, (records, do), is_inside=True)
+
+
+def _undone_inside(given: tuple[Sequence[Record], Callable[[], Any]]) -> list[Pair]:
+    records, do = given
+    undo = do()
+    return NO_CHANGES if undo is None else [(_UndoInside(records, undo), 1)]
 
 
 class _UndoInside:

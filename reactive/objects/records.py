@@ -140,11 +140,19 @@ class Record:
             return True
         if self.row is None or differs(now, self.shape.read(self.row, name)):
             return True
+        if isinstance(value, Container) and not value.follows_any():
+            return False
         return anew and any(row._record_.changed_unseen() for row in _rows_in(now))
 
     def changed_unseen(self) -> list[str]:
         """The attributes that are not what the last snapshot says, and were not assigned."""
-        return [n for n in self.shape.names if n not in self.late and self.is_other(n)]
+        return [name for name in self.suspects() if self.is_other(name)]
+
+    def suspects(self) -> list[str]:
+        """The attributes that were not assigned, and are not what the last snapshot holds: perhaps
+        other ones, or containers and objects, of which it holds what they were."""
+        names = self.shape.names if self.row is None else self.shape.unlike(self.object, self.row)
+        return [name for name in names if name not in self.late]
 
     def look_inside(self) -> None:
         """Find the objects in containers that changed, which from now on tell of their changes.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import MemberDescriptorType
 from typing import Any
 
@@ -107,6 +107,14 @@ class Shape:
             return vars(instance)[name]
         except (AttributeError, KeyError):
             return MISSING
+
+    def unlike(self, instance: Any, row: Any) -> Sequence[str]:
+        """The attributes of which a row does not hold the value itself."""
+        if not self._slots and not self._described:
+            own, held = vars(instance), vars(row)
+            return [n for n in self.names if own.get(n, MISSING) is not held.get(n, MISSING)]
+        read = self.read
+        return [name for name in self.names if read(instance, name) is not read(row, name)]
 
     def write(self, instance: Any, name: str, value: Any) -> None:
         """Store a value, whatever the class does where it is assigned; MISSING deletes it."""

@@ -10,6 +10,7 @@ Cost:   O(attributes) of each object.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from random import Random
 from typing import Any, NamedTuple
 
@@ -51,31 +52,41 @@ def check_silent(engine: Any) -> list[Silent]:
         ]
 
 
-def check_one(table: Any, random: Random) -> int:
-    """Look at one object of a table: at each once before any is looked at again.
+def begin_round(tables: Iterable[Any]) -> bool:
+    """Look at all objects of some tables from now on; whether there are any.
 
-    -> about what the look has cost, in looks at an object without containers.
+    Cost: O(objects).
+    """
+    for table in tables:
+        table._store.unseen = list(table._store.by_key)
+    return any(table._store.unseen for table in tables)
+
+
+def check_one(table: Any, random: Random) -> int:
+    """Look at one of the objects of a table that nobody has looked at in this round.
+
+    -> about what the look has cost, in looks at an object without containers; -1 if there is none.
 
     Raises
     ------
     TableError: it has changed silently.
 
-    Cost: O(1) but for its containers; once in a round over all objects, O(objects).
+    Cost: O(1) but for its containers.
     """
-    store = table._store
-    row = _next(store, random)
+    row = _next(table._store, random)
     if row is None:
-        return 0
+        return -1
     record = row._record_
-    found = _silent(table, record)
-    if found is not None:
-        names = ", ".join(found.attributes)
+    suspects = record.suspects()
+    found = [name for name in suspects if record.is_other(name)]
+    if found:
         raise TableError(
-            f"{found.object!r:.200} of table {found.table!r} was changed without notice: {names}\n"
+            f"{record.object!r:.200} of table {table.name!r} was changed without notice: "
+            f"{', '.join(found)}\n"
             "  assign to its attributes, or tell of it by db.touch(object); "
             "db.check_silent() names all such objects"
         )
-    values = [record.shape.read(record.object, name) for name in record.shape.names]
+    values = [record.shape.read(record.object, name) for name in suspects]
     return sum(_looks(value) for value in values if isinstance(value, Container))
 
 
@@ -86,15 +97,13 @@ def _looks(container: Any) -> int:
 
 def _next(store: Any, random: Random) -> Any:
     """The row of an object that has not been looked at in this round; None if there is none."""
-    for _ in range(2):
-        keys = store.unseen
-        while keys:
-            place = random.randrange(len(keys))
-            keys[place], keys[-1] = keys[-1], keys[place]
-            row = store.by_key.get(keys.pop())
-            if row is not None:
-                return row
-        store.unseen = list(store.by_key)
+    keys = store.unseen
+    while keys:
+        place = random.randrange(len(keys))
+        keys[place], keys[-1] = keys[-1], keys[place]
+        row = store.by_key.get(keys.pop())
+        if row is not None:
+            return row
     return None
 
 

@@ -111,6 +111,10 @@ class Container:
         """It is in an owner from now on."""
         self._owners[id(owner), key] = weakref.ref(owner)
 
+    def follows_any(self) -> bool:
+        """Whether it holds anything that tells when it changes."""
+        return bool(self._counts)
+
     def is_of(self, owner: Any, key: Hashable) -> bool:
         """Whether it knows that it is in an owner."""
         found = self._owners.get((id(owner), key))

@@ -182,6 +182,10 @@ class TrackedSet(set[Any], Container):
         """Whether a value is in it."""
         return value in self
 
+    def follows_any(self) -> bool:
+        """Whether it holds an object that is tracked."""
+        return bool(self._shown)
+
     def _values(self) -> Iterable[Any]:
         return self
 
