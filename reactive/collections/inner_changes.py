@@ -150,14 +150,16 @@ class InnerBag:
     def _of_two(self, delta: Pairs) -> Pairs:
         """As `_paired`, of a row that goes and one that comes, which need not be found."""
         (old, gone), (new, came) = delta
-        before, after = self._read(old), self._read(new)
+        place, getters = self._binding, self._getters
+        one, other = (old, new) if place is None else (old[place], new[place])
+        before, after = [get(one) for get in getters], [get(other) for get in getters]
         bag = before[-1]
         if gone != -came or bag.__class__ is not after[-1].__class__:
             return delta
         if not isinstance(bag, Foldable) or not all(map(_are_one, before[:-1], after[:-1])):
             return delta
-        for place in self._others:
-            if not _are_one(old[place], new[place]):
+        for beside in self._others:
+            if not _are_one(old[beside], new[beside]):
                 return delta
         changes: Pairs = after[-1]._changed_since(bag)
         for inner in self._within:
@@ -168,11 +170,6 @@ class InnerBag:
             if inside:
                 found.append((self._standing(row, values, inside), weight))
         return found
-
-    def _read(self, row: Row) -> list[Any]:
-        """What is read of a row, last the bag."""
-        own = row if self._binding is None else row[self._binding]
-        return [get(own) for get in self._getters]
 
     def _paired(self, delta: Pairs) -> Pairs:
         found = self._found(delta, [()] * len(delta))
