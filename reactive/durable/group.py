@@ -17,27 +17,25 @@ from __future__ import annotations
 import atexit
 import threading
 import weakref
-from collections import deque
+from bisect import bisect_right
 from functools import partial
-from itertools import islice
-from time import time
-from typing import TYPE_CHECKING, TypeAlias
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
 
-from reactive.durable.journal import Changes, Journal
-from reactive.durable.rows.values import Unstorable
-from reactive.durable.store import Change, Record, Store, Values
+from reactive.durable.journal import ANEW, Changes, Journal, KeptTable
+from reactive.durable.noted import Note, Noted, noting, noting_one, sides_of, together
+from reactive.durable.store import Store
 from reactive.errors import DurabilityError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-Noted: TypeAlias = Record | tuple[int, float, str, Values, int]
-"""A commit; of one row, flat: its version, time, table, values, and whether the row comes (1) or
-goes (-1)."""
+    from reactive.collections.zset import Pair
+
 DELAY = 0.01
 """Seconds after which a commit is written at the latest."""
 MOST = 10_000
-"""Commits that are written together."""
+"""Of what is noted that is written together, and what belongs to the same commit."""
 
 
 class GroupJournal(Journal):
@@ -56,14 +54,18 @@ class GroupJournal(Journal):
         self, store: Store, version: Callable[[], int], *, by_itself: bool, is_each: bool
     ) -> None:
         super().__init__(store)
-        self._noted: deque[Noted] = deque()
+        self._noted: list[Noted] = []
+        """Never another list. Their versions rise."""
+        self._notes: dict[Any, Note] = {}
+        """Note deltas of tables with a key, as long as they may be written."""
         self._version = version
-        self._by_itself = by_itself
         self._is_each = is_each
         self._writes = threading.Lock()
         """Held by who writes to the store, or reads it."""
         self._has_work = threading.Event()
         self._is_due = threading.Event()
+        self.is_asleep = by_itself
+        """Whether a thread is to be woken when something is noted."""
         self._is_closed = False
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
@@ -72,42 +74,67 @@ class GroupJournal(Journal):
 
     def begin(self, changes: Changes, version: int) -> None:
         """Note a commit, which is written later."""
-        if len(changes) == 1 and self._refusal is None:
-            table, delta = changes[0]
-            kept = self.kept.get(table)
-            if kept is not None and len(delta) == 1 and table._keyed is not None:
-                row, weight = delta[0]  # as `record`, in half of the time
-                try:
-                    values = kept.codec.write(row)
-                except Unstorable as misfit:
-                    raise kept.refusal(row, misfit) from None
-                noted = self._noted
-                if noted and noted[-1][0] >= version:
-                    self.has(version)
-                noted.append((version, time(), kept.name, values, weight))
-                if self._by_itself and not self._has_work.is_set():
-                    self._wake()
-                return
         self.record(changes, version)
 
     def record(self, changes: Changes, version: int) -> None:
         """Note a commit that is about to be made."""
-        noted = self._noted
-        while noted and noted[-1][0] >= version:  # of one that was undone
-            noted.pop()
-        record = super().record(changes, version)
+        self.has(version)
+        others = []
+        for table, delta in changes:
+            note = self._notes.get(table)
+            if note is None:
+                others.append((table, delta))
+            else:
+                note(delta, version)
+        record = super().record(others, version)
         if record is not None:
-            noted.append(record)
-            if self._by_itself and not self._has_work.is_set():
-                self._wake()
+            self._noted.append((version, None, record))
+        if self.is_asleep and self._noted:
+            self.wake()
 
     def has(self, version: int) -> bool:
         """It is not written before it stands; what was noted of it is forgotten."""
-        while self._noted and self._noted[-1][0] >= version:
-            self._noted.pop()
+        noted = self._noted
+        while noted and noted[-1][0] >= version:
+            noted.pop()
         return False
 
-    def _wake(self) -> None:
+    def refuse(self, why: str, error: BaseException | None, remedy: str = ANEW) -> None:
+        """Write nothing any more."""
+        super().refuse(why, error, remedy)
+        self._notes.clear()
+        self.notes.clear()
+
+    def keep(self, table: Any, kept: KeptTable) -> None:
+        """A table is durable from now on."""
+        super().keep(table, kept)
+        if kept.codec.schema.key is None or self._is_each:
+            return
+
+        def otherwise(delta: Sequence[Pair], version: int) -> None:
+            self.record(((table, delta),), version)
+
+        sides = sides_of(kept)
+        self._notes[table] = noting(kept, sides, self._noted)
+        self.notes[table] = noting_one(kept, sides, self._noted, self, otherwise)
+
+    def forget(self, table: Any) -> None:
+        """A table was dropped, or replaced."""
+        super().forget(table)
+        self._note_no_more(table)
+
+    def release(self, table: Any) -> None:
+        """A table was not made after all."""
+        super().release(table)
+        self._note_no_more(table)
+
+    def _note_no_more(self, table: Any) -> None:
+        self._notes.pop(table, None)
+        self.notes.pop(table, None)
+
+    def wake(self) -> None:
+        """Have the thread write what was noted, in a while."""
+        self.is_asleep = False
         if self._thread is None:
             self._thread = threading.Thread(
                 target=self._run, name=f"writer of {self.store.name}", daemon=True
@@ -120,29 +147,31 @@ class GroupJournal(Journal):
             self._has_work.wait()
             self._is_due.wait(DELAY)
             self._is_due.clear()
-            self._has_work.clear()
             try:
                 with self._writes:
                     self._write_noted()
             except DurabilityError:
                 return
-            if self._noted:  # of a commit that is about to stand
-                self._has_work.set()
+            self._has_work.clear()
+            self.is_asleep = True
+            if self._noted or self._is_closed:  # since, or of a commit that is about to stand
+                self.wake()
 
     def _write_noted(self) -> None:
         """Write what has come to stand. By who has `_writes`."""
-        while (noted := self._gathered()) and self._error is None:
-            records = _records(noted, is_each=self._is_each)
+        noted = self._noted
+        while (many := self._standing()) and self._error is None:
+            last = noted[many - 1][0]
             try:
-                self.store.write(records)
+                self.store.write(together(noted[:many]))
             except BaseException as error:
-                if not self._stands(records[-1].version):
+                if not self._stands(last):
                     self._error = error
-                    last = noted[0][0] - 1
-                    self.refuse(f"{self.store.name} has commits up to {last} only", error)
+                    self.refuse(
+                        f"{self.store.name} has commits up to {noted[0][0] - 1} only", error
+                    )
                     raise
-            for _ in noted:
-                self._noted.popleft()
+            del noted[:many]
 
     def _stands(self, version: int) -> bool:
         try:
@@ -150,13 +179,12 @@ class GroupJournal(Journal):
         except DurabilityError:
             return False
 
-    def _gathered(self) -> list[Noted]:
-        """The first commits that stand and are not written."""
-        version = self._version()
-        found = [*islice(self._noted, MOST)]
-        while found and found[-1][0] > version:
-            found.pop()
-        return found
+    def _standing(self) -> int:
+        """How many of what is noted belong to the first commits that stand."""
+        last = self._version()
+        for version, _, _ in self._noted[MOST - 1 : MOST]:
+            last = min(last, version)
+        return bisect_right(self._noted, last, key=_VERSION)
 
     def settle(self) -> None:
         self.flush()
@@ -197,34 +225,7 @@ class GroupJournal(Journal):
                 super().close()
 
 
-def _records(noted: Sequence[Noted], *, is_each: bool) -> list[Record]:
-    """Commits as a store takes them. Unless each is asked for, those that only add rows to the same
-    table, one after the other, become one: they are written together all the same."""
-    found: list[Record] = []
-    rows: list[Values] = []
-    into: str | None = None
-    last = (0, 0.0)
-    for each in noted:
-        if isinstance(each, Record):
-            if into is not None:
-                found[-1] = Record(*last, found[-1].changes)
-            found.append(each)
-            into = None
-            continue
-        version, when, table, values, weight = each
-        if table == into and weight > 0:
-            rows.append(values)
-            last = version, when
-            continue
-        if into is not None:
-            found[-1] = Record(*last, found[-1].changes)
-        rows = [values]
-        change = Change(table, (), rows) if weight > 0 else Change(table, rows)
-        found.append(Record(version, when, (change,)))
-        into, last = (table if weight > 0 and not is_each else None), (version, when)
-    if into is not None:
-        found[-1] = Record(*last, found[-1].changes)
-    return found
+_VERSION = itemgetter(0)
 
 
 def _at_exit(reference: weakref.ref[GroupJournal]) -> None:

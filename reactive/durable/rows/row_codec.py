@@ -18,7 +18,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from optimizer.expressions.members import row_class, row_of
@@ -50,12 +50,30 @@ class RowCodec:
     write: row -> values. Raises `Unstorable`.
     read: values of many rows -> rows.
     key: row -> its key as it is stored, if that is a column of its own, which is then the last.
+    usual: how `write` does that, for functions that do more with a row.
     """
 
     schema: Schema
     write: Callable[[Any], Stored]
     read: Callable[[Sequence[Stored]], list[Any]]
     key: Callable[[Any], Any] | None = None
+    usual: Usual | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Usual:
+    """How a row is written whose values are as their fields are declared: text about `row`.
+
+    lines: give its values names, and refuse what is of another class.
+    test: whether they are as declared.
+    values: they, as they are stored.
+    by_name: what all this refers to.
+    """
+
+    lines: Sequence[str]
+    test: str
+    values: str
+    by_name: Mapping[str, Any]
 
 
 def codec_of(
@@ -72,12 +90,13 @@ def codec_of(
     columns = tuple(
         Column(name, type_text(hint), kind_of(hint, names)) for name, hint in known.fields.items()
     )
-    write, read = _writing(known, columns, key), _reading(known, columns)
+    write, usual = _writing(known, columns, key)
+    read = _reading(known, columns)
     if row_class(known.kind) is not known.kind:
         read = _read_as_rows(read)
     about = json.dumps({"classes": about_classes(known.classes)})
     if key_of is None:
-        return RowCodec(Schema(table, columns, key, about), write, read)
+        return RowCodec(Schema(table, columns, key, about), write, read, usual=usual)
     return _with_key(RowCodec(Schema(table, columns, None, about), write, read), key_of, names)
 
 
@@ -129,7 +148,9 @@ def _read_as_rows(read: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 # Writing.
 
 
-def _writing(known: Declared, columns: Sequence[Column], key: str | None) -> Callable[..., Stored]:
+def _writing(
+    known: Declared, columns: Sequence[Column], key: str | None
+) -> tuple[Callable[..., Stored], Usual]:
     names, values = known_in(known.classes), Values()
     values.by_name |= {**NAMES, "Kind": row_class(known.kind), "refuse": _refuse}
     variables = [f"v{n}" for n in range(len(columns))]
@@ -142,11 +163,12 @@ def _writing(known: Declared, columns: Sequence[Column], key: str | None) -> Cal
         is_key = column.name == key
         write = writer(column.kind, names, known.classes, is_key=is_key)
         in_full.append(f"{values.name(write, 'write')}({variable})")
-    lines = [*_taken_apart(known, columns, variables)]
-    lines += [f"if {' and '.join(f'({test})' for test in tests) or 'True'}:"]
-    lines += [f"    return ({_listed(written)})", f"return ({_listed(in_full)})"]
+    taken, test = _taken_apart(known, columns, variables), " and ".join(f"({t})" for t in tests)
+    usual = Usual(taken, test or "True", f"({_listed(written)})", values.by_name)
+    lines = [*taken, f"if {usual.test}:", f"    return {usual.values}"]
+    lines += [f"return ({_listed(in_full)})"]
     text = "def write(row):\n" + "".join(f"    {line}\n" for line in lines)
-    return build("write", text, values)
+    return build("write", text, values), usual
 
 
 def _enum_in(values: Values, column: Column, known: Declared) -> str:
