@@ -61,7 +61,7 @@ class Node:
             "step",
             "compiled_step",
         ),
-        *("forgets", "query", "undo", "watched", "watchers", "__weakref__"),
+        *("forgets", "note", "query", "undo", "watched", "watchers", "__weakref__"),
         *(
             "_arrived",
             "_is_made_deferred",
@@ -135,6 +135,8 @@ class Node:
         """Leaves with captured variables that no operator reads any more (of a source)."""
         self.compiled_step: Callable[..., None] | None = None
         """The function that commits a delta of it, once there is one (of a source)."""
+        self.note: Callable[[Sequence[Any], int], None] | None = None
+        """What notes a commit of only a delta of it, if that is written later (of a source)."""
         self.tracers: dict[Any, None] = {}
         """What follows updates of a table from here to subscribers (of a source)."""
         self.physical: Any = None

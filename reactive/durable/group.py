@@ -86,7 +86,7 @@ class GroupJournal(Journal):
                 others.append((table, delta))
             else:
                 note(delta, version)
-        record = super().record(others, version)
+        record = super().record(others, version) if others else None
         if record is not None:
             self._noted.append((version, None, record))
         if self.is_asleep and self._noted:
@@ -102,8 +102,8 @@ class GroupJournal(Journal):
     def refuse(self, why: str, error: BaseException | None, remedy: str = ANEW) -> None:
         """Write nothing any more."""
         super().refuse(why, error, remedy)
-        self._notes.clear()
-        self.notes.clear()
+        for table in [*self._notes]:
+            self._note_no_more(table)
 
     def keep(self, table: Any, kept: KeptTable) -> None:
         """A table is durable from now on."""
@@ -112,11 +112,14 @@ class GroupJournal(Journal):
             return
 
         def otherwise(delta: Sequence[Pair], version: int) -> None:
-            self.record(((table, delta),), version)
+            self.has(version)
+            note(delta, version)
+            if self.is_asleep:
+                self.wake()
 
         sides = sides_of(kept)
-        self._notes[table] = noting(kept, sides, self._noted)
-        self.notes[table] = noting_one(kept, sides, self._noted, self, otherwise)
+        note = self._notes[table] = noting(kept, sides, self._noted)
+        table._node.note = noting_one(kept, sides, self._noted, self, otherwise)
 
     def forget(self, table: Any) -> None:
         """A table was dropped, or replaced."""
@@ -129,8 +132,8 @@ class GroupJournal(Journal):
         self._note_no_more(table)
 
     def _note_no_more(self, table: Any) -> None:
-        self._notes.pop(table, None)
-        self.notes.pop(table, None)
+        if self._notes.pop(table, None) is not None:
+            table._node.note = None
 
     def wake(self) -> None:
         """Have the thread write what was noted, in a while."""

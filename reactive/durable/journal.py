@@ -35,6 +35,7 @@ class Kept(Protocol):
     """What is asked of a table."""
 
     name: str
+    _node: Any
 
     @property
     def _store(self) -> Held: ...
@@ -78,8 +79,6 @@ class Journal:
         self.store = store
         self.kept: dict[Any, KeptTable] = {}
         """The durable tables."""
-        self.notes: dict[Any, Callable[[Sequence[Pair], int], None]] = {}
-        """By table, what may be called instead of `begin` for a commit of only that table."""
         self._writing = 0
         self._refusal: str | None = None
 

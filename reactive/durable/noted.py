@@ -1,8 +1,8 @@
 """What is noted of commits until it is written, and what it comes to when that is done together.
 
-    (7, come, row)                           a row that comes, of a table with a key: as values
-    (8, some_gone, rows), (8, some_come, rows)    some rows
-    (9, None, record)                             of other tables, as it is written
+    (7, comes, row)             a row that comes, of a table with a key: as values
+    (8, both, (rows, rows))     some that go, and some that come
+    (9, None, record)           of tables without a key, as it is written
 
 Of a row that came and went in between nothing is written; of a key whose row was replaced often,
 the last one. So many commits become one record, with one change for each of their tables.
@@ -28,53 +28,45 @@ from reactive.durable.store import Change, Record, Values
 
 
 class Side(NamedTuple):
-    """A row of a table with a key that comes, or one that goes; or some.
+    """What is noted of a table with a key.
 
     key_place: where the key is among the values of a row.
+    ways: whether a row comes (1), a row goes (-1), or some do both (0).
     """
 
     table: str
     key_place: int
-    come: bool
-    some: bool
+    ways: int
 
 
 Noted: TypeAlias = tuple[int, Side | None, Any]
-"""The version of a commit, and a row of it, or some; or, without a side, what it changes of tables
-without a key."""
-Run: TypeAlias = tuple[Side, list[Values]]
-"""Rows of one side, one after the other."""
-
-
+"""The version of a commit, and what is noted of it."""
+Step: TypeAlias = tuple[Sequence[Values], Sequence[Values]]
+"""Rows that go, and then rows that come."""
 Note: TypeAlias = Callable[[Sequence[Pair], int], None]
 """Notes a delta of a table as part of a version. Raises what the table refuses a row with."""
 
 
-def sides_of(kept: KeptTable) -> Sequence[Side]:
-    """Of a table with a key: a row that comes, one that goes, some that come, some that go."""
+def sides_of(kept: KeptTable) -> tuple[Side, Side, Side]:
+    """What may be noted of a table with a key: a row that comes, one that goes, and both."""
     place = kept.codec.schema.key_place
-    return [Side(kept.name, place, come, some) for some in (False, True) for come in (True, False)]
+    return Side(kept.name, place, 1), Side(kept.name, place, -1), Side(kept.name, place, 0)
 
 
 def noting(kept: KeptTable, sides: Sequence[Side], noted: list[Noted]) -> Note:
     """What notes deltas of a table with a key: each all at once, or not at all."""
-    write = kept.codec.write
-    comes, goes, some_come, some_go = sides
+    write, both = kept.codec.write, sides[2]
 
     def note(delta: Sequence[Pair], version: int) -> None:
         row: Any = None
+        gone: list[Values] = []
+        come: list[Values] = []
         try:
-            if len(delta) == 1:
-                ((row, weight),) = delta
-                noted.append((version, comes if weight > 0 else goes, write(row)))
-                return
-            gone: list[Values] = []
-            come: list[Values] = []
             for row, weight in delta:
                 (come if weight > 0 else gone).append(write(row))
-            noted.extend([(version, some_go, gone), (version, some_come, come)])
         except Unstorable as misfit:
             raise kept.refusal(row, misfit) from None
+        noted.append((version, both, (gone, come)))
 
     return note
 
@@ -116,41 +108,42 @@ def note(delta, version):
 def together(noted: Sequence[Noted]) -> list[Record]:
     """What commits come to, of which the last one is whole.
 
-    >>> come, gone = Side("words", 0, True, False), Side("words", 0, False, False)
+    >>> comes, both = Side("words", 0, 1), Side("words", 0, 0)
     >>> old, new = ("tea", 1), ("tea", 2)
-    >>> (record,) = together([(7, come, ("to", 1)), (8, gone, old), (8, come, new)])
+    >>> (record,) = together([(7, comes, ("to", 1)), (8, both, ([old], [new]))])
     >>> record.version, record.changes
     (8, [Change(table='words', gone=[('tea', 1)], come=[('to', 1), ('tea', 2)], counted=())])
     """
     records: list[Record] = []
-    runs: dict[str, list[Run]] = {}
+    steps: dict[str, tuple[Side, list[Step]]] = {}
     for side, run in groupby(noted, _SIDE):
         found = [*map(_WHAT, run)]
         if side is None:
             records += found
-        else:
-            rows = [*chain.from_iterable(found)] if side.some else found
-            runs.setdefault(side.table, []).append((side, rows))
-    if runs:
-        changes = [_net(each) for each in runs.values()]
+            continue
+        _, its = steps.setdefault(side.table, (side, []))
+        its += [((), found)] if side.ways > 0 else [(found, ())] if side.ways else found
+    if steps:
+        changes = [_net(*each) for each in steps.values()]
         records.append(Record(noted[-1][0], time(), changes))
     return records
 
 
-def _net(runs: Sequence[Run]) -> Change:
+def _net(side: Side, steps: Sequence[Step]) -> Change:
     """What the rows of a table come to."""
-    table, place = runs[0][0][:2]
-    if all(side.come for side, _ in runs):
-        return Change(table, (), [*chain.from_iterable(rows for _, rows in runs)])
+    if not any(gone for gone, _ in steps):
+        return Change(side.table, (), [*chain.from_iterable(come for _, come in steps)])
+    place = side.key_place
     before: dict[Any, Values | None] = {}
     after: dict[Any, Values | None] = {}
-    for side, rows in runs:
-        for row in rows:
-            key = row[place]
-            before.setdefault(key, None if side.come else row)
-            after[key] = row if side.come else None
-    gone = [row for row in before.values() if row is not None]
-    return Change(table, gone, [row for row in after.values() if row is not None])
+    for gone, come in steps:
+        for row in gone:
+            before.setdefault(row[place], row)
+            after[row[place]] = None
+        for row in come:
+            before.setdefault(row[place], None)
+            after[row[place]] = row
+    return Change(side.table, [*filter(None, before.values())], [*filter(None, after.values())])
 
 
 _SIDE, _WHAT = itemgetter(1), itemgetter(2)

@@ -24,7 +24,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -247,10 +247,12 @@ class SqliteStore:
             for change in record.changes:
                 table = self._tables[change.table]
                 come = waiting.setdefault(change.table, [])
-                if (change.gone and not table.replaces(change)) or change.counted:
+                if table.is_keyed:
+                    self._remove(table, change, come)
+                elif change.gone or change.counted:
                     self._put(table, come)
                     come.clear()
-                    self._change(table, change)
+                    self._count(table, change)
                 come += change.come
             if self._keep:
                 sqlite_history.note(self._run, self._many, record)
@@ -260,16 +262,21 @@ class SqliteStore:
             sqlite_history.forget(self._run, self._keep)
         self._run(_VERSION, (records[-1].version,))
 
-    def _change(self, table: SqliteTable, change: Change) -> None:
-        """Delete the rows that go, and are not replaced, and count others."""
-        if table.is_keyed:
-            place = table.key_place
-            gone = {row[place]: row for row in change.gone}
-            for row in change.come:
-                gone.pop(row[place], None)  # it is replaced
-            for key in gone:
-                self._one(table, table.delete, (key,))
+    def _remove(self, table: SqliteTable, change: Change, waiting: list[Values]) -> None:
+        """Delete the rows that go, and are not replaced, after what waits to be inserted."""
+        if not change.gone:
             return
+        key = itemgetter(table.key_place)
+        gone = dict.fromkeys(map(key, change.gone))
+        for row in map(key, change.come):
+            gone.pop(row, None)
+        if gone:
+            self._put(table, waiting)
+            waiting.clear()
+            self._delete(table, [*gone])
+
+    def _count(self, table: SqliteTable, change: Change) -> None:
+        """Delete the rows that go from a table without a key, and count others."""
         self._index(table)
         for row in change.gone:
             self._one(table, table.delete, row)
@@ -286,7 +293,7 @@ class SqliteStore:
         size, whole = table.together, 0
         if len(rows) >= size > 1:
             whole = len(rows) - len(rows) % size
-            blocks = [[*chain(*rows[at : at + size])] for at in range(0, whole, size)]
+            blocks = [_strung(rows[at : at + size]) for at in range(0, whole, size)]
             self._many(table.put_together, blocks)
         self._many(table.put, rows[whole:])
 
@@ -296,15 +303,32 @@ class SqliteStore:
         elif rows:
             self._connection.executemany(statement, rows)
 
+    def _delete(self, table: SqliteTable, keys: Sequence[Any]) -> None:
+        """Delete the rows with these keys."""
+        size = sqlite_tables.TOGETHER
+        whole, changed = len(keys) - len(keys) % size, 0
+        blocks = [keys[at : at + size] for at in range(0, whole, size)]
+        for statement, rows in (
+            (table.delete_together, blocks),
+            (table.delete, [(key,) for key in keys[whole:]]),
+        ):
+            if rows:
+                changed += self._connection.executemany(statement, rows).rowcount
+        if changed != len(keys):
+            raise self._differs(table, f"{changed} of {len(keys)} rows", keys)
+
     def _one(self, table: SqliteTable, statement: str, values: Sequence[Any]) -> None:
         """Run a statement that changes one row."""
         changed = self._run(statement, values).rowcount
         if changed != 1:
-            raise DurabilityError(
-                f"{self.name}: table {table.schema.table!r} has {changed} of a row that has to be "
-                f"there once: {tuple(values)!r:.200}\n"
-                "  somebody else has written to the file; open it anew, and compare the table"
-            )
+            raise self._differs(table, f"{changed} of a row", tuple(values))
+
+    def _differs(self, table: SqliteTable, found: str, rows: Sequence[Any]) -> DurabilityError:
+        return DurabilityError(
+            f"{self.name}: table {table.schema.table!r} has {found} that should be there: "
+            f"{rows!r:.200}\n"
+            "  somebody else has written to the file; open it anew, and compare the table"
+        )
 
     def _index(self, table: SqliteTable) -> None:
         if table.name not in self._indexed and table.columns:
@@ -383,6 +407,14 @@ class SqliteStore:
             yield
         except (sqlite3.Error, OSError) as error:
             raise DurabilityError(failed(self.name, what, error)) from error
+
+
+def _strung(rows: Sequence[Values]) -> list[Any]:
+    """The values of rows, one after the other."""
+    found: list[Any] = []
+    for row in rows:
+        found += row  # in two thirds of the time of `chain`
+    return found
 
 
 _NEXT = "select coalesce(max(rank), 0) + 1 from reactive_tables"

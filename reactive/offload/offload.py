@@ -137,6 +137,9 @@ class Offloading:
     def flush(self) -> None:
         """Bring what is late to the state of the last commit, or a later one."""
         engine = self._engine
+        if not self.is_used:
+            engine.check_open()
+            return
         with self._engine.inside():
             wanted = engine.version
         while self.is_used:

@@ -269,11 +269,10 @@ def at_once(engine: Engine, table: Base, changes: Sequence[Pair], version: int) 
         return False
     write = None
     if engine.journal is not None:
-        note = engine.journal.notes.get(table)
-        if note is None:
+        if table._node.note is None:
             write = engine.journal.begin(((table, changes),), version)
         else:
-            note(changes, version)
+            table._node.note(changes, version)
     if table._node.tracers and len(changes) > 1:
         engine.graph.moved = engine.updates.of([(table, changes)], version)
         try:
