@@ -2,7 +2,8 @@
 
     logged     a commit of one row, beside the same in memory and an autocommit INSERT of as many
                bytes by `sqlite3`
-    group      the same, 100 commits in one transaction of the file, beside the same in memory
+    group      the same, 100 commits in one transaction of the file, beside the same in memory; and
+               as many as a thread finds after 10 ms (`durability="group"`)
     restart    opening a file with rows, and five views over them, beside `add_all` of these rows
                and the same views
 
@@ -26,6 +27,7 @@ from reactive import Count, Database, Max, Sum
 
 TURNS = 7
 COMMITS = 2000
+MANY_COMMITS = 20_000
 GROUP = 100
 
 
@@ -102,19 +104,28 @@ def logged(folder: Path) -> tuple[float, float, float]:
     return tuple(1e6 * each / COMMITS for each in found)  # type: ignore[return-value]
 
 
-def grouped(folder: Path) -> tuple[float, float]:
-    """Microseconds of a commit, of which 100 are in one transaction of the file; and in memory."""
+def grouped(folder: Path) -> tuple[float, float, float]:
+    """Microseconds of a commit, of which 100 are in one transaction of the file; or what a thread
+    finds after 10 ms; and in memory."""
     durable = Followed(Database(folder / "grouped.db", durability="exit"))
+    by_itself = Followed(Database(folder / "by_itself.db", durability="group"))
     memory = Followed(Database())
 
-    def group() -> None:
+    def of_100(side: Followed, end: Callable[[], object]) -> None:
         for _ in range(COMMITS // GROUP):
-            durable.add(GROUP)
-            durable.db.flush()
+            side.add(GROUP)
+            end()
 
-    found = least([group, lambda: memory.add(COMMITS)])
+    def many() -> None:
+        by_itself.add(MANY_COMMITS)
+        by_itself.db.flush()
+
+    acts = (lambda: of_100(durable, durable.db.flush), many, lambda: of_100(memory, int))
+    found = least(acts)
     durable.db.close()
-    return 1e6 * found[0] / COMMITS, 1e6 * found[1] / COMMITS
+    by_itself.db.close()
+    counts = (COMMITS, MANY_COMMITS, COMMITS)
+    return tuple(1e6 * each / n for each, n in zip(found, counts, strict=True))  # type: ignore[return-value]
 
 
 def five_views(table: Any) -> list[Any]:
@@ -162,8 +173,11 @@ def main(rows: int) -> None:
         durable, memory, insert = logged(folder)
         ratio = durable / (memory + insert)
         print(f"logged   {durable:.1f} us; memory {memory:.1f} + INSERT {insert:.1f}: {ratio:.2f}x")
-        durable, memory = grouped(folder)
-        print(f"group    {durable:.1f} us; memory {memory:.1f}: {durable / memory:.2f}x")
+        durable, by_itself, memory = grouped(folder)
+        print(
+            f"group    {durable:.1f} us; by itself {by_itself:.1f} us; memory {memory:.1f}: "
+            f"{durable / memory:.2f}x; {by_itself / memory:.2f}x"
+        )
         read, views, added, again = restart(folder, rows)
         print(
             f"restart  {rows:,} rows {read:.2f} s, views {views:.2f} s, together "
