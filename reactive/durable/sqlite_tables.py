@@ -12,12 +12,15 @@ Cost:   O(1) statements per change, each O(log rows).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, TypeAlias
 
 from reactive.durable.store import Change, Schema, Values
 
+Runs: TypeAlias = tuple[str, Sequence[Sequence[Any]]]
+"""A statement, with the values of each time that it is to run."""
 BATCH = 2000
 """Rows that are read together."""
 TOGETHER = 50
@@ -116,14 +119,34 @@ class SqliteTable:
         """Drops that view."""
         return f"drop view if exists temp.{self._view}"
 
-    def replaces(self, change: Change) -> bool:
-        """Whether each row that goes has its key taken by one that comes."""
-        if not self.is_keyed or len(change.gone) > len(change.come):
-            return False
+    def insertions(self, rows: Sequence[Values]) -> Iterator[Runs]:
+        """Inserts rows as `put` does, one after the other."""
+        whole = 0
+        if (size := self.together) > 1:
+            whole = len(rows) - len(rows) % size
+            blocks = [_strung(rows[at : at + size]) for at in range(0, whole, size)]
+            yield self.put_together, blocks
+        yield self.put, rows[whole:]
+
+    def deletions(self, keys: Sequence[Any]) -> Iterator[Runs]:
+        """Deletes the rows with these keys."""
+        whole = len(keys) - len(keys) % TOGETHER
+        if whole:
+            blocks = [keys[at : at + TOGETHER] for at in range(0, whole, TOGETHER)]
+            yield self.delete_together, blocks
+        if whole < len(keys):
+            yield self.delete, [(key,) for key in keys[whole:]]
+
+    def leaving(self, change: Change) -> Sequence[Any]:
+        """The keys of rows that go, and that no row takes which comes."""
         place = self.key_place
-        if len(change.come) == 1:
-            return bool(change.gone[0][place] == change.come[0][place])
-        return {row[place] for row in change.gone} <= {row[place] for row in change.come}
+        if len(change.gone) == len(change.come) == 1:
+            key = change.gone[0][place]
+            return [] if key == change.come[0][place] else [key]
+        gone = dict.fromkeys([row[place] for row in change.gone])
+        for row in change.come:
+            gone.pop(row[place], None)
+        return [*gone]
 
     @cached_property
     def key_place(self) -> int:
@@ -199,6 +222,14 @@ def placed(schema: Schema, taken: Collection[str]) -> SqliteTable:
     for column in schema.columns:
         columns.append(_apart(_plain(column.name) or "value", columns))
     return SqliteTable(schema, _named(schema.table, taken), tuple(columns))
+
+
+def _strung(rows: Sequence[Values]) -> list[Any]:
+    """The values of rows, one after the other."""
+    found: list[Any] = []
+    for row in rows:
+        found += row  # in two thirds of the time of `chain`
+    return found
 
 
 def quoted(name: str) -> str:
