@@ -1,7 +1,7 @@
 """Commits that are written some time after they were made, many in one transaction of the store.
 
     note        before the operators step: the rows as they are stored
-    gather      what was noted and has been committed, in its order
+    gather      what was noted and has been committed, as what it comes to (`noted.py`)
     write       of a thread, at most `DELAY` after the first (`"group"`), or of `flush` and `close`
 
 What was noted of a commit that did not come to stand is passed over: its version is not reached, or
@@ -9,7 +9,7 @@ is noted again. If the store does not take what is written, memory is ahead of i
 database refuses changes of durable tables, and `flush` and `close` raise what it was.
 
 State:  what is not written yet; a thread.
-Cost:   of noting a commit of one row a microsecond.
+Cost:   of noting a commit of one row half a microsecond.
 """
 
 from __future__ import annotations

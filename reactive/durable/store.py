@@ -88,9 +88,10 @@ class Change(NamedTuple):
 
 
 class Record(NamedTuple):
-    """A commit.
+    """A commit; or what several come to that are written together, as the last one of them, if no
+    history is kept.
 
-    version: its number; they rise, but not one by one.
+    version: its number; they rise, but not one by one, and two may have the same.
     time: when it was, in seconds since 1970.
     """
 
