@@ -13,7 +13,7 @@ import glob
 import os
 import stat
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -28,13 +28,18 @@ TICK, LONG_TICK = 50_000_000, 2_000_000_000
 
 
 class Pattern:
-    """Files by a pattern of their paths, as `glob` has it: `*`, `?`, `[...]`, `**`."""
+    """Files by a pattern of their paths, as `glob` has it: `*`, `?`, `[...]`, `**`.
+
+    What is there by the very name of a part, as a folder `x[1]`, is meant by it. A path that is
+    relative is one of the folder that the process is in when this is made; `~` is that of the user.
+    """
 
     def __init__(self, text: str | os.PathLike[str]) -> None:
         self.text = os.fspath(text)
         if not isinstance(self.text, str) or not self.text:
             raise PlanError(f"{text!r} is no pattern of paths\n  give one such as 'folder/*.jsonl'")
-        if not glob.has_magic(self.text) and Path(self.text).is_dir():
+        self._path = Path(self.text).expanduser().absolute()
+        if self._path.is_dir():
             some = str(Path(self.text) / "*.jsonl")
             raise PlanError(
                 f"{self.text!r} is a folder\n"
@@ -47,18 +52,12 @@ class Pattern:
     @property
     def base(self) -> Path:
         """The folder in which all files are that may match."""
-        parts = Path(self.text).parts
-        fixed = list(parts[:-1])
-        for place, part in enumerate(fixed):
-            if glob.has_magic(part):
-                fixed = fixed[:place]
-                break
-        return Path(*fixed)
+        return self._split()[0]
 
     @property
     def is_deep(self) -> bool:
         """Whether files in folders of the base may match."""
-        return len(Path(self.text).parts) - len(self.base.parts) > 1
+        return len(self._split()[1]) > 1
 
     def files(self) -> dict[str, Stamp]:
         """The files that match, with slashes in their paths, in order.
@@ -67,17 +66,57 @@ class Pattern:
         ------
         OSError: their folder cannot be read.
         """
-        base = self.base
+        base, parts = self._split()
         try:
             os.scandir(base).close()
         except (FileNotFoundError, NotADirectoryError):
             return {}
         found = {}
-        for path in sorted(glob.glob(self.text, recursive=True)):  # noqa: PTH207
+        for path in sorted({*_matching(str(base), parts)}):
             stamp = stamp_of(path)
             if stamp is not None:
                 found[Path(path).as_posix()] = stamp
         return found
+
+    def _split(self) -> tuple[Path, tuple[str, ...]]:
+        """The base, and the patterns of what is below it."""
+        *parents, name = self._path.parts
+        base = Path(self._path.anchor)
+        for place, part in enumerate(parents):
+            if glob.has_magic(part) and not os.path.lexists(base / part):
+                return base, (*parents[place:], name)
+            base /= part
+        return base, (glob.escape(name) if os.path.lexists(base / name) else name,)
+
+
+def _matching(folder: str, parts: tuple[str, ...]) -> Iterator[str]:
+    """Paths below a folder by patterns of their parts, of which `**` is any number of folders."""
+    place = parts.index("**") if "**" in parts else len(parts)
+    first, rest = parts[:place], parts[place + 1 :]
+    found = glob.glob(os.path.join(*first), root_dir=folder) if first else [""]  # noqa: PTH118, PTH207
+    paths = [os.path.join(folder, each) for each in found]  # noqa: PTH118
+    if place == len(parts):
+        yield from paths
+        return
+    for path in paths:
+        for below in _folders(path, frozenset()):
+            yield from _matching(below, rest or ("*",))
+
+
+def _folders(folder: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
+    """A folder and those below it, also by links; none within itself, and none that is hidden."""
+    try:
+        here = os.stat(folder)  # noqa: PTH116
+        identity = (here.st_dev, here.st_ino)
+        if identity in above:
+            return
+        with os.scandir(folder) as entries:
+            inside = [e.path for e in entries if not e.name.startswith(".") and e.is_dir()]
+    except OSError:
+        return
+    yield folder
+    for each in inside:
+        yield from _folders(each, above | {identity})
 
 
 def stamp_of(path: str) -> Stamp | None:
@@ -110,7 +149,7 @@ def is_sure(of: Stamp, now: int | None = None) -> bool:
 def folder_pattern(given: str | os.PathLike[str], like: Pattern) -> Pattern:
     """The files of a folder that have the names of a pattern; or a pattern of its own."""
     text = os.fspath(given)
-    is_folder = not glob.has_magic(text) and not Path(text).suffix
+    is_folder = Path(text).is_dir() or not (glob.has_magic(text) or Path(text).suffix)
     return Pattern(Path(text) / Path(like.text).name if is_folder else text)
 
 

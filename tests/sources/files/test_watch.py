@@ -398,6 +398,41 @@ def test_what_cannot_be_watched_is_refused(
     assert db.tables() == []
 
 
+def test_a_folder_is_looked_through_once_however_links_lead_back(
+    db: Database, tmp_path: Path
+) -> None:
+    inner = tmp_path / "inner"
+    inner.mkdir()
+    for name in ("here", "again", "more"):
+        (inner / name).symlink_to(tmp_path)
+    (inner / "a.jsonl").write_text('{"id": 1}\n')
+    assert len(db.watch(tmp_path / "**" / "*.jsonl", Row)) == 1
+
+
+@pytest.mark.parametrize("name", ["*.jsonl", "a[2].jsonl", "**/*.jsonl"])
+def test_names_with_brackets_mean_what_is_there_by_them(
+    db: Database, tmp_path: Path, name: str
+) -> None:
+    folder = tmp_path / "x[1]"
+    folder.mkdir()
+    (folder / "a[2].jsonl").write_text('{"id": 1}\n')
+    assert len(db.watch(folder / name, Row)) == 1
+    assert len(db.watch(tmp_path / "x[[]*" / "a[[]2].jsonl", Row)) == 1
+
+
+def test_a_relative_path_stays_what_it_was_when_the_process_goes_elsewhere(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.jsonl").write_text('{"id": 1}\n')
+    tables = [db.watch(name, Row) for name in ("*.jsonl", "~/a.jsonl")]
+    monkeypatch.chdir("/")
+    for table in tables:
+        table.catch_up()
+        assert len(table) == 1
+
+
 def test_rows_of_a_class_with_keywords_only() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Named:
