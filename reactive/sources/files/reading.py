@@ -146,7 +146,7 @@ class _Reading:
 
     def _more(self, known: Fingerprint, begun: Any, rest: bytes) -> News:
         taken = self._take(rest, Place(self._path, known.lines, known.columns))
-        if not taken.length:
+        if not (taken.length or taken.refused):
             return self._told("same", taken, known)
         begun.update(rest[: taken.length])
         if self._append_only:

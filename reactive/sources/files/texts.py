@@ -2,7 +2,7 @@
 
 Of a file whose beginning is known its end is taken alone. A last line without an end waits until it
 has one, or is whole as it is: a JSON object, or a line of CSV of a file that nobody has changed for
-a second.
+a second. A quote that is open then is an error, or else all that follows it would wait for ever.
 
 Cost:   O(rows).
 """
@@ -19,6 +19,8 @@ from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.sources.batch import Refused
 from reactive.sources.files.row_maker import RecordMaker, UnfitRow, ValueMaker
 from reactive.sources.files.taken import ESCAPED, Place, Taken, checked, decoded, shown, unfit
+
+OPEN = "a quote that begins here is not closed by the end of the file"
 
 
 class Lines:
@@ -94,6 +96,8 @@ class Cells:
         make: Callable[[Sequence[str]], Any] | None = None
         try:
             if not columns and (columns := self._columns(found)) == ():
+                if is_calm and not found.is_whole:
+                    raise UnfitRow(None, OPEN)
                 return Taken(waits=bool(data.strip()))
             make = self._maker.of_cells(columns)
         except UnfitRow as error:
@@ -110,11 +114,14 @@ class Cells:
                 number = place.lines + found.lines
                 told = shown(self._delimiter.join(cells))
                 refused.append(Refused(told, unfit(place.path, f"line {number}", error)))
+        is_open = is_calm and not found.is_whole
+        if is_open:
+            found.errors.append((found.lines + 1, UnfitRow(None, OPEN)))
         for lines, broken in found.errors:
             where = f"line {place.lines + lines}"
             refused.append(Refused(f"{place.path}, {where}", unfit(place.path, where, broken)))
         length = end - len(found.rest().encode(self._encoding, ESCAPED))
-        is_ragged = found.is_whole and text[-1:] not in ("\n", "\r", "")
+        is_ragged = is_open or (found.is_whole and text[-1:] not in ("\n", "\r", ""))
         waits = bool(data[length:].strip())
         return Taken(rows, refused, length, place.lines + found.lines, columns, is_ragged, waits)
 
@@ -152,7 +159,7 @@ class _Records:
                 if "unexpected end of data" in str(error):
                     self.is_whole = False
                     raise StopIteration from None
-                self.errors.append((self._reader.line_num, error))
+                self.errors.append((self._reader.line_num, _told(error)))
                 self.lines = self._reader.line_num
                 continue
             self.lines = self._reader.line_num
@@ -166,3 +173,14 @@ class _Records:
         for _ in range(self.lines):
             next(lines)
         return lines.read()
+
+
+def _told(error: csv.Error) -> Exception:
+    """What is wrong with a record, and what to do about it if that is not plain."""
+    if "field limit" not in str(error):
+        return error
+    return UnfitRow(
+        None,
+        f"a cell of more than {csv.field_size_limit():,} characters: a quote is not closed, or "
+        "csv.field_size_limit(...) is to be larger",
+    )

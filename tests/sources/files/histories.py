@@ -187,14 +187,14 @@ def _of_csv(text: str) -> Read:
         except StopIteration:
             break
         except csv.Error as error:
+            records.append(None)
             if "unexpected end" in str(error):
                 break
-            records.append(None)
     records = [record for record in records if record != []]
     broken = sum(record is None for record in records)
     header, *cells = [record for record in records if record is not None] or [[]]
     if "id" not in (names := [cell.strip() for cell in header]):
-        return Read([], 1 if header else 0)
+        return Read([], 1 if header else broken)
     found = [_of_cells(names, each) for each in cells]
     rows = [row for row in found if row is not None]
     return Read(rows, len(found) - len(rows) + broken)

@@ -36,7 +36,7 @@ from reactive import (
     tracked,
 )
 from reactive.runtime import progress
-from reactive.sources.files import source, watching
+from reactive.sources.files import reading, source, watching
 from reactive.sources.files.row_maker import row_maker
 from tests.budget import stride
 from tests.sources.files.histories import Row, run
@@ -431,6 +431,30 @@ def test_a_relative_path_stays_what_it_was_when_the_process_goes_elsewhere(
     for table in tables:
         table.catch_up()
         assert len(table) == 1
+
+
+def test_a_quote_that_is_not_closed_is_told(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.csv"
+    for text, line in (('what\nrum\n"tea\nale\n', 3), ('"what\nrum\n', 1)):
+        path.write_text(text)
+        os.utime(path, (1, 1))
+        with pytest.raises(SourceError, match=f"line {line}: a quote .* is not closed"):
+            db.watch(path, Line)
+    path.write_text(f'what\n"{"x" * 200_000}"\nale\n')
+    with pytest.raises(SourceError, match="line 2: a cell of more than 131,072 characters"):
+        db.watch(path, Line)
+    monkeypatch.setattr(reading, "CALM", 0)
+    table = db.watch(path, Line, on_error="drop", name="lines")
+    assert list(table) == [Line("ale")] and len(table.source.errors) == 1
+    path.write_text('what\nrum\n"tea\nale')
+    table.catch_up()
+    assert list(table) == [Line("rum")] and len(table.source.errors) == 1
+    with path.open("a") as file:
+        file.write('"\n')
+    table.catch_up()
+    assert list(table) == [Line("rum"), Line("tea\nale")] and not table.source.errors
 
 
 def test_rows_of_a_class_with_keywords_only() -> None:
