@@ -645,6 +645,7 @@ class Database(NotCopied, Closeable):
         header: bool = True,
         poll: float | None = None,
         durable: bool | None = None,
+        replace: bool = False,
         on_error: feeding.OnRefusal = "raise",
         start: bool = True,
     ) -> watched_tables.WatchedTable[T]:
@@ -662,6 +663,8 @@ class Database(NotCopied, Closeable):
             enums, records, tuples; None for what is empty or absent, where it may be.
         name, key, durable: as of `table`. Of two rows of a file with one key the last one counts;
             two files cannot have rows of one key, unless they are `append_only`.
+        replace: drop the table that has the name, if there is one, with what feeds it and the views
+            over it: for a cell of a notebook that is run again. The files are read anew.
         deletions: files of rows that go, as a pattern, or a folder in which names are as in
             `pattern`. By its key, or else once less. Implies `append_only`.
         append_only: files come and grow, and each line is taken once: nothing goes when a file
@@ -688,8 +691,9 @@ class Database(NotCopied, Closeable):
         options: dict[str, Any] = {"format": format, "reader": reader, "encoding": encoding}
         options |= {"deletions": deletions, "append_only": append_only, "poll": poll}
         options |= {"delimiter": delimiter, "header": header}
+        old = self._named(usual_name(row_type) if name is None else name) if replace else None
         return watched_tables.watch(
-            self._engine, pattern, row_type, name, key, durable, on_error, start, options
+            self._engine, pattern, row_type, name, key, durable, on_error, start, old, options
         )
 
     @overload

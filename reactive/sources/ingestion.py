@@ -368,10 +368,19 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
     def _finish(self, error: BaseException | None, *, was_stopped: bool) -> None:
         """It runs no more."""
         with self._changed:
-            self._engine.ingestions.pop(self.name, None)
+            self._free_name()
             self._error, self._thread = error, None
             self._state = "failed" if error else "stopped" if was_stopped else "ended"
             self._changed.notify_all()
+
+    def _leave(self) -> None:
+        """Be asked to stop by who holds the lock, and so cannot wait; its name is free."""
+        self._stop.set()
+        self._free_name()
+
+    def _free_name(self) -> None:
+        if self._engine.ingestions.get(self.name) is self:
+            del self._engine.ingestions[self.name]
 
     def _is_stopped(self, patience: float | None) -> bool:
         """Wait until it does not run; whether that is so, or it is this thread that runs it."""

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from optimizer.callables.source import caller
 from optimizer.errors import PlanError
 from optimizer.expressions.members import TRACKED
 from reactive.api import dropping
@@ -21,7 +22,7 @@ from reactive.durable import adopting
 from reactive.errors import SourceError
 from reactive.runtime.boundary import boundary
 from reactive.sources.files.source import FileSource, files
-from reactive.sources.ingest import OnRefusal, ingest
+from reactive.sources.ingest import OnRefusal, check_policy, ingest
 from reactive.sources.ingestion import Ingestion
 
 if TYPE_CHECKING:
@@ -87,6 +88,12 @@ class WatchedTable(Table[T, Any]):
                 )
             time.sleep(MOMENT)  # it is about to say why it reads no more
 
+    def _give_up(self, why: str) -> None:
+        """As of any table; and what feeds it ends, and is forgotten."""
+        super()._give_up(why)
+        self.source._leave()
+        _forget(self._engine, self.name, why)
+
 
 def watch(
     engine: Engine,
@@ -97,9 +104,10 @@ def watch(
     durable: bool | None,
     on_error: OnRefusal,
     start: bool,
+    replaced: Table[Any] | None,
     options: Mapping[str, Any],
 ) -> WatchedTable[T]:
-    """`Database.watch`."""
+    """`Database.watch`; `replaced` is the table in whose place the new one comes."""
     if hasattr(row_type, TRACKED):
         raise PlanError(
             f"rows of files do not change, and {row_type.__name__} is @tracked\n"
@@ -107,11 +115,17 @@ def watch(
         )
     with engine.shaping(to_write=True):
         number = next(engine.numbers)
-        table: WatchedTable[T] = WatchedTable(engine, number, row_type, name, key, True)
-        if engine.journal is not None or durable:
-            adopting.adopt(engine, table, durable, None, None)
+        table: WatchedTable[T] = WatchedTable(
+            engine, number, row_type, name, key, True, replaces=replaced
+        )
         of_key = None if table._keyed is None else table._keyed.key
         table._files = files(pattern, row_type, name=table.name, key=of_key, **options)
+        check_policy(on_error)
+        if replaced is not None:
+            why = f"table {replaced.name!r} was replaced at {caller()}"
+            dropping.drop(engine, replaced, views=True, why=why)
+        if engine.journal is not None or durable:
+            adopting.adopt(engine, table, durable, None, None)
         table.source = ingest(engine, table._files, table, None, on_error, None)
         engine.tables[number] = table
     if start:
@@ -133,12 +147,18 @@ def _load(engine: Engine, table: WatchedTable[Any]) -> None:
 
 
 def _give_up(engine: Engine, table: WatchedTable[Any]) -> None:
-    """Drop a table, and what is noted of its source."""
+    """Drop a table that could not be filled."""
     why = f"the files of table {table.name!r} could not be read"
     with engine.shaping(to_write=True):
         dropping.drop(engine, table, views=True, why=why)
-        ledger = engine.ledgers.pop(table.name)
-        if ledger.errors is not None:
-            dropping.drop(engine, ledger.errors, views=True, why=why)
-        if engine.journal is not None:
-            engine.journal.forget(ledger.entries)
+
+
+def _forget(engine: Engine, name: str, why: str) -> None:
+    """Drop what is noted of a source."""
+    ledger = engine.ledgers.pop(name, None)
+    if ledger is None:
+        return
+    if ledger.errors is not None:
+        dropping.drop(engine, ledger.errors, views=True, why=why)
+    if engine.journal is not None:
+        engine.journal.forget(ledger.entries)

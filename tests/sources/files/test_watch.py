@@ -457,6 +457,36 @@ def test_a_quote_that_is_not_closed_is_told(
     assert list(table) == [Line("rum"), Line("tea\nale")] and not table.source.errors
 
 
+@pytest.mark.parametrize("durable", [False, True])
+def test_a_table_that_is_dropped_or_replaced_ends_what_feeds_it(
+    tmp_path: Path, durable: bool
+) -> None:
+    (tmp_path / "a.jsonl").write_text('{"id": 1}\n{}\n')
+    options: dict[str, Any] = {"name": "rows", "on_error": "drop"}
+    store = tmp_path / "rows.db" if durable else None
+    with Database(store) as db:
+        first = db.watch(tmp_path / "*.jsonl", Row, **options)
+        with pytest.raises(PlanError, match="replace=True"):
+            db.watch(tmp_path / "*.jsonl", Row, **options)
+        with pytest.raises(PlanError, match="no format"):
+            db.watch(tmp_path / "*.xyz", Row, replace=True, **options)
+        assert list(first) == [Row(1, None)]
+        db.drop(first)
+        assert db.tables() == []
+        second = db.watch(tmp_path / "*.jsonl", Row, **options)
+        view = second.materialize()
+        third = db.watch(tmp_path / "*.jsonl", Row, replace=True, **options)
+        assert db._engine.ingestions == {"rows": third.source} and view.closed
+        (tmp_path / "a.jsonl").write_text('{"id": 2}\n')
+        third.catch_up()
+        assert list(third) == [Row(2, None)] and not third.source.errors
+        for old in (first, second):
+            old.source.wait(timeout=20)
+            assert old.source.state == "stopped"
+    with Database(store) as db:
+        assert list(db.watch(tmp_path / "*.jsonl", Row, **options)) == [Row(2, None)]
+
+
 def test_rows_of_a_class_with_keywords_only() -> None:
     @dataclass(frozen=True, kw_only=True)
     class Named:
