@@ -231,7 +231,7 @@ class Database(NotCopied, Closeable):
         self,
         frame: Any,
         *,
-        key: str | None = None,
+        key: str | Sequence[str] | None = None,
         name: str | None = None,
         replace: bool = False,
     ) -> Table[Any, Any]:
@@ -248,7 +248,7 @@ class Database(NotCopied, Closeable):
             or a relation of DuckDB; what narwhals knows; a list of dictionaries; or the path of a
             file of Parquet, CSV, Feather or JSON lines. Of pandas, NaN is None, and an index with a
             name is a column.
-        key: a column, by the name of its field. At most one row per key.
+        key: a column, by the name of its field, or several. At most one row per key.
         name: of the table, and of the class; by default `Row`.
         replace: as of `table`. A durable table then has the rows of the frame in the place of
             those in the file.

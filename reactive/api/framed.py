@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from reactive.runtime.boundary import boundary
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from reactive.frames.history import NetChanges
     from reactive.frames.loading import OnProgress
@@ -173,7 +173,7 @@ class FromFrames:
         """
         _loading().add_frame(self, data)
 
-    def sync(self, frame: Any, key: str | None = None) -> Synced:
+    def sync(self, frame: Any, key: str | Sequence[str] | None = None) -> Synced:
         """Make the rows of a frame the rows of the table: as `replace_all`, found by columns.
 
         Rows that are in both become no Python objects, in whatever order the frame has them. Of a
@@ -182,8 +182,8 @@ class FromFrames:
         Parameters
         ----------
         frame: as of `Database.table_from`, with a column for each field.
-        key: of a table without a key, a field by which subscribers are told, and it is counted,
-            what was `updated`. Of others it is the key.
+        key: of a table without a key, a field, or several, by which subscribers are told, and it is
+            counted, what was `updated`. Of others it is the key.
 
         Returns how many rows were `added`, `removed` and `updated`, whose key was there.
 

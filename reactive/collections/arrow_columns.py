@@ -283,7 +283,17 @@ def _plain(values: Sequence[Any], kind: type) -> pa.Array:
         if kind is time:
             raise Misfit(0, (), "a time of day with a time zone is nothing that Arrow has")
         of = pa.timestamp("us", "UTC")
-    return _made(values, of)
+    return _integers(values) if kind is int else _made(values, of)
+
+
+def _integers(values: Sequence[Any]) -> pa.Array:
+    """Integers of 64 bits; with one that has no room beside a sign, and none below 0, without."""
+    for of in (pa.int64(), pa.uint64()):
+        try:
+            return pa.array(values, of)
+        except OverflowError:
+            continue
+    return _made(values, pa.int64())
 
 
 def _as(kind: Any, value: Any, place: int) -> Any:

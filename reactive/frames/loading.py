@@ -13,6 +13,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -39,23 +40,52 @@ def add_frame(table: Any, data: Any) -> None:
         _add(table, _made(reading.table_of(data, "add_arrow"), table.row_type))
 
 
-def table_from(db: Any, data: Any, key: str | None, name: str | None, *, replace: bool) -> Any:
+def table_from(
+    db: Any, data: Any, key: str | Sequence[str] | None, name: str | None, *, replace: bool
+) -> Any:
     """What `Database.table_from` does; `db` makes the table."""
     given = reading.table_of(data, "table_from")
     found = row_class.with_names(given)
-    if key is not None:
-        key = _key_of(key, given.column_names, found)
-    kind = row_class.row_class(found, name or "Row", key)
+    keys = () if key is None else _keys_of(key, given.column_names, found)
+    kind = row_class.row_class(found, name or "Row", keys)
     with paused():
         made = _made(found, kind)
-        table = db.table(kind, key=key, name=name, replace=replace)
+        of_key = attrgetter(*keys) if keys else None
+        if of_key is not None:
+            _check_keys(made[0], of_key)
+        told = keys[0] if len(keys) == 1 else of_key
+        table = db.table(kind, key=told, name=name, replace=replace)
         if not len(table):
-            _add(table, made)
+            _fill(db, table, made, replace=replace)
         elif replace:
             table.replace_all(made[0])
         else:
             raise _already_stored(db, table)
     return table
+
+
+def _check_keys(made: Sequence[Any], key: Callable[[Any], Any]) -> None:
+    """Refuse rows with one key before a table is made, or one is replaced."""
+    keys = list(map(key, made))
+    if len({*keys}) == len(keys):
+        return
+    first: dict[Any, Any] = {}
+    for row, of in zip(made, keys, strict=True):
+        if (other := first.setdefault(of, row)) is not row:
+            raise TableError(
+                f"table_from: cannot take {row!r:.200}: its key is taken by {other!r:.200}\n"
+                "  leave one of them out, or give another key"
+            )
+
+
+def _fill(db: Any, table: Any, made: Piece, *, replace: bool) -> None:
+    """Add the rows; if they are refused there is no table."""
+    try:
+        _add(table, made)
+    except BaseException:
+        if not replace:
+            db.drop(table)
+        raise
 
 
 def _already_stored(db: Any, table: Any) -> PlanError:
@@ -69,14 +99,24 @@ def _already_stored(db: Any, table: Any) -> PlanError:
     )
 
 
-def _key_of(key: Any, names: list[str], found: Any) -> str:
-    """The field that is the key, by its name or by that of the column."""
+def _keys_of(key: Any, names: list[str], found: Any) -> tuple[str, ...]:
+    """The fields that are the key, by their names or by those of the columns."""
+    several = isinstance(key, list | tuple)
+    keys = tuple(key) if several else (key,)
+    if not keys or not all(isinstance(each, str) for each in keys):
+        raise PlanError(
+            f"table_from: key={key!r:.100} names no column\n"
+            '  give one, as key="id"; or several, as key=["shop", "id"]'
+        )
+    return tuple([_key_of(each, names, found) for each in keys])
+
+
+def _key_of(key: str, names: list[str], found: Any) -> str:
     called = dict(zip(names, found.column_names, strict=True)).get(key, key)
     if called not in found.column_names:
         raise PlanError(
             f"table_from: there is no column {key!r} for the key\n"
-            f"  there are {', '.join(names) or 'none'}; a key of several columns is one of a table "
-            "of a class of your own, with load()"
+            f"  there are {', '.join(names) or 'none'}"
         )
     if found[called].null_count:
         raise TableError(

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import make_dataclass
 from functools import cache
 from keyword import iskeyword
@@ -33,13 +33,13 @@ Spec = tuple[Any, ...]
 spec), ("plain", class)."""
 
 
-def row_class(table: Any, name: str, key: str | None = None) -> Any:
+def row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
     """The class of the rows of a table of plain columns.
 
     Parameters
     ----------
     name: what the class is called after.
-    key: a column that has no None, also of no rows.
+    keys: columns that have no None, also of no rows.
 
     >>> import pyarrow as pa
     >>> kind = row_class(pa.table({"id": [1, 2], "unit price": [1.5, None]}), "sales")
@@ -51,7 +51,7 @@ def row_class(table: Any, name: str, key: str | None = None) -> Any:
     for column, field, called in zip(table.columns, table.schema, names, strict=True):
         spec = _spec(field.type, called, [column])
         may_lack = column.null_count or (not len(column) and field.nullable)
-        fields.append((called, ("or None", spec) if may_lack and called != key else spec))
+        fields.append((called, ("or None", spec) if may_lack and called not in keys else spec))
     return kind_of(("record", _class_name(name), tuple(fields)))
 
 

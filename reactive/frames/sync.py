@@ -16,7 +16,7 @@ Cost:   O(values) of 5 to 50 ns each, and what the difference takes; O(values) o
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, NamedTuple
 
 from optimizer.errors import PlanError
@@ -55,7 +55,7 @@ class HeldFrame(NamedTuple):
     counts: list[int] | None
 
 
-def sync(table: Any, data: Any, key: str | None) -> Synced:
+def sync(table: Any, data: Any, key: str | Sequence[str] | None) -> Synced:
     """What `Table.sync` does.
 
     Raises
@@ -73,7 +73,7 @@ def sync(table: Any, data: Any, key: str | None) -> Synced:
     return told[0]
 
 
-def _read_key(table: Any, key: str | None) -> Callable[[Row], Any] | None:
+def _read_key(table: Any, key: str | Sequence[str] | None) -> Callable[[Row], Any] | None:
     """What tells which row came in the place of which, if anything does."""
     if table._keyed is not None:
         if key is not None and key != _key_column(table):
@@ -81,7 +81,11 @@ def _read_key(table: Any, key: str | None) -> Callable[[Row], Any] | None:
                 f"sync of table {table.name!r} by {key!r}: it has another key\n  leave key= out"
             )
         return _key(table)
-    return None if key is None else key_function(table.row_type, key)
+    if key is None or isinstance(key, str):
+        return None if key is None else key_function(table.row_type, key)
+    for each in key:
+        key_function(table.row_type, each)  # or else it says that there is no such field
+    return attrgetter(*key)
 
 
 def _fields_of(found: Any, table: Any) -> Any:
@@ -89,6 +93,10 @@ def _fields_of(found: Any, table: Any) -> Any:
     if not is_record(table.row_type):
         return found
     names = members(table.row_type)
+    if not (found.column_names or found.num_rows):
+        import pyarrow as pa
+
+        return pa.table({name: pa.nulls(0) for name in names})
     missing = [name for name in names if name not in found.column_names]
     if missing:
         raise PlanError(

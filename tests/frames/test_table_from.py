@@ -162,10 +162,58 @@ def test_the_key_is_named_as_the_column_or_as_the_field(key: str) -> None:
     assert table.sync(frame.head(1)) == (0, 1, 0)
 
 
+def test_a_key_may_be_several_columns() -> None:
+    frame = pl.DataFrame({"shop": [1, 1, 2], "id": [1, 2, 1], "n": [1, 2, 3]})
+    db = Database()
+    table = db.table_from(frame, key=["shop", "id"], name="keyed")
+    assert table[1, 2].n == 2
+    later = frame.reverse().with_columns(n=pl.col("n") + (pl.col("id") == 2)).tail(2)
+    assert table.sync(later) == (0, 1, 1) and table[1, 2].n == 3
+    bag = db.table_from(frame, name="bag")
+    assert bag.sync(later, key=["shop", "id"]) == (0, 1, 1)
+    with pytest.raises(PlanError, match="has no such field"):
+        bag.sync(frame, key=["shop", "it"])
+    for key in ([], 3, ["shop", None]):
+        with pytest.raises(PlanError, match="names no column"):
+            db.table_from(frame, key=key)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("key", ["id", ["id", "n"]])
+def test_no_table_is_made_or_replaced_by_rows_that_are_refused(key: Any) -> None:
+    db = Database()
+    good = db.table_from([{"id": 1, "n": 1}], key=key, name="good")
+    view = good.materialize()
+    twice: list[Any] = [{"id": 1, "n": 1}, {"id": 1, "n": 1}]
+    for name in ("good", "new"):
+        with pytest.raises(TableError, match="its key is taken"):
+            db.table_from(twice, key=key, name=name, replace=name == "good")
+    with pytest.raises(TableError, match="NaN"):
+        db.table_from({"id": [float("nan")]}, key="id", name="nan")
+    assert db.tables() == [good] and list(view) == list(good)
+
+
+def test_integers_without_a_sign_come_back() -> None:
+    frame = pl.DataFrame(
+        {"id": [1, 2**64 - 1], "n": [None, 2**63]}, schema_overrides={"n": pl.UInt64}
+    )
+    table = Database().table_from(frame, key="id")
+    assert pl.DataFrame(table).equals(frame)
+    table.add(table.row_type(5, 6))
+    assert table.sync(frame) == (0, 1, 0)
+    assert pl.DataFrame(Database().table_from({"n": [-1, 1]}))["n"].dtype == pl.Int64
+
+
+def test_a_list_of_no_rows_leaves_none() -> None:
+    table = Database().table_from([{"id": 1, "n": 1}], key="id")
+    frame = pl.DataFrame({"id": [2], "n": [3]})
+    assert table.sync([]) == (0, 1, 0) and table.sync(frame) == (1, 0, 0)
+    assert table.sync(pl.DataFrame()) == (0, 1, 0) and not table
+
+
 def test_what_is_wrong_with_a_key_is_told_of_the_key() -> None:
     with pytest.raises(TableError, match="column 'id' is the key, and has nulls"):
         Database().table_from(pl.DataFrame({"id": [1, None]}), key="id")
-    with pytest.raises(PlanError, match="no column 'idd' for the key\n  there are id;"):
+    with pytest.raises(PlanError, match="no column 'idd' for the key\n  there are id"):
         Database().table_from(pl.DataFrame({"id": [1]}), key="idd")
 
 
