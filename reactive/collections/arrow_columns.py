@@ -120,7 +120,7 @@ def of_tuples(rows: Sequence[Any], annotation: Any) -> Columns | None:
     """The columns of rows that are plain tuples: one for each place. None of other rows."""
     of = meant(annotation)
     is_counted = get_origin(of) is tuple and ... not in get_args(of)
-    if is_counted or (of in (Any, tuple) and _widths(rows) and set(map(type, rows)) == {tuple}):
+    if is_counted or (of in (Any, tuple) and set(map(type, rows)) == {tuple} and _widths(rows)):
         return _places(rows, get_args(of) if is_counted else ())
     return None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import date
 from enum import Enum
 from typing import Any
 
@@ -109,6 +110,14 @@ def test_members_are_their_names_and_come_back() -> None:
     again = Database().table(Painted)
     again.add_arrow(pl.DataFrame(table))
     assert sorted(again, key=lambda row: row.id) == list(table)
+
+
+@pytest.mark.parametrize("value", [1, 2.5, None, date(2024, 1, 1), "x", (1, "x")])
+def test_values_whose_type_nobody_knows_are_a_column(value: Any) -> None:
+    table = Database().table(int, name="numbers")
+    table.add_all([1, 2])
+    view = table.select(lambda n: {0: n}.get(-1, value)).materialize()
+    assert pl.DataFrame(view).height == view.to_pandas().shape[0] == 2
 
 
 def test_a_schema_that_is_asked_for_is_given() -> None:
