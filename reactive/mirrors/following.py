@@ -48,7 +48,7 @@ class Follower:
         self.engine = engine
         self.watched = watched
         self._publish = publish
-        self._is_stopped = False
+        self.is_stopped = False
         self.open: WeakSet[Touched] = WeakSet()
         """The transactions that read one state of the SQL database."""
         dialect: Any = engine.dialect
@@ -67,9 +67,9 @@ class Follower:
 
     def stop(self) -> None:
         """Leave the engine as it was."""
-        if self._is_stopped:
+        if self.is_stopped:
             return
-        self._is_stopped = True
+        self.is_stopped = True
         for name, listener, _ in self._listeners:
             event.remove(self.engine, name, listener)
         dialect: Any = self.engine.dialect
@@ -163,7 +163,7 @@ class Follower:
             raise TransactionError(_TWO_PHASES)
 
     def _do_commit(self, connection: Any) -> None:
-        touched = None if self._is_stopped else self._noted(connection)
+        touched = None if self.is_stopped else self._noted(connection)
         commit = partial(self._commit, connection)
         if touched:
             self._publish(touched, commit)

@@ -7,11 +7,12 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Engine, Table, inspect, util
+from sqlalchemy import Engine, inspect, util
+from sqlalchemy import Table as SqlTable
 
 from optimizer.errors import PlanError
 from reactive.api import dropping
-from reactive.api import table as tables
+from reactive.api.table import Table
 from reactive.errors import ClosedError, TableError
 from reactive.mirrors import related as relations
 from reactive.mirrors.following import Follower
@@ -45,12 +46,16 @@ class Mirrored:
         db._engine.mirrors += self._parts
         self._tables = {kind.owner: table for _, each in parts for kind, table in each}
         self.is_async = any(part.source.dialect.is_async for part in self._parts)
-        self.is_closed = False
         self.is_loaded = not self.is_async
 
     @property
     def tables(self) -> list[Any]:
         return list(self._tables.values())
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, or all its tables were replaced by those of another one."""
+        return all(part.follower.is_stopped for part in self._parts)
 
     @property
     def is_behind(self) -> bool:
@@ -95,12 +100,8 @@ class Mirrored:
             raise
 
     def close(self) -> None:
-        self.is_closed = True
-        known = self._db._engine.mirrors
         for part in self._parts:
-            part.follower.stop()
-            if part in known:
-                known.remove(part)
+            part.stop()
 
     def discard(self) -> None:
         """It could not be loaded: as if it had never been."""
@@ -122,24 +123,37 @@ class Mirrored:
 def mirrored(db: Any, sessions: Any, classes: Iterable[Any], *, replace: bool) -> Mirrored:
     """Make tables and followers; nothing is loaded yet."""
     kinds: list[Kind] = []
-    for each in dict.fromkeys(classes):
+    for each in {id(each): each for each in classes}.values():
         kinds.append(kind_of(each, [kind.name for kind in kinds]))
     owned = {table for kind in kinds for table in kind.places}
-    mappers = [inspect(kind.owner) for kind in kinds if not isinstance(kind.owner, Table)]
+    mappers = [inspect(kind.owner) for kind in kinds if not isinstance(kind.owner, SqlTable)]
     between = [table for table in relations.secondaries(mappers) if table not in owned]
     kinds += [kind_of(table, ()) for table in between]
     engines = engines_of(sessions, kinds)
-    made = [
-        (engine, (kind, _table(db, kind, replace=replace)))
-        for engine, kind in zip(engines, kinds, strict=True)
-    ]
+    tables = _tables(db, kinds, replace=replace)
+    for part in [part for part in db._engine.mirrors if part.has_no_tables()]:
+        part.stop()
+    made = list(zip(engines, zip(kinds, tables, strict=True), strict=True))
     grouped = groupby(sorted(made, key=lambda pair: id(pair[0])), key=lambda pair: pair[0])
     return Mirrored(db, [(engine, [each for _, each in pairs]) for engine, pairs in grouped])
 
 
-def _table(db: Any, kind: Kind, *, replace: bool) -> tables.Table[Any]:
+def _tables(db: Any, kinds: list[Kind], *, replace: bool) -> list[Table[Any]]:
+    """A table for each; none if one cannot be made."""
+    made: list[Table[Any]] = []
+    try:
+        for kind in kinds:
+            made.append(_table(db, kind, replace=replace))
+    except BaseException:
+        for table in made:
+            db.drop(table)
+        raise
+    return made
+
+
+def _table(db: Any, kind: Kind, *, replace: bool) -> Table[Any]:
     key: Any = kind.key[0] if len(kind.key) == 1 else relations._getter(kind.key)
-    table: tables.Table[Any] = db.table(
+    table: Table[Any] = db.table(
         kind.record.row, name=kind.name, key=key, replace=replace, durable=False
     )
     Guarded(table, REMEDY)

@@ -22,7 +22,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Engine, util
+from sqlalchemy import Connection, Engine, inspect, util
 
 from reactive.api.table import Table
 from reactive.mirrors import turns
@@ -53,6 +53,17 @@ class Publishing:
         """The keys of the rows that the last commit changed."""
         self.follower: Any = None
         """Who notes what is touched."""
+
+    def has_no_tables(self) -> bool:
+        """Whether all were dropped, or replaced."""
+        there = self._engine.tables
+        return all(there.get(table.plan.number) is not table for _, table in self.tables)
+
+    def stop(self) -> None:
+        """Follow no more."""
+        self.follower.stop()
+        if self in self._engine.mirrors:
+            self._engine.mirrors.remove(self)
 
     def publish(self, touched: Touched, commit: Callable[[], None]) -> None:
         """Commit both, or neither.
@@ -156,7 +167,10 @@ class Publishing:
         if keys is not None and not keys:
             return
         connection = touched.connection
-        found = kind.rows(connection) if keys is None else kind.rows_of(connection, keys)
+        if not touched.dropped.isdisjoint(kind.places) and not _is_there(connection, kind):
+            found = []
+        else:
+            found = kind.rows(connection) if keys is None else kind.rows_of(connection, keys)
         key, held = table._keyed.key, table._keyed.by_key
         rows = {key(row): row for row in found}
         asked = list(held if keys is None else _own(keys, kind))
@@ -201,6 +215,12 @@ def _roll_back(connection: Connection) -> None:
     dialect: Any = connection.dialect
     with suppress(Exception):  # it is lost
         dialect.do_rollback(connection.connection)
+
+
+def _is_there(connection: Connection, kind: Kind) -> bool:
+    """Whether all SQL tables are there that a kind is read from."""
+    found = inspect(connection)
+    return all(found.has_table(table.name, schema=table.schema) for table in kind.places)
 
 
 def _nothing() -> None:

@@ -22,6 +22,7 @@ from sqlalchemy import (
     and_,
     create_engine,
     delete,
+    event,
     func,
     insert,
     select,
@@ -59,6 +60,7 @@ from reactive.mirrors.frozen import FrozenDict
 from reactive.mirrors.touching.statements import OPTION
 from tests.mirrors.shop import (
     CLASSES,
+    Base,
     Clerk,
     Customer,
     Line,
@@ -381,6 +383,50 @@ def test_a_mirror_may_replace_another_one(db: Database, engine: Engine) -> None:
     assert second[Order][1].total == 3
     first.close()
     second.close()
+
+
+def test_a_mirror_whose_tables_were_all_replaced_follows_no_more(
+    db: Database, engine: Engine
+) -> None:
+    commit, asked = engine.dialect.do_commit, list[str]()
+    event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
+    mirrors = [mirror(db, engine, Order, replace=True) for _ in range(3)]
+    assert [m.closed for m in mirrors] == [True, True, False]
+    asked.clear()
+    with engine.begin() as connection:
+        connection.execute(update(Order).where(Order.total == 20).values(total=21))
+    assert sum(text.startswith("SELECT") for text in asked) == 2  # which rows; these rows
+    assert mirrors[-1][Order][1].total == 21
+    mirrors[-1].close()
+    assert engine.dialect.do_commit == commit
+
+
+def test_no_table_is_left_of_a_mirror_that_cannot_be_made(db: Database, engine: Engine) -> None:
+    db.table(int, name="orders")
+    with pytest.raises(PlanError, match="already"):
+        mirror(db, engine, Customer, Order)
+    assert [table.name for table in db.tables()] == ["orders"]
+    classes: Any = [Customer, Order]
+    with pytest.raises(PlanError, match="takes mapped classes"):
+        mirror(db, engine, classes)
+
+
+@pytest.mark.parametrize("by_text", [False, True])
+def test_a_table_that_is_dropped_in_sql_has_no_rows(
+    m: Mirror, engine: Engine, by_text: bool
+) -> None:
+    for table in (Line.__table__, order_tags) if by_text else ():
+        with engine.begin() as connection:
+            connection.execute(text(f"DROP TABLE {table.name}"))
+    if not by_text:
+        Base.metadata.drop_all(engine)
+    assert not m[Line] and not m[order_tags] and bool(m[Order]) == by_text
+    Base.metadata.create_all(engine)
+    with Session(engine) as session:
+        eve = Customer(name="eve")
+        session.add(Order(id=9, customer=eve, lines=[Line(number=1, pieces=1)]))
+        session.commit()
+    assert len(m[Line]) == 1 and m[Order][9].id == 9
 
 
 def test_sessions_are_given_in_several_ways(engine: Engine) -> None:

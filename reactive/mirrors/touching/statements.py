@@ -3,6 +3,7 @@
     insert    the keys that it was given, or that the SQL database has made
     update    the keys that its WHERE names, or else those that are asked for by it beforehand
     delete    the keys that are asked for beforehand, and what goes with them (`cascades.py`)
+    drop      the table has no rows from then on
     others    of text by its words (`texts.py`); of a statement inside a query the whole table
 
 An ORM's flush is made of such statements, and so are its bulk operations: nothing is asked of the
@@ -13,11 +14,13 @@ Source: SQLAlchemy, core events `before_execute`, `after_execute`, `before_curso
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import BindParameter, Column, Delete, Insert, Table, TextClause, Update, select
 from sqlalchemy.exc import InvalidRequestError
+from sqlalchemy.schema import DropTable
 from sqlalchemy.sql import ClauseElement, operators, visitors
 from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList
 from sqlalchemy.sql.selectable import TextualSelect
@@ -30,6 +33,7 @@ from reactive.mirrors.touching.touched import Touched
 OPTION = "mirror_touches"
 """The option of a statement that says which classes or tables it writes to."""
 Values = Mapping[str, Any]
+DROPS = re.compile(r"\bdrop\s+table\b", re.IGNORECASE)
 
 
 class Watched:
@@ -101,6 +105,8 @@ class Watched:
     def note_text(self, touched: Touched, text: str, context: Any) -> None:
         """Note what a text may touch, as it is handed to the driver."""
         statement = getattr(getattr(context, "compiled", None), "statement", None)
+        if isinstance(statement, DropTable):
+            touched.note_dropped(self._mirrored & {statement.element})
         if statement is not None and not isinstance(statement, TextClause | TextualSelect):
             return
         found = tables_written(text, self.tables)
@@ -108,6 +114,8 @@ class Watched:
             touched.everything = True
         else:
             self._note_all(touched, found)
+            if DROPS.search(text):
+                touched.note_dropped(self._mirrored & {*found})
 
     def note_named(self, touched: Touched, named: Iterable[Any]) -> None:
         """Note the classes and tables that an option of a statement names."""

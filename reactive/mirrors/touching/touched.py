@@ -29,6 +29,7 @@ class Touched:
         "__weakref__",
         "connection",
         "doubtful",
+        "dropped",
         "everything",
         "gathered",
         "has_state",
@@ -44,6 +45,8 @@ class Touched:
         self.everything = everything
         self.keys: dict[Table, set[Key]] = {}
         self.whole: set[Table] = set()
+        self.dropped: set[Table] = set()
+        """Those of `whole` that may not be there any more."""
         self.is_open = True
         """Whether the transaction has neither committed nor rolled back."""
         self.is_begun = self.has_state = False
@@ -69,10 +72,17 @@ class Touched:
         """Any rows of these may have changed."""
         self.whole.update(tables)
 
+    def note_dropped(self, tables: Iterable[Table]) -> None:
+        """Tables may not be there any more."""
+        found = set(tables)
+        self.whole |= found
+        self.dropped |= found
+
     def take(self, other: Touched) -> None:
         """As well what another one has touched."""
         self.everything |= other.everything
         self.whole |= other.whole
+        self.dropped |= other.dropped
         self.overtaken |= other.overtaken
         self.doubtful |= other.doubtful
         for table, keys in other.keys.items():
@@ -83,6 +93,7 @@ class Touched:
         self.everything = False
         self.keys.clear()
         self.whole.clear()
+        self.dropped.clear()
 
     def end(self) -> None:
         """It is over."""
