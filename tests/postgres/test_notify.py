@@ -62,6 +62,27 @@ def test_tables_come_to_what_the_server_has(
         reading.stop()
 
 
+class Page(NamedTuple):
+    """A row with a key that may be long."""
+
+    path: str
+    size: int
+
+
+def test_keys_that_are_too_long_to_be_told_keep_nobody_from_writing(
+    postgres: PostgresServer, database: str
+) -> None:
+    postgres.execute(database, "create table pages (path text primary key, size int)")
+    pages = (db := Database()).table(Page, key="path")
+    source = NotifySource(database, "pages")
+    postgres.execute(database, source.trigger_sql())
+    with db.ingest(source, pages):
+        postgres.execute(database, "insert into pages values (repeat('ab', 4500), 1)")
+        until(lambda: [page.size for page in pages] == [1])
+        postgres.execute(database, "delete from pages")
+        until(lambda: not pages)
+
+
 def test_only_the_rows_of_keys_that_were_told_are_read(
     postgres: PostgresServer, database: str
 ) -> None:

@@ -413,6 +413,49 @@ def test_changes_of_columns_are_told(sql: Server) -> None:
         assert len(users) == 4
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "drop table users",
+        "alter table users rename to people; insert into people values (3, 'eve')",
+        "drop table users; create table users (id int primary key, name text)",
+    ],
+)
+def test_a_table_that_is_dropped_or_renamed_stops_it(
+    sql: Server, tmp_path: Path, change: str
+) -> None:
+    with Database(tmp_path / "users.db") as db:
+        users = table_of(db)
+        with following(sql.dsn, users, db) as (source, reading):
+            sql(change)
+            with pytest.raises(SourceError, match="not the table any more that was followed"):
+                reading.wait(timeout=PATIENCE)
+        if "create" in change:
+            sql("insert into users values (7, 'joe')")
+            with pytest.raises(SourceError, match=r"does not tell of .* any more"):
+                db.ingest(source, users).wait(timeout=PATIENCE)
+            source.drop()
+            with following(sql.dsn, users, db, resnapshot=True) as (source, reading):
+                source.catch_up(PATIENCE)
+                assert list(users) == [User(7, "joe")]
+        source.drop()
+
+
+def test_what_is_in_use_is_not_dropped(sql: Server) -> None:
+    db = Database()
+    with following(sql.dsn, table_of(db), db) as (source, reading):
+        with pytest.raises(SourceError, match=r"is running, .*\n  stop\(\)"):
+            source.drop()
+        reading.stop()
+        source.drop()
+
+
+@pytest.mark.parametrize("name", ["My table", "a.b.c.d", 'x"', "nothing"])
+def test_what_is_no_table_is_told(sql: Server, name: str) -> None:
+    with pytest.raises(SourceError, match="there is no table"):
+        PostgresSource(sql.dsn, name).row_class()
+
+
 def test_a_column_of_another_type_stops_it(sql: Server) -> None:
     db = Database()
     with following(sql.dsn, table_of(db), db) as (_, reading):

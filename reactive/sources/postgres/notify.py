@@ -39,6 +39,8 @@ SIZE = 5000
 """Rows that are read together."""
 ALL = ""
 """What is told when all rows have changed, as by TRUNCATE."""
+LIMIT = 8000
+"""Bytes that a message of NOTIFY has not; who changes a row with a longer key would fail."""
 Keys = list[tuple[str | None, ...]]
 
 
@@ -201,7 +203,8 @@ def _trigger(schema: Schema, channel: str) -> str:
 
     def key(row: str) -> str:
         parts = (f"{row}.{quoted(column)}::text" for column in _key_columns(schema))
-        return f"json_build_array({', '.join(parts)})::text"
+        text = f"json_build_array({', '.join(parts)})::text"
+        return f"CASE WHEN octet_length({text}) < {LIMIT} THEN {text} ELSE '{ALL}' END"
 
     told = literal(channel)
     return f"""\

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactive.errors import SourceError
-from reactive.runtime.postgres import quoted
+from reactive.runtime.postgres import driver, quoted
 from reactive.sources.postgres.connection import Connection
 from reactive.sources.postgres.values import BUILT_IN, TEXT, Conversion, array_of
 
 FULL, NOTHING = "f", "n"
 TABLE = """
-    select c.oid, n.nspname, c.relname, c.relkind, c.relreplident
+    select c.oid::int8, n.nspname, c.relname, c.relkind, c.relreplident
     from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(%s)
 """
 COLUMNS = """
@@ -55,12 +55,14 @@ class Schema:
     """A table of Postgres.
 
     name: as it was asked for.
+    number: that the server has for it, and for no other one that may come to be called so.
     identity: the columns whose values a change tells of the row that was; all of them if `is_full`.
     uniques: the columns of each unique index.
     primary: those of the primary key.
     """
 
     name: str
+    number: int
     schema: str
     table: str
     is_partitioned: bool
@@ -89,7 +91,11 @@ def read_schema(connection: Connection, name: str, types: Types) -> Schema:
     ------
     SourceError: there is none of this name, or it is no table.
     """
-    found = connection.rows(TABLE, [name])
+    errors = driver().errors
+    try:
+        found = connection.rows(TABLE, [name])
+    except (errors.InvalidName, errors.SyntaxError, errors.FeatureNotSupported):
+        found = []  # it cannot be the name of a table
     if not found:
         raise SourceError(
             f"there is no table {name!r} in the database\n"
@@ -114,6 +120,7 @@ def read_schema(connection: Connection, name: str, types: Types) -> Schema:
         _check_leaves(connection, name, number, is_full=is_full)
     return Schema(
         name,
+        number,
         schema,
         table,
         kind == "p",

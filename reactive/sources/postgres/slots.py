@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -31,6 +32,12 @@ SLOT = """
     select plugin, active_pid, wal_status, to_jsonb(s) ->> 'conflicting'
     from pg_replication_slots s where slot_name = %s
 """
+SLOTS = """
+    select slot_name, active_pid from pg_replication_slots
+    where slot_name ~ %s and database = current_database()
+"""
+MOMENT, STEP = 2.0, 0.02
+"""Seconds until a server knows at the latest that a slot is read no more; between two looks."""
 NEEDED = "select 1 from pg_publication where pubname = %s"
 LEVEL = "select current_setting('wal_level'), current_setting('server_version_num')::int"
 OLDEST = 130000
@@ -60,6 +67,18 @@ def check_server(connection: Connection) -> None:
             f"the server has wal_level = {level}, with which it tells no changes\n"
             "  ALTER SYSTEM SET wal_level = logical, and restart it; or take NotifySource"
         )
+
+
+def check_published(connection: Connection, name: str, tables: Sequence[Schema]) -> None:
+    """Raise `SourceError` if the publication does not tell of a table, as of one made anew."""
+    published = {(row[0], row[1]) for row in connection.rows(PUBLISHED, [name])}
+    for table in tables:
+        if (table.schema, table.table) not in published:
+            raise SourceError(
+                f"publication {name!r} does not tell of {table.sql} any more, whose changes since "
+                "are lost: the table was made anew, or the publication was\n"
+                "  PostgresSource(..., resnapshot=True) reads the table anew"
+            )
 
 
 def publish(connection: Connection, name: str, tables: Sequence[Schema], *, ours: bool) -> None:
@@ -146,11 +165,16 @@ def drop_slot(connection: Connection, slot: str) -> None:
 
 
 def drop_all(connection: Connection, source: str, publication: str | None) -> None:
-    """Drop a publication, and all slots of sources of this name that nobody reads."""
-    connection.rows(
-        "select pg_drop_replication_slot(slot_name) from pg_replication_slots "
-        "where slot_name ~ %s and active_pid is null and database = current_database()",
-        [f"^{base_name(source)}_[0-9a-f]{{8}}$"],
-    )
+    """Drop a publication, and all slots of sources of this name that nobody reads; who has stopped
+    to read one a moment ago is waited for."""
+    until = time.monotonic() + MOMENT
+    while left := connection.rows(SLOTS, [f"^{base_name(source)}_[0-9a-f]{{8}}$"]):
+        free = [slot for slot, reader in left if reader is None]
+        for slot in free:
+            drop_slot(connection, slot)
+        if not free:
+            if time.monotonic() > until:
+                break
+            time.sleep(STEP)
     if publication is not None:
         connection.rows(f"DROP PUBLICATION IF EXISTS {quoted(publication)}")

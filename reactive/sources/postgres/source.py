@@ -100,6 +100,7 @@ class PostgresSource:
         self._size = size
         self._decode = decode
         self._into: dict[type, Table[Any]] = {}
+        self._is_running = False
         self._progress = Progress(self._name)
         self._reconnecting = Reconnecting(self._name, backoff, give_up)
 
@@ -159,7 +160,17 @@ class PostgresSource:
 
     def drop(self) -> None:
         """Remove what the server keeps for sources of this name: the publication, and slots that
-        nobody reads. Stop them before; after it, one has to begin anew."""
+        nobody reads. After it, one has to begin anew.
+
+        Raises
+        ------
+        SourceError: this one is running.
+        """
+        if self._is_running:
+            raise SourceError(
+                f"source {self._name!r} is running, and needs what would be dropped\n"
+                "  stop() what ingest gave first"
+            )
         with asking(self._dsn) as connection:
             publication = self._publication if self._is_ours else None
             slots.drop_all(connection, self._name, publication)
@@ -187,9 +198,11 @@ class PostgresSource:
         if self._resnapshot:
             self._resnapshot, position.is_lost = False, True
         self._progress.starts_at(position.lsn)
+        self._is_running = True
         try:
             yield from self._reconnecting.run(lambda: self._session(position, stop), stop)
         finally:
+            self._is_running = False
             self._progress.ends()
 
     def _session(self, position: _Position, stop: threading.Event) -> Iterator[Batch[Any]]:
@@ -241,6 +254,7 @@ class PostgresSource:
         is_new = position.lsn == 0
         if not (is_new or position.is_lost or temporary):
             slots.check_slot(control, position.slot)
+            slots.check_published(control, self._publication, schemas)
             return
         slots.publish(control, self._publication, schemas, ours=self._is_ours)
         if position.slot:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from typing import Any
 
 from reactive.errors import SourceError
-from reactive.runtime.postgres import driver
+from reactive.runtime.postgres import driver, literal
 from reactive.sources.batch import Batch, Token
 from reactive.sources.postgres import pgoutput
 from reactive.sources.postgres.changes import Changes, batch_of
@@ -22,7 +22,8 @@ from reactive.sources.postgres.progress import Progress
 from reactive.sources.postgres.schema import Types
 
 ASKED = 1.0
-"""Seconds from one question for the end of the server's log to the next, for `lag`."""
+"""Seconds from one question to the next for the end of the server's log, for `lag`, and for which
+tables there are by now: of one that is dropped, the log tells nothing."""
 
 
 class Stream:
@@ -41,6 +42,7 @@ class Stream:
         self._control = control
         self._replication = replication
         self._by_name = {(feed.schema.schema, feed.schema.table): feed for feed in feeds}
+        self._by_number = {feed.schema.number: feed for feed in feeds}
         self._feeds: dict[int, Feed] = {}
         self._changes: dict[int, Changes] = {}
         self._progress = progress
@@ -114,6 +116,8 @@ class Stream:
 
     def _describe(self, relation: pgoutput.Relation) -> None:
         feed = self._by_name.get((relation.schema, relation.name))
+        if feed is not self._by_number.get(relation.number):
+            raise _other_table(feed or self._by_number[relation.number])
         if feed is None:
             return
         self._feeds[relation.number] = feed
@@ -137,5 +141,18 @@ class Stream:
         now = time.monotonic()
         if now - self._asked > ASKED:
             self._asked = now
-            (row,) = self._control.rows("select pg_current_wal_lsn()")
+            feeds = list(self._by_name.values())
+            numbers = "".join(f", to_regclass({literal(f.schema.sql)})::oid::int8" for f in feeds)
+            (row,) = self._control.rows(f"select pg_current_wal_lsn(){numbers}")
             self._progress.server_is_at(lsn(row[0]))
+            for feed, number in zip(feeds, row[1:], strict=True):
+                if number != feed.schema.number:
+                    raise _other_table(feed)
+
+
+def _other_table(feed: Feed) -> SourceError:
+    return SourceError(
+        f"{feed.schema.name!r} is not the table any more that was followed: it was dropped or "
+        "renamed, and changes of another one of this name are not told\n"
+        "  PostgresSource(..., resnapshot=True) reads the one that has the name by then"
+    )
