@@ -58,6 +58,7 @@ from reactive import (
 )
 from reactive.mirrors.frozen import FrozenDict
 from reactive.mirrors.touching.statements import OPTION
+from reactive.mirrors.touching.texts import tables_written
 from tests.mirrors.shop import (
     CLASSES,
     Base,
@@ -427,6 +428,15 @@ def test_a_table_that_is_dropped_in_sql_has_no_rows(
         session.add(Order(id=9, customer=eve, lines=[Line(number=1, pieces=1)]))
         session.commit()
     assert len(m[Line]) == 1 and m[Order][9].id == 9
+
+
+def test_a_cascade_of_truncate_goes_along_all_foreign_keys() -> None:
+    tables = Base.metadata.tables
+    known = list(tables.values())
+    found = tables_written("truncate table customers Cascade", known)
+    assert found is not None
+    assert {"customers", "orders", "lines", "order_tags"} <= {table.name for table in found}
+    assert tables_written("truncate customers", known) == {tables["customers"]}
 
 
 def test_sessions_are_given_in_several_ways(engine: Engine) -> None:

@@ -2,6 +2,7 @@
 
     update orders set total = 0          the tables whose names are in it
     call close_the_year()                any table: it names none that is known
+    truncate customers cascade           those that refer to one that is named, too
     select * from orders                 none
 
 A text that only reads has none of the words that write. That a function which it calls does write,
@@ -22,6 +23,7 @@ WRITES = re.compile(
 )
 LOCKS = re.compile(r"\bfor\s+(no\s+key\s+)?update\b", re.IGNORECASE)
 """What has the word of a writer, and does not write."""
+CASCADES = re.compile(r"\btruncate\b.*\bcascade\b", re.IGNORECASE | re.DOTALL)
 LITERALS = re.compile(r"'(?:[^']|'')*'")
 COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
 WORD = re.compile(r"\w+")
@@ -39,4 +41,20 @@ def tables_written(text: str, known: Collection[Table]) -> set[Table] | None:
         return set()
     words = {word.lower() for word in WORD.findall(bare)}
     found = {table for table in known if words.issuperset(WORD.findall(table.name.lower()))}
+    if CASCADES.search(bare):
+        found = _with_referring(found, known)
     return found or None
+
+
+def _with_referring(tables: set[Table], known: Collection[Table]) -> set[Table]:
+    """Tables, and those whose foreign keys lead to them."""
+    found, size = tables, -1
+    while len(found) != size:
+        size, names = len(found), {table.fullname for table in found}
+        found = found | {
+            table
+            for table in known
+            for key in table.foreign_keys
+            if key.target_fullname.rpartition(".")[0] in names
+        }
+    return found
