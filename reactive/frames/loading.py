@@ -54,7 +54,8 @@ def table_from(
         if of_key is not None:
             _check_keys(made[0], of_key)
         told = keys[0] if len(keys) == 1 else of_key
-        table = db.table(kind, key=told, name=name, replace=replace)
+        anew = {"migrate": _leave_out} if replace and db._engine.journal is not None else {}
+        table = db.table(kind, key=told, name=name, replace=replace, **anew)
         if not len(table):
             _fill(db, table, made, replace=replace)
         elif replace:
@@ -62,6 +63,10 @@ def table_from(
         else:
             raise _already_stored(db, table)
     return table
+
+
+def _leave_out(_: object) -> None:
+    """What becomes of a row that is stored, and of another class: the frame has the rows."""
 
 
 def _check_keys(made: Sequence[Any], key: Callable[[Any], Any]) -> None:
@@ -171,7 +176,8 @@ def _one_by_one(table: Any, pieces: Iterable[Piece], total: int | None, watch: P
             done += len(piece[0])
             watch.count(done, total)
     except Exception as error:
-        error.add_note(f"  {done} rows were loaded into table {table.name!r} before, and stay")
+        were = "1 row was" if done == 1 else f"{done} rows were"
+        error.add_note(f"  {were} loaded into table {table.name!r} before; what was stays")
         raise
     return done
 

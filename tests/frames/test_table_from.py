@@ -154,6 +154,18 @@ def test_a_durable_table_has_the_rows_of_the_file_or_of_the_frame(
             assert sorted(row.id for row in rows) == [1, 2 + turn]
 
 
+def test_a_durable_table_may_be_replaced_by_one_of_other_columns(tmp_path: Path) -> None:
+    frames: list[Any] = [{"id": [1], "n": [1]}, {"id": [1, 2], "n": ["a", None], "x": [1, 2]}]
+    frames.append({"id": [3]})
+    for turn, frame in enumerate([*frames, frames[0]]):
+        with Database(tmp_path / "shop.db") as db:
+            for _ in range(2):
+                rows = db.table_from(frame, key="id", name="rows", replace=True)
+                assert pl.DataFrame(rows).to_dict(as_series=False) == frame, turn
+    with Database(tmp_path / "shop.db") as db:
+        assert list(db.table(rows.row_type, key="id", name="rows")) == [rows.row_type(1, 1)]
+
+
 @pytest.mark.parametrize("key", ["order id", "order_id"])
 def test_the_key_is_named_as_the_column_or_as_the_field(key: str) -> None:
     frame = pl.DataFrame({"order id": [1, 2]})
