@@ -8,6 +8,7 @@ Cost:   O(rows).
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import zlib
@@ -53,18 +54,37 @@ def format_of(
     PlanError: none is known for it.
     """
     if reader is not None:
+        if not callable(reader):
+            raise PlanError(
+                f"reader={reader!r:.100} is no function\n"
+                "  give one that takes a pathlib.Path, and gives its rows"
+            )
         return Read(reader)
+    _check_text(encoding, delimiter)
     suffix = Path(path.lower().removesuffix(".gz")).suffix
     named = format or SUFFIXES.get(suffix)
     if named not in NAMES:
+        what = f"files as {path!r}" if format is None else f"format={format!r:.50}"
         raise PlanError(
-            f"no format is known for files as {path!r}\n"
+            f"no format is known for {what}\n"
             f"  say it: format={', '.join(map(repr, NAMES))}; or give reader=, a function that "
             "gives the rows of a pathlib.Path"
         )
     if kind is None:
         raise PlanError(f"files of {named} need the class of their rows\n  files(pattern, Order)")
     return Unpacked(_named(named, row_maker(kind), encoding, delimiter, header))
+
+
+def _check_text(encoding: Any, delimiter: Any) -> None:
+    """Raise `PlanError` for what no text is read by."""
+    try:
+        codecs.lookup(encoding)
+    except (LookupError, TypeError):
+        raise PlanError(
+            f"encoding={encoding!r:.50} is not known\n  give one such as 'utf-8' or 'latin-1'"
+        ) from None
+    if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1):
+        raise PlanError(f"delimiter={delimiter!r:.50} is not one character\n  give one such as ';'")
 
 
 def _named(

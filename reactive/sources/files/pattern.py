@@ -35,7 +35,7 @@ class Pattern:
     """
 
     def __init__(self, text: str | os.PathLike[str]) -> None:
-        self.text = os.fspath(text)
+        self.text = os.fspath(text) if isinstance(text, str | os.PathLike) else ""
         if not isinstance(self.text, str) or not self.text:
             raise PlanError(f"{text!r} is no pattern of paths\n  give one such as 'folder/*.jsonl'")
         self._path = Path(self.text).expanduser().absolute()

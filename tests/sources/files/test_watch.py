@@ -388,10 +388,18 @@ def test_a_commit_writes_what_is_new_of_files_that_changed(
         ("*.xyz", {}, "no format is known"),
         ("*.csv", {"poll": 0}, "no interval"),
         ("", {}, "no pattern"),
+        ("*.csv", {"delimiter": ";;"}, "delimiter=';;' is not one character"),
+        ("*.csv", {"delimiter": ""}, "delimiter='' is not one character"),
+        ("*.csv", {"encoding": "utf-99"}, "encoding='utf-99' is not known"),
+        ("*.csv", {"format": "xlsx"}, "no format is known for format='xlsx'"),
+        ("*.csv", {"reader": 3}, "reader=3 is no function"),
+        ("*.csv", {"on_error": "skip"}, "on_error='skip' is no policy"),
+        (None, {}, "no pattern"),
+        (["a.csv"], {}, "no pattern"),
     ],
 )
 def test_what_cannot_be_watched_is_refused(
-    db: Database, pattern: str, options: Any, message: str
+    db: Database, pattern: Any, options: Any, message: str
 ) -> None:
     with pytest.raises(PlanError, match=message):
         db.watch(pattern, Row, **options)
