@@ -6,8 +6,10 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Annotated
 
 from fastapi import FastAPI, HTTPException, WebSocket
+from fastapi import Path as InPath
 from fastapi.responses import FileResponse
 from pydantic import BaseModel, Field
 from sqlalchemy import select
@@ -16,6 +18,8 @@ from examples.shop.board import Board, open_board
 from examples.shop.live import show
 from examples.shop.models import Customer, Order, open_file
 
+LARGEST = 2**63 - 1
+"""Number of an order that SQLite can have."""
 PAGE = Path(__file__).parent / "page.html"
 
 
@@ -66,7 +70,7 @@ def service(path: Path) -> FastAPI:
             return made.id
 
     @app.delete("/orders/{number}", status_code=204)
-    def cancel(number: int) -> None:
+    def cancel(number: Annotated[int, InPath(le=LARGEST)]) -> None:
         with one_writer, board.sessions.begin() as session:
             found = session.get(Order, number)
             if found is None:

@@ -46,6 +46,7 @@ def test_browsers_see_each_order_of_others_and_survive_a_kill(tmp_path: Path) ->
         assert late["orders"] in (len(acknowledged), len(acknowledged) + 1)
         assert shop.client.get("/customers/nobody").status_code == 404
         assert shop.client.delete("/orders/1").status_code == 404
+        assert shop.client.delete(f"/orders/{10**30}").status_code == 422
         assert shop.client.post("/orders", json={"customer": ""}).status_code == 422
 
 
