@@ -126,11 +126,22 @@ def watch(
             dropping.drop(engine, replaced, views=True, why=why)
         if engine.journal is not None or durable:
             adopting.adopt(engine, table, durable, None, None)
-        table.source = ingest(engine, table._files, table, None, on_error, None)
+        table.source = _fed(engine, table, on_error)
         engine.tables[number] = table
     if start:
         _load(engine, table)
     return table
+
+
+def _fed(engine: Engine, table: WatchedTable[T], on_error: OnRefusal) -> Ingestion[T]:
+    """What feeds a table; if it cannot be, the table is not made."""
+    try:
+        return ingest(engine, table._files, table, None, on_error, None)
+    except BaseException:
+        engine.graph.drop_source(table._node)
+        if engine.journal is not None:
+            engine.journal.release(table)
+        raise
 
 
 def _load(engine: Engine, table: WatchedTable[Any]) -> None:

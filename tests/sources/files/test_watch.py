@@ -441,6 +441,15 @@ def test_a_relative_path_stays_what_it_was_when_the_process_goes_elsewhere(
         assert len(table) == 1
 
 
+def test_a_table_whose_source_has_a_name_that_is_taken_is_not_made(tmp_path: Path) -> None:
+    with Database(tmp_path / "rows.db") as db:
+        db.ingest(None, db.table(int, name="numbers"), name="rows")
+        before = set(db._engine.journal.kept)
+        with pytest.raises(SourceError, match="give it another name"):
+            db.watch(tmp_path / "*.jsonl", Row, name="rows")
+        assert set(db._engine.journal.kept) == before and len(db.tables()) == 1
+
+
 def test_a_quote_that_is_not_closed_is_told(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
