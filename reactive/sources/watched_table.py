@@ -171,5 +171,6 @@ def _forget(engine: Engine, name: str, why: str) -> None:
         return
     if ledger.errors is not None:
         dropping.drop(engine, ledger.errors, views=True, why=why)
+    engine.graph.drop_source(ledger.entries._node)
     if engine.journal is not None:
         engine.journal.forget(ledger.entries)

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -448,6 +449,23 @@ def test_a_table_whose_source_has_a_name_that_is_taken_is_not_made(tmp_path: Pat
         with pytest.raises(SourceError, match="give it another name"):
             db.watch(tmp_path / "*.jsonl", Row, name="rows")
         assert set(db._engine.journal.kept) == before and len(db.tables()) == 1
+
+
+@dataclass(frozen=True, slots=True, weakref_slot=True)
+class Word:
+    """A row of which it can be asked whether it is still there."""
+
+    text: str
+
+
+def test_rows_of_a_table_that_was_replaced_are_given_up(db: Database, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text\ntea\n")
+    table = db.watch(tmp_path / "*.csv", Word)
+    (row,) = (weakref.ref(word) for word in table)
+    table.source.stop()
+    table = db.watch(tmp_path / "*.csv", Word, replace=True)
+    gc.collect()
+    assert row() is None and list(table) == [Word("tea")]
 
 
 def test_a_quote_that_is_not_closed_is_told(
