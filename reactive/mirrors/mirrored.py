@@ -133,6 +133,8 @@ def mirrored(db: Any, sessions: Any, classes: Iterable[Any], *, replace: bool) -
     tables = _tables(db, kinds, replace=replace)
     for part in [part for part in db._engine.mirrors if part.has_no_tables()]:
         part.stop()
+        for _, table in part.tables:
+            rereading(db._engine).by.pop(table, None)
     made = list(zip(engines, zip(kinds, tables, strict=True), strict=True))
     grouped = groupby(sorted(made, key=lambda pair: id(pair[0])), key=lambda pair: pair[0])
     return Mirrored(db, [(engine, [each for _, each in pairs]) for engine, pairs in grouped])

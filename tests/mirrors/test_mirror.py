@@ -59,6 +59,7 @@ from reactive import (
 from reactive.mirrors.frozen import FrozenDict
 from reactive.mirrors.touching.statements import OPTION
 from reactive.mirrors.touching.texts import tables_written
+from reactive.transactions.two_commits.rereading import rereading
 from tests.mirrors.shop import (
     CLASSES,
     Base,
@@ -393,6 +394,7 @@ def test_a_mirror_whose_tables_were_all_replaced_follows_no_more(
     event.listen(engine, "before_cursor_execute", lambda *given: asked.append(given[2]))
     mirrors = [mirror(db, engine, Order, replace=True) for _ in range(3)]
     assert [m.closed for m in mirrors] == [True, True, False]
+    assert len(rereading(db._engine).by) == 1
     asked.clear()
     with engine.begin() as connection:
         connection.execute(update(Order).where(Order.total == 20).values(total=21))
