@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sqlite3
+
 WRITER = "a file of durable tables has one writer: the database that opened it, in its process"
 UNDONE = "nothing has changed: no table, no view, and nothing in the file"
 
@@ -42,8 +44,31 @@ def failed(name: str, what: str, error: BaseException) -> str:
     return f"cannot {what} {name}: {error}\n  {remedy(error)}"
 
 
+def is_unsure(error: BaseException) -> bool:
+    """Whether a commit that SQLite has not taken may be found in the log all the same: its pages
+    are there, and what failed came after them, such as to wait for the disk."""
+    code = getattr(error, "sqlite_errorcode", None) or 0
+    return code & 0xFF in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM) and code not in _EARLY
+
+
+def unsure(name: str) -> str:
+    """Of a file after such an error."""
+    return f"the disk has failed at the end of a commit to {name}\n  {_ANEW}"
+
+
+_EARLY = (
+    sqlite3.SQLITE_IOERR_READ,
+    sqlite3.SQLITE_IOERR_SHORT_READ,
+    sqlite3.SQLITE_IOERR_WRITE,
+    sqlite3.SQLITE_IOERR_LOCK,
+)
+_ANEW = "close the database, and open it anew: it will be as stored, with that commit or without"
+
+
 def remedy(error: BaseException) -> str:
     """What to do."""
+    if is_unsure(error):
+        return _ANEW
     text = str(error).lower()
     for part, advice in _REMEDIES.items():
         if part in text:

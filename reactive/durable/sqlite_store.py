@@ -35,7 +35,9 @@ from reactive.durable.refusals import (
     failed,
     is_open_elsewhere,
     is_open_here,
+    is_unsure,
     no_database,
+    unsure,
 )
 from reactive.durable.schema_text import schema_of_text, text_of_schema
 from reactive.durable.sqlite_tables import SqliteTable, by_weight, placed
@@ -85,6 +87,8 @@ class SqliteStore:
         self._lock: FileLock | None = None
         self._forgotten: Any = None
         self._tables: dict[str, SqliteTable] = {}
+        self._is_unsure = False
+        """Whether the log may have a commit that was refused."""
         self._indexed: set[str] = set()
         """SQL tables that have an index of all columns."""
         self._at_once: dict[str, str] = {}
@@ -100,7 +104,7 @@ class SqliteStore:
         if not self._lock.taken:
             told = is_open_here if self._lock.is_here else is_open_elsewhere
             raise DurabilityError(told(self.name))
-        self._keep = keep
+        self._keep, self._is_unsure = keep, False
         try:
             with self._told("open"):
                 self._begin()
@@ -167,6 +171,8 @@ class SqliteStore:
     # Reading.
 
     def version(self) -> int:
+        if self._is_unsure:
+            raise DurabilityError(unsure(self.name))
         with self._told("read"):
             self._roll_back()
             self._look()
@@ -224,6 +230,7 @@ class SqliteStore:
                 record = records[0]
                 connection.execute(at_once, (*record.changes[0].come[0], record.version))
         except (sqlite3.Error, OSError) as error:
+            self._is_unsure = is_unsure(error)
             raise DurabilityError(failed(self.name, "write", error)) from error
 
     def _put_at_once(self, record: Record) -> str | None:

@@ -1,26 +1,34 @@
 """Crash tests at length: `python -m tests.durable COUNT SEED [STEP]`.
 
-Of each of `COUNT` histories, one kill at every `STEP`th call of SQLite (1 without it), the same
-calls raising, and exceptions from outside. What is opened again is a prefix with every commit that
+Of each of `COUNT` lives, what is left by an end at every `STEP`th write (1 without it), and by
+a loss of power; some processes that are killed; every `STEP`th call of SQLite, and of SQLite on the
+files, failing; and exceptions from outside. What is opened again is a prefix with every commit that
 was acknowledged.
 """
 
 from __future__ import annotations
 
 import sys
+from collections import Counter
 
-from tests.durable.killed import killed_everywhere
-from tests.durable.raised import interrupted, raised_everywhere
+from tests.durable.crashed import crashed_everywhere
+from tests.durable.killed import killed
+from tests.durable.raised import failed_everywhere, interrupted, raised_everywhere
+
+PROCESSES = 40
+"""How many calls are between two at which a process is killed."""
 
 
 def main(count: int, seed: int, step: int) -> None:
     """Print how many there were; it raises at the first that is wrong."""
-    kills = errors = interrupts = 0
+    found = Counter[str]()
     for each in range(seed, seed + count):
-        kills += killed_everywhere(each, step=step)
-        errors += raised_everywhere(each, step=step)
-        interrupts += interrupted(each, 20, "group" if each % 2 else "commit")
-        print(f"{each}: {kills} kills, {errors} errors, {interrupts} interrupts", flush=True)
+        found += crashed_everywhere(each, step=step)
+        found["process"] += killed(each, step=PROCESSES * step)
+        found["raised"] += raised_everywhere(each, step=10 * step)
+        found["failed"] += failed_everywhere(each, step=10 * step)
+        found["interrupted"] += interrupted(each, 20, "group" if each % 2 else "commit")
+        print(f"{each}: {', '.join(f'{n} {kind}' for kind, n in found.items())}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,7 @@
-"""Connections of SQLite that kill their process, or raise, at a certain call."""
+"""Connections of SQLite that raise at a certain call."""
 
 from __future__ import annotations
 
-import os
-import signal
 import sqlite3
 from collections.abc import Callable
 from typing import Any
@@ -20,8 +18,6 @@ class Faults:
 
     def __init__(self, at: int, fault: Fault, *, after: bool = False) -> None:
         self.calls = 0
-        self.commits: list[int] = []
-        """The numbers of the calls that made a commit stand: COMMIT, or one that was its own."""
         self._at = at
         self._fault = fault
         self._after = after
@@ -30,11 +26,9 @@ class Faults:
         """In the place of `sqlite3.connect`."""
         return Connection(sqlite3.connect(*arguments, **options), self)
 
-    def made(self, statement: str, call: Callable[[], Any]) -> Any:
+    def made(self, call: Callable[[], Any]) -> Any:
         """A call is to be made."""
         self.calls += 1
-        if statement == "commit" or statement.startswith('insert into "reactive_row_of_'):
-            self.commits.append(self.calls)
         is_now = self.calls == self._at
         if is_now and not self._after:
             self._fault()
@@ -58,18 +52,13 @@ class Connection:
         return self._connection.in_transaction
 
     def execute(self, statement: str, values: Any = ()) -> Any:
-        return self._faults.made(statement, lambda: self._connection.execute(statement, values))
+        return self._faults.made(lambda: self._connection.execute(statement, values))
 
     def executemany(self, statement: str, rows: Any) -> Any:
-        return self._faults.made(statement, lambda: self._connection.executemany(statement, rows))
+        return self._faults.made(lambda: self._connection.executemany(statement, rows))
 
     def close(self) -> None:
-        self._faults.made("close", self._connection.close)
-
-
-def die() -> None:
-    """End this process so that it can do nothing more."""
-    os.kill(os.getpid(), signal.SIGKILL)
+        self._faults.made(self._connection.close)
 
 
 def full() -> None:

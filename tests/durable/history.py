@@ -1,11 +1,13 @@
 """Random commits to a durable database, and what its tables hold after each.
 
-Two tables: `orders` has a key, `words` has none, and rows several times; a third is fed by batches
-of a source, whose token is the number of the last one. Each commit changes something.
+`orders` has a key, `words` has none, and rows several times; `parts` is fed by batches of a source,
+whose token is the number of the last one; `patterns` has a codec. Each commit changes something.
+Tables that are made `later` have rows of other classes, with a field more: they are told as before.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -37,6 +39,30 @@ class Part(NamedTuple):
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class LaterOrder:
+    """One as it is after a change of its class, which takes a `migrate=`."""
+
+    id: int
+    town: str | None
+    total: float
+    twice: float
+    lines: tuple[int, ...] = ()
+
+
+class LaterPart(NamedTuple):
+    """One with a field more, which has a default."""
+
+    number: int
+    text: str
+    is_seen: bool = False
+
+
+def migrated(old: dict[str, Any]) -> dict[str, Any]:
+    """An order as it is later."""
+    return {**old, "twice": 2 * old["total"]}
+
+
 @dataclass
 class Model:
     """What the tables hold, by Python's own means; and how many commits there were."""
@@ -44,11 +70,13 @@ class Model:
     orders: dict[int, Order] = field(default_factory=dict)
     words: Counter[str] = field(default_factory=Counter)
     parts: list[Part] = field(default_factory=list)
+    patterns: set[str] = field(default_factory=set)
     version: int = 0
 
     def state(self) -> Any:
         """All of it."""
-        return (dict(self.orders), dict(+self.words), sorted(self.parts), self.version)
+        words, parts, patterns = dict(+self.words), sorted(self.parts), sorted(self.patterns)
+        return (dict(self.orders), words, parts, patterns, self.version)
 
 
 Act = Callable[["Tables"], None]
@@ -58,13 +86,25 @@ class Tables:
     """A database, its tables, and some views over them."""
 
     def __init__(
-        self, store: Store, durability: Any = "commit", *, views: bool = True, **options: Any
+        self,
+        store: Store,
+        durability: Any = "commit",
+        *,
+        views: bool = True,
+        later: bool = False,
+        **options: Any,
     ) -> None:
         self.db = Database(store=store, durability=durability, **options)
+        self._is_later = later
+        order: Any = LaterOrder if later else Order
+        part: Any = LaterPart if later else Part
+        migrate: Any = migrated if later else None
+        codec = (lambda pattern: pattern.pattern, re.compile)
         try:
-            self.orders = self.db.table(Order, name="orders", key="id")
+            self.orders = self.db.table(order, name="orders", key="id", migrate=migrate)
             self.words = self.db.table(str, name="words")
-            self.parts = self.db.table(Part, name="parts")
+            self.parts = self.db.table(part, name="parts")
+            self.patterns = self.db.table(re.Pattern, name="patterns", key=_text, codec=codec)
             self.source = self.db.ingest(None, self.parts, name="parts")
         except BaseException:
             self.db.close()
@@ -80,11 +120,23 @@ class Tables:
 
     def state(self) -> Any:
         """What `Model.state` is to be."""
-        orders = {order.id: order for order in self.orders}
+        orders = {o.id: Order(o.id, o.town, o.total, o.lines) for o in self.orders}
         assert len(orders) == len(self.orders)
-        parts = sorted(self.parts)
+        if self._is_later:
+            assert all(order.twice == 2 * order.total for order in self.orders)
+        parts = sorted(Part(part.number, part.text) for part in self.parts)
         assert self.source.token == (len(parts) or None)
-        return (orders, dict(self.words.items()), parts, self.db.version)
+        patterns = sorted(map(_text, self.patterns))
+        return (orders, dict(self.words.items()), parts, patterns, self.db.version)
+
+    def order(self, order: Order) -> Any:
+        """As a row of the table."""
+        later = LaterOrder(order.id, order.town, order.total, 2 * order.total, order.lines)
+        return later if self._is_later else order
+
+    def part(self, part: Part) -> Any:
+        """As a row of the table."""
+        return LaterPart(*part) if self._is_later else part
 
     def check_views(self) -> None:
         """Raise if a view is not what its query gives."""
@@ -95,6 +147,10 @@ class Tables:
         assert dict(self.by_town) == wanted
         pairs = [(w, p) for w in self.words for p in self.parts if w == p.text]
         assert Counter(self.joined) == Counter(pairs)
+
+
+def _text(pattern: re.Pattern[str]) -> str:
+    return pattern.pattern
 
 
 def store(path: str, **options: Any) -> SqliteStore:
@@ -112,7 +168,7 @@ def commit(tables: Tables, model: Model, random: Random) -> None:
 
 def drawn(model: Model, random: Random) -> tuple[Act, Callable[[], None]]:
     """A commit of a few changes, which are possible as things are; and what notes it."""
-    kind = random.choice(["one", "one", "many", "both", "batch", "delete", "words"])
+    kind = random.choice(["one", "one", "many", "both", "batch", "delete", "words", "pattern"])
     if kind == "batch":
         return _batch(model, random)
     if kind == "delete" and model.orders:
@@ -120,18 +176,20 @@ def drawn(model: Model, random: Random) -> tuple[Act, Callable[[], None]]:
         return _deleted(model, keys)
     if kind == "words":
         return _words(model, random)
+    if kind == "pattern":
+        return _pattern(model, random)
     count = {"one": 1, "many": random.randint(2, 40)}.get(kind, 3)
     orders = {n: _order(model, random, n) for n in random.sample(range(60), count)}
     word = random.choice(WORDS)
 
     def act(tables: Tables) -> None:
         if kind == "one":
-            tables.orders.upsert(next(iter(orders.values())))
+            tables.orders.upsert(tables.order(next(iter(orders.values()))))
         elif kind == "many":
-            tables.orders.upsert_all(orders.values())
+            tables.orders.upsert_all(map(tables.order, orders.values()))
         else:
             with tables.db.transaction():
-                tables.orders.upsert_all(orders.values())
+                tables.orders.upsert_all(map(tables.order, orders.values()))
                 tables.words.add(word, 2)
                 tables.words.add("gone")
                 tables.words.remove("gone")
@@ -181,9 +239,20 @@ def _batch(model: Model, random: Random) -> tuple[Act, Callable[[], None]]:
     part = Part(len(model.parts), random.choice(WORDS))
 
     def act(tables: Tables) -> None:
-        tables.source.take(Batch([part], token=part.number + 1))
+        tables.source.take(Batch([tables.part(part)], token=part.number + 1))
 
     return act, lambda: model.parts.append(part)
+
+
+def _pattern(model: Model, random: Random) -> tuple[Act, Callable[[], None]]:
+    text = random.choice(["a+", "", "ö|b", "(x)", "[0-9]"])
+
+    def act(tables: Tables) -> None:
+        change = tables.patterns.add if text not in was else tables.patterns.remove
+        change(re.compile(text))
+
+    was = set(model.patterns)
+    return act, lambda: model.patterns.symmetric_difference_update({text})
 
 
 def states(seed: int, length: int = LENGTH) -> list[Any]:

@@ -1,118 +1,119 @@
-"""Histories that are killed at every call of SQLite, and what is there when they are opened again.
+"""Processes that are killed in the middle of a life: what `crashed.py` makes of calls is true.
 
-A history runs in a child of this process, which tells of each commit that has returned (of a group,
-of each flush) through a pipe, and kills itself before a call, or after a COMMIT.
-
-What is opened again is a prefix with every commit that was told of; it goes on from there to the
-end.
+A life runs in a child of this process, which tells of each call on the files, and of what is
+acknowledged, through a pipe, and is killed after one of the calls. The files are then, byte by
+byte, what the model of the disk has of these calls. In every other child somebody reads the file,
+and goes on reading while it is opened again.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
-from collections.abc import Iterator
+import pickle
+import signal
+import sqlite3
+import traceback
+from collections.abc import Callable
 from pathlib import Path
-from random import Random
 from typing import Any
 
-from tests.durable.faulty import Faults, die
-from tests.durable.history import LENGTH, Tables, go_on, states, store
-
-LEVELS = ("commit", "commit", "group", "exit")
-GOES_ON = 4
-"""Of so many kills, one after which views are looked at, and the history goes on."""
-
-
-def killed_everywhere(seed: int, level: str | None = None, step: int = 1) -> int:
-    """Run a history to the end of each of its calls; how many kills there were."""
-    level = level or Random(seed).choice(LEVELS)
-    wanted, kills = states(seed), 0
-    for at, after in _moments(seed, level, step):
-        with _folder() as folder:
-            path = str(folder / "shop.db")
-            told = _in_child(path, seed, level, at, after)
-            _check(path, seed, wanted, told, (seed, level, at, after), goes_on=at % GOES_ON == 0)
-        kills += 1
-    return kills
+from tests.durable.crashed import Folder, Lived, check
+from tests.durable.disk import Disk
+from tests.durable.history import states
+from tests.durable.life import Life, Living, drawn_life
+from tests.durable.recording import Recording
 
 
-def _moments(seed: int, level: str, step: int) -> Iterator[tuple[int, bool]]:
-    faults = Faults(0, die)
-    with _folder() as folder:
-        tables = Tables(store(str(folder / "shop.db"), connect=faults.connect), level, views=False)
-        _run(tables, seed, level, lambda _: None)
-        tables.db.close()
-    commits = set(faults.commits)
-    for at in range(1 + seed % step, faults.calls + 1, step):
-        yield at, False
-        if at in commits:
-            yield at, True
+def killed(seed: int, level: str | None = None, step: int = 1) -> int:
+    """Kill a process after every `step`th call of a life; how many were."""
+    life = drawn_life(seed, level)
+    ends = range(1 + seed % step, len(Lived(life).calls) + 1, step)
+    found = 0
+    for number, at in enumerate(ends):
+        with Folder() as folder:
+            found += (_killed_read if number % 2 else _killed)(life, at, folder / "shop.db")
+    return found
 
 
-def _run(tables: Tables, seed: int, level: str, told: Any) -> None:
-    """Tell of what is acknowledged."""
-    if level == "commit":
-        go_on(tables, seed, 0, told)
-        return
-    flushes = Random(seed)
-
-    def maybe(number: int) -> None:
-        if flushes.random() < 0.4:
-            tables.db.flush()
-            told(number)
-
-    go_on(tables, seed, 0, maybe)
-    tables.db.close()
-    told(LENGTH)
+def _killed(life: Life, at: int, path: Path) -> bool:
+    """Whether the life was not over before, which depends on who reads, and on threads."""
+    disk = Disk()
+    was_killed, told, later = _in_child(life, at, path, disk.make, lambda: None)
+    left = disk.killed()
+    files = {each.name: each.read_bytes() for each in path.parent.iterdir()}
+    assert {name: files[name] for name in files if not name.endswith(("-shm", "-lock"))} == left
+    check(life, states(life.seed), told, path, later=later, resumes=True)
+    return was_killed
 
 
-def _in_child(path: str, seed: int, level: str, at: int, after: bool) -> int:
-    """Run it in a child that is killed; the last commit that it has told of."""
+def _killed_read(life: Life, at: int, path: Path) -> bool:
+    """Nobody opens the files other than by SQLite here: closing one lets go of its locks."""
+    readers: list[tuple[sqlite3.Connection, list[Any]]] = []
+
+    def read() -> None:
+        if not readers:
+            reader = sqlite3.connect(path, isolation_level=None)
+            reader.execute("begin")
+            readers.append((reader, _orders(reader)))
+
+    was_killed, told, later = _in_child(life, at, path, lambda _: None, read)
+    check(life, states(life.seed), told, path, later=later, resumes=False)
+    for reader, seen in readers:
+        assert _orders(reader) == seen
+        reader.close()
+    check(life, states(life.seed), told, path, later=later, resumes=True)
+    return was_killed
+
+
+def _orders(reader: sqlite3.Connection) -> list[Any]:
+    return reader.execute("select * from orders").fetchall()
+
+
+def _in_child(
+    life: Life, at: int, path: Path, made: Callable[[Any], object], acknowledged: Callable[[], None]
+) -> tuple[bool, int, bool]:
+    """Run it in a child that is killed; whether it was, the last commit that it told of, and
+    whether classes have changed."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
-        _as_child(path, seed, level, at, after, writing)
+        os.close(reading)
+        _as_child(life, at, path, writing)
     os.close(writing)
+    told, later = 0, False
     with os.fdopen(reading, "rb") as pipe:
-        told = pipe.read()
-    os.waitpid(child, 0)
-    return told[-1] if told else 0
+        while pipe.peek(1):
+            kind, value = pickle.load(pipe)
+            if kind == "call":
+                made(value)
+            elif kind == "told":
+                told = value
+                acknowledged()
+            else:
+                later = True
+    ended = os.waitpid(child, 0)[1]
+    assert os.WIFSIGNALED(ended) or not ended, "the child has failed"
+    return os.WIFSIGNALED(ended), told, later
 
 
-def _as_child(path: str, seed: int, level: str, at: int, after: bool, writing: int) -> None:
+def _as_child(life: Life, at: int, path: Path, writing: int) -> None:
+    calls = 0
+
+    def tell(kind: str, value: Any = None) -> None:
+        os.write(writing, pickle.dumps((kind, value)))
+
+    def made(call: Any) -> None:
+        nonlocal calls
+        calls += 1
+        tell("call", call)
+        if calls == at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
     try:
-        faults = Faults(at, die, after=after)
-        tables = Tables(store(path, connect=faults.connect), level, views=False)
-        _run(tables, seed, level, lambda number: os.write(writing, bytes([number])))
-    finally:
-        os._exit(0)
-
-
-def _check(path: str, seed: int, wanted: list[Any], told: int, of: Any, *, goes_on: bool) -> None:
-    tables = Tables(store(path), views=False)
-    try:
-        found = tables.state()
-        assert found in wanted, f"{of}: no prefix: {found}"
-        done = wanted.index(found)
-        assert done >= told, f"{of}: commit {told} was acknowledged, and {done} is the last one"
-        if goes_on:
-            tables.make_views()
-            tables.check_views()
-            go_on(tables, seed, done, lambda _: None)
-            assert tables.state() == wanted[-1], of
-            tables.check_views()
-    finally:
-        tables.db.close()
-
-
-class _folder:
-    """A folder for a moment."""
-
-    def __enter__(self) -> Path:
-        self._path = tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
-        return Path(self._path)
-
-    def __exit__(self, *error: object) -> None:
-        shutil.rmtree(self._path)
+        connect = Recording(made).connect
+        told = lambda number: tell("told", number)  # noqa: E731
+        Living(life, str(path), connect, told, lambda: tell("later")).live()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)

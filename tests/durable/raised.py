@@ -1,4 +1,5 @@
-"""Histories in which a call of SQLite raises, or an exception comes from outside at some line.
+"""Histories in which a call of SQLite raises, one of its own on the files fails, or an exception
+comes from outside at some line.
 
 After each the tables hold what the file holds: all of a commit or nothing of it; and the views are
 those of the tables. Then the history goes on.
@@ -11,10 +12,14 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from typing import Any, Protocol, TypeVar
 
 from reactive.errors import DurabilityError
+from tests.durable.crashed import written
+from tests.durable.disk import Disk
 from tests.durable.faulty import Faults, full
 from tests.durable.history import LENGTH, Model, Tables, drawn, store
+from tests.durable.recording import FAILS_TO_SYNC, FULL, Call, Recording
 from tests.moments import Moments
 
 
@@ -31,11 +36,45 @@ def raised_everywhere(seed: int, step: int = 1) -> int:
     return 2 * len(range(1 + seed % step, calls + 1, step))
 
 
-def _run(seed: int, faults: Faults) -> Faults:
+def failed_everywhere(seed: int, step: int = 1) -> int:
+    """Have each call on the files fail, alone or with those that follow in its commit; how many
+    did. The disk is full, or does not take what is to be safe."""
+    recording = Recording()
+    _run(seed, recording)
+    calls, found = recording.tried, 0
+    for at in range(seed % step, calls, step):
+        for many in (1, 5):
+            _run(seed, _failing(at, many), synchronous=("normal", "full")[(at + seed) % 2])
+            found += 1
+    return found
+
+
+def _failing(at: int, many: int) -> Recording:
+    recording = Recording()
+
+    def fails(number: int, call: Call) -> int:
+        if not at <= number < at + many:
+            return 0
+        return FAILS_TO_SYNC if call[0] == "sync" else FULL
+
+    recording.fails = fails
+    return recording
+
+
+class Connecting(Protocol):
+    """What makes the connections of a store."""
+
+    def connect(self, *arguments: Any, **options: Any) -> Any: ...
+
+
+Faulty = TypeVar("Faulty", bound=Connecting)
+
+
+def _run(seed: int, faults: Faulty, synchronous: Any = "normal") -> Faulty:
     folder = tempfile.mkdtemp(dir="/dev/shm" if Path("/dev/shm").is_dir() else None)
     path = f"{folder}/shop.db"
     try:
-        tables = _opened(path, faults)
+        tables = _opened(path, faults, synchronous)
         model, random, refused = Model(), Random(seed), False
         for _ in range(LENGTH):
             act, note = drawn(model, random)
@@ -48,6 +87,8 @@ def _run(seed: int, faults: Faults) -> Faults:
                     tables = _again(tables, path)
                     if tables.db.version > model.version:
                         _noted(model, note)
+                elif isinstance(faults, Recording):
+                    _check_killed(faults, model)
             else:
                 _noted(model, note)
             assert tables.state() == model.state()
@@ -62,17 +103,30 @@ def _run(seed: int, faults: Faults) -> Faults:
     return faults
 
 
+def _check_killed(recording: Recording, model: Model) -> None:
+    """Raise if the refused commit were there after a `kill -9`."""
+    disk = Disk()
+    for call in recording.calls:
+        disk.make(call)
+    with written(disk.killed()) as path:
+        tables = Tables(store(str(path)), views=False)
+        assert tables.state() == model.state()
+        tables.db.close()
+
+
 def _noted(model: Model, note: Callable[[], None]) -> None:
     note()
     model.version += 1
 
 
-def _opened(path: str, faults: Faults) -> Tables:
-    """Opened, if need be once more."""
-    try:
-        return Tables(store(path, connect=faults.connect))
-    except DurabilityError:
-        return Tables(store(path, connect=faults.connect))
+def _opened(path: str, faults: Connecting, synchronous: Any) -> Tables:
+    """Opened, if need be several times."""
+    for _ in range(5):
+        try:
+            return Tables(store(path, synchronous=synchronous, connect=faults.connect))
+        except DurabilityError:
+            pass
+    return Tables(store(path, synchronous=synchronous, connect=faults.connect))
 
 
 def _again(tables: Tables, path: str) -> Tables:

@@ -1,5 +1,6 @@
-"""Nothing that was acknowledged is lost, and nothing is there in part: kill -9, errors, interrupts,
-a full disk, a torn log, two processes. `python -m tests.durable` does the first three at length."""
+"""Nothing that was acknowledged is lost, and nothing is there in part: kill -9, loss of power,
+errors, interrupts, a full disk, a torn log, two processes. `python -m tests.durable` does most of
+it at length."""
 
 from __future__ import annotations
 
@@ -15,17 +16,33 @@ from typing import Any
 import pytest
 
 from reactive import Database, DurabilityError
+from reactive.durable.sqlite_store import SqliteStore
 from tests.budget import seeds
+from tests.durable.crashed import crashed_everywhere, written
+from tests.durable.disk import Disk
 from tests.durable.faulty import Faults
 from tests.durable.history import Tables, go_on, states, store
-from tests.durable.killed import LEVELS, killed_everywhere
-from tests.durable.raised import interrupted, raised_everywhere
+from tests.durable.killed import killed
+from tests.durable.life import LEVELS
+from tests.durable.raised import failed_everywhere, interrupted, raised_everywhere
+from tests.durable.recording import FAILS_TO_SYNC, Recording, can_record
+
+recorded = pytest.mark.skipif(not can_record(), reason="the library of SQLite is out of reach")
 
 
+@recorded
 @pytest.mark.parametrize("level", dict.fromkeys(LEVELS))
-def test_what_was_acknowledged_survives_a_kill_at_any_call(level: str) -> None:
-    for seed in seeds(2, 2):
-        assert killed_everywhere(seed, level, step=12) > 5
+def test_what_was_acknowledged_is_there_after_an_end_at_any_write(level: str) -> None:
+    for seed in seeds(24, 12):
+        found = crashed_everywhere(seed, level, step=5)
+        assert found["kill"] > 15 and found["power"] > 5 and found["cut"]
+
+
+@recorded
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a process cannot be forked here")
+def test_a_process_that_is_killed_leaves_files_that_are_as_was_noted() -> None:
+    for seed in seeds(8, 4):
+        assert killed(seed, step=23) > 3
 
 
 def test_a_call_that_raises_undoes_its_commit_wholly() -> None:
@@ -33,10 +50,40 @@ def test_a_call_that_raises_undoes_its_commit_wholly() -> None:
         assert raised_everywhere(seed, step=15) > 5
 
 
+@recorded
+def test_a_write_that_fails_undoes_its_commit_wholly() -> None:
+    for seed in seeds(4, 4):
+        assert failed_everywhere(seed, step=11) > 5
+
+
 @pytest.mark.parametrize("level", dict.fromkeys(LEVELS))
 def test_an_exception_from_outside_leaves_what_the_file_has(level: str) -> None:
     for seed in seeds(2, 2):
         assert interrupted(seed, 25, level) > 5
+
+
+@recorded
+def test_after_an_error_that_comes_late_nobody_says_what_the_file_has(tmp_path: Path) -> None:
+    recording = Recording()
+    there = SqliteStore(tmp_path / "shop.db", synchronous="full", connect=recording.connect)
+    db = Database(store=there)
+    words = db.table(str, name="words")
+    words.add("to")
+    recording.fails = lambda number, call: FAILS_TO_SYNC if call[0] == "sync" else 0
+    with pytest.raises(DurabilityError, match=r"open it anew: .* with that commit or without"):
+        words.add("be")
+    assert (list(words), db.version) == (["to"], 1)
+    with pytest.raises(DurabilityError, match=r"whether commit 2 is in .* is not known"):
+        words.add("or")
+    disk = Disk()
+    for call in recording.calls:
+        disk.make(call)
+    with written(disk.killed()) as path, Database(path) as left:
+        assert (sorted(left.table(str, name="words")), left.version) == (["be", "to"], 2)
+    recording.fails = lambda number, call: 0
+    db.close()
+    with Database(tmp_path / "shop.db") as db:
+        assert (list(db.table(str, name="words")), db.version) == (["to"], 1)
 
 
 def test_subscribers_hear_nothing_that_the_file_does_not_have(tmp_path: Path) -> None:
