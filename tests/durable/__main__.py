@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 from collections import Counter
 
-from tests.durable.crashed import crashed_everywhere
+from tests.durable.crashed import crashed_everywhere, failed_everywhere
 from tests.durable.killed import killed
-from tests.durable.raised import failed_everywhere, interrupted, raised_everywhere
+from tests.durable.raised import interrupted, raised_everywhere, refused_everywhere
 
 PROCESSES = 40
 """How many calls are between two at which a process is killed."""
@@ -26,6 +26,7 @@ def main(count: int, seed: int, step: int) -> None:
         found += crashed_everywhere(each, step=step)
         found["process"] += killed(each, step=PROCESSES * step)
         found["raised"] += raised_everywhere(each, step=10 * step)
+        found["refused"] += refused_everywhere(each, step=10 * step)
         found["failed"] += failed_everywhere(each, step=10 * step)
         found["interrupted"] += interrupted(each, 20, "group" if each % 2 else "commit")
         print(f"{each}: {', '.join(f'{n} {kind}' for kind, n in found.items())}", flush=True)

@@ -6,6 +6,7 @@ acknowledged by then; what an end leaves at each of the calls is made of that (`
     kill -9, after a call or in the middle of a write     a prefix, with all that is acknowledged
     loss of power, synchronous="full"                     the same
     loss of power, synchronous="normal"                   a prefix
+    kill -9, or close, after a call has failed            a prefix, with all that is acknowledged
 
 Every file that is left is read by SQLite. Those whose SQL tables hold the same are opened once as a
 database, with the classes of rows; and some besides, in which commits go on.
@@ -24,10 +25,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from reactive.errors import DurabilityError
 from tests.durable.disk import Disk, Left
 from tests.durable.history import Model, Order, Tables, commit, drawn, states
 from tests.durable.life import Life, Living, drawn_life
-from tests.durable.recording import Call, Recording
+from tests.durable.recording import FAILS_TO_SYNC, FULL, Call, Fails, Recording, never
 
 CUT = 4
 """Of so many writes, one in the middle of which there is a kill."""
@@ -38,14 +40,19 @@ RESUMED = 24
 
 
 class Lived:
-    """The calls of a life, and what was acknowledged by then."""
+    """The calls of a life, and what was acknowledged by then.
 
-    def __init__(self, life: Life) -> None:
+    fails: which calls do, after which the life ends (`Recording.fails`).
+    """
+
+    def __init__(self, life: Life, fails: Fails = never) -> None:
         self.life = life
         self.changed: int | None = None
         """The number of calls after which classes have changed."""
         self._told = [(0, 0)]
-        recording = Recording()
+        self.failed: int | None = None
+        """The number of calls after which there was an error."""
+        recording = Recording(fails=fails)
 
         def told(number: int) -> None:
             if number > self._told[-1][1]:
@@ -56,7 +63,12 @@ class Lived:
 
         with Folder() as folder:
             path = str(folder / "shop.db")
-            Living(life, path, recording.connect, told, changes).live()
+            living = Living(life, path, recording.connect, told, changes)
+            try:
+                living.live()
+            except (DurabilityError, sqlite3.Error):
+                self.failed = len(recording.calls)
+                living.give_up()
         self.calls = recording.calls
 
     def acknowledged(self, calls: int) -> int:
@@ -69,13 +81,37 @@ def crashed_everywhere(seed: int, level: str | None = None, step: int = 1) -> Co
     lived = Lived(drawn_life(seed, level))
     found, ends = Counter[str](calls=len(lived.calls)), Ends(lived)
     for kind, at, left in _ends(lived, step):
-        try:
+        with noted(f"{lived.life}: {kind} after call {at} of {len(lived.calls)}"):
             ends.check(kind, at, left)
-        except BaseException as error:
-            error.add_note(f"{lived.life}: {kind} after call {at} of {len(lived.calls)}")
-            raise
         found[kind] += 1
     return found
+
+
+def failed_everywhere(seed: int, step: int = 1) -> int:
+    """Have every `step`th call of a life fail, alone or with all that follow; how many did."""
+    life, found = drawn_life(seed), 0
+    for at in range(seed % step, len(Lived(life).calls), step):
+        for many in (1, 10**9):
+            lived = Lived(life, failing(at, many))
+            disk, ends = Disk(), Ends(lived)
+            for number, call in enumerate(lived.calls):
+                disk.make(call)
+                if number + 1 in (lived.failed, len(lived.calls)):
+                    with noted(f"{life}: {many} calls from {at} on failed"):
+                        ends.check("kill", number + 1, disk.killed())
+            found += 1
+    return found
+
+
+def failing(at: int, many: int) -> Fails:
+    """Have `many` calls fail from one on: the disk is full, or does not take what is to be safe."""
+
+    def fails(number: int, call: Call) -> int:
+        if not at <= number < at + many:
+            return 0
+        return FAILS_TO_SYNC if call[0] == "sync" else FULL
+
+    return fails
 
 
 def _ends(lived: Lived, step: int) -> Iterator[tuple[str, int, Left]]:
@@ -180,6 +216,16 @@ def _check_whole(path: Path) -> None:
     other = sqlite3.connect(path)
     assert other.execute("pragma integrity_check").fetchall() == [("ok",)]
     other.close()
+
+
+@contextmanager
+def noted(of: str) -> Iterator[None]:
+    """Say of an error what it was about."""
+    try:
+        yield
+    except BaseException as error:
+        error.add_note(of)
+        raise
 
 
 @contextmanager

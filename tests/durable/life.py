@@ -10,12 +10,12 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from random import Random
 from typing import Any
 
-from reactive.errors import TableError
+from reactive.errors import DurabilityError, TableError
 from tests.durable.history import LENGTH, Model, Order, Tables, commit, states, store
 
 LEVELS = ("commit", "commit", "group", "exit")
@@ -102,6 +102,13 @@ class Living:
         if self._reading is not None:
             self._read()
 
+    def give_up(self) -> None:
+        """Let go of what is open, after an error."""
+        with suppress(DurabilityError, AttributeError):
+            self._tables.db.close()
+        if self._reading is not None:
+            self._reading[0].close()
+
     def _open(self) -> None:
         life = self._life
         self._tables = life.opened(self._path, self._connect, life.level, later=self._is_later)
@@ -147,8 +154,8 @@ class Living:
     def _checkpoint(self) -> None:
         mode = self._random.choice(["passive", "full", "restart", "truncate"])
         other = self._connect(self._path, timeout=0)
-        other.execute(f"pragma wal_checkpoint({mode})")
-        other.close()
+        with closing(other):
+            other.execute(f"pragma wal_checkpoint({mode})")
 
     def _read(self) -> None:
         """Begin to read, or look whether what is read is as it was."""

@@ -15,11 +15,11 @@ from random import Random
 from typing import Any, Protocol, TypeVar
 
 from reactive.errors import DurabilityError
-from tests.durable.crashed import written
+from tests.durable.crashed import failing, written
 from tests.durable.disk import Disk
 from tests.durable.faulty import Faults, full
 from tests.durable.history import LENGTH, Model, Tables, drawn, store
-from tests.durable.recording import FAILS_TO_SYNC, FULL, Call, Recording
+from tests.durable.recording import Recording
 from tests.moments import Moments
 
 
@@ -36,7 +36,7 @@ def raised_everywhere(seed: int, step: int = 1) -> int:
     return 2 * len(range(1 + seed % step, calls + 1, step))
 
 
-def failed_everywhere(seed: int, step: int = 1) -> int:
+def refused_everywhere(seed: int, step: int = 1) -> int:
     """Have each call on the files fail, alone or with those that follow in its commit; how many
     did. The disk is full, or does not take what is to be safe."""
     recording = Recording()
@@ -44,21 +44,13 @@ def failed_everywhere(seed: int, step: int = 1) -> int:
     calls, found = recording.tried, 0
     for at in range(seed % step, calls, step):
         for many in (1, 5):
-            _run(seed, _failing(at, many), synchronous=("normal", "full")[(at + seed) % 2])
+            _run(
+                seed,
+                Recording(fails=failing(at, many)),
+                synchronous=("normal", "full")[(at + seed) % 2],
+            )
             found += 1
     return found
-
-
-def _failing(at: int, many: int) -> Recording:
-    recording = Recording()
-
-    def fails(number: int, call: Call) -> int:
-        if not at <= number < at + many:
-            return 0
-        return FAILS_TO_SYNC if call[0] == "sync" else FULL
-
-    recording.fails = fails
-    return recording
 
 
 class Connecting(Protocol):

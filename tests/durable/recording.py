@@ -26,6 +26,8 @@ from urllib.parse import quote
 from weakref import WeakValueDictionary
 
 Call: TypeAlias = tuple[Any, ...]
+Fails: TypeAlias = Callable[[int, Call], int]
+"""Given the number of a call, from 0 on, and the call: 0, or the error that it has."""
 FULL, FAILS_TO_SYNC = 13, 10 | 4 << 8
 """SQLITE_FULL, SQLITE_IOERR_FSYNC."""
 _CREATE = 4
@@ -72,16 +74,21 @@ def can_record() -> bool:
     return sys.platform != "win32" and hasattr(_library(), "sqlite3_vfs_register")
 
 
+def never(number: int, call: Call) -> int:
+    """No call fails."""
+    return 0
+
+
 class Recording:
     """Notes the calls on files of the connections that it makes.
 
     made: called with each after it was made.
+    fails: which do.
     """
 
-    def __init__(self, made: Callable[[Call], object] | None = None) -> None:
+    def __init__(self, made: Callable[[Call], object] | None = None, fails: Fails = never) -> None:
         self.calls: list[Call] = []
-        self.fails: Callable[[int, Call], int] = lambda number, call: 0
-        """Given the number of a call, from 0 on, and the call: 0, or the error that it has."""
+        self.fails = fails
         self.tried = 0
         """Calls, with those that failed."""
         self._made = made

@@ -18,13 +18,13 @@ import pytest
 from reactive import Database, DurabilityError
 from reactive.durable.sqlite_store import SqliteStore
 from tests.budget import seeds
-from tests.durable.crashed import crashed_everywhere, written
+from tests.durable.crashed import crashed_everywhere, failed_everywhere, written
 from tests.durable.disk import Disk
 from tests.durable.faulty import Faults
 from tests.durable.history import Tables, go_on, states, store
 from tests.durable.killed import killed
 from tests.durable.life import LEVELS
-from tests.durable.raised import failed_everywhere, interrupted, raised_everywhere
+from tests.durable.raised import interrupted, raised_everywhere, refused_everywhere
 from tests.durable.recording import FAILS_TO_SYNC, Recording, can_record
 
 recorded = pytest.mark.skipif(not can_record(), reason="the library of SQLite is out of reach")
@@ -53,6 +53,12 @@ def test_a_call_that_raises_undoes_its_commit_wholly() -> None:
 @recorded
 def test_a_write_that_fails_undoes_its_commit_wholly() -> None:
     for seed in seeds(4, 4):
+        assert refused_everywhere(seed, step=11) > 5
+
+
+@recorded
+def test_after_a_write_that_fails_a_prefix_is_left() -> None:
+    for seed in seeds(8, 4):
         assert failed_everywhere(seed, step=11) > 5
 
 
