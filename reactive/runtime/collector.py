@@ -42,6 +42,9 @@ class _Pauses:
         self._count += 1
         return self._count <= MOST
 
+    def allow_no_more(self) -> None:
+        self._count = MOST
+
 
 _PAUSES = _Pauses()
 
@@ -50,11 +53,14 @@ def make_old() -> None:
     """Within a pause: take what was made in it for old, if it is much.
 
     Where a program has frozen objects of its own nothing is done, as they would no longer be.
+    Whether it has is asked once between two full collections: the answer walks all of them.
     """
-    if gc.get_count()[0] < MANY or gc.get_freeze_count():
+    if gc.get_count()[0] < MANY or not _PAUSES.is_one_more_allowed():
         return
-    if _PAUSES.is_one_more_allowed():
-        deque(map(call, _MADE_OLD), 0)  # together: an interrupt comes before or after
+    if gc.get_freeze_count():
+        _PAUSES.allow_no_more()
+        return
+    deque(map(call, _MADE_OLD), 0)  # together: an interrupt comes before or after
 
 
 @contextmanager

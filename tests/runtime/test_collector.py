@@ -69,6 +69,25 @@ def test_what_a_program_has_frozen_stays_frozen() -> None:
     assert len(found) == 2 * MANY and gc.get_freeze_count() >= frozen * 0.9
 
 
+def test_what_a_program_has_frozen_is_counted_once_until_a_full_collection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[int] = []
+    count = gc.get_freeze_count
+
+    def counted() -> int:
+        asked.append(count())
+        return asked[-1]
+
+    monkeypatch.setattr(gc, "get_freeze_count", counted)
+    gc.freeze()
+    found = [made(2 * MANY) for _ in range(5)]
+    assert len(asked) == 1 and not any(map(is_old, found))
+    gc.collect()
+    made(2 * MANY)
+    assert len(asked) == 2
+
+
 def test_few_pauses_in_a_row_end_so_until_a_full_collection() -> None:
     for _ in range(MOST):
         assert is_old(made(MANY + 1_000))
