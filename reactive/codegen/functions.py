@@ -355,10 +355,20 @@ def _placed(text: str, place: Place | None) -> CodeType:
     if place is None:
         return compile(text, "<reactive expression>", "eval", dont_inherit=True)
     line = linecache.getline(place.file, place.line).rstrip()
+    code = _code_at(text, place.file, place.line, len(line) - len(line.lstrip()), len(line))
+    return _in_file(code, place.file)
+
+
+@lru_cache(maxsize=MOST_TEXTS)
+def _code_at(text: str, file: str, line: int, first: int, end: int) -> CodeType:
+    """The code of an expression at columns of a line; a query from scratch has it again and again.
+
+    `_placed` gives copies of it, as `build` does of that of a function.
+    """
     tree = ast.parse(text, mode="eval")
     for node in ast.walk(tree):
         if isinstance(node, ast.expr | ast.arg | ast.keyword):
-            node.lineno = node.end_lineno = place.line
-            node.col_offset = len(line) - len(line.lstrip())
-            node.end_col_offset = len(line)
-    return compile(tree, place.file, "eval", dont_inherit=True)
+            node.lineno = node.end_lineno = line
+            node.col_offset = first
+            node.end_col_offset = end
+    return compile(tree, file, "eval", dont_inherit=True)
