@@ -236,22 +236,11 @@ def modules() -> list[str]:
     return [*BELOW, *names]
 
 
-RUN_EXAMPLES = """
-import contextlib, doctest, importlib, io, json, sys
-told = {}
-for name in sys.argv[1:]:
-    with contextlib.redirect_stdout(io.StringIO()) as out:
-        doctest.testmod(importlib.import_module(name), optionflags=doctest.ELLIPSIS)
-    told[name] = out.getvalue()
-print(json.dumps(told))
-"""
-
-
 @pytest.fixture(scope="module")
 def examples() -> dict[str, str]:
     """What doctest says of each module, nothing where all is well. In a process of its own: doctest
     looks through all modules that are loaded for each name."""
-    command = [sys.executable, "-c", RUN_EXAMPLES, *modules()]
+    command = [sys.executable, "-m", "tests.doctests", *modules()]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=True)
     found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     return found

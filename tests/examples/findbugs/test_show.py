@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import json
 from types import ModuleType
 
@@ -19,6 +18,7 @@ from examples.findbugs.finding import Finding, finding, findings
 from examples.findbugs.load import Loaded
 from examples.findbugs.notation import type_name
 from examples.findbugs.program import Program
+from tests.doctests import tried
 
 from .packed import whole_fixture
 
@@ -200,7 +200,7 @@ def test_peak_of_memory_is_a_number() -> None:
 
 @pytest.mark.parametrize("module", [findings_module, letters, notation, terminal])
 def test_doctests_hold(module: ModuleType) -> None:
-    result = doctest.testmod(module)
+    result = tried(module)
     assert (result.failed, result.attempted > 0) == (0, True)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import importlib
 import pkgutil
 from pathlib import Path
@@ -14,6 +13,7 @@ import examples.graphs
 from examples.graphs.points_to.__main__ import main
 from examples.graphs.show import Story
 from reactive import Database
+from tests.doctests import tried
 
 MODULES = [
     module.name for module in pkgutil.walk_packages(examples.graphs.__path__, "examples.graphs.")
@@ -47,7 +47,7 @@ def test_an_example_shows_what_edits_change(name: str, capsys: pytest.CaptureFix
 
 @pytest.mark.parametrize("module", MODULES)
 def test_doctests(module: str) -> None:
-    result = doctest.testmod(importlib.import_module(module))
+    result = tried(importlib.import_module(module))
     assert result.failed == 0
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 from collections import Counter
 from itertools import islice
 
@@ -11,6 +10,7 @@ from examples.hot_view.compare import differences, in_process
 from examples.hot_view.rows import Order
 from examples.hot_view.stream import batches, customers
 from reactive import Database
+from tests.doctests import tried
 
 ORDERS, CUSTOMERS = 20_000, 1_000
 
@@ -56,7 +56,7 @@ def test_a_view_that_lacks_an_order_is_found() -> None:
 
 
 def test_the_examples_in_docstrings_are_right() -> None:
-    assert doctest.testmod(figures).failed == 0
+    assert tried(figures).failed == 0
 
 
 def test_nothing_of_the_shop_needs_spark() -> None:

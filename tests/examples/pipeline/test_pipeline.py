@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import subprocess
 import sys
 from collections import Counter
@@ -26,6 +25,7 @@ from examples.pipeline.worker import Told
 from reactive import Database, OffloadError
 from spark_backend import RowsFolder
 from spark_backend.cluster.session import check
+from tests.doctests import tried
 
 ROOT = Path(__file__).parents[3]
 BATCHES, ORDERS, CUSTOMERS = 4, 200, 30
@@ -85,8 +85,8 @@ def test_tables_that_lack_something_are_found(tmp_path: Path) -> None:
 
 def test_the_examples_in_docstrings_are_right() -> None:
     for module in (arguments, chart, pipeline):
-        tried = doctest.testmod(module)
-        assert tried.attempted and not tried.failed
+        found = tried(module)
+        assert found.attempted and not found.failed
 
 
 def test_the_picture_has_a_point_for_each_batch_and_higher_ones_for_more_seconds(
