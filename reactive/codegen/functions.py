@@ -54,6 +54,8 @@ LONGEST = 60
 """What the names of files begin with that generated code is in."""
 MOST_TEXTS = 512
 """Texts of which the code is kept, for the next query of that shape."""
+NOWHERE = "<reactive expression>"
+"""The file of an expression that no user wrote."""
 CAPTURED = (int, float, str, bytes)
 """Values of variables that generated code has by their names."""
 LITERALS = (int, str, bytes, bool, type(None))
@@ -353,10 +355,16 @@ def _distinct(names: Sequence[str], count: int) -> tuple[str, ...]:
 def _placed(text: str, place: Place | None) -> CodeType:
     """The code of an expression, which claims to stand where the user wrote what it came from."""
     if place is None:
-        return compile(text, "<reactive expression>", "eval", dont_inherit=True)
+        return _in_file(_code_anywhere(text), NOWHERE)
     line = linecache.getline(place.file, place.line).rstrip()
     code = _code_at(text, place.file, place.line, len(line) - len(line.lstrip()), len(line))
     return _in_file(code, place.file)
+
+
+@lru_cache(maxsize=MOST_TEXTS)
+def _code_anywhere(text: str) -> CodeType:
+    """The code of an expression that no user wrote; `_placed` gives copies of it."""
+    return compile(text, NOWHERE, "eval", dont_inherit=True)
 
 
 @lru_cache(maxsize=MOST_TEXTS)
