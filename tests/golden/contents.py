@@ -24,8 +24,8 @@ from tests.golden.tables import CALM, RAISING, tables
 
 Contents = dict[str, Bag]
 RAISED = "raises"
-MANY = 40
-"""Half of the contents of two tables: some so many of more are tried where a sample is taken."""
+MANY = 20
+"""A quarter of the contents of two tables: some so many of more are tried where a sample is taken."""
 
 
 def all_contents(
