@@ -39,6 +39,17 @@ def changed_by_others(name: str, table: str, sql_name: str) -> str:
     )
 
 
+def replaced(name: str, missing: str) -> str:
+    """Of a file that is not at its path any more."""
+    beside = "" if missing == name else f", by {missing},"
+    return (
+        f"{name} was deleted or replaced while it was open, as was seen{beside} now: what was "
+        "committed last may be in no file, and nothing more is written\n"
+        "  move that file, with the -wal beside it, back to its place, and try again; or save "
+        "what the tables hold, which are as before, close the database, and open it anew"
+    )
+
+
 def failed(name: str, what: str, error: BaseException) -> str:
     """Of a call that SQLite refuses."""
     return f"cannot {what} {name}: {error}\n  {remedy(error)}"

@@ -11,7 +11,8 @@ there whatever ends the process, and whatever is torn off the end of the log. Wi
 `synchronous="full"` it is on the disk when it returns; with "normal", which does not wait for the
 disk, the last commits may be lost if the power fails, never a part of one.
 
-A lock file beside it keeps a second writer out; readers are let in.
+A lock file beside it keeps a second writer out; readers are let in. If one of the files is deleted
+or replaced while it is open, that is told by the next commit (`open_files.py`).
 
 State:  a connection, the lock, what tables there are.
 Cost:   a commit of one row 20 us, nine tenths of it SQLite's.
@@ -22,30 +23,29 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from time import monotonic
 from typing import Any, Literal
 
-from reactive.durable import sqlite_history, sqlite_tables
+from reactive.durable import sqlite_history
 from reactive.durable.file_lock import FileLock
+from reactive.durable.open_files import OpenFiles
 from reactive.durable.refusals import (
-    WRITER,
-    changed_by_others,
     failed,
     is_open_elsewhere,
     is_open_here,
     is_unsure,
     no_database,
+    replaced,
     unsure,
 )
-from reactive.durable.schema_text import schema_of_text, text_of_schema
-from reactive.durable.sqlite_tables import SqliteTable, by_weight, placed
-from reactive.durable.store import Change, Logged, Record, Rows, Schema, Values
+from reactive.durable.schema_text import text_of_schema
+from reactive.durable.sqlite_file import FORMAT, SqliteFile
+from reactive.durable.sqlite_tables import SqliteTable, placed
+from reactive.durable.store import Change, Record, Rows, Schema, Values
 from reactive.errors import DurabilityError
 
-FORMAT = 1
-"""Of the file; a later one is refused."""
 PATIENCE_MS = 5000
 """How long a write waits for somebody else who has the file locked, such as a backup."""
 PAGE = 2048
@@ -55,7 +55,7 @@ CHECKPOINT = 8000
 """Pages of the log from which on it is moved into the file; 16 MB."""
 
 
-class SqliteStore:
+class SqliteStore(SqliteFile):
     """A file of SQLite as a `Store`.
 
     Parameters
@@ -79,16 +79,15 @@ class SqliteStore:
         synchronous: Literal["normal", "full"] = "normal",
         connect: Callable[..., Any] = sqlite3.connect,
     ) -> None:
-        self.name = os.path.realpath(os.fspath(path))
+        super().__init__(path, connect)
         self._synchronous = synchronous
-        self._connect = connect
         self._keep = 0
-        self._connection: Any = None
         self._lock: FileLock | None = None
         self._forgotten: Any = None
-        self._tables: dict[str, SqliteTable] = {}
         self._is_unsure = False
         """Whether the log may have a commit that was refused."""
+        self._has_written = False
+        """Whether something was since the files were looked at."""
         self._indexed: set[str] = set()
         """SQL tables that have an index of all columns."""
         self._at_once: dict[str, str] = {}
@@ -127,26 +126,13 @@ class SqliteStore:
         self._run(f"pragma wal_autocheckpoint = {CHECKPOINT}")
         if not tables:
             self._within(self._make)
-        (found,) = self._run("select value from reactive_state where name = 'format'").fetchone()
-        if found > FORMAT:
-            raise DurabilityError(
-                f"{self.name} is of format {found}, and this is a library of format {FORMAT}\n"
-                "  update the library: pip install -U reactive-collections"
-            )
-        self._look()
+        self._opened()
+        self._files = OpenFiles(self.name, f"{self.name}-wal", f"{self.name}-lock")
 
     def _make(self) -> None:
         for statement in _MADE:
             self._run(statement)
         self._run("insert into reactive_state values ('format', ?), ('version', 0)", (FORMAT,))
-
-    def _look(self) -> None:
-        """Read which tables there are."""
-        found = self._run("select name, text, sql_name, columns from reactive_tables order by rank")
-        self._tables = {}
-        for name, text, sql_name, columns in found.fetchall():
-            schema, named = schema_of_text(name, text), tuple(columns.split("\n"))
-            self._tables[name] = SqliteTable(schema, sql_name, named if schema.columns else ())
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -156,10 +142,16 @@ class SqliteStore:
                 with self._told("close"):
                     if connection.in_transaction:
                         connection.execute("rollback")
-                    connection.close()
+                    if self._has_written:
+                        self._check_files()
         finally:
-            if lock is not None:
-                lock.close()
+            try:
+                if connection is not None:
+                    with self._told("close"):
+                        connection.close()
+            finally:
+                if lock is not None:
+                    lock.close()
 
     def after_fork(self) -> None:
         self._forgotten = self._connection  # closing it would be felt by the parent
@@ -168,51 +160,12 @@ class SqliteStore:
             self._lock.close()
             self._lock = None
 
-    # Reading.
-
     def version(self) -> int:
         if self._is_unsure:
             raise DurabilityError(unsure(self.name))
         with self._told("read"):
             self._roll_back()
-            self._look()
-            return int(
-                self._run("select value from reactive_state where name = 'version'").fetchone()[0]
-            )
-
-    def tables(self) -> Mapping[str, Schema]:
-        return {name: table.schema for name, table in self._tables.items()}
-
-    def rows(self, table: str) -> Rows:
-        found = self._tables[table]
-        self._check_columns(found)
-        cursor = self._reading(found.rows)
-        while batch := self._fetched(cursor):
-            yield batch if found.columns else [()] * len(batch), 1
-        if not found.is_keyed:
-            cursor = self._reading(found.rows_often)
-            while batch := self._fetched(cursor):
-                for weight, rows in by_weight(batch).items():
-                    yield rows if found.columns else [()] * len(rows), weight
-
-    def _check_columns(self, table: SqliteTable) -> None:
-        """Raise if it is not as it was made: SQLite reads a column that is gone as its name."""
-        there = [name for _, name, *_ in self._reading(table.there)]
-        if there != [*table.columns, *([] if table.is_keyed else [table.weight])]:
-            raise DurabilityError(changed_by_others(self.name, table.schema.table, table.name))
-
-    def _reading(self, statement: str) -> Any:
-        with self._told("read"):
-            return self._run(statement)
-
-    def _fetched(self, cursor: Any) -> list[tuple[Any, ...]]:
-        with self._told("read"):
-            found: list[tuple[Any, ...]] = cursor.fetchmany(sqlite_tables.BATCH)
-            return found
-
-    def history(self, since: int) -> Sequence[Logged]:
-        with self._told("read"):
-            return sqlite_history.history(self._run, since)
+            return super().version()
 
     # Writing.
 
@@ -223,6 +176,9 @@ class SqliteStore:
         try:
             if connection.in_transaction:
                 self._roll_back()
+            if len(records) > 1 or monotonic() > self._files.due:
+                self._check_files()
+            self._has_written = True
             at_once = None if len(records) > 1 or self._keep else self._put_at_once(records[0])
             if at_once is None:
                 self._within(self._write, records)
@@ -232,6 +188,13 @@ class SqliteStore:
         except (sqlite3.Error, OSError) as error:
             self._is_unsure = is_unsure(error)
             raise DurabilityError(failed(self.name, "write", error)) from error
+
+    def _check_files(self) -> None:
+        """Raise if what is written would be lost."""
+        missing = self._files.missing()
+        self._has_written = False
+        if missing is not None:
+            raise DurabilityError(replaced(self.name, missing))
 
     def _put_at_once(self, record: Record) -> str | None:
         """The one statement that writes a commit of one row that comes, if it is one."""
@@ -323,6 +286,7 @@ class SqliteStore:
 
     def create(self, schema: Schema, rows: Rows = ()) -> None:
         with self._told("write"):
+            self._check_files()
             old = self._tables.get(schema.table)
             others = [table.name for table in self._tables.values() if table is not old]
             new = placed(schema, others)
@@ -345,6 +309,7 @@ class SqliteStore:
 
     def drop(self, table: str) -> None:
         with self._told("write"):
+            self._check_files()
             found = self._tables.get(table)
             if found is not None:
                 self._within(self._drop, found)
@@ -375,24 +340,6 @@ class SqliteStore:
     def _roll_back(self) -> None:
         if self._connection is not None and self._connection.in_transaction:
             self._run("rollback")
-
-    # Calls of SQLite.
-
-    def _closed(self) -> DurabilityError:
-        return DurabilityError(f"{self.name} is not open\n  {WRITER}")
-
-    def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
-        return self._connection.execute(statement, values)
-
-    @contextmanager
-    def _told(self, what: str) -> Iterator[None]:
-        """Tell what goes wrong as ours."""
-        if self._connection is None and what not in ("open", "close"):
-            raise self._closed()
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            raise DurabilityError(failed(self.name, what, error)) from error
 
 
 _NEXT = "select coalesce(max(rank), 0) + 1 from reactive_tables"
