@@ -65,7 +65,8 @@ class Database(NotCopied, Closeable):
     Parameters
     ----------
     path: of a file that has the rows of its tables, or an address; without one they are in memory.
-        A table that is made again has the rows that it had: see docs/durable.md.
+        A table that is made again has the rows that it had: see docs/durable.md. The four that
+        follow are refused without it.
     durability: when a commit is in the file. `"commit"`: before it returns, and before subscribers
         hear of it. `"group"`: 10 ms later, or when `flush` returns. `"exit"`: at `flush` and
         `close`.
@@ -114,10 +115,10 @@ class Database(NotCopied, Closeable):
         engine.rows_of_groups = lambda *made: group_rows.rows_of_groups(*made)
         self._offloading = Offloading(engine, offload)
         engine.place(self._offloading)
-        if path is not None or store is not None:
-            from reactive.durable import beginning
+        if (path, store, durability, synchronous, keep) != (None, None, "commit", "normal", 0):
+            from reactive.durable import beginning, opening
 
-            beginning.begin(engine, path, store, durability, synchronous, keep)
+            beginning.begin(engine, opening.Chosen(path, store, durability, synchronous, keep))
 
     @property
     def version(self) -> int:

@@ -9,18 +9,11 @@ from typing import Any
 from optimizer.errors import PlanError
 from reactive.durable.group import GroupJournal
 from reactive.durable.journal import Journal
-from reactive.durable.opening import check_chosen, store_of
+from reactive.durable.opening import Chosen, store_of
 from reactive.durable.store import Store
 
 
-def begin(
-    engine: Any,
-    path: str | os.PathLike[str] | None,
-    store: Store | None,
-    durability: str,
-    synchronous: str,
-    keep: int,
-) -> None:
+def begin(engine: Any, chosen: Chosen) -> None:
     """Open a store, and have the engine write to it.
 
     Raises
@@ -28,25 +21,22 @@ def begin(
     PlanError: what is asked for there is not.
     DurabilityError: the store cannot be opened.
     """
-    check_chosen(durability, synchronous)
-    if type(keep) is not int or keep < 0:
-        raise PlanError(f"keep={keep!r:.50} is no number of commits\n  write an integer from 0 on")
-    if path is not None and store is not None:
-        raise PlanError("a database has a path or a store, not both\n  leave one of them out")
+    chosen.check()
     if engine.overflow is not None:
         raise PlanError(
             "a database that offloads to Spark cannot be durable: rows of tables leave the process"
             "\n  leave out the path, or offload="
         )
-    found = store if path is None else store_of(path, synchronous)  # type: ignore[arg-type]
-    assert found is not None
-    found.open(keep)
+    found: Any = chosen.store
+    if chosen.path is not None:
+        found = store_of(chosen.path, chosen.synchronous)
+    found.open(chosen.keep)
     try:
         engine.begin_at(found.version())
     except BaseException:
         found.close()
         raise
-    engine.journal = journal_of(engine, found, durability, is_each=keep > 0)
+    engine.journal = journal_of(engine, found, chosen.durability, is_each=chosen.keep > 0)
     _Child(engine.journal).watch()
 
 

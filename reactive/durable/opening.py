@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
@@ -70,9 +71,47 @@ def _remedy(path: object) -> str:
     return "write Database('shop.db')"
 
 
-def check_chosen(durability: str, synchronous: str) -> None:
-    """Refuse levels that there are not."""
-    if durability not in ("commit", "group", "exit"):
-        raise PlanError(f"durability={durability!r} is none\n  write 'commit', 'group' or 'exit'")
-    if synchronous not in ("normal", "full"):
-        raise PlanError(f"synchronous={synchronous!r} is none\n  write 'normal' or 'full'")
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """What `Database` is given of where its tables are, and how they get there."""
+
+    path: str | os.PathLike[str] | None = None
+    store: Store | None = None
+    durability: Durability = "commit"
+    synchronous: Synchronous = "normal"
+    keep: int = 0
+
+    def check(self) -> None:
+        """Refuse what does not exist, and what means nothing beside the rest.
+
+        Raises
+        ------
+        PlanError: it is so.
+        """
+        if self.durability not in ("commit", "group", "exit"):
+            raise PlanError(
+                f"durability={self.durability!r} is none\n  write 'commit', 'group' or 'exit'"
+            )
+        if self.synchronous not in ("normal", "full"):
+            raise PlanError(f"synchronous={self.synchronous!r} is none\n  write 'normal' or 'full'")
+        if type(self.keep) is not int or self.keep < 0:
+            raise PlanError(
+                f"keep={self.keep!r:.50} is no number of commits\n  write an integer from 0 on"
+            )
+        if self.path is not None and self.store is not None:
+            raise PlanError("a database has a path or a store, not both\n  leave one of them out")
+        if self.path is None and self.store is None:
+            raise PlanError(
+                f"a database in memory has no use for {self._others()}\n"
+                "  give it a path: Database('shop.db', ...)"
+            )
+        if self.store is not None and self.synchronous != "normal":
+            raise PlanError(
+                f"synchronous={self.synchronous!r} is of a path, and this database has a store\n"
+                "  leave it out; the store waits for its disk, or does not, as it was made"
+            )
+
+    def _others(self) -> str:
+        """What was given beside a path and a store."""
+        pairs = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
+        return ", ".join(f"{name}={given!r}" for name, given, usual in pairs if given != usual)

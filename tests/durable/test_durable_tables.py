@@ -29,6 +29,7 @@ from reactive import (
     SourceError,
     TableError,
 )
+from reactive.durable.memory_store import MemoryStore
 
 
 class Color(Enum):
@@ -496,6 +497,27 @@ def test_a_file_that_somebody_else_changed_is_told(tmp_path: Path) -> None:
         with pytest.raises(DurabilityError, match="somebody else has written"):
             orders.delete(1)
         assert len(orders) == 1
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"durability": "nonsense"}, "durability='nonsense' is none"),
+        ({"durability": "group"}, "in memory has no use for durability='group'"),
+        ({"durability": "exit", "keep": 5}, "no use for durability='exit', keep=5"),
+        ({"synchronous": "full"}, "no use for synchronous='full'"),
+        ({"synchronous": "none"}, "synchronous='none' is none"),
+        ({"keep": 1}, "no use for keep=1"),
+        ({"keep": -1}, "keep=-1 is no number"),
+        ({"keep": True}, "keep=True is no number"),
+        ({"store": MemoryStore(), "synchronous": "full"}, "is of a path"),
+        ({"store": MemoryStore(), "path": "shop.db"}, "not both"),
+    ],
+)
+def test_what_means_nothing_without_a_path_is_refused(given: Any, told: str) -> None:
+    with pytest.raises(PlanError, match=told):
+        Database(**given)
+    Database(durability="commit", synchronous="normal", keep=0).close()
 
 
 def test_full_waits_for_the_disk(tmp_path: Path) -> None:
