@@ -168,6 +168,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.collections.arrow_columns.PLACES": "digits of a type of Arrow",
     "reactive.database.PATIENCE": "seconds that closing waits for a source",
     "reactive.transactions.two_commits.drivers.IN_ERROR": "a state of libpq",
+    "reactive.transactions.two_commits.of_psycopg.IDLE": "a status of libpq",
     "reactive.transactions.two_commits.patience.PATIENCE": "seconds that a cancellation waits",
     "reactive.transactions.two_commits.rereading.ATTEMPTS": "readings before others have to wait",
     "reactive.transactions.two_commits.rereading.CONFIRMS": "seconds until it is read once more",

@@ -22,7 +22,7 @@ class OfConnection(Other):
     """A `Connection` or `AsyncConnection`."""
 
     _joined: Any = None
-    """The transaction that it has when the block begins, if there is one."""
+    """The transaction that it has when the block begins."""
 
     @property
     def identity(self) -> Any:
@@ -34,6 +34,8 @@ class OfConnection(Other):
 
     async def begin(self) -> None:
         self._refuse_autocommit(self.identity)
+        if not self.identity.in_transaction():
+            await awaited(self.given.begin())  # sends nothing
         self._joined = self.identity.get_transaction()
 
     async def check(self) -> None:

@@ -3,6 +3,7 @@
     sqlalchemy          a session or a connection, asynchronous or not
     django, a string    a connection by its alias
     sqlite3, apsw       connections of SQLite, which begin in ways of their own
+    psycopg, psycopg2   connections of Postgres, which are kept from committing meanwhile
     others              `commit()` and `rollback()`
 
 State:  none.
@@ -19,8 +20,9 @@ from reactive.transactions.two_commits import of_django, of_sqlalchemy
 from reactive.transactions.two_commits.others import OfApsw, OfSqlite, Other, refused
 
 MANY = (list, tuple, set, frozenset, dict)
-KNOWN = frozenset({"sqlalchemy", "django", "apsw", "sqlite3", "aiosqlite"})
 SQLITE = frozenset({"sqlite3", "aiosqlite"})
+PSYCOPG = frozenset({"psycopg", "psycopg2"})
+KNOWN = frozenset({"sqlalchemy", "django", "apsw", *SQLITE, *PSYCOPG})
 METHODS = ("commit", "rollback")
 
 
@@ -60,9 +62,13 @@ def _simple(kind: Any) -> Callable[[Any], Other] | None:
     root, names = _kind(kind)
     if root == "apsw" and "Connection" in names:
         return OfApsw
-    if root in SQLITE and all(callable(getattr(kind, name, None)) for name in METHODS):
-        return OfSqlite
-    return None
+    if not all(callable(getattr(kind, name, None)) for name in METHODS):
+        return None
+    if root in PSYCOPG and names & {"BaseConnection", "connection"}:
+        from reactive.transactions.two_commits.of_psycopg import OfPsycopg
+
+        return OfPsycopg
+    return OfSqlite if root in SQLITE else None
 
 
 @lru_cache(maxsize=64)

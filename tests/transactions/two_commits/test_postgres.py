@@ -6,7 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -245,10 +245,83 @@ def test_a_server_killed_in_the_middle_of_the_commit(way: Any) -> None:
         goes_on(store, way)
 
 
+def through_the_driver(sql: Any, how: str) -> None:
+    if how == "text":
+        sql.cursor().execute("commit")
+    elif how == "with":
+        with sql:
+            pass
+    else:
+        getattr(sql, how)()
+
+
+@pytest.mark.parametrize("how", ["commit", "rollback", "text", "with"])
+@pytest.mark.parametrize("goes_on", [False, True])
+@pytest.mark.parametrize("is_joined", [False, True])
+@pytest.mark.parametrize("module", [psycopg, psycopg2], ids=["psycopg", "psycopg2"])
+def test_who_ends_it_within_the_block_is_told(
+    store: Store, module: Any, how: str, goes_on: bool, is_joined: bool
+) -> None:
+    if module is psycopg and how == "with":
+        pytest.skip("it closes the connection")
+    if module is psycopg and how == "text" and goes_on and not is_joined:
+        pytest.skip("nobody commits by text where commit() is refused")
+    sql = store.opened(module.connect(store.dsn))
+    if is_joined:
+        _insert(sql.cursor(), Order(1, "ann", 5))
+    with (
+        pytest.raises((TransactionError, psycopg.ProgrammingError), match="within"),
+        store.db.transaction(commit_with=sql),
+    ):
+        store.orders.add(Order(2, "bob", 6))
+        _insert(sql.cursor(), Order(2, "bob", 6))
+        through_the_driver(sql, how)
+        if goes_on:
+            _insert(sql.cursor(), Order(3, "bob", 6))
+    assert not store.orders
+    is_refused = module is psycopg and not is_joined and how != "text"
+    stands = [] if is_refused or how == "rollback" else [1, 2][not is_joined :]
+    if module is psycopg2 and how == "text" and goes_on:  # which does not begin another one
+        stands.append(3)
+    assert [order.id for order in store.read()] == stands
+    store.db.reread()
+    with store.db.transaction(commit_with=sql):
+        put(store, lambda o: _insert(sql.cursor(), o), Order(4, "dan", 7))
+    store.check()
+
+
+@pytest.mark.parametrize("is_joined", [False, True])
+def test_a_transaction_of_psycopg_within_the_block_is_a_savepoint(
+    store: Store, is_joined: bool
+) -> None:
+    sql = store.opened(psycopg.connect(store.dsn, row_factory=psycopg.rows.dict_row))
+    if is_joined:
+        sql.execute("select 1")
+    with store.db.transaction(commit_with=sql):
+        with suppress(psycopg.IntegrityError), sql.transaction():
+            for _ in range(2):
+                _insert(sql.cursor(), Order(1, "ann", 6))
+        with sql.transaction():
+            put(store, lambda o: _insert(sql.cursor(), o), Order(2, "bob", 6))
+        with pytest.raises(ZeroDivisionError), sql.transaction():
+            _insert(sql.cursor(), Order(3, "cy", 6))
+            raise ZeroDivisionError
+    store.check()
+    transaction = store.db.transaction(commit_with=sql)
+    with pytest.raises(ZeroDivisionError), transaction, sql.transaction():
+        put(store, lambda o: _insert(sql.cursor(), o), Order(4, "dan", 0))
+    store.check()
+    with store.db.transaction(commit_with=sql):  # and nothing is done in SQL
+        store.notes.add("to")
+    assert (len(store.orders), list(store.notes)) == (1, ["to"])
+
+
 def test_a_server_killed_when_it_has_committed() -> None:
     class AnswerLost(psycopg.Connection):  # type: ignore[misc, name-defined]
-        def commit(self) -> None:
-            super().commit()
+        @contextmanager
+        def transaction(self) -> Iterator[Any]:
+            with super().transaction() as block:
+                yield block
             server.kill()
             self.execute("select 1")
 

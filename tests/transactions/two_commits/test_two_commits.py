@@ -296,8 +296,8 @@ def test_who_ends_a_session_within_the_block_is_told(tmp_path: Path, ends: str) 
         connection.execute(text("create table notes (text)"))
     db = Database()
     notes = db.table(str, name="notes")
-    with Session(engine) as session, engine.begin() as connection:
-        for other in (session, connection):
+    with Session(engine) as session, engine.connect() as fresh, engine.begin() as connection:
+        for other in (session, fresh, connection):
             with (
                 pytest.raises(TransactionError, match="within the block"),
                 db.transaction(commit_with=other),
