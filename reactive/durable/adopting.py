@@ -14,7 +14,8 @@ Cost:   of a million rows of a `msgspec.Struct` two seconds, half of it SQLite's
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from optimizer.errors import PlanError
@@ -25,7 +26,7 @@ from reactive.durable.rows.declared import Declared, declared_by
 from reactive.durable.rows.migration import Migrate, differences, migrated, refusal
 from reactive.durable.rows.row_codec import RowCodec, codec_of, given_codec
 from reactive.durable.rows.values import Unstorable
-from reactive.durable.store import Rows, Schema, Values
+from reactive.durable.store import Rows, Schema, Store, Values
 from reactive.errors import DurabilityError, TableError
 from reactive.runtime.collector import make_old, paused
 
@@ -47,41 +48,30 @@ def adopt(
     PlanError: it cannot be durable as it is; or the rows that are stored are not of its class.
     DurabilityError: the store cannot be read, or written.
     """
+    journal: Journal | None = engine.journal
     try:
-        _adopt(engine.journal, table, durable, codec, migrate)
+        if not _is_durable(journal, table, durable):
+            if codec is not None or migrate is not None:
+                raise none_to_migrate(table.name)
+            return
+        assert journal is not None
+        _adopt(journal, Adoption(table, journal.store.name, *_codec(table, codec), migrate))
     except BaseException:
         engine.graph.drop_source(table._node)
         raise
 
 
-def _adopt(
-    journal: Journal | None,
-    table: Any,
-    durable: bool | None,
-    codec: Any,
-    migrate: Migrate | None,
-) -> None:
-    if not _is_durable(journal, table, durable):
-        if codec is not None or migrate is not None:
-            raise none_to_migrate(table.name)
-        return
-    assert journal is not None
-    known, found = _codec(table, codec)
-
-    def again(old: Schema, rows: Sequence[Values]) -> list[Any]:
-        _check_fits(journal, table, old, found.schema, known, migrate)
-        return [row for row, _ in _told(table, migrated(old, known, migrate, rows))]
-
-    kept = KeptTable(table.name, found, refusal_of(table.name), again)
+def _adopt(journal: Journal, adoption: Adoption) -> None:
+    table, store = adoption.table, journal.store
     journal.settle()
-    old = journal.store.tables().get(table.name)
-    if old is None:
-        journal.store.create(found.schema)
-    else:
+    if table.name in store.tables():
         with paused():
-            _fill(journal, table, _as_of_today(journal, table, old, kept, known, migrate), kept)
+            adoption.write_again(store)
+            adoption.fill(store)
             make_old()
-    journal.keep(table, kept)
+    else:
+        store.create(adoption.codec.schema)
+    journal.keep(table, adoption.kept())
 
 
 def _is_durable(journal: Journal | None, table: Any, durable: bool | None) -> bool:
@@ -146,87 +136,148 @@ def _pair(table: Any, codec: Any) -> tuple[Any, Any]:
     return encode, decode
 
 
-def _as_of_today(
-    journal: Journal,
-    table: Any,
-    old: Schema,
-    kept: KeptTable,
-    known: Declared | None,
-    migrate: Migrate | None,
-) -> Rows:
-    """The rows that are stored; made again, and written, if they are of another class."""
-    new, store = kept.codec.schema, journal.store
-    if old == new:
-        return store.rows(table.name)
-    if _is_of_codec(old) is not _is_of_codec(new):
-        which = "was" if _is_of_codec(old) else "was not"
-        raise PlanError(
-            f"table {table.name!r} in {store.name} {which} written by a codec\n"
-            "  read it as it was written, and add its rows to a table of another name"
-        )
-    migrate = migrate if _check_fits(journal, table, old, new, known, migrate) else None
-    store.create(new, _again(journal, table, old, kept, known, migrate))
-    return store.rows(table.name)
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """How the rows that a store has of a table become its rows.
 
+    table: which has none yet.
+    where: what the store is called.
+    known: what its rows are; None if a codec of the user's writes them.
+    codec: how they are written today.
+    migrate: what makes rows of today of others.
+    """
 
-def _check_fits(
-    journal: Journal,
-    table: Any,
-    old: Schema,
-    new: Schema,
-    known: Declared | None,
-    migrate: Migrate | None,
-) -> list[str]:
-    """Raise `PlanError` if rows of a schema do not fit another one, and nobody sees to it."""
-    found = differences(old, new, known)
-    if found and migrate is None:
-        raise PlanError(refusal(table.name, journal.store.name, table.row_type, found))
-    return found
+    table: Any
+    where: str
+    known: Declared | None
+    codec: RowCodec
+    migrate: Migrate | None
+
+    def kept(self) -> KeptTable:
+        """What the journal has of it."""
+        name = self.table.name
+        return KeptTable(name, self.codec, refusal_of(name), self._again)
+
+    def write_again(self, store: Store) -> None:
+        """Write the rows as they are written today, if they are not.
+
+        Raises
+        ------
+        PlanError: they do not fit the class of today.
+        """
+        if store.tables()[self.table.name] != self.codec.schema:
+            store.create(self.codec.schema, self.rows(store))
+
+    def rows(self, store: Store) -> Rows:
+        """The rows that are stored, as they are written today.
+
+        Raises
+        ------
+        PlanError: they do not fit the class of today.
+        """
+        name = self.table.name
+        old, new = store.tables()[name], self.codec.schema
+        if old == new:
+            return store.rows(name)
+        if _is_of_codec(old) is not _is_of_codec(new):
+            which = "was" if _is_of_codec(old) else "was not"
+            raise PlanError(
+                f"table {name!r} in {self.where} {which} written by a codec\n"
+                "  read it as it was written, and add its rows to a table of another name"
+            )
+        self._check_fits(old)
+        return self._by_weight(self._written_today(store, old))
+
+    def fill(self, store: Store) -> None:
+        """Put the rows that are stored into the table, which has none."""
+        once, often = self.read(store)
+        do, name = self.table._do, self.table.name
+        try:
+            do.add_all(once)
+            for row, weight in often:
+                do.add(row, weight)
+        except TableError as error:
+            raise DurabilityError(
+                f"a row of table {name!r} in {self.where} is refused: {error}"
+            ) from error
+
+    def read(self, store: Store) -> tuple[list[Any], list[tuple[Any, int]]]:
+        """The rows that are there once, and those that are there more often."""
+        once: list[Any] = []
+        often: list[tuple[Any, int]] = []
+        key, name = self.codec.key, self.table.name
+        for batch, weight in self.rows(store):
+            try:
+                made = self.codec.read(batch)
+            except Unstorable as misfit:
+                raise _unreadable(self.table, misfit) from None
+            if key is not None and [key(row) for row in made] != [row[-1] for row in batch]:
+                raise PlanError(
+                    f"the key of table {name!r} gives other keys than those in {self.where}\n"
+                    "  give it another name, and add the rows of this one"
+                )
+            if weight == 1:
+                once += made
+            else:
+                often += [(row, weight) for row in made]
+        return once, often
+
+    def _again(self, old: Schema, rows: Sequence[Values]) -> list[Any]:
+        """Rows that were stored by another schema elsewhere, as they are today."""
+        self._check_fits(old)
+        return [row for row, _ in self._migrated(old, rows)]
+
+    def _check_fits(self, old: Schema) -> None:
+        """Raise `PlanError` if rows of a schema do not fit, and nobody sees to it."""
+        found = differences(old, self.codec.schema, self.known)
+        if found and self.migrate is None:
+            raise PlanError(refusal(self.table.name, self.where, self.table.row_type, found))
+
+    def _migrated(self, old: Schema, rows: Sequence[Values]) -> Any:
+        """Rows of today; those that only lack what has a default are not for `migrate`."""
+        differs = differences(old, self.codec.schema, self.known)
+        return _told(self.table, migrated(old, self.known, self.migrate if differs else None, rows))
+
+    def _written_today(self, store: Store, old: Schema) -> dict[Values, int]:
+        """The rows as they are written today. Two of before may be one of today."""
+        refused = refusal_of(self.table.name)
+        found: dict[Values, int] = {}
+        for batch, weight in list(store.rows(self.table.name)):
+            if self.known is None:
+                made: Any = [(row, n) for n, row in enumerate(self.codec.read(batch))]
+            else:
+                made = list(self._migrated(old, batch))
+            for given, _ in made:
+                row = row_of(given)
+                try:
+                    self.table._do.check(row)
+                    values = self.codec.write(row)
+                except Unstorable as misfit:
+                    raise refused(row, misfit) from None
+                found[values] = found.get(values, 0) + weight
+        return found
+
+    def _by_weight(self, found: Mapping[Values, int]) -> Rows:
+        by_weight: dict[int, list[Values]] = {}
+        for values, weight in found.items():
+            by_weight.setdefault(weight, []).append(values)
+        if self.table._keyed is not None and by_weight.keys() - {1}:
+            row = next(rows[0] for weight, rows in by_weight.items() if weight > 1)
+            raise TableError(
+                f"two rows of table {self.table.name!r} in {self.where} become one, {row!r:.200}, "
+                "and its key is to be its own\n"
+                "  make the table as it was before, and remove one of them; or leave it out by "
+                "migrate="
+            )
+        return [
+            (rows[start : start + BATCH], weight)
+            for weight, rows in by_weight.items()
+            for start in range(0, len(rows), BATCH)
+        ]
 
 
 def _is_of_codec(schema: Schema) -> bool:
     return bool(json.loads(schema.about or "{}").get("codec"))
-
-
-def _again(
-    journal: Journal,
-    table: Any,
-    old: Schema,
-    kept: KeptTable,
-    known: Declared | None,
-    migrate: Migrate | None,
-) -> list[tuple[list[Values], int]]:
-    """The rows as they are written today. Two of before may be one of today."""
-    write = kept.codec.write
-    found: dict[Values, int] = {}
-    for batch, weight in list(journal.store.rows(table.name)):
-        if known is None:
-            made = [(row, n) for n, row in enumerate(kept.codec.read(batch))]
-        else:
-            made = list(_told(table, migrated(old, known, migrate, batch)))
-        for given, _ in made:
-            row = row_of(given)
-            try:
-                table._do.check(row)
-                values = write(row)
-            except Unstorable as misfit:
-                raise kept.refusal(row, misfit) from None
-            found[values] = found.get(values, 0) + weight
-    by_weight: dict[int, list[Values]] = {}
-    for values, weight in found.items():
-        by_weight.setdefault(weight, []).append(values)
-    if table._keyed is not None and by_weight.keys() - {1}:
-        row = next(rows[0] for weight, rows in by_weight.items() if weight > 1)
-        raise TableError(
-            f"two rows of table {table.name!r} in {journal.store.name} become one, {row!r:.200}, "
-            "and its key is to be its own\n"
-            "  make the table as it was before, and remove one of them; or leave it out by migrate="
-        )
-    return [
-        (rows[start : start + BATCH], weight)
-        for weight, rows in by_weight.items()
-        for start in range(0, len(rows), BATCH)
-    ]
 
 
 def _told(table: Any, made: Any) -> Any:
@@ -242,32 +293,3 @@ def _unreadable(table: Any, misfit: Unstorable) -> PlanError:
         f"a row of table {table.name!r} holds {misfit}\n"
         "  have a field declared to hold it, or give db.table(..., migrate=)"
     )
-
-
-def _fill(journal: Journal, table: Any, rows: Rows, kept: KeptTable) -> None:
-    """Put rows that are stored into a table, which has none."""
-    once: list[Any] = []
-    often: list[tuple[Any, int]] = []
-    key, codec = kept.codec.key, kept.codec
-    for batch, weight in rows:
-        try:
-            made = codec.read(batch)
-        except Unstorable as misfit:
-            raise _unreadable(table, misfit) from None
-        if key is not None and [key(row) for row in made] != [row[-1] for row in batch]:
-            raise PlanError(
-                f"the key of table {table.name!r} gives other keys than those in "
-                f"{journal.store.name}\n  give it another name, and add the rows of this one"
-            )
-        if weight == 1:
-            once += made
-        else:
-            often += [(row, weight) for row in made]
-    try:
-        table._do.add_all(once)
-        for row, weight in often:
-            table._do.add(row, weight)
-    except TableError as error:
-        raise DurabilityError(
-            f"a row of table {table.name!r} in {journal.store.name} is refused: {error}"
-        ) from error
