@@ -160,7 +160,7 @@ class Rereading:
         except Exception as error:
             if is_asynchronous(error):
                 raise
-            log.warning("tables could not be read again: %r", error)
+            log.warning("tables could not be read again: %s", repr(error))
             self._doubts.update(dict.fromkeys(there, error))
         else:
             self.forget(there)
@@ -214,18 +214,20 @@ class Rereading:
             self._pause = FIRST
             self._changed.notify()
             if self._thread is None:
-                run = _watching(weakref.ref(self))
+                run = _watching(weakref.ref(self), self._changed)
                 self._thread = threading.Thread(target=run, daemon=True, name="reactive rereading")
                 self._thread.start()
 
-    def wait(self) -> bool:
-        """Wait until something is to be read, and read it; whether there is more."""
-        with self._changed:
-            now = time.monotonic()
-            due = min(self._confirms.values(), default=now + LONGEST)
-            if self.doubts:
-                due, self._pause = min(due, now + self._pause), min(2 * self._pause, LONGEST)
-            self._changed.wait(max(due - now, 0))
+    def pause(self) -> float:
+        """Seconds until something is to be read."""
+        now = time.monotonic()
+        due = min(self._confirms.values(), default=now + LONGEST)
+        if self.doubts:
+            due, self._pause = min(due, now + self._pause), min(2 * self._pause, LONGEST)
+        return max(due - now, 0)
+
+    def read_due(self) -> bool:
+        """Read what is to be read now; whether there is more."""
         if self._engine.db_lock.is_closed:
             self._confirms, self._doubts = {}, {}
         now = time.monotonic()
@@ -249,9 +251,23 @@ class Rereading:
         return [tables for tables in groups.values() if tables]
 
 
-def _watching(rereading: weakref.ref[Rereading]) -> Callable[[], None]:
+def _watching(
+    rereading: weakref.ref[Rereading], changed: threading.Condition
+) -> Callable[[], None]:
+    """What the thread runs. It holds no database while it waits: one that nobody has may go."""
+
     def run() -> None:
-        while (found := rereading()) is not None and found.wait():
+        while True:
+            with changed:
+                found = rereading()
+                if found is None:
+                    return
+                pause = found.pause()
+                del found
+                changed.wait(pause)
+            found = rereading()
+            if found is None or not found.read_due():
+                return
             del found
 
     return run

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import time
+import weakref
 from collections import Counter
 from contextlib import suppress
 from functools import partial
@@ -274,3 +276,36 @@ def test_a_durable_table_that_could_not_be_read_again_keeps_its_rows(tmp_path: P
         with pytest.raises(KeyboardInterrupt):
             db.table(str, name="words", reread=broken_off)
         assert list(db.table(str, name="words")) == ["to"]
+
+
+class Losing:
+    """Commits, and loses the answer."""
+
+    def commit(self) -> None:
+        lose()
+
+    def rollback(self) -> None: ...
+
+
+def test_a_database_that_nobody_has_any_more_is_not_read_again() -> None:
+    fails: list[bool] = []
+
+    def read() -> list[str]:
+        if fails:
+            lose()
+        return []
+
+    def abandoned() -> Any:
+        db = Database()
+        words = db.table(str, name="words", reread=read)
+        fails.append(True)
+        with suppress(TransactionError), db.transaction(commit_with=Losing()):
+            words.add("to")
+        assert [*db.in_doubt] == ["words"]
+        return weakref.ref(db._engine)
+
+    engine, until = abandoned(), time.monotonic() + PATIENCE
+    while engine() is not None:
+        assert time.monotonic() < until
+        gc.collect()
+        time.sleep(0.01)
