@@ -65,7 +65,7 @@ class Database(NotCopied, Closeable):
     Parameters
     ----------
     path: of a file that has the rows of its tables, or an address; without one they are in memory.
-        A table that is made again has the rows that it had: see docs/durable.md. The four that
+        A table that is made again has the rows that it had: see docs/durable.md. The five that
         follow are refused without it.
     durability: when a commit is in the file. `"commit"`: before it returns, and before subscribers
         hear of it. `"group"`: 10 ms later, or when `flush` returns. `"exit"`: at `flush` and
@@ -73,6 +73,8 @@ class Database(NotCopied, Closeable):
     synchronous: `"full"` if a commit waits for the disk, to be there after a loss of power.
     store: in the place of a path, any `Store`.
     keep: how many of the last commits `history` has.
+    readonly: whether another process may write the file, or none does. Its tables are as of when it
+        was opened, and refuse changes; `reread` takes in what has been committed since.
     optimize: whether to rewrite queries; the answer is the same, the work is not.
     rules: further rules, `optimizer.plan.Node -> Node`, tried after ours at every node of a plan.
     offload: where parts of queries go whose state outgrows the process, `SparkOffload` for one.
@@ -102,6 +104,7 @@ class Database(NotCopied, Closeable):
         synchronous: Literal["normal", "full"] = "normal",
         store: Store | None = None,
         keep: int = 0,
+        readonly: bool = False,
         optimize: bool = True,
         rules: Sequence[Rule] = (),
         strict: bool = False,
@@ -115,10 +118,12 @@ class Database(NotCopied, Closeable):
         engine.rows_of_groups = lambda *made: group_rows.rows_of_groups(*made)
         self._offloading = Offloading(engine, offload)
         engine.place(self._offloading)
-        if (path, store, durability, synchronous, keep) != (None, None, "commit", "normal", 0):
+        given = (path, store, durability, synchronous, keep, readonly)
+        if given != (None, None, "commit", "normal", 0, False):
             from reactive.durable import beginning, opening
+            from reactive.transactions.read_only import ReadOnlyJournal
 
-            beginning.begin(engine, opening.Chosen(path, store, durability, synchronous, keep))
+            beginning.begin(engine, opening.Chosen(*given), ReadOnlyJournal)
 
     @property
     def version(self) -> int:
@@ -207,7 +212,8 @@ class Database(NotCopied, Closeable):
         >>> db.table(str, name="words")
         Table('words', 0 rows)
         """
-        with self._engine.shaping(to_write=replace):
+        making = self._engine.making(durable=durable is not False)
+        with making, self._engine.shaping(to_write=replace):
             old = self._named(usual_name(row_type) if name is None else name) if replace else None
             engine, number = self._engine, next(self._engine.numbers)
             made: Any = _object_table() if hasattr(row_type, TRACKED) else Table
@@ -829,6 +835,7 @@ class Database(NotCopied, Closeable):
     def reread(self, *tables: Table[Any, Any]) -> None:
         """Read tables again by their `reread`, in one commit: these, or all that have one.
 
+        With `readonly=True` all tables of the file go on, in one commit, to what it has now.
         The difference is a change. It ends a doubt (`in_doubt`), and takes in what others have
         written to the SQL database. Cost: of reading all rows, and of `replace_all`.
 
@@ -846,8 +853,7 @@ class Database(NotCopied, Closeable):
         >>> sorted(words)
         ['be', 'that', 'to']
         """
-        known = _rereading(self._engine)
-        known.reread(tables or known.there())
+        _rereading(self._engine).again(tables)
 
     @property
     def in_doubt(self) -> dict[str, BaseException]:
@@ -1010,9 +1016,7 @@ class Database(NotCopied, Closeable):
         """Fill a table that was made; if that fails it was not, unless it has rows of a file."""
         journal = self._engine.journal
         try:
-            _rereading(self._engine).begin(
-                table, reread, durable=journal is not None and table in journal.kept
-            )
+            _rereading(self._engine).begin(table, reread)
         except BaseException:
             if journal is not None:
                 journal.release(table)

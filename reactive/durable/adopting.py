@@ -66,12 +66,15 @@ def _adopt(journal: Journal, adoption: Adoption) -> None:
     journal.settle()
     if table.name in store.tables():
         with paused():
-            adoption.write_again(store)
+            if journal.writes:
+                adoption.write_again(store)
             adoption.fill(store)
             make_old()
     else:
         store.create(adoption.codec.schema)
     journal.keep(table, adoption.kept())
+    if not journal.writes:
+        journal.adopted(table, adoption)  # type: ignore[attr-defined]
 
 
 def _is_durable(journal: Journal | None, table: Any, durable: bool | None) -> bool:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 import weakref
+from collections.abc import Callable
 from typing import Any
 
 from optimizer.errors import PlanError
 from reactive.durable.group import GroupJournal
 from reactive.durable.journal import Journal
-from reactive.durable.opening import Chosen, store_of
+from reactive.durable.opening import Chosen, snapshot_of, store_of
 from reactive.durable.store import Store
 
 
-def begin(engine: Any, chosen: Chosen) -> None:
+def begin(engine: Any, chosen: Chosen, reading: Callable[[Any, Any], Journal]) -> None:
     """Open a store, and have the engine write to it.
+
+    Parameters
+    ----------
+    reading: what makes the journal of a store that is read alone.
 
     Raises
     ------
@@ -28,7 +33,9 @@ def begin(engine: Any, chosen: Chosen) -> None:
             "\n  leave out the path, or offload="
         )
     found: Any = chosen.store
-    if chosen.path is not None:
+    if chosen.readonly:
+        found = snapshot_of(chosen.path)
+    elif chosen.path is not None:
         found = store_of(chosen.path, chosen.synchronous)
     found.open(chosen.keep)
     try:
@@ -36,7 +43,10 @@ def begin(engine: Any, chosen: Chosen) -> None:
     except BaseException:
         found.close()
         raise
-    engine.journal = journal_of(engine, found, chosen.durability, is_each=chosen.keep > 0)
+    if chosen.readonly:
+        engine.journal = reading(engine, found)
+    else:
+        engine.journal = journal_of(engine, found, chosen.durability, is_each=chosen.keep > 0)
     _Child(engine.journal).watch()
 
 

@@ -14,6 +14,7 @@ Cost:   of a commit that changes no durable table a look-up.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from time import time
@@ -74,6 +75,8 @@ class Journal:
     """Writes each commit while it may still be undone: `durability="commit"`."""
 
     is_immediate = True
+    writes = True
+    """Whether tables change here, and not in another process."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -210,6 +213,10 @@ class Journal:
         return Change(kept.name, gone, come, counted)
 
     # Tables.
+
+    def making(self) -> AbstractContextManager[None]:
+        """What a table is made within."""
+        return nullcontext()
 
     def keep(self, table: Any, kept: KeptTable) -> None:
         """A table is durable from now on."""

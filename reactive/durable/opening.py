@@ -61,6 +61,20 @@ def store_of(path: str | os.PathLike[str], synchronous: Synchronous) -> Store:
     return found
 
 
+def snapshot_of(path: Any) -> Any:
+    """The store of a path that is read alone, which is not open."""
+    from reactive.durable.sqlite_snapshot import SqliteSnapshot
+    from reactive.durable.sqlite_store import SqliteStore
+
+    found = store_of(path, "normal")
+    if not isinstance(found, SqliteStore):
+        raise PlanError(
+            f"readonly=True is of a file, not of {found.name}\n"
+            "  tables of Postgres are followed by db.ingest(PostgresSource(...))"
+        )
+    return SqliteSnapshot(found.name)
+
+
 def _remedy(path: object) -> str:
     """What to write in the place of what is no path."""
     if type(path).__module__.partition(".")[0] in ("sqlalchemy", "sqlite3"):
@@ -80,6 +94,7 @@ class Chosen:
     durability: Durability = "commit"
     synchronous: Synchronous = "normal"
     keep: int = 0
+    readonly: bool = False
 
     def check(self) -> None:
         """Refuse what does not exist, and what means nothing beside the rest.
@@ -105,6 +120,11 @@ class Chosen:
                 f"a database in memory has no use for {self._others()}\n"
                 "  give it a path: Database('shop.db', ...)"
             )
+        if self.readonly and self._others() != "readonly=True":
+            raise PlanError(
+                f"a database that is read alone has no use for {self._others()}\n"
+                "  write Database(path, readonly=True); the process that writes has the others"
+            )
         if self.store is not None and self.synchronous != "normal":
             raise PlanError(
                 f"synchronous={self.synchronous!r} is of a path, and this database has a store\n"
@@ -112,6 +132,7 @@ class Chosen:
             )
 
     def _others(self) -> str:
-        """What was given beside a path and a store."""
+        """What was given beside a path."""
         pairs = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
+        pairs = (pair for pair in pairs if pair[0] != "path")
         return ", ".join(f"{name}={given!r}" for name, given, usual in pairs if given != usual)

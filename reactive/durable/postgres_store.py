@@ -75,6 +75,8 @@ class PostgresStore:
         self._synchronous = synchronous
         self._owner = secrets.token_hex(8)
         self._keep = 0
+        self._has_past = True
+        """Whether commits may be kept that are not the last ones any more after the next."""
         self._connection: Any = None
         self._forgotten: Any = None
         self._is_open = False
@@ -245,6 +247,7 @@ class PostgresStore:
                     raise
                 if not self._stands(records):
                     self._within(lambda: self._write(records))
+        self._has_past = False
 
     def _stands(self, records: Sequence[Record]) -> bool:
         """Whether a transaction whose connection was lost is there. Whoever has the lock again
@@ -263,7 +266,7 @@ class PostgresStore:
                 escaped = [c._replace(table=_escaped(c.table)) for c in record.changes]
                 noted = record._replace(changes=escaped)
                 sqlite_history.note(self._run, self._many, noted)
-        if self._keep:
+        if self._keep or self._has_past:
             sqlite_history.forget(self._run, self._keep)
         self._run(
             f"update {self._state} set value = ? where name = 'version'",

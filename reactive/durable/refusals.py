@@ -39,6 +39,19 @@ def changed_by_others(name: str, table: str, sql_name: str) -> str:
     )
 
 
+def no_file(name: str) -> str:
+    """Of a file that is to be read and is not there."""
+    return (
+        f"there is no file {name} that could be read\n"
+        "  Database(path), without readonly=True, makes one; see that the path is that of a writer"
+    )
+
+
+def is_for_reading(name: str) -> str:
+    """Of a file that is opened with `readonly=True`."""
+    return f"{name} is open for reading alone: Database(..., readonly=True)"
+
+
 def replaced(name: str, missing: str) -> str:
     """Of a file that is not at its path any more."""
     beside = "" if missing == name else f", by {missing},"

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from typing import Any
 
 from reactive.durable import sqlite_history, sqlite_tables
-from reactive.durable.open_files import OpenFiles
 from reactive.durable.refusals import WRITER, changed_by_others, failed
 from reactive.durable.schema_text import schema_of_text
 from reactive.durable.sqlite_tables import SqliteTable, by_weight
@@ -31,7 +30,6 @@ class SqliteFile:
         self.name = os.path.realpath(os.fspath(path))
         self._connect = connect
         self._connection: Any = None
-        self._files = OpenFiles()
         self._tables: dict[str, SqliteTable] = {}
 
     def version(self) -> int:

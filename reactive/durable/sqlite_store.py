@@ -1,6 +1,6 @@
 """The store in one SQLite file, written ahead (WAL).
 
-    reactive_state      the format, and the version of the last commit
+    reactive_state      the format, the version of the last commit, what no other file has
     reactive_tables     the schema of each table, and where its rows are
     one table each      the rows, as anybody may read them while the file is open
     reactive_commits,
@@ -82,10 +82,13 @@ class SqliteStore(SqliteFile):
         super().__init__(path, connect)
         self._synchronous = synchronous
         self._keep = 0
+        self._has_past = False
+        """Whether commits are kept that are not the last ones any more after the next."""
         self._lock: FileLock | None = None
         self._forgotten: Any = None
         self._is_unsure = False
         """Whether the log may have a commit that was refused."""
+        self._files = OpenFiles()
         self._has_written = False
         """Whether something was since the files were looked at."""
         self._indexed: set[str] = set()
@@ -127,12 +130,16 @@ class SqliteStore(SqliteFile):
         if not tables:
             self._within(self._make)
         self._opened()
+        if not self._keep:
+            kept = self._run("select exists (select 1 from reactive_commits)").fetchone()
+            self._has_past = bool(kept[0])
         self._files = OpenFiles(self.name, f"{self.name}-wal", f"{self.name}-lock")
 
     def _make(self) -> None:
         for statement in _MADE:
             self._run(statement)
-        self._run("insert into reactive_state values ('format', ?), ('version', 0)", (FORMAT,))
+        state = "('format', ?), ('version', 0), ('id', hex(randomblob(8)))"
+        self._run(f"insert into reactive_state values {state}", (FORMAT,))
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -179,9 +186,11 @@ class SqliteStore(SqliteFile):
             if len(records) > 1 or monotonic() > self._files.due:
                 self._check_files()
             self._has_written = True
-            at_once = None if len(records) > 1 or self._keep else self._put_at_once(records[0])
+            is_plain = len(records) == 1 and not (self._keep or self._has_past)
+            at_once = self._put_at_once(records[0]) if is_plain else None
             if at_once is None:
                 self._within(self._write, records)
+                self._has_past = False
             else:
                 record = records[0]
                 connection.execute(at_once, (*record.changes[0].come[0], record.version))
@@ -227,7 +236,7 @@ class SqliteStore(SqliteFile):
                 sqlite_history.note(self._run, self._many, record)
         for name, come in waiting.items():
             self._put(self._tables[name], come)
-        if self._keep:
+        if self._keep or self._has_past:
             sqlite_history.forget(self._run, self._keep)
         self._run(_VERSION, (records[-1].version,))
 

@@ -16,13 +16,14 @@ from reactive.api.table import Table
 from reactive.errors import ClosedError, TableError
 from reactive.mirrors import related as relations
 from reactive.mirrors.following import Follower
-from reactive.mirrors.guarded import Guarded
 from reactive.mirrors.kinds import Kind, kind_of
 from reactive.mirrors.publishing import Publishing
 from reactive.mirrors.sessions import engines_of
 from reactive.mirrors.touching.statements import Watched
+from reactive.transactions.guarded import Guarded
 from reactive.transactions.two_commits.rereading import rereading
 
+IS_MIRROR = "is a mirror, and changes when the SQL database does"
 REMEDY = "write through a session: session.add(...), and session.commit()"
 
 
@@ -158,7 +159,7 @@ def _table(db: Any, kind: Kind, *, replace: bool) -> Table[Any]:
     table: Table[Any] = db.table(
         kind.record.row, name=kind.name, key=key, replace=replace, durable=False
     )
-    Guarded(table, REMEDY)
+    Guarded(table, IS_MIRROR, REMEDY)
     return table
 
 

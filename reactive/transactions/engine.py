@@ -17,7 +17,7 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -310,6 +310,11 @@ class Engine:
                 raise
         if self.objects is not None:
             self.objects.show_all()
+
+    def making(self, *, durable: bool) -> AbstractContextManager[None]:
+        """What a table is made within."""
+        is_kept = durable and self.journal is not None
+        return self.journal.making() if is_kept else nullcontext()
 
     def check_open(self) -> None:
         if self.db_lock.is_closed:

@@ -190,6 +190,16 @@ def test_of_the_history_the_last_commits_are_kept(make: MakeStore) -> None:
     assert [logged.version for logged in opened(make, keep=2).history(4)] == [5]
 
 
+def test_the_history_has_no_gap_of_commits_that_were_not_kept(make: MakeStore) -> None:
+    store = opened(make, keep=5)
+    store.create(schema("t", "x"))
+    for version, keep in enumerate([5, 5, 0, 0, 5, 5], 1):
+        store.close()
+        store = opened(make, keep)
+        store.write([Record(version, 0.0, [Change("t", come=[(version,)])])])
+    assert [logged.version for logged in store.history(0)] == [5, 6]
+
+
 def test_a_table_that_is_made_again_has_other_columns_and_rows(make: MakeStore) -> None:
     store = opened(make)
     store.create(schema("t", "x", "y"))

@@ -69,7 +69,7 @@ class Rereading:
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
 
-    def begin(self, table: Any, reread: Reread, *, durable: bool) -> None:
+    def begin(self, table: Any, reread: Reread) -> None:
         """A table has been made that is read from a SQL database: it begins with its rows.
 
         If it cannot be read, one with rows of a file is in doubt: they may be those of a commit
@@ -85,11 +85,18 @@ class Rereading:
                 f"reread of table {table.name!r} is a callable, () -> all its rows, not "
                 f"{reread!r:.100}\n  write reread=lambda: ..., which is called again in a doubt"
             )
+        journal = self._engine.journal
+        is_durable = journal is not None and table in journal.kept
+        if is_durable and not journal.writes:
+            raise PlanError(
+                f"table {table.name!r} has the rows of a file, and no use for reread\n"
+                "  leave it out: db.reread() reads the file again"
+            )
         self.by[table] = reread
         try:
             self.reread([table])
         except BaseException as error:
-            if durable and isinstance(error, Exception):
+            if is_durable and isinstance(error, Exception):
                 self._doubts[table] = error
                 self.watch()
                 return
@@ -132,6 +139,15 @@ class Rereading:
         self._attempt(tables)
         if confirms:
             self._confirms.update(dict.fromkeys(tables, time.monotonic() + CONFIRMS))
+
+    def again(self, tables: Sequence[Any]) -> None:
+        """Read these again, or all; those of a file that is read alone go on together, first."""
+        journal, found = self._engine.journal, list(tables) or self.there()
+        if journal is not None and not journal.writes:
+            if not tables or any(table in journal.kept for table in tables):
+                journal.reread()
+            found = [table for table in found if table not in journal.kept]
+        self.reread(found)
 
     def reread(self, tables: Iterable[Any]) -> None:
         """Read these again, in one commit.

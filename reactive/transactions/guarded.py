@@ -1,10 +1,9 @@
-"""Statements of a mirrored table: only the mirror makes them, everybody else is told so."""
+"""Statements of a table that has its rows from elsewhere: everybody else is refused them."""
 
 from __future__ import annotations
 
 from typing import Any, NoReturn
 
-from reactive.api.table import Table
 from reactive.errors import TableError
 from reactive.transactions.statements import Statements
 
@@ -15,15 +14,15 @@ class Guarded:
     Parameters
     ----------
     table: whose statements are guarded from now on.
+    why: what is said of it.
     remedy: how rows are changed instead.
     """
 
-    def __init__(self, table: Table[Any], remedy: str) -> None:
+    def __init__(self, table: Any, why: str, remedy: str) -> None:
         self.unguarded: Statements = table._do
-        """What the mirror itself changes the table by."""
-        self._name = table.name
-        self._remedy = remedy
-        table._do = self  # type: ignore[assignment]
+        """What changes the table when the rows elsewhere change."""
+        self._told = f"table {table.name!r} {why}\n  {remedy}"
+        table._do = self
 
     @property
     def store(self) -> Any:
@@ -33,11 +32,11 @@ class Guarded:
     def store(self, store: Any) -> None:
         self.unguarded.store = store
 
+    def check(self, row: object) -> None:
+        self.unguarded.check(row)
+
     def is_row(self, row: object) -> bool:
         return self.unguarded.is_row(row)
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise TableError(
-            f"table {self._name!r} is a mirror, and changes when the SQL database does\n"
-            f"  {self._remedy}"
-        )
+        raise TableError(self._told)
