@@ -16,11 +16,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from optimizer.expressions.members import TRACKED
 from reactive.durable.adopting import Adoption
 from reactive.durable.journal import Changes, Journal
 from reactive.durable.sqlite_snapshot import SqliteSnapshot
 from reactive.durable.store import Record, Values
-from reactive.errors import TransactionError
+from reactive.errors import TableError, TransactionError
 from reactive.transactions.guarded import Guarded
 from reactive.transactions.transaction import Transaction, within
 
@@ -51,9 +52,16 @@ class ReadOnlyJournal(Journal):
         Guarded(table, IS_READ, REMEDY)
 
     def record(self, changes: Changes, version: int) -> Record | None:
-        """A commit of the file has nothing to be written; but the file goes on with it."""
-        is_of_file = any(table in self.kept for table, _ in changes)
-        return Record(version, 0.0, ()) if is_of_file else None
+        """A commit of the file has nothing to be written; but the file goes on with it.
+
+        Raises
+        ------
+        TableError: it is none, such as an assignment to a tracked object.
+        """
+        of_file = [table.name for table, _ in changes if table in self.kept]
+        if of_file and self._coming is self.store:
+            raise TableError(f"table {of_file[0]!r} {IS_READ}\n  {REMEDY}")
+        return Record(version, 0.0, ()) if of_file else None
 
     def begin(self, changes: Changes, version: int) -> Any:
         """As `record`, between the phases of a commit."""
@@ -109,6 +117,7 @@ class ReadOnlyJournal(Journal):
         try:
             within(Transaction(self._engine), partial(self._go_on, newer))
         finally:
+            self._coming = self.store
             if self.store is not newer:
                 newer.close()
 
@@ -119,7 +128,8 @@ class ReadOnlyJournal(Journal):
         rest = {}
         for adoption in self._adoptions.values():
             name = adoption.table.name
-            if is_whole and schemas.get(name) == adoption.codec.schema:
+            is_tracked = hasattr(adoption.table.row_type, TRACKED)  # its objects are made anew
+            if is_whole and schemas.get(name) == adoption.codec.schema and not is_tracked:
                 rest[name] = adoption
             else:
                 self._state(adoption, "replace_all", list(_rows(adoption, newer)))

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter as CounterOf
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
@@ -23,6 +24,8 @@ from reactive import (
     PlanError,
     TableError,
     TransactionError,
+    of,
+    tracked,
 )
 from reactive.durable import sqlite_store
 from reactive.durable.memory_store import MemoryStore
@@ -328,6 +331,34 @@ def test_another_process_that_writes_is_seen_at_moments_between_its_commits(
                 assert [sum(n for _, n in pairs)] == list(sums)
         finally:
             writer.kill()
+
+
+@tracked
+@dataclass
+class Item:
+    id: int
+    price: float
+
+
+@pytest.mark.parametrize("keep", [0, 9])
+def test_objects_are_not_assigned_to_and_are_made_anew(tmp_path: Path, keep: int) -> None:
+    path = tmp_path / "shop.db"
+    with Database(path, keep=keep) as writer:
+        items = writer.table(Item, key="id", name="items")
+        items.add_all([Item(1, 2.0), Item(2, 3.0)])
+        with Database(path, readonly=True) as reader:
+            read = reader.table(Item, key="id", name="items")
+            prices = read.select(lambda i: i.price).materialize()
+            one: Item = of(read[1])
+            with pytest.raises(TableError, match="open for reading alone"):
+                one.price = 7.0
+            with pytest.raises(TableError, match="open for reading alone"):
+                read.add(Item(3, 1.0))
+            assert (one.price, sorted(prices)) == (2.0, [2.0, 3.0])
+            of(items[1]).price = 9.0
+            items.add(Item(3, 4.0))
+            reader.reread()
+            assert (of(read[1]).price, sorted(prices)) == (9.0, [3.0, 4.0, 9.0])
 
 
 def test_a_source_does_not_feed_a_table_that_is_read(both: Both) -> None:
