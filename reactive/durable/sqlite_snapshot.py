@@ -124,7 +124,7 @@ class SqliteSnapshot(SqliteFile):
 
     def _closed(self) -> DurabilityError:
         return DurabilityError(
-            f"{self.name} is not read now: a table of a file that is open for reading alone is made "
-            "by db.table(), and not inside a transaction\n"
+            f"{self.name} is not read now: a table of a file that is open for reading alone is "
+            "made by db.table(), and not inside a transaction\n"
             "  make it before the `with` block, or after it; others are durable=False"
         )
