@@ -22,10 +22,13 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_left, insort
+from collections import Counter
 from collections.abc import Mapping
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from itertools import islice
+from operator import lt
 from typing import Any, TypeAlias
 
 from sortedcontainers import SortedList
@@ -60,6 +63,22 @@ class Values:
         self.negative: dict[Any, int] | None = None
         """The values of negative weight, with it."""
         self._fresh: list[Any] | None = [] if in_order else None  # until they are asked for
+
+    @classmethod
+    def of(cls, values: list[Any], *, in_order: bool) -> Values:
+        """As `add` of each once. They are canonical; those in order of `ORDERED`, and no NaN.
+
+        >>> Values.of([3, 5, 3], in_order=False).weights()
+        {3: 2, 5: 1}
+        """
+        found = cls(in_order=in_order)
+        if in_order:
+            found._fresh = values.copy()
+        else:
+            found._weights = dict.fromkeys(values, 1)
+            if len(found._weights) < len(values):
+                found._weights = dict(Counter(values))
+        return found
 
     def add(self, value: Any, weight: int) -> None:
         """Add to the weight of a value; all or nothing if it cannot be compared with the others."""
@@ -232,13 +251,17 @@ class Values:
     def _put_in_order(self) -> None:
         """Sort those that came before anybody asked."""
         assert self._fresh is not None
-        self._fresh.sort()
+        fresh = self._fresh
+        fresh.sort()
         order: list[Any] = []
-        for value in self._fresh:
-            if order and order[-1] == value:
-                self._weights[value] = self._weights.get(value, 1) + 1
-            else:
-                order.append(value)
+        if all(map(lt, fresh, islice(fresh, 1, None))):
+            order = fresh
+        else:
+            for value in fresh:
+                if order and order[-1] == value:
+                    self._weights[value] = self._weights.get(value, 1) + 1
+                else:
+                    order.append(value)
         self._order = order if len(order) <= MANY else SortedList(order)
         self._fresh, self._is_compact = None, True
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from typing import Any, TypeGuard, TypeVar
 
 from optimizer import plan
@@ -25,14 +25,14 @@ from reactive.collections.zset import Pair, Row
 from reactive.operators import distinct, index_by, key_by, sums_by
 from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.aggregate import Aggregate
-from reactive.operators.generated import alone, group_columns, keyed, summing
+from reactive.operators.generated import alone, first_load, group_columns, keyed, summing
 from reactive.operators.generated import factored as factored_sums
 from reactive.operators.generated import joined as joined_groups
 from reactive.operators.generated import linear as linear_loop
 from reactive.operators.generated import matched as matched_loop
 from reactive.operators.generated import multiway as multiway_loop
 from reactive.operators.generated.grouped import Grouped, Grouping
-from reactive.operators.generated.large import when_large
+from reactive.operators.generated.large import first_that_fits, when_large
 from reactive.operators.generated.nests import (
     SinkOf,
     batch_join_loops,
@@ -214,13 +214,19 @@ def grouped(
         one = None
         if not nested(below.chain) and GroupingOfOne.fits(plain.accumulators):
             one = _shared(held, (GroupingOfOne, key), lambda: made(plain, GroupingOfOne))
-        columns = when_large(
-            lambda: group_columns.group_columns(
-                below.pipeline, lambda pipeline: grouping_sink(node, pipeline, plain)
-            )
+        sink_of = partial(grouping_sink, node, plain=plain)
+        columns = when_large(lambda: group_columns.group_columns(below.pipeline, sink_of))
+        first = when_large(
+            lambda: first_load.FirstLoad(plain, below.pipeline(), sink_of, called).step,
+            needs_fields=False,
         )
         return Grouped(
-            plain, loop, PlainChain(below.chain).run, source_of(loop), one=one, columns=columns
+            plain,
+            loop,
+            PlainChain(below.chain).run,
+            source_of(loop),
+            one=one,
+            at_once=first_that_fits(columns, first),
         )
 
     return make

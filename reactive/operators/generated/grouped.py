@@ -262,7 +262,7 @@ class Grouped:
     """
 
     __slots__ = (
-        *("_before", "_carefully", "_columns", "_groups", "_loop", "_one", "_pairing", "_plain"),
+        *("_at_once", "_before", "_carefully", "_groups", "_loop", "_one", "_pairing", "_plain"),
         *("_was_plain", "new_before", "source", "step", "touched"),
     )
 
@@ -274,10 +274,10 @@ class Grouped:
         source: str,
         pairing: joined.Pairing | None = None,
         one: Loop | None = None,
-        columns: Loop | None = None,
+        at_once: Loop | None = None,
     ) -> None:
         self._plain = plain
-        self._columns = columns
+        self._at_once = at_once
         self._groups = plain.groups
         self._loop = loop
         self._carefully = carefully
@@ -303,8 +303,8 @@ class Grouped:
             loop = self._one
         try:
             out: Sequence[Pair] | None = None
-            if self._columns is not None and delta.__class__ is Batch:
-                out = self._columns(delta, self._groups, before)
+            if self._at_once is not None and delta.__class__ is Batch:
+                out = self._at_once(delta, self._groups, before)
             return loop(self._groups, before, delta) if out is None else out
         except Exception as error:
             return self.recovered(error, delta)
