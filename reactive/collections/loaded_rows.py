@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from itertools import islice
 from operator import lt
 from typing import Any
 
@@ -33,24 +34,29 @@ def chunks_in_order(
     if descending:  # of equal keys, the newest at the right end
         keys, rows = keys[::-1], rows[::-1]
     do_compare = any(map(compares, set(map(type, rows))))
-    by = tie_key if do_compare and not compare_plainly(rows) else None
     groups = grouped_rows(keys, rows)
     if groups is not None:
         if do_compare:
+            by = _tie_order(rows)
             for some in groups.values():
                 some.sort(key=by, reverse=descending)
         return _chunks(groups, size, most)
     in_turn: Callable[[Row], Any] = partial(next, iter(keys))  # the key of each row, as called
     rows = sorted(rows, key=in_turn)
     keys = sorted(keys)
-    if do_compare:
-        _sort_ties(keys, rows, by, descending=descending)
+    if do_compare and not all(map(lt, keys, islice(keys, 1, None))):
+        _sort_ties(keys, rows, _tie_order(rows), descending=descending)
     return cut(keys, size), cut(rows, size)
 
 
 def cut(items: list[Any], size: int) -> list[list[Any]]:
     """A list in pieces."""
     return [items[place : place + size] for place in range(0, len(items), size)]
+
+
+def _tie_order(rows: list[Row]) -> Callable[[Row], Any] | None:
+    """What rows with equal keys are sorted by; None if by themselves."""
+    return None if compare_plainly(rows) else tie_key
 
 
 def _sort_ties(
