@@ -25,6 +25,7 @@ from reactive.durable.journal import Journal, KeptTable, none_to_migrate, refusa
 from reactive.durable.rows.declared import Declared, declared_by
 from reactive.durable.rows.migration import Migrate, differences, migrated, refusal
 from reactive.durable.rows.row_codec import RowCodec, codec_of, given_codec
+from reactive.durable.rows.stored_kinds import StoredKinds
 from reactive.durable.rows.values import Unstorable
 from reactive.durable.store import Rows, Schema, Store, Values
 from reactive.errors import DurabilityError, TableError
@@ -193,10 +194,12 @@ class Adoption:
 
     def fill(self, store: Store) -> None:
         """Put the rows that are stored into the table, which has none."""
-        once, often = self.read(store)
+        kinds = StoredKinds(self.codec.schema)
+        once, often = self.read(store, kinds)
         do, name = self.table._do, self.table.name
+        is_plain = self.codec.read_plain is not None
         try:
-            do.add_all(once)
+            do.add_all(once, kinds.test_of(once) if is_plain else None)
             for row, weight in often:
                 do.add(row, weight)
         except TableError as error:
@@ -204,14 +207,22 @@ class Adoption:
                 f"a row of table {name!r} in {self.where} is refused: {error}"
             ) from error
 
-    def read(self, store: Store) -> tuple[list[Any], list[tuple[Any, int]]]:
-        """The rows that are there once, and those that are there more often."""
+    def read(
+        self, store: Store, kinds: StoredKinds | None = None
+    ) -> tuple[list[Any], list[tuple[Any, int]]]:
+        """The rows that are there once, and those that are there more often.
+
+        kinds: is told of what classes their values are.
+        """
         once: list[Any] = []
         often: list[tuple[Any, int]] = []
         key, name = self.codec.key, self.table.name
+        read, read_plain = self.codec.read, self.codec.read_plain
+        kinds = kinds or StoredKinds(self.codec.schema)
         for batch, weight in self.rows(store):
+            is_plain = read_plain is not None and kinds.are_plain(batch)
             try:
-                made = self.codec.read(batch)
+                made = read_plain(batch) if read_plain and is_plain else read(batch)
             except Unstorable as misfit:
                 raise _unreadable(self.table, misfit) from None
             if key is not None and [key(row) for row in made] != [row[-1] for row in batch]:

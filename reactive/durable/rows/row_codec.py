@@ -51,6 +51,7 @@ class RowCodec:
     read: values of many rows -> rows.
     key: row -> its key as it is stored, if that is a column of its own, which is then the last.
     usual: how `write` does that, for functions that do more with a row.
+    read_plain: as `read`, of values none of which is bytes; None if there is no other way.
     """
 
     schema: Schema
@@ -58,6 +59,7 @@ class RowCodec:
     read: Callable[[Sequence[Stored]], list[Any]]
     key: Callable[[Any], Any] | None = None
     usual: Usual | None = None
+    read_plain: Callable[[Sequence[Stored]], list[Any]] | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,12 +93,15 @@ def codec_of(
         Column(name, type_text(hint), kind_of(hint, names)) for name, hint in known.fields.items()
     )
     write, usual = _writing(known, columns, key)
-    read = _reading(known, columns)
+    read = _reading(known, columns, _read)
+    read_plain = None
+    if all(column.kind == PLAIN for column in columns):
+        read_plain = _reading(known, columns, _read_as_stored)
     if row_class(known.kind) is not known.kind:
-        read = _read_as_rows(read)
+        read, read_plain = _read_as_rows(read), None
     about = json.dumps({"classes": about_classes(known.classes)})
     if key_of is None:
-        return RowCodec(Schema(table, columns, key, about), write, read, usual=usual)
+        return RowCodec(Schema(table, columns, key, about), write, read, None, usual, read_plain)
     return _with_key(RowCodec(Schema(table, columns, None, about), write, read), key_of, names)
 
 
@@ -200,12 +205,14 @@ def _listed(parts: Sequence[str]) -> str:
 # Reading.
 
 
-def _reading(known: Declared, columns: Sequence[Column]) -> Callable[..., list[Any]]:
+def _reading(
+    known: Declared, columns: Sequence[Column], read: Callable[..., str]
+) -> Callable[..., list[Any]]:
     values = Values()
     values.by_name["unpack"] = lambda stored: unpack(stored, known.classes)
     variables = [f"v{n}" for n in range(len(columns))]
     parts = [
-        _read(variable, column, known, values)
+        read(variable, column, known, values)
         for variable, column in zip(variables, columns, strict=True)
     ]
     made = _made(known, [column.name for column in columns], parts, values)
@@ -219,6 +226,10 @@ def _read(variable: str, column: Column, known: Declared, values: Values) -> str
         return f"({variable} if {variable}.__class__ is not bytes else unpack({variable}))"
     read, stored = values.name(of, "read"), stored_as(column.kind).__name__
     return f"({read}({variable}) if {variable}.__class__ is {stored} else unpack({variable}))"
+
+
+def _read_as_stored(variable: str, *_: Any) -> str:
+    return variable
 
 
 def _made(known: Declared, names: Sequence[str], parts: Sequence[str], values: Values) -> str:
