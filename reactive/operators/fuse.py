@@ -334,7 +334,13 @@ def sums_of_rows(
 
     def loop_over(parameters: str, kind: type[summing.Summing]) -> Made:
         pipeline = row_pipeline()
-        return delta_loop(parameters, pipeline, called, _summing(pipeline, side, sums, kind))
+        return delta_loop(
+            parameters,
+            pipeline,
+            called,
+            _summing(pipeline, side, sums, kind),
+            batch=kind.is_of_batch,
+        )
 
     def make() -> sums_by.SumsBy:
         loop, text = recall("loop", lambda: loop_over("delta", summing.Summing))
@@ -342,11 +348,22 @@ def sums_of_rows(
             lambda: _summing(row_pipeline(), side, sums, summing.Summing).over_columns()
         )
         width, by_group = len(sums.values), bool(sums.groups)
-        one = None if by_group or row_pipeline().makes_several else made_one()
-        return sums_by.SumsBy(loop, width, owner, text, by_group=by_group, one=one, columns=columns)
-
-    def made_one() -> Callable[..., Any]:
-        return recall("one", lambda: loop_over("sums, delta", summing.SummingOfOne))[0]
+        lists = when_large(
+            lambda: summing.of_lists(loop_over("changed, delta", summing.SummingInLists)[0], width),
+            needs_fields=False,
+        )
+        one = None
+        if not by_group and not row_pipeline().makes_several:
+            one = recall("one", lambda: loop_over("sums, delta", summing.SummingOfOne))[0]
+        return sums_by.SumsBy(
+            loop,
+            width,
+            owner,
+            text,
+            by_group=by_group,
+            one=one,
+            at_once=first_that_fits(columns, lists),
+        )
 
     return make
 

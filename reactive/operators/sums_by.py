@@ -51,12 +51,12 @@ class SumsBy:
     width: how many values are summed.
     by_group: whether keys have a part of the group beside them.
     one: the loop that takes a single row in, if there is one.
-    columns: what makes the same of some deltas as `loop`, and None of others.
+    at_once: what makes the same of some deltas as `loop`, and None of others.
     look_ups: of a join below, how its loop finds partners.
     """
 
     __slots__ = (
-        *("_columns", "_is_whole", "_last", "_look_ups", "_loop", "_merge", "_one", "_owner"),
+        *("_at_once", "_is_whole", "_last", "_look_ups", "_loop", "_merge", "_one", "_owner"),
         *("by_group", "source", "step", "sums", "touched"),
     )
 
@@ -70,13 +70,13 @@ class SumsBy:
         by_group: bool,
         look_ups: Callable[..., Any] | None = None,
         one: Callable[..., Sequence[Change]] | None = None,
-        columns: Callable[[Sequence[Any]], dict[Any, Sums] | None] | None = None,
+        at_once: Callable[[Sequence[Any]], dict[Any, Sums] | None] | None = None,
     ) -> None:
         self._loop = loop
         self._look_ups = look_ups
         self._owner = owner
         self._one = one
-        self._columns = columns
+        self._at_once = at_once
         self._merge = _merging(width, by_group)
         self._is_whole = True
         self._last: Sequence[Change] = ()
@@ -94,7 +94,7 @@ class SumsBy:
         try:
             if len(delta) == 1 and self._one is not None:
                 return self._take_one(delta)
-            changed = None if self._columns is None else self._columns(delta)
+            changed = None if self._at_once is None else self._at_once(delta)
             if changed is None:
                 changed = self._loop(delta)
             out = [change for change in changed.items() if change[1][0] or any(change[1])]

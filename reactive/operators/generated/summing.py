@@ -12,7 +12,9 @@ Cost:   O(|d|).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
+from operator import itemgetter
 from typing import Any
 
 from optimizer.expr import Expr
@@ -20,6 +22,8 @@ from reactive.codegen.emitter import Emitter, RowPipeline
 from reactive.codegen.join_key import KEYS, matching_key
 from reactive.codegen.running_sums import RUNNING_SUMS, text_plus, text_times, write_plus
 from reactive.collections.zset import Batch
+from reactive.operators.accumulators import SumAccumulator
+from reactive.operators.generated import states
 from reactive.operators.generated.column_sums import Changed, column_sums
 from reactive.operators.generated.factored import Term
 
@@ -28,6 +32,7 @@ class Summing:
     """Takes rows or pairs as sums by key, and by a part of the group."""
 
     result = "changed"
+    is_of_batch = False
 
     def __init__(
         self,
@@ -68,9 +73,7 @@ class Summing:
         key = self._write_key(emitter)
         terms = [term.write(emitter, weight) for term in self._values]
         if self._groups:
-            parts = [emitter.canonical(part) for part in self._groups]
-            whole = parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
-            key = emitter.variable("key", f"({key}, {whole})")
+            key = emitter.variable("key", self._with_part(emitter, key))
         emitter.line(f"state = get({key})")
         emitter.line("if state is None:")
         new = [text_times(*term) for term in terms]
@@ -79,9 +82,53 @@ class Summing:
         more = [text_plus(f"state[{place}]", *term) for place, term in enumerate(terms, 1)]
         emitter.line(f"    changed[{key}] = ({', '.join([f'state[0] + {weight}', *more])},)")
 
+    def _with_part(self, emitter: Emitter, key: str) -> str:
+        """The text of a key and the part of the group."""
+        parts = [emitter.canonical(part) for part in self._groups]
+        return f"({key}, {parts[0] if len(parts) == 1 else _tuple(parts)})"
+
     def _write_key(self, emitter: Emitter) -> str:
         """The lines that leave out what matches nothing, and the text of the key."""
         return matching_key(emitter, self._key, self._pipeline.shapes, is_written=self._is_written)
+
+
+class SummingInLists(Summing):
+    """Takes rows without weights as lists of values by key, of which all sums are made together."""
+
+    is_of_batch = True
+
+    def prologue(self) -> list[str]:
+        return []
+
+    def write(self, emitter: Emitter, weight: str) -> None:
+        key = self._write_key(emitter)
+        factors = [factor for (factor,) in (term.factors for term in self._values)]
+        values = list(map(emitter.use, factors))
+        value = values[0] if len(values) == 1 else f"({', '.join(values)})"
+        if self._groups:
+            key = self._with_part(emitter, key)
+        emitter.line(f"changed[{key}].append({value})")
+
+
+def of_lists(loop: Callable[..., dict[Any, list[Any]]], width: int) -> Callable[[Batch], Any]:
+    """What gives the sums of a batch by such a loop; None where rows have another weight than 1."""
+
+    def sums(delta: Batch) -> Changed | None:
+        if delta.weight != 1:
+            return None
+        found = loop(defaultdict(list), delta.rows)
+        lists = list(found.values())
+        columns = (
+            [lists]
+            if width == 1
+            else [
+                [list(map(itemgetter(place), values)) for values in lists] for place in range(width)
+            ]
+        )
+        made = [states.Gathered(column).states(SumAccumulator()) for column in columns]
+        return dict(zip(found, zip(map(len, lists), *made, strict=True), strict=True))
+
+    return sums
 
 
 class SummingOfOne(Summing):
@@ -112,3 +159,7 @@ class SummingOfOne(Summing):
         emitter.line(f"if {' or '.join(parts)}: sums[{key}] = ({', '.join(parts)},)")
         emitter.line(f"else: del sums[{key}]")
         emitter.line(f"return (({key}, new),)")
+
+
+def _tuple(parts: Sequence[str]) -> str:
+    return f"({', '.join(parts)})"
