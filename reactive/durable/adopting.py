@@ -8,7 +8,7 @@
 Reading makes no commit, and writes nothing.
 
 State:  none.
-Cost:   of a million rows of a `msgspec.Struct` two seconds, half of it SQLite's.
+Cost:   of a million rows of a `msgspec.Struct` one or two seconds, half of it SQLite's.
 """
 
 from __future__ import annotations
