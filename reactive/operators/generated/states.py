@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 from itertools import chain
-from math import fsum, isnan
+from math import fsum, isnan, ldexp
 from typing import Any
 
 from reactive.collections.exact import BITS
@@ -34,7 +34,6 @@ from reactive.operators.accumulators import (
 
 WHOLE: frozenset[type] = frozenset({int, bool})
 NUMBERS = WHOLE | {float}
-SCALE = 2.0**BITS
 NEVER_NAN = ORDERED - {float, Decimal}
 Groups = Sequence[list[Any]]
 """The values of each of some groups."""
@@ -127,7 +126,7 @@ def _scaled(floats: list[float]) -> int:
     then, in the same way, what it differs by."""
     number, rounded = 0, fsum(floats)
     while rounded:
-        scaled = rounded * SCALE
+        scaled = ldexp(rounded, BITS)
         if not scaled.is_integer():
             raise Slow
         number += int(scaled)
