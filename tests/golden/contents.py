@@ -25,7 +25,7 @@ from tests.golden.tables import CALM, RAISING, tables
 Contents = dict[str, Bag]
 RAISED = "raises"
 MANY = 20
-"""A quarter of the contents of two tables: some so many of more are tried where a sample is taken."""
+"""A quarter of the contents of two tables: of more, some so many are tried where samples are."""
 
 
 def all_contents(
