@@ -20,6 +20,8 @@ from reactive.durable.sqlite_store import SqliteStore
 WORDS = ["to", "be", "or", "not", "ö\0", ""]
 LENGTH = 12
 """Commits of a history."""
+PATTERNS = (lambda pattern: pattern.pattern, re.compile)
+"""How the rows of `patterns` are written."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,12 +101,11 @@ class Tables:
         order: Any = LaterOrder if later else Order
         part: Any = LaterPart if later else Part
         migrate: Any = migrated if later else None
-        codec = (lambda pattern: pattern.pattern, re.compile)
         try:
             self.orders = self.db.table(order, name="orders", key="id", migrate=migrate)
             self.words = self.db.table(str, name="words")
             self.parts = self.db.table(part, name="parts")
-            self.patterns = self.db.table(re.Pattern, name="patterns", key=_text, codec=codec)
+            self.patterns = self.db.table(re.Pattern, name="patterns", key=_text, codec=PATTERNS)
             self.source = self.db.ingest(None, self.parts, name="parts")
         except BaseException:
             self.db.close()

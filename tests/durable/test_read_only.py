@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -30,7 +31,7 @@ from reactive import (
 from reactive.durable import sqlite_store
 from reactive.durable.memory_store import MemoryStore
 from reactive.durable.sqlite_store import SqliteStore
-from tests.durable.history import Model, Tables, commit
+from tests.durable.history import PATTERNS, Model, Tables, commit
 
 PATIENCE = 60
 
@@ -274,7 +275,7 @@ def test_after_any_history_the_reader_has_what_the_writer_has(tmp_path: Path, ke
     path = str(tmp_path / "shop.db")
     tables = Tables(SqliteStore(path), views=False, keep=keep)
     with Database(path, readonly=True) as reader:
-        read = [reader.table(t.row_type, key=_key(t), name=t.name) for t in tables.db.tables()]
+        read = [_read(reader, table) for table in tables.db.tables()]
         for _ in range(40):
             for _ in range(random.choice([0, 1, 1, 3, 8])):
                 commit(tables, model, random)
@@ -284,8 +285,10 @@ def test_after_any_history_the_reader_has_what_the_writer_has(tmp_path: Path, ke
     tables.db.close()
 
 
-def _key(table: Any) -> Any:
-    return None if table.plan.key is None else table.plan.key.function
+def _read(reader: Database, table: Any) -> Any:
+    key = None if table.plan.key is None else table.plan.key.function
+    codec = PATTERNS if table.row_type is re.Pattern else None
+    return reader.table(table.row_type, key=key, name=table.name, codec=codec)
 
 
 WRITER = """

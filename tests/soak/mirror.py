@@ -70,7 +70,11 @@ class Mirror:
             self.wrong = f"{delta!r} tells nothing"
 
     def _replay(self, edits: Any) -> None:
-        for position, row, weight in edits:
+        """What is inside rows, and rows in no order, are in `items`, too."""
+        for edit in edits:
+            position, row, weight = edit
+            if edit.path or (position is None and not self._in_order):
+                continue
             if weight == 1 and 0 <= position <= len(self.sequence):
                 self.sequence.insert(position, row)
             elif weight == -1 and frozen(row) in map(frozen, self.sequence[position:][:1]):
