@@ -47,13 +47,40 @@ _EXACT = frozenset([int, str, bytes])
 
 def sort_key(key: Any) -> Any:
     """The key with every NaN in it, or in a tuple of it, replaced by what comes last."""
-    if key.__class__ is tuple:
+    if isinstance(key, tuple) and key.__class__.__lt__ is tuple.__lt__:
         for part in key:
             if part.__class__ not in _EXACT:
                 return tuple(map(sort_key, key))
         return key
     key = canonical(key)
     return LAST if is_nan(key) else key
+
+
+class _Placed(tuple[Any, ...]):
+    """The sort key of a tuple, with the tuple."""
+
+    value: tuple[Any, ...]
+
+
+def placed(value: Any) -> Any:
+    """What compares in the place of a value: of a tuple with a NaN in it its sort key.
+
+    >>> placed((2, "a")), placed((2, float("nan"))) > (2, 5.0)
+    ((2, 'a'), True)
+    """
+    if not isinstance(value, tuple):
+        return value
+    key = sort_key(value)
+    if key == value:
+        return value
+    found = _Placed(key)
+    found.value = value
+    return found
+
+
+def value_at(place: Any) -> Any:
+    """The value of which `placed` is given."""
+    return place.value if place.__class__ is _Placed else place
 
 
 def tie_key(value: Any) -> tuple[Any, ...]:

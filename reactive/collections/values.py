@@ -9,7 +9,8 @@ Nobody may ever ask for their order: then they are the keys of a dictionary. Whe
 A value is then found by its order, which must agree with equality. Of numbers, texts, dates and
 such that is known; with any other value, all stay in the dictionary beside the order.
 
-NaN comes after everything, as in `order_by`: it is the least only if there is nothing else.
+NaN comes after everything, as in `order_by`, and in tuples too: it is the least only if there is
+nothing else.
 
 A value that was taken away more often than added has a negative weight: it is not among the values,
 until it has been added that many times.
@@ -33,6 +34,7 @@ from typing import Any, TypeAlias
 
 from sortedcontainers import SortedList
 
+from reactive.collections.order import placed, value_at
 from reactive.collections.zset import DECIMAL_NAN, NAN, canonical, is_nan
 
 Order: TypeAlias = "list[Any] | SortedList"
@@ -118,7 +120,7 @@ class Values:
         if order is None or bool(old) == bool(new) or is_nan(value):
             return
         try:
-            self._insert(value) if new else _delete(order, value)
+            self._insert(placed(value)) if new else _delete(order, placed(value))
         except BaseException:  # it does not let itself be compared
             if old:
                 weights[value] = old
@@ -192,7 +194,7 @@ class Values:
         order = self._order
         if order is None:
             order = self._sorted()
-        return order[0] if order else self._nan()
+        return value_at(order[0]) if order else self._nan()
 
     def greatest(self) -> Any:
         """The greatest value; None of none."""
@@ -202,7 +204,7 @@ class Values:
         order = self._order
         if order is None:
             order = self._sorted()
-        return order[-1] if order else None
+        return value_at(order[-1]) if order else None
 
     def has_none(self) -> bool:
         """Whether None is one of them: it is never among those that are only kept in order."""
@@ -241,7 +243,7 @@ class Values:
         if self._fresh is not None:
             self._put_in_order()
         if self._order is None:
-            values = sorted(v for v in self._weights if not is_nan(v))
+            values = sorted(placed(v) for v in self._weights if not is_nan(v))
             self._order = values if len(values) <= MANY else SortedList(values)
             if ORDERED.issuperset(map(type, self._order)):
                 kept = {v: w for v, w in self._weights.items() if w != 1 or is_nan(v)}

@@ -20,6 +20,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.plans.costs import Cost
 from reactive.collections import bag as bags
+from reactive.collections.order import placed
 from reactive.collections.zset import DECIMAL_NAN, NAN, Pair, canonical, is_nan, repeat
 from reactive.operators import accumulators
 from reactive.reference.bags import Bag, added, caller, grouped_by, there
@@ -89,12 +90,12 @@ def _count(values: Values) -> int:
 def _least(values: Iterable[Any]) -> Any:
     """NaN comes after all numbers."""
     found = [value for value in values if not is_nan(value)]
-    return min(found) if found else _nan_of(values)
+    return min(found, key=placed) if found else _nan_of(values)
 
 
 def _greatest(values: Iterable[Any]) -> Any:
     odd = _nan_of(values)
-    return odd if odd is not None else max(values, default=None)
+    return odd if odd is not None else max(values, default=None, key=placed)
 
 
 def _nan_of(values: Iterable[Any]) -> Any:

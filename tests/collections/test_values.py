@@ -6,7 +6,7 @@ from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -195,3 +195,30 @@ def test_what_another_operator_refuses_is_taken_back(
     rows.upsert((0, 0, 3))
     view.verify()
     last.verify()
+
+
+class Measured(NamedTuple):
+    value: float
+    place: int
+
+
+@pytest.mark.parametrize("kind", [lambda value, place: (value, place), Measured])
+@pytest.mark.parametrize("seed", range(20))
+def test_tuples_with_a_nan_stand_after_those_without(kind: Any, seed: int) -> None:
+    random = Random(seed)
+    rows = Database().table(tuple)
+    least = rows.aggregate(Min(lambda r: r)).materialize()
+    greatest = rows.aggregate(Max(lambda r: r)).materialize()
+    groups = rows.group_by(lambda r: r[1] % 2).aggregate(Max(lambda r: r)).materialize()
+    in_order = rows.order_by(lambda r: r).materialize()
+    held: list[Any] = []
+    for _ in range(60):
+        if held and random.random() < 0.45:
+            rows.remove(held.pop(random.randrange(len(held))))
+        else:
+            held.append(kind(random.choice([float("nan"), 1.0, 2.5, -1.0]), random.randrange(3)))
+            rows.add(held[-1])
+        ends = (in_order[0], in_order[-1]) if held else (None, None)
+        assert repr((least.value, greatest.value)) == repr(ends)
+        for view in (least, greatest, groups, in_order):
+            view.verify()
