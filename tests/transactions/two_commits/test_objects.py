@@ -179,7 +179,7 @@ def test_objects_of_a_table_in_doubt_are_refused_until_it_is_read_again(shop: Sh
 
     is_lost = False
     again = rereading(shop.db._engine)
-    again.begin(shop.orders, read, durable=False)
+    again.begin(shop.orders, read)
     shop.objects = [of(row) for row in sorted(shop.orders, key=lambda o: o.id)]
     shop.check()
     is_lost, old = True, shop.state()
