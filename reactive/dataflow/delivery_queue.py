@@ -56,11 +56,11 @@ class DeliveryQueue(deque[Delivery]):
                 self._turn.append(None)
                 raise
             done, subscribers, delta, callback = 0, NOBODY, None, None
-            self._by = get_ident()
             try:
+                self._by = get_ident()
                 while self:
                     subscribers, delta = self[0]
-                    done = 0
+                    done, callback = 0, None
                     if self._rounds or self._round:
                         self._begin_round(delta.version)
                     for reference in subscribers:

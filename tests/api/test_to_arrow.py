@@ -239,7 +239,7 @@ def test_records_that_hold_their_own_class() -> None:
 @pytest.mark.parametrize(
     ("kind", "value", "reason"),
     [
-        (int, 2**63, "too large"),
+        (int, 2**64, "too large"),
         (int, 1.5, "1.5 is of type float, not int"),
         (float, 2**60 + 1, "outside of the range"),
         (str, b"a", "is of type bytes, not str"),
