@@ -99,6 +99,25 @@ class SqliteFile:
             schema, named = schema_of_text(name, text), tuple(columns.split("\n"))
             self._tables[name] = SqliteTable(schema, sql_name, named if schema.columns else ())
 
+    # Opening.
+
+    def _begin(self) -> None:
+        """Make the connection, and look at what is there."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """As `Store.close`."""
+        raise NotImplementedError
+
+    def _begin_or_close(self) -> None:
+        """Begin; what has been opened of a file that cannot be is closed."""
+        try:
+            with self._told("open"):
+                self._begin()
+        except BaseException:
+            self.close()
+            raise
+
     # Calls of SQLite.
 
     def _closed(self) -> DurabilityError:

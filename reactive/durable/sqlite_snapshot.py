@@ -43,12 +43,7 @@ class SqliteSnapshot(SqliteFile):
         """As `Store.open`, but others may have it."""
         if not Path(self.name).is_file():
             raise DurabilityError(no_file(self.name))
-        try:
-            with self._told("open"):
-                self._begin()
-        except BaseException:
-            self.close()
-            raise
+        self._begin_or_close()
 
     def _begin(self) -> None:
         self._connection = self._connect(

@@ -107,12 +107,7 @@ class SqliteStore(SqliteFile):
             told = is_open_here if self._lock.is_here else is_open_elsewhere
             raise DurabilityError(told(self.name))
         self._keep, self._is_unsure = keep, False
-        try:
-            with self._told("open"):
-                self._begin()
-        except BaseException:
-            self.close()
-            raise
+        self._begin_or_close()
 
     def _begin(self) -> None:
         self._connection = self._connect(

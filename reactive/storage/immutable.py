@@ -133,15 +133,15 @@ def check_objects(value: Any, where: str, name: str = "") -> None:
 
     Parameters
     ----------
-    where, name: for the message.
+    where, name: for the message: what it is, and the name of that, if it has one.
 
     Cost: as `held_object`, in a process in which a class is tracked; else none.
     """
     found = held_object(value) if "reactive.objects.shapes" in sys.modules else None
     if found is not None:
         raise TableError(
-            f"{where}{name} cannot take {value!r:.100}: it holds {found!r:.100}, which is tracked, "
-            "and no view would notice when that changes\n"
+            f"{where}{name and repr(name)} cannot take {value!r:.100}: it holds {found!r:.100}, "
+            "which is tracked, and no view would notice when that changes\n"
             "  hold its key in its place, or what it is now: its row, table[key]\n"
             "  or hold it in a class that is @tracked itself: as an attribute, in a tuple that is "
             "one, or in a list, dictionary or set"
