@@ -33,7 +33,8 @@ from reactive.durable.postgres_tables import PostgresTable, placed
 from reactive.durable.schema_text import schema_of_text, text_of_schema
 from reactive.durable.store import Change, Logged, Record, Rows, Schema
 from reactive.errors import DurabilityError
-from reactive.runtime.postgres import driver, plain, quoted
+from reactive.runtime.postgres import driver, plain
+from reactive.runtime.sql_names import quoted
 
 T = TypeVar("T")
 FORMAT = 1

@@ -22,7 +22,7 @@ from hashlib import blake2b
 from typing import Any
 
 from reactive.durable.store import Column, Schema, Values
-from reactive.runtime.postgres import quoted
+from reactive.runtime.sql_names import apart, quoted
 
 BATCH = 2000
 """Rows that are read or written together."""
@@ -140,11 +140,9 @@ def placed(schema: Schema, room: str, taken: Collection[str]) -> PostgresTable:
     """
     columns: list[str] = []
     for column in schema.columns:
-        columns.append(_apart(_named(column.name), [*OWN, *columns]))
+        columns.append(apart(_named(column.name), [*OWN, *columns]))
     ours = ("state", "tables", "reactive_commits", "reactive_changes")
-    return PostgresTable(
-        schema, room, _apart(_named(schema.table), [*ours, *taken]), tuple(columns)
-    )
+    return PostgresTable(schema, room, apart(_named(schema.table), [*ours, *taken]), tuple(columns))
 
 
 def _named(name: str) -> str:
@@ -154,14 +152,6 @@ def _named(name: str) -> str:
     while len(plain.encode()) > LONGEST:
         plain = plain[:-1]
     return plain or "value"
-
-
-def _apart(name: str, taken: Collection[str]) -> str:
-    others = {other.lower() for other in taken}
-    found, number = name, 2
-    while found.lower() in others:
-        found, number = f"{name}_{number}", number + 1
-    return found
 
 
 MARKED = "text /* marked */"

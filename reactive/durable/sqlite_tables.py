@@ -18,6 +18,7 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 from reactive.durable.store import Change, Schema, Values
+from reactive.runtime.sql_names import apart, quoted
 
 Runs: TypeAlias = tuple[str, Sequence[Sequence[Any]]]
 """A statement, with the values of each time that it is to run."""
@@ -49,7 +50,7 @@ class SqliteTable:
     @cached_property
     def weight(self) -> str:
         """The column of how often a row is there."""
-        return _apart("weight", self.columns)
+        return apart("weight", self.columns)
 
     @cached_property
     def create(self) -> str:
@@ -217,10 +218,10 @@ class SqliteTable:
 
 
 def placed(schema: Schema, taken: Collection[str]) -> SqliteTable:
-    """Where a new table goes; SQL does not tell names apart by their case."""
+    """Where a new table goes."""
     columns: list[str] = []
     for column in schema.columns:
-        columns.append(_apart(_plain(column.name) or "value", columns))
+        columns.append(apart(_plain(column.name) or "value", columns))
     return SqliteTable(schema, _named(schema.table, taken), tuple(columns))
 
 
@@ -232,29 +233,14 @@ def _strung(rows: Sequence[Values]) -> list[Any]:
     return found
 
 
-def quoted(name: str) -> str:
-    """A name in a statement."""
-    escaped = name.replace('"', '""')
-    return f'"{escaped}"'
-
-
 def _named(table: str, taken: Collection[str]) -> str:
     name = _plain(table) or "table"
     is_ours = name.lower().startswith(("sqlite_", "reactive_"))
-    return _apart(f"table {name}" if is_ours else name, taken)
+    return apart(f"table {name}" if is_ours else name, taken)
 
 
 def _plain(name: str) -> str:
     return "".join(letter if letter.isprintable() else "_" for letter in name)
-
-
-def _apart(name: str, taken: Collection[str]) -> str:
-    """The name, with a number if it is taken."""
-    others = {other.lower() for other in taken}
-    found, number = name, 2
-    while found.lower() in others:
-        found, number = f"{name}_{number}", number + 1
-    return found
 
 
 def by_weight(rows: Sequence[Values]) -> dict[int, list[Values]]:

@@ -35,15 +35,6 @@ def plain(dsn: str) -> str:
     return f"{scheme.partition('+')[0]}{found}{rest}"
 
 
-def quoted(name: str) -> str:
-    """A name as SQL has it.
-
-    >>> print(quoted('odd "name" of it'))
-    "odd ""name"" of it"
-    """
-    return '"' + name.replace('"', '""') + '"'
-
-
 def literal(text: str) -> str:
     """A text as SQL has it."""
     return "'" + text.replace("'", "''") + "'"

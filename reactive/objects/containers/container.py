@@ -30,6 +30,8 @@ Change = Callable[[], Undo | None]
 """Changes something, and gives what takes it back; None if nothing has changed."""
 Leaf = Callable[[Any, Any], Any]
 """What a snapshot holds of a value that is no container, which is in the container given next."""
+FEW, NOTED = 64, 8
+"""If more changes than these, and one for so many values, are noted, a snapshot is made anew."""
 
 
 class Owner(Protocol):
@@ -192,6 +194,11 @@ class Container:
 def follows(kind: Any) -> bool:
     """Whether values of a class tell those that have them when they change."""
     return issubclass(kind, Container) or hasattr(kind, TRACKED)
+
+
+def is_much(changes: int, size: int) -> bool:
+    """Whether making the snapshot of a container anew is quicker than to change the last one."""
+    return changes > FEW + size // NOTED
 
 
 def count(counts: dict[int, int], values: Iterable[Any], by: int) -> None:

@@ -27,6 +27,7 @@ from reactive.objects.containers.container import (
     Leaf,
     Undo,
     count,
+    is_much,
     shown,
     shown_anew,
     taken,
@@ -34,8 +35,6 @@ from reactive.objects.containers.container import (
 from reactive.storage.immutable import check_objects
 
 NONE: Any = object()
-FEW, NOTED = 64, 8
-"""If more keys than these, and one in so many of all, have changed, a snapshot is made anew."""
 
 
 class TrackedDict(dict[Any, Any], Container):
@@ -251,7 +250,7 @@ class TrackedDict(dict[Any, Any], Container):
 
     def _moved_on(self, made: FrozenDict[Any, Any], leaf: Leaf) -> FrozenDict[Any, Any] | None:
         """The last snapshot with what has changed since; None if much has, or was not told."""
-        if len(self._log) > FEW + len(self) // NOTED:
+        if is_much(len(self._log), len(self)):
             return None
         gone = [key for key, is_new in self._log.items() if is_new]
         put = {key: self._shown(key, self[key], leaf) for key in self._log if key in self}

@@ -27,6 +27,7 @@ from reactive.objects.containers.container import (
     Leaf,
     Undo,
     count,
+    is_much,
     shown,
     shown_anew,
     taken,
@@ -34,8 +35,6 @@ from reactive.objects.containers.container import (
 
 NEAR = 64
 """Places to each side at which a value is looked for, if those of a root of all are fewer."""
-FEW, NOTED = 64, 8
-"""If more values than these, and one in so many of all, have changed, a snapshot is made anew."""
 
 
 class TrackedList(list[Any], Container):
@@ -238,7 +237,7 @@ class TrackedList(list[Any], Container):
     def _note(self, start: int, gone: int, new: list[Any]) -> None:
         log = self._log
         self._count += gone + len(new)
-        if self._count > FEW + len(self) // NOTED:
+        if is_much(self._count, len(self)):
             self._frozen = None
             log.clear()
         elif log and not gone and start == log[-1][0] + len(log[-1][2]):

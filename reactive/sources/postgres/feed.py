@@ -11,7 +11,7 @@ from typing import Any
 from reactive.api.table import Table
 from reactive.errors import SourceError
 from reactive.runtime.interrupts import reraise_asynchronous
-from reactive.runtime.postgres import quoted
+from reactive.runtime.sql_names import quoted
 from reactive.sources.batch import Refused
 from reactive.sources.postgres import pgoutput
 from reactive.sources.postgres.connection import Connection

@@ -27,7 +27,8 @@ from typing import Any
 from optimizer.errors import PlanError
 from reactive.api.table import Table
 from reactive.errors import SourceError
-from reactive.runtime.postgres import literal, quoted
+from reactive.runtime.postgres import literal
+from reactive.runtime.sql_names import quoted
 from reactive.sources.batch import Batch, Token
 from reactive.sources.postgres.connection import Connection, asking
 from reactive.sources.postgres.feed import Feed, fit

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from reactive.errors import SourceError
-from reactive.runtime.postgres import driver, quoted
+from reactive.runtime.postgres import driver
+from reactive.runtime.sql_names import quoted
 from reactive.sources.postgres.connection import Connection
 from reactive.sources.postgres.values import BUILT_IN, TEXT, Conversion, array_of
 

@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from reactive.errors import SourceError
-from reactive.runtime.postgres import driver, literal, quoted
+from reactive.runtime.postgres import driver, literal
+from reactive.runtime.sql_names import quoted
 from reactive.sources.postgres.connection import Connection, lsn
 from reactive.sources.postgres.reconnecting import SlotInUse
 from reactive.sources.postgres.schema import Schema

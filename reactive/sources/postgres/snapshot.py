@@ -16,7 +16,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from reactive.runtime.postgres import literal, quoted
+from reactive.runtime.postgres import literal
+from reactive.runtime.sql_names import quoted
 from reactive.sources.batch import Batch, Refused, Token
 from reactive.sources.postgres.connection import Connection
 from reactive.sources.postgres.feed import Feed, fit

@@ -10,18 +10,19 @@ import sys
 import time
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import httpx
 from websockets.sync.client import ClientConnection, connect
+
+from reactive.runtime.closeable import Closeable
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 120.0
 """Seconds, of a machine with much else to do."""
 
 
-class Shop:
+class Shop(Closeable):
     """The shop of a file, at a port that is free."""
 
     def __init__(self, file: Path) -> None:
@@ -78,15 +79,7 @@ class Shop:
         except httpx.TransportError:
             return False
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
         self.client.close()
         if self.process.poll() is None:
             self.kill()

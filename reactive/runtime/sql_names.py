@@ -1,0 +1,28 @@
+"""Names in statements of SQL, as SQLite and Postgres have them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+
+def quoted(name: str) -> str:
+    """A name as SQL has it.
+
+    >>> print(quoted('odd "name" of it'))
+    "odd ""name"" of it"
+    """
+    escaped = name.replace('"', '""')
+    return f'"{escaped}"'
+
+
+def apart(name: str, taken: Collection[str]) -> str:
+    """The name, with a number if it is taken; SQL does not tell names apart by their case.
+
+    >>> apart("id", ["town"]), apart("Id", ["id", "id_2"])
+    ('id', 'Id_3')
+    """
+    others = {other.lower() for other in taken}
+    found, number = name, 2
+    while found.lower() in others:
+        found, number = f"{name}_{number}", number + 1
+    return found

@@ -1,0 +1,33 @@
+"""Plays histories from a seed on, and counts the differences by kind: what `python -m` runs."""
+
+from __future__ import annotations
+
+import traceback
+from collections import Counter
+from collections.abc import Callable
+
+
+def play_all(play: Callable[[int], object], number: int, seed: int, *, every: int) -> int:
+    """Play each; print the first difference of each kind, and how many there are; 1 if any.
+
+    Parameters
+    ----------
+    play: seed -> ignored. It raises where something differs.
+    every: seeds after which one is printed, to be seen to go on.
+    """
+    kinds: Counter[str] = Counter()
+    for each in range(seed, seed + number):
+        if each % every == 0:
+            print(f"seed {each}", flush=True)
+        try:
+            play(each)
+        except Exception as error:
+            kind = f"{type(error).__name__}: {str(error)[:60]}"
+            kinds[kind] += 1
+            if kinds[kind] == 1:
+                print(f"--- seed {each}", flush=True)
+                traceback.print_exc(limit=-8)
+    print(f"{kinds.total()} of {number} differ")
+    for kind, times in kinds.most_common(20):
+        print(times, kind)
+    return 1 if kinds else 0
