@@ -11,7 +11,7 @@ class Sale:
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from functools import lru_cache
 from types import UnionType
@@ -34,6 +34,21 @@ _PLAIN = (int, float, bool, str, bytes, Decimal, date, datetime, time, timedelta
 def is_uuid(kind: object) -> bool:
     """Whether it is the class `uuid.UUID`, which is not imported for this."""
     return (getattr(kind, "__module__", None), getattr(kind, "__name__", None)) == ("uuid", "UUID")
+
+
+def zone_of(hint: Any) -> tzinfo | None:
+    """Return the time zone of a field of zoned datetimes: `Annotated[datetime, zone]`, or None.
+
+    >>> from datetime import timezone
+    >>> zone_of(Annotated[datetime, timezone.utc] | None), zone_of(datetime)
+    (datetime.timezone.utc, None)
+    """
+    if get_origin(hint) in (Union, UnionType):
+        zones = [zone_of(part) for part in get_args(hint) if part is not type(None)]
+        return zones[0] if len(zones) == 1 else None
+    if get_origin(hint) is not Annotated or get_args(hint)[0] is not datetime:
+        return None
+    return next((part for part in hint.__metadata__ if isinstance(part, tzinfo)), None)
 
 
 def tuple_width(annotation: Any) -> int | None:

@@ -186,9 +186,17 @@ def hints(kind: type) -> dict[str, Any]:
         return {}
 
 
+def annotated(kind: type) -> dict[str, Any]:
+    """The same, with what `Annotated` says beside."""
+    try:
+        return _hints(kind, extras=True)
+    except Exception:  # as above
+        return {}
+
+
 @lru_cache(maxsize=512)
-def _hints(kind: type) -> dict[str, Any]:
-    found = get_type_hints(kind)
+def _hints(kind: type, *, extras: bool = False) -> dict[str, Any]:
+    found = get_type_hints(kind, include_extras=extras)
     return {name: found[name] for name in members(kind) if name in found}
 
 

@@ -144,7 +144,8 @@ class _Group:
     def __init__(self, source: plan.Node, by: Lifted) -> None:
         known, key = shapes(source), by.body
         self._never_nan = holds_no_nan(key, known)
-        if not (self._never_nan or is_canonical(key, known)):
+        is_a_field = self._never_nan and not isinstance(key, Operation)
+        if not (is_a_field or is_canonical(key, known)):
             key = Call(constant(canonical, "canonical"), (key,))
         by, row = by.with_body(key), _whole(source)
         if not total(key, known):

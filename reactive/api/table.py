@@ -407,7 +407,7 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
         if self._keyed is None:
             return None
         with self._reading():
-            return self._visible().get(key)
+            return self._visible().get(canonical(key))
 
     def stats(self) -> statistics.Stats:
         """Rows that the table holds, and the bytes of what holds them, without the rows."""

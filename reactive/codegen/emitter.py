@@ -281,15 +281,15 @@ class Emitter:
             return self.use(expr)
         match expr:
             case Display("tuple", items):
-                shown = [self.canonical(item) for item in items]
-                return f"({', '.join(shown)}{',' * (len(shown) == 1)})"
+                return f"({', '.join(map(self.canonical, items))}{',' * (len(items) == 1)})"
             case Call(function, arguments, keywords) if makes_record(expr):
-                given = [self.canonical(a) for a in arguments]
-                given += [f"{name}={self.canonical(value)}" for name, value in keywords]
+                named = (f"{name}={self.canonical(value)}" for name, value in keywords)
+                given = [*map(self.canonical, arguments), *named]
                 return f"{self._writer.write(function)}({', '.join(given)})"
             case Operation(operator) if operator in MAY_MAKE_NAN:
                 name = self._name(expr)
-                return f"({name} if {name} == {name} else canonical({name}))"
+                sure = f"{name} == {name} and {name}.__class__ is not datetime"
+                return f"({name} if {sure} else canonical({name}))"
             case _:
                 return f"canonical({self.use(expr)})"
 

@@ -17,6 +17,7 @@ import re
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from datetime import datetime
 from functools import lru_cache
 from types import CodeType, FunctionType
 from typing import Any
@@ -72,6 +73,7 @@ class Values:
         self.by_name: dict[str, Any] = {
             "attempt": attempt,
             "canonical": canonical,
+            "datetime": datetime,
             "guard": guard,
             "reraise": reraise_asynchronous,
         }

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, datetime, time, timedelta
+from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
 from functools import lru_cache
@@ -28,9 +28,11 @@ from typing import Annotated, Any, Union, get_args, get_origin
 
 import pyarrow as pa
 
-from optimizer.expressions.members import hints, is_record, members
+from optimizer.expressions.declared import zone_of
+from optimizer.expressions.members import annotated, hints, is_record, members
 from optimizer.expressions.naming import Level, RowsOf, row_inside
 from reactive.collections.bag import Bag
+from reactive.collections.instants import name_of_zone
 from reactive.collections.long_tuple import LongTuple
 from reactive.collections.nested_rows import is_nested_class
 
@@ -74,6 +76,8 @@ def array(values: Sequence[Any], annotation: Any = Any) -> pa.Array:
     ([['a'], None], StructType(struct<0: int64, 1: double>))
     """
     of = meant(annotation)
+    if of is datetime and (zone := zone_of(annotation)) is not None:
+        return _zoned(values, zone)
     if isinstance(of, Level):
         return _list(values, row_inside(of))
     if isinstance(of, RowsOf):
@@ -233,7 +237,7 @@ def _fields(values: Sequence[Any], kinds: Iterable[Any]) -> Columns:
         if is_nested_class(kind):
             inside = len(kind._fields) - kind.roots
             return columns(values, RowsOf((Any,) * kind.roots, kind._fields, (Any,) * inside))
-        known = hints(kind)
+        known = annotated(kind)
         for name in members(kind):
             found = known.get(name, Any)
             annotations[name] = found if annotations.get(name, found) == found else Any
@@ -284,6 +288,16 @@ def _plain(values: Sequence[Any], kind: type) -> pa.Array:
             raise Misfit(0, (), "a time of day with a time zone is nothing that Arrow has")
         of = pa.timestamp("us", "UTC")
     return _integers(values) if kind is int else _made(values, of)
+
+
+def _zoned(values: Sequence[Any], zone: tzinfo) -> pa.Array:
+    """Instants, in the zone that their field is declared to have."""
+    if set(map(type, values)) - {datetime, NoneType}:
+        values = [_as(datetime, value, place) for place, value in enumerate(values)]
+    for place, value in enumerate(values):
+        if value is not None and value.tzinfo is None:
+            raise Misfit(place, (), f"{_short(value)} has no time zone, and its field has one")
+    return _made(values, pa.timestamp("us", name_of_zone(zone)))
 
 
 def _integers(values: Sequence[Any]) -> pa.Array:

@@ -7,7 +7,9 @@ cancels; only state and subscribers need that, since it hashes every row.
 Equality is Python's, with one addition: a NaN computed anew is the same NaN. Python compares
 containers by the identity of their elements first, so `(nan,)` equals `(nan,)` only if it is the
 same NaN object; a row that is computed twice, once to add it and once to remove it, would not
-be found again. `canonical` replaces every NaN in a row by one object.
+be found again. `canonical` replaces every NaN in a row by one object. A zoned datetime in an hour
+that a clock change repeats, where Python's `==` ignores `fold`, gets a fixed offset
+(`instants.py`).
 
 Source: [dbsp] section 2, Z-sets.
 """
@@ -19,6 +21,7 @@ import math
 import sys
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from functools import lru_cache
 from itertools import chain, islice
@@ -28,6 +31,7 @@ from weakref import WeakValueDictionary
 
 from optimizer.expressions.members import compared
 from reactive.collections.annotations import declared, is_made_of
+from reactive.collections.instants import instant
 
 Row = Any
 Pair = tuple[Row, int]
@@ -270,7 +274,8 @@ def _add(weights: dict[Row, int], row: Row, weight: int) -> None:
 
 
 def canonical(value: Any) -> Any:
-    """The value itself, or a copy of it in which every NaN is the same object.
+    """The value itself, or a copy of it in which every NaN is the same object, and every zoned
+    datetime is told apart by its instant.
 
     Looks into tuples and records (`members.compared`), which rows and keys are made of.
 
@@ -289,6 +294,8 @@ def canonical(value: Any) -> Any:
         return _canonical_record(value, names)
     if isinstance(value, float):
         return value if value == value else NAN
+    if isinstance(value, datetime):
+        return value if value.tzinfo is None else instant(value)
     return DECIMAL_NAN if isinstance(value, Decimal) and value.is_nan() else value
 
 
@@ -298,10 +305,11 @@ def is_nan(value: Any) -> bool:
 
 
 def may_hold_nan(kind: Any) -> bool:
-    """Whether a row of this type can have a NaN where `canonical` would find it."""
+    """Whether a row of this type can have a NaN, or a zoned datetime, where `canonical` would find
+    it."""
     if kind in EXACT:
         return False
-    numbers = isinstance(kind, type) and issubclass(kind, float | Decimal)
+    numbers = isinstance(kind, type) and issubclass(kind, float | Decimal | datetime)
     return (
         numbers or not isinstance(kind, type) or kind in (tuple, object) or bool(nan_fields(kind))
     )

@@ -19,18 +19,21 @@ import re
 import unicodedata
 from collections.abc import Collection, Iterable
 from dataclasses import make_dataclass
+from datetime import datetime, timedelta, timezone, tzinfo
 from functools import cache
 from keyword import iskeyword
 from types import NoneType
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
+from optimizer.expressions.declared import zone_of
+from reactive.collections.instants import name_of_zone, zone_named
 from reactive.errors import TableError
 from reactive.frames.reading import with_types
 from reactive.frames.rows import KINDS
 
 Spec = tuple[Any, ...]
 """What a type is made of: ("record", name, ((field, spec), ...)), ("tuple", spec), ("or None",
-spec), ("plain", class)."""
+spec), ("plain", class), ("zoned", name of a time zone)."""
 
 
 def row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
@@ -90,6 +93,8 @@ def _spec(of: Any, name: str, columns: list[Any]) -> Spec:
         return ("record", _class_name(name), tuple(fields))
     if pa.types.is_list(of) or pa.types.is_large_list(of):
         return ("tuple", ("or None", _spec(of.value_type, name, [])))
+    if pa.types.is_timestamp(of) and of.tz is not None:
+        return ("zoned", of.tz)
     return ("plain", _plain(of))
 
 
@@ -109,6 +114,9 @@ def kind_of(spec: Spec) -> Any:
             return kind
         case ("or None", inner):
             return kind_of(inner) | None
+        case ("zoned", name):
+            zone = zone_of_arrow(name)
+            return datetime if zone is None else Annotated[datetime, zone]
         case ("tuple", inner):
             item: Any = kind_of(inner)
             return tuple[item, ...]
@@ -129,6 +137,18 @@ def _record(spec: Spec) -> Any:
     made.__module__, made.__reduce__ = __name__, reduced
     made.__doc__ = f"A row with the columns {', '.join(names)}."
     return made
+
+
+def zone_of_arrow(name: str) -> tzinfo | None:
+    """Return the time zone that Arrow calls so; None of one that this machine does not know."""
+    offset = re.fullmatch(r"([+-])(\d\d):(\d\d)", name)
+    if offset is not None:
+        length = timedelta(hours=int(offset[2]), minutes=int(offset[3]))
+        return timezone(-length if offset[1] == "-" else length)
+    try:
+        return zone_named(name)
+    except ValueError:
+        return None
 
 
 def _unpickled(spec: Spec, values: Any) -> Any:
@@ -164,8 +184,9 @@ def fitted(table: Any, kind: Any) -> Any:
     for name, of in kind.__annotations__.items():
         has_none = of is object or of is NoneType or NoneType in get_args(of)
         if not has_none and name in found.column_names and found[name].null_count:
+            called = getattr(of, "__name__", of)
             raise TableError(
-                f"column {name!r} has nulls, and {kind.__name__}.{name} is {of.__name__}: the "
+                f"column {name!r} has nulls, and {kind.__name__}.{name} is {called}: the "
                 "frame that its table was made of had none\n"
                 "  fill them, or make the table anew, with replace=True"
             )
@@ -178,14 +199,18 @@ def _with_kind(table: Any, name: str, of: Any, row_type: Any) -> Any:
     """A table whose column is of the class that its field is of: whole floats are integers."""
     import pyarrow as pa
 
+    from reactive.collections.arrow_columns import meant as bare
+
     column = table[name]
-    declared, own = {*get_args(of)} - {NoneType} or {of}, _plain(column.type)
+    declared, own = {bare(of)}, _spec(column.type, name, [])
+    if own[0] == "zoned" or zone_of(of) is not None:
+        return _with_zone(table, name, of, row_type)
     is_plain = declared <= set(KINDS.values())
-    if not is_plain or own in declared or column.null_count == len(column):
+    if not is_plain or own[-1] in declared or column.null_count == len(column):
         return table
     meant = {int: pa.int64(), float: pa.float64()}.get(next(iter(declared)))
     try:
-        if meant is None or own not in (int, float):
+        if meant is None or own[-1] not in (int, float):
             raise pa.ArrowInvalid(f"there is {column.drop_null()[0].as_py()!r:.60}")
         return table.set_column(table.column_names.index(name), name, column.cast(meant))
     except pa.ArrowInvalid as error:
@@ -194,6 +219,25 @@ def _with_kind(table: Any, name: str, of: Any, row_type: Any) -> Any:
             f"{getattr(of, '__name__', of)}: {error}\n"
             "  cast it, or make the table anew, with replace=True"
         ) from None
+
+
+def _with_zone(table: Any, name: str, of: Any, row_type: Any) -> Any:
+    """Return a table whose column of instants has the time zone that its field is declared with."""
+    import pyarrow as pa
+
+    column, zone = table[name], zone_of(of)
+    own = column.type.tz if pa.types.is_timestamp(column.type) else None
+    if column.null_count == len(column):
+        return table
+    if zone is None or own is None:
+        raise TableError(
+            f"column {name!r} is of {column.type}, and {row_type.__name__}.{name} is of "
+            f"{'datetimes without a time zone' if zone is None else f'instants of {zone}'}\n"
+            "  give the column a zone, or take it away, as the frame of the table had it; or make "
+            "the table anew, with replace=True"
+        )
+    zoned = column.cast(pa.timestamp("us", name_of_zone(zone)))
+    return table.set_column(table.column_names.index(name), name, zoned)
 
 
 def _type(pa: Any, of: Any) -> Any:

@@ -24,6 +24,7 @@ from typing import Any, get_args, get_origin
 
 from optimizer.errors import PlanError
 from optimizer.expressions.members import hints, is_record, members
+from reactive.collections.zset import canonical
 from reactive.frames import reading
 from reactive.runtime import needs
 from reactive.runtime.collector import paused
@@ -142,6 +143,8 @@ def _values(column: Any, annotation: Any) -> list[Any]:
     from reactive.collections import arrow_rows
 
     values: list[Any] = column.to_pylist()
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        return list(map(canonical, values))
     if pa.types.is_nested(column.type) or arrow_rows.is_enum(annotation):
         return list(map(arrow_rows.maker(annotation), values))
     return values

@@ -11,9 +11,10 @@ Cost: of an object in no table a look-up; of one in a table a transaction of one
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime
 from typing import Any
 
-from reactive.collections.zset import Pair
+from reactive.collections.zset import Pair, canonical
 from reactive.errors import TableError
 from reactive.objects.changes import NO_CHANGES, change, changed_alone, only_table
 from reactive.objects.containers.container import Container
@@ -111,7 +112,7 @@ def _stored(given: tuple[Record, str, Any, Store]) -> list[Pair]:
     try:
         base(instance, name, value)
         new = shape.read(instance, name)
-        if new is old or (new.__class__ in PLAIN and new.__class__ is old.__class__ and new == old):
+        if new is old or (new.__class__ in PLAIN and _is_equal(new, old)):
             return NO_CHANGES
         record.mark(name)
         if new.__class__ not in PLAIN:
@@ -120,6 +121,13 @@ def _stored(given: tuple[Record, str, Any, Store]) -> list[Pair]:
         shape.write(instance, name, old)
         raise
     return undone
+
+
+def _is_equal(new: Any, old: Any) -> bool:
+    """True if two plain values are of one class and equal; datetimes as instants."""
+    if new.__class__ is not old.__class__ or new != old:
+        return False
+    return new.__class__ is not datetime or bool(canonical(new) == canonical(old))
 
 
 def _stored_alone(given: tuple[Any, Record, str, Any, Store]) -> list[Pair]:

@@ -6,7 +6,7 @@ Spark groups by bytes, Python by `==`. So each value is written as what its equa
     "a", and a member of a StrEnum                 the text
     (1, "a"), and a named tuple of these           the parts, each with its length
     a frozen dataclass, an enum member             the name of the class, and the fields or the name
-    a moment with a fixed offset                   microseconds since 1970, in UTC
+    a moment with a time zone                      microseconds since 1970, in UTC
     NaN                                            one mark: it is one object (`zset.canonical`)
 
 A class with an equality of its own might say that it equals any of these, and is refused.
@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from datetime import UTC, date, datetime, time, timedelta, timezone
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
@@ -27,6 +27,7 @@ from typing import Any
 from uuid import UUID
 
 from reactive.collections.bag import Bag
+from reactive.collections.instants import instant
 from reactive.errors import OffloadError
 from spark_backend.codec.buckets import is_record, values_of
 
@@ -128,12 +129,10 @@ def _set(values: Any) -> bytes:
 
 
 def _moment(value: datetime) -> bytes:
-    """Zones whose offset changes have rules of their own for what is equal."""
-    if value.tzinfo is None:
-        return b"t" + value.isoformat().encode()
-    if type(value.tzinfo) is not timezone:
-        return _refused(value)
-    return b"z" + _span(value - _EPOCH)
+    """Encode a time without a zone as it is written, one with a zone by its instant."""
+    if value.utcoffset() is None:
+        return b"t" + value.replace(tzinfo=None).isoformat().encode()
+    return b"z" + _span(instant(value) - _EPOCH)
 
 
 def _clock(value: time) -> bytes:

@@ -26,6 +26,7 @@ from reactive.collections.bag import Bag
 from reactive.collections.frozen_dict import FrozenDict
 from reactive.collections.frozen_list import FrozenList
 from reactive.collections.frozen_set import FrozenSet
+from reactive.collections.zset import canonical
 from reactive.durable.store import Plain
 
 HELD: dict[Any, type] = {FrozenList: list, FrozenDict: dict, FrozenSet: set}
@@ -160,7 +161,7 @@ def _time_of(kind: Any, parts: list[Any]) -> Any:
         found = ZoneInfo(zone)
     elif zone is not None:
         found = timezone(timedelta(*zone))
-    return kind.fromisoformat(plain).replace(tzinfo=found, fold=fold)
+    return canonical(kind.fromisoformat(plain).replace(tzinfo=found, fold=fold))
 
 
 def untree(stored: Any, classes: Mapping[str, type]) -> Any:

@@ -1,0 +1,92 @@
+"""Zoned datetimes as instants: `==`, `<` and `hash` of canonical ones are those of the instant.
+
+Python compares two datetimes of one zone object by their local times, and ignores `fold`:
+
+    02:30 of 2024-10-27, Europe/Berlin, fold=0      00:30 UTC     one value for ==, hash, dict
+    02:30 of 2024-10-27, Europe/Berlin, fold=1      01:30 UTC
+
+`instant` gives a datetime whose offset depends on `fold` the offset that it has: 02:30+02:00 and
+02:30+01:00. Any other datetime stays as it is, with its zone: of these equal local times are equal
+instants, and later ones are later, since an offset changes only where local times repeat or lack.
+
+Cost: two offsets of a zone, some 0.3 us; none of a fixed offset.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+
+
+def instant(value: datetime) -> datetime:
+    """Return the datetime itself, or with a fixed offset if its own depends on `fold`.
+
+    >>> from zoneinfo import ZoneInfo
+    >>> local = datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Berlin"))
+    >>> instant(local).isoformat(), instant(local.replace(hour=4)).tzinfo
+    ('2024-10-27T02:30:00+01:00', zoneinfo.ZoneInfo(key='Europe/Berlin'))
+    """
+    if value.tzinfo.__class__ is timezone:
+        return value
+    offset = value.utcoffset()
+    if offset is None or value.replace(fold=1 - value.fold).utcoffset() == offset:
+        return value
+    return value.replace(tzinfo=timezone(offset), fold=0)
+
+
+@lru_cache(maxsize=64)
+def zone_named(name: str) -> tzinfo:
+    """Return the zone of a name; `timezone.utc` for "UTC".
+
+    Raises
+    ------
+    ValueError: the time zone database has no such zone.
+    """
+    from zoneinfo import ZoneInfo
+
+    if name.upper() in ("UTC", "Z"):
+        return UTC
+    try:
+        return ZoneInfo(name)
+    except (LookupError, OSError, ValueError):
+        raise ValueError(f"there is no time zone {name!r}") from None
+
+
+def name_of_zone(zone: tzinfo) -> str:
+    """Return how Arrow calls a zone: by its name, or as an offset of hours and minutes.
+
+    >>> name_of_zone(timezone.utc), name_of_zone(timezone(-timedelta(hours=3, minutes=30)))
+    ('UTC', '-03:30')
+    """
+    key = getattr(zone, "key", None)
+    offset = zone.utcoffset(None)
+    if key is not None or not offset:
+        return key or "UTC"
+    sign = "-" if offset < timedelta() else "+"
+    minutes = abs(offset) // timedelta(minutes=1)
+    return f"{sign}{minutes // 60:02}:{minutes % 60:02}"
+
+
+def in_zone(value: datetime, name: str) -> datetime:
+    """Return the instant as a datetime of a zone."""
+    return instant(value.astimezone(zone_named(name)))
+
+
+def local_time(value: datetime, name: str) -> datetime:
+    """Return what clocks of a zone show at an instant, without a zone."""
+    return value.astimezone(zone_named(name)).replace(tzinfo=None, fold=0)
+
+
+def of_local_time(local: datetime, name: str) -> datetime:
+    """Return the instant at which clocks of a zone show a time.
+
+    Of a time that they show twice the later one; a time that they leave out is read by the offset
+    before the change, as Postgres and DuckDB have it.
+
+    >>> of_local_time(datetime(2024, 10, 27, 2, 30), "Europe/Berlin").isoformat()
+    '2024-10-27T02:30:00+01:00'
+    """
+    zone = zone_named(name)
+    either = [local.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
+    chosen = min(either, key=datetime.utcoffset)  # type: ignore[arg-type]
+    return instant(in_zone(instant(chosen), name))
