@@ -13,7 +13,13 @@ one is. A savepoint that is rolled back leaves rows touched that are as they wer
 `COMMIT` is wrapped where the dialect sends it, since no event of an engine comes after it. What is
 noted belongs to the connection of the driver, in `Connection.info`.
 
-Source: SQLAlchemy: core events; `Dialect.do_commit`.
+A driver may commit by itself. That of SQLite begins a transaction only before a text whose first
+word is INSERT, UPDATE, DELETE or REPLACE: before SAVEPOINT, and before other texts that write to a
+mirrored table, BEGIN is sent here. A statement that ends the transaction (COMMIT as a text) is seen
+by the state of the driver's connection (`driver_state.py`): what was touched is published then.
+
+Source: SQLAlchemy: core events; `Dialect.do_commit`; its page on SQLite, "Serializable isolation /
+Savepoints / Transactional DDL".
 """
 
 from __future__ import annotations
@@ -26,6 +32,7 @@ from weakref import WeakSet
 from sqlalchemy import Connection, Engine, event
 
 from reactive.errors import TransactionError
+from reactive.mirrors.touching import driver_state
 from reactive.mirrors.touching.overtaken import commit_over, reads_one_state
 from reactive.mirrors.touching.statements import OPTION, Watched
 from reactive.mirrors.touching.touched import Touched
@@ -42,12 +49,20 @@ class Follower:
     engine: a synchronous one, or the one inside of an asynchronous one.
     watched: the tables whose statements are looked at.
     publish: is called in the place of each COMMIT of a transaction that touched something.
+    read_again: is called after a statement that ended such a transaction by itself.
     """
 
-    def __init__(self, engine: Engine, watched: Watched, publish: Publish) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        watched: Watched,
+        publish: Publish,
+        read_again: Callable[[Touched], None],
+    ) -> None:
         self.engine = engine
         self.watched = watched
         self._publish = publish
+        self._read_again = read_again
         self.is_stopped = False
         self.open: WeakSet[Touched] = WeakSet()
         """The transactions that read one state of the SQL database."""
@@ -58,6 +73,7 @@ class Follower:
             ("before_execute", self._before_execute, True),
             ("after_execute", self._after_execute, False),
             ("before_cursor_execute", self._before_cursor_execute, False),
+            ("after_cursor_execute", self._after_cursor_execute, False),
             ("commit", self._on_commit, False),
             ("prepare_twophase", self._on_two_phases, False),
         ]
@@ -148,12 +164,30 @@ class Follower:
         context: Any,
         is_many: bool,
     ) -> None:
-        self.touched(connection).is_begun = True
+        touched = self.touched(connection)
+        touched.is_begun = True
         if context is None or OPTION not in context.execution_options:
-            touched = self.touched(connection)
             self.watched.note_text(touched, text, context)
             if touched:
                 _check_transaction(connection)
+        if touched or driver_state.is_savepoint(text):
+            driver_state.begin(connection, cursor, text)
+
+    def _after_cursor_execute(
+        self,
+        connection: Connection,
+        cursor: Any,
+        text: str,
+        parameters: Any,
+        context: Any,
+        is_many: bool,
+    ) -> None:
+        touched = self.touched(connection)
+        if not touched or not driver_state.may_end(text):
+            return
+        if driver_state.in_transaction(connection) is False:
+            ended = self.taken(connection)
+            self._read_again(ended)
 
     def _on_commit(self, connection: Connection) -> None:
         self.touched(connection).connection = connection
@@ -183,7 +217,7 @@ class Follower:
 
 
 def _check_transaction(connection: Connection) -> None:
-    if connection._is_autocommit_isolation():
+    if connection._is_autocommit_isolation() or driver_state.is_autocommit(connection):
         raise TransactionError(_AUTOCOMMIT)
 
 

@@ -40,7 +40,8 @@ class Mirrored:
         self._db = db
         self._parts = [Publishing(db._engine, engine, each) for engine, each in parts]
         for part in self._parts:
-            part.follower = Follower(part.source, _watched(part.tables), part.publish)
+            watched = _watched(part.tables)
+            part.follower = Follower(part.source, watched, part.publish, part.read_again)
             if not part.source.dialect.is_async:
                 by = rereading(db._engine).by
                 by |= {table: partial(part.rows, kind) for kind, table in part.tables}

@@ -82,6 +82,22 @@ class Publishing:
             _roll_back(touched.connection)  # SQLAlchemy does not: it takes COMMIT to have been sent
             raise
 
+    def read_again(self, touched: Touched) -> None:
+        """Publish what a statement has committed by itself.
+
+        Raises
+        ------
+        Exception: what a view raises, or the SQL database; the mirror is behind then.
+        """
+        try:
+            self.publish(touched, _nothing)
+        except BaseException as error:
+            behind = Touched(touched.connection)
+            behind.take(touched)
+            self.behind = behind
+            error.add_note(_COMMITTED)
+            raise
+
     def _publish(self, touched: Touched, commit: Callable[[], None]) -> None:
         prepared = self._begun()
         try:
@@ -239,6 +255,10 @@ def _at_one_time(connection: Connection) -> Connection:
     return connection.execution_options(isolation_level="REPEATABLE READ")
 
 
+_COMMITTED = (
+    "  the SQL database has committed the statement by itself: the mirror is behind until its next "
+    "commit, or m.reload()"
+)
 _READ_AGAIN = (
     "  the answer to COMMIT was lost: the mirror has read again what the transaction had touched, "
     "and shows what the SQL database has"

@@ -36,14 +36,19 @@ def tables_written(text: str, known: Collection[Table]) -> set[Table] | None:
     ----------
     known: the tables that there are, whose names are looked for.
     """
-    bare = COMMENTS.sub(" ", text)
-    if not WRITES.search(LOCKS.sub(" ", LITERALS.sub(" ", bare))):
+    if not WRITES.search(bare(text)):
         return set()
-    words = {word.lower() for word in WORD.findall(bare)}
+    without = COMMENTS.sub(" ", text)
+    words = {word.lower() for word in WORD.findall(without)}
     found = {table for table in known if words.issuperset(WORD.findall(table.name.lower()))}
-    if CASCADES.search(bare):
+    if CASCADES.search(without):
         found = _with_referring(found, known)
     return found or None
+
+
+def bare(text: str) -> str:
+    """Return a text without comments, quoted texts, and the words that lock rows."""
+    return LOCKS.sub(" ", LITERALS.sub(" ", COMMENTS.sub(" ", text)))
 
 
 def _with_referring(tables: set[Table], known: Collection[Table]) -> set[Table]:
