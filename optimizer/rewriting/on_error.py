@@ -17,7 +17,8 @@ conditions and keys as they do without. What cannot raise has no guard.
 
 Sound:  a guard does nothing where nothing raises. All guards are expressions of single rows, or of
         single pairs, so that rules move them like any other.
-Needs:  nothing. Of what has raised inside an iteration no row can be told afterwards.
+Needs:  nothing. The errors inside an iteration are one more of its relations: a set, to which each
+        round adds its own.
 """
 
 from __future__ import annotations
@@ -28,7 +29,6 @@ from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from optimizer import plan
-from optimizer.errors import PlanError
 from optimizer.expr import (
     NONE,
     TRUE,
@@ -101,14 +101,9 @@ class Guarded:
     failures: tuple[Failure, ...]
     definitions: Mapping[Any, plan.Node]
 
-    def failing(self) -> list[Failure]:
-        """What would raise, of the rows that recursions come to.
-
-        Raises
-        ------
-        PlanError: it is inside an iteration, whose rounds are gone when it has ended.
-        """
-        return [replace(each, rows=_closed(each, self.definitions)) for each in self.failures]
+    def closed(self, errors: plan.Node) -> plan.Node:
+        """Return a query over `rows` of a failure without what recursions have inside."""
+        return _closed(errors, self.definitions)
 
 
 def guarded(root: plan.Node, policy: Policy, *, read: bool) -> Guarded:
@@ -150,18 +145,32 @@ def _read(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.Node:
     return node
 
 
-def _closed(failure: Failure, definitions: Mapping[Any, plan.Node]) -> plan.Node:
-    rows = failure.rows
-    while free(rows):
-        level = next(iter(free(rows)))
+def _closed(rows: plan.Node, definitions: Mapping[Any, plan.Node]) -> plan.Node:
+    """Rows over what recursions come to; those inside an iteration of all its rounds, as a set."""
+    while open_levels := free(rows):
+        inside = {level: free(definitions[level]) for level in open_levels}
+        level = next(k for k in open_levels if all(k not in inside[other] for other in inside))
         of = definitions[level]
         if isinstance(of, plan.Iterate):
-            raise PlanError(
-                f"errors inside iterate() are not kept: {failure.operator!r} may raise there\n"
-                "  its rounds are gone when it has ended; have the callable return None instead"
-            )
-        rows = substituted(rows, level, partial(_relation, of))
+            rows = _of_all_rounds(of, rows)
+        else:
+            rows = substituted(rows, level, partial(_relation, of))
     return rows
+
+
+def _of_all_rounds(of: plan.Iterate, rows: plan.Node) -> plan.Node:
+    """The rows of one binding that a query inside an iteration gives in any round."""
+    place = len(of.starts)
+    before = plan.Recursive(of.level, place, "errors", is_set=False)
+    made = replace(
+        of,
+        starts=(*of.starts, plan.Empty(1)),
+        bodies=(*of.bodies, plan.Union(before, rows)),
+        names=(*of.names, "errors"),
+        max_rounds=of.max_rounds + 1 if of.max_rounds else 0,
+        tolerances=(*of.tolerances, None) if of.tolerances else (),
+    )
+    return plan.Component(made, place)
 
 
 def _relation(of: plan.Node, read: plan.Recursive) -> plan.Node:

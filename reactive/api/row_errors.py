@@ -19,6 +19,7 @@ from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
 from optimizer.expr import Apply, Lifted, all_parameters
+from optimizer.plans.properties import free
 from optimizer.rewriting.on_error import Failure, Guarded, guarded
 from reactive.codegen.functions import callable_of
 from reactive.runtime.interrupts import reraise_asynchronous
@@ -80,15 +81,14 @@ def by_policy(query: plan.Node, on_error: OnError, *, read: bool) -> Guarded:
 
 
 def errors_of(found: Guarded) -> plan.Node:
-    """The query of the rows that raise.
-
-    Raises
-    ------
-    PlanError: one of them is inside an iteration.
-    """
+    """Return the query of the rows that raise: those of one recursion together."""
+    by_recursion: dict[frozenset[Any], plan.Node] = {}
+    for each in found.failures:
+        errors: plan.Node = plan.Select(each.rows, _error_of(each))
+        before = by_recursion.get(free(errors))
+        by_recursion[free(errors)] = errors if before is None else plan.UnionAll(before, errors)
     query: plan.Node = plan.Empty(1)
-    for each in found.failing():
-        errors = plan.Select(each.rows, _error_of(each))
+    for errors in map(found.closed, by_recursion.values()):
         query = errors if isinstance(query, plan.Empty) else plan.UnionAll(query, errors)
     return query
 

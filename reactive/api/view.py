@@ -130,8 +130,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
         Raises
         ------
-        PlanError: such rows raise in this view, as `materialize` was not told otherwise; or a
-            callable that may raise is inside an iteration.
+        PlanError: such rows raise in this view, as `materialize` was not told otherwise.
 
         >>> from reactive import Database
         >>> words = Database().table(str)

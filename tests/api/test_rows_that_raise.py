@@ -482,15 +482,55 @@ def test_a_value_of_one_row_is_not_that_of_the_next(db: Database) -> None:
     sums.verify()
 
 
-def test_of_what_raises_in_an_iteration_there_are_no_rows(db: Database) -> None:
+def test_an_iteration_tells_the_errors_of_all_its_rounds(db: Database) -> None:
     numbers = db.table(int, name="numbers")
     halves = iterate(lambda n: n.select(lambda x: 12 // x - 1), numbers, times=2)
     view = halves.materialize(on_error="drop")
     numbers.add_all([12, 3, 0])
     assert list(view) == [3]
     view.verify()
-    with pytest.raises(PlanError, match="errors inside iterate\\(\\) are not kept"):
-        _ = view.errors
+    errors = view.errors
+    assert [error.row for error in errors] == [0]  # it is told once, though 12 becomes 0 too
+    errors.verify()
+    numbers.remove(0)
+    assert [error.row for error in errors] == [0]
+    numbers.remove(12)
+    errors.verify()
+    assert list(errors) == []
+
+
+def test_errors_of_an_iteration_inside_another_one(db: Database) -> None:
+    numbers = db.table(int, name="numbers")
+
+    def inner(rows: Any) -> Any:
+        return iterate(lambda n: n.select(lambda x: 60 // (x - 7)), rows, times=1)
+
+    view = iterate(inner, numbers, times=2).materialize(on_error="drop")
+    numbers.add_all([7, 8, 13])
+    assert sorted(view) == [1, 20]  # 8 is 60, which is 1; 13 is 10, which is 20
+    assert [error.row for error in view.errors] == [7]
+
+
+def test_a_recursion_of_bags_in_sql_tells_its_errors(db: Database) -> None:
+    db.execute("create table starts (n int)")
+    view = db.sql("""
+        with recursive r(n) as (
+            select n from starts union all select 12 // n - 1 from r where n is distinct from 3)
+        select n from r
+    """).materialize()
+    (starts,) = [table for table in db.tables() if table.name == "starts"]
+    db.execute("insert into starts values (12), (3)")
+    assert sorted(row.n for row in view) == [0, 3, 12]
+    errors = view.errors
+    assert [error.error.kind for error in errors] == ["ZeroDivisionError"]
+    errors.verify()
+    text = starts.row_type("three")
+    starts.add(text)
+    assert sorted(error.error.kind for error in errors) == ["TypeError", "ZeroDivisionError"]
+    errors.verify()
+    starts.remove(text)
+    db.execute("delete from starts where n = 12")
+    assert list(errors) == []
 
 
 def test_a_table_that_is_not_stored_has_its_rows_go_by_the_policy() -> None:
