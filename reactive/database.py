@@ -22,6 +22,7 @@ from reactive.api.materialize import materialize
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
+from reactive.collections.instants import checked_zone
 from reactive.datalog import program as programs
 from reactive.errors import PlanError, TransactionError
 from reactive.offload import backend, remote_table
@@ -82,6 +83,8 @@ class Database(NotCopied, Closeable):
         changed since the query was made; and a row that was changed in place since it was added,
         when it is removed.
     dialect: of `sql` and `execute`: `"duckdb"`, `"postgres"` or `"sqlite"`.
+    timezone: of `sql` and `execute`: the zone of texts of instants (TIMESTAMPTZ) that name none,
+        and in which instants are shown and taken apart.
 
     Raises
     ------
@@ -110,9 +113,10 @@ class Database(NotCopied, Closeable):
         strict: bool = False,
         offload: backend.Offload | None = None,
         dialect: Literal["duckdb", "postgres", "sqlite"] = "duckdb",
+        timezone: str = "UTC",
     ) -> None:
         engine = self._engine = Engine(rules, rewrite=optimize, strict=strict)
-        engine.dialect = dialect
+        engine.dialect, engine.timezone = dialect, checked_zone(timezone)
         engine.materialize = materialize
         engine.nest = lambda relation, named: nested.nest(relation, named)
         engine.rows_of_groups = lambda *made: group_rows.rows_of_groups(*made)

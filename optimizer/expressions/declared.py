@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from optimizer.expr import Attribute, Constant, Expr, Operation, Parameter
 from optimizer.expressions.knowledge import Shapes, shape_of
-from optimizer.expressions.members import hints
+from optimizer.expressions.members import annotated, hints
 
 Fits = Callable[[Any], bool]
 """Whether a class is one of those that are asked for; it may be given what is no class."""
@@ -49,6 +49,14 @@ def zone_of(hint: Any) -> tzinfo | None:
     if get_origin(hint) is not Annotated or get_args(hint)[0] is not datetime:
         return None
     return next((part for part in hint.__metadata__ if isinstance(part, tzinfo)), None)
+
+
+@lru_cache(maxsize=512)
+def zoned_fields(kind: Any) -> frozenset[str]:
+    """Return the fields of a class that are declared with a time zone; none of what is no class."""
+    if not isinstance(kind, type):
+        return frozenset()
+    return frozenset(name for name, hint in annotated(kind).items() if zone_of(hint) is not None)
 
 
 def tuple_width(annotation: Any) -> int | None:

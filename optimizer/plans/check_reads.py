@@ -51,6 +51,7 @@ from optimizer.expr import (
     transform,
     walk,
 )
+from optimizer.expressions.declared import zoned_fields
 from optimizer.expressions.knowledge import PURE, Shape, Shapes
 from optimizer.expressions.members import (
     has,
@@ -69,6 +70,7 @@ from optimizer.lifting.readings import of_code
 from optimizer.plans.facts import as_row
 from optimizer.plans.forms import form_of
 from optimizer.plans.properties import fact, nodes
+from optimizer.plans.without_zone import without_zone
 from optimizer.traverse import called, substituted
 
 TELLING = frozenset({isinstance, issubclass, type, repr, str, hash})
@@ -336,6 +338,8 @@ def _wrong(expr: Expr, of: Shapes) -> str | None:
                 return None
             name = outer.__name__ if isinstance(outer, type) else "a tuple"
             return f"{name} of {size} item{'s' * (size != 1)} has no item {position}"
+        case Operation():
+            return without_zone(expr, lambda inner: _shape(inner, of))
         case _:
             return None
 
@@ -411,11 +415,13 @@ def _is_suspicious(function: Function, of: Shapes) -> bool:
     if not any(of):
         return False
     code = _plain_code(function)
-    if code is None or not SUBSCRIPTION.isdisjoint(code.co_code[::2]):
+    if code is None or not SUBSCRIPTION.isdisjoint(code.co_code[::2]) or any(map(zoned_fields, of)):
         return True
-    known = [shape for shape in of if shape is not None]
     return not all(
-        isinstance(shape, type) and has(shape, name) for shape in known for name in code.co_names
+        isinstance(shape, type) and has(shape, name)
+        for shape in of
+        if shape is not None
+        for name in code.co_names
     )
 
 

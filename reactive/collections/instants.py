@@ -17,6 +17,8 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 
+from optimizer.errors import PlanError
+
 
 def instant(value: datetime) -> datetime:
     """Return the datetime itself, or with a fixed offset if its own depends on `fold`.
@@ -47,9 +49,20 @@ def zone_named(name: str) -> tzinfo:
     if name.upper() in ("UTC", "Z"):
         return UTC
     try:
-        return ZoneInfo(name)
+        return ZoneInfo(_written(name))
     except (LookupError, OSError, ValueError):
         raise ValueError(f"there is no time zone {name!r}") from None
+
+
+def _written(name: str) -> str:
+    """The name in upper and lower case as the time zone database has it."""
+    from zoneinfo import available_timezones
+
+    known = available_timezones()
+    if name in known:
+        return name
+    folded = name.casefold()
+    return next((each for each in known if each.casefold() == folded), name)
 
 
 def name_of_zone(zone: tzinfo) -> str:
@@ -90,3 +103,21 @@ def of_local_time(local: datetime, name: str) -> datetime:
     either = [local.replace(tzinfo=zone, fold=fold) for fold in (0, 1)]
     chosen = min(either, key=datetime.utcoffset)  # type: ignore[arg-type]
     return instant(in_zone(instant(chosen), name))
+
+
+def checked_zone(name: str) -> str:
+    """Return the name of a time zone.
+
+    Raises
+    ------
+    PlanError: there is no such zone.
+    """
+    try:
+        zone_named(name)
+    except (ValueError, AttributeError):
+        raise PlanError(
+            f"there is no time zone {name!r}\n"
+            "  name one of the time zone database, as timezone='Europe/Berlin'; where the system "
+            "has no such database: pip install tzdata"
+        ) from None
+    return name

@@ -55,7 +55,7 @@ def dialect_of(engine: Any) -> Dialect:
         raise PlanError(
             f"there is no dialect {engine.dialect!r}{near}\n  there are {', '.join(DIALECTS)}"
         )
-    return found
+    return found if engine.timezone == "UTC" else replace(found, timezone=engine.timezone)
 
 
 def catalog_of(engine: Any) -> Catalog:

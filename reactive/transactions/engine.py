@@ -106,6 +106,7 @@ class Engine:
         self.objects: Any = None
         """Which objects have changed, if there are tables of objects that change."""
         self.dialect = "duckdb"
+        self.timezone = "UTC"
         """Of SQL."""
         self.offloading: placements.Placement
         self.overflow: placements.Overflow | None = None

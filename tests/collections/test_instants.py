@@ -24,7 +24,7 @@ from reactive import Bag, Count, CountDistinct, Database, tracked
 from reactive import Max as Largest
 from reactive.collections.instants import in_zone, instant, local_time, of_local_time
 from reactive.collections.zset import canonical
-from reactive.errors import TableError
+from reactive.errors import PlanError, TableError
 
 CHANGES = {
     "Europe/Berlin": (datetime(2024, 3, 31, 1), datetime(2024, 10, 27, 1)),
@@ -254,3 +254,33 @@ def test_a_view_of_a_field_with_a_zone_has_it_as_arrow() -> None:
     table.add(Call(SECOND, None))
     types = table.where(lambda c: c.ends is None).materialize().to_arrow().schema.types
     assert types == [pa.timestamp("us", "Europe/Berlin"), pa.timestamp("us", "-03:00")]
+
+
+@dataclass(frozen=True)
+class Call:
+    id: int
+    begins: Annotated[datetime, UTC]
+
+
+NAIVE, ZONED = datetime(2024, 10, 27), datetime(2024, 10, 27, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda c: c.begins > NAIVE,
+        lambda c: NAIVE <= c.begins < ZONED,
+        lambda c: c.id > 3 and c.begins == NAIVE,
+    ],
+)
+def test_a_naive_constant_beside_an_instant_is_told_when_the_query_is_made(test: Any) -> None:
+    calls = Database().table(Call, name="calls")
+    with pytest.raises(PlanError, match=r"row\.begins is an instant, and .* has no time zone"):
+        calls.where(test)
+
+
+def test_a_zoned_constant_beside_an_instant_is_none() -> None:
+    calls = Database().table(Call, name="calls")
+    view = calls.where(lambda c: c.begins >= ZONED and c.id > 0).materialize()
+    calls.add_all([Call(1, ZONED), Call(2, ZONED - timedelta(hours=1))])
+    assert [call.id for call in view] == [1]

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Collection, Sequence
+from datetime import UTC, datetime
 from keyword import iskeyword
-from typing import Any, NamedTuple, TypeAlias, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 from reactive.api.table import Table
 from reactive.codegen.functions import Values as Names
@@ -21,7 +22,7 @@ from reactive.errors import SourceError
 from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.sources.batch import Refused
 from reactive.sources.postgres.schema import Column, Schema
-from reactive.sources.postgres.values import NATIVE, Conversion, fitted
+from reactive.sources.postgres.values import NATIVE, TIMESTAMPTZ, Conversion, fitted
 
 Make = Callable[[Sequence[Any]], Any]
 """Values of columns -> a row, or a `Refused` that says why there is none."""
@@ -274,14 +275,17 @@ def row_class(schema: Schema) -> type:
             "  write a class with the other columns"
         )
     name = "".join(part.capitalize() for part in schema.table.split("_")) or "Row"
-    nullable = [
-        (c.name, c.conversion.python if c.not_null else c.conversion.python | None)
-        if c.conversion.python is not Any
-        else (c.name, Any)
-        for c in schema.columns
-    ]
+    nullable = [(c.name, _hint(c)) for c in schema.columns]
     made: type = NamedTuple(name if name.isidentifier() else "Row", nullable)  # type: ignore[misc]
     return made
+
+
+def _hint(column: Column) -> Any:
+    """The annotation of the field of a column; of a timestamptz, with its zone."""
+    python = column.conversion.python
+    if column.type == TIMESTAMPTZ:
+        python = Annotated[datetime, UTC]
+    return python if python is Any or column.not_null else python | None
 
 
 def _is_odd(name: str) -> bool:

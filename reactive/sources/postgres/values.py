@@ -110,6 +110,7 @@ def _items(parts: Iterator[re.Match[str]], call: Callable[[str], Any] | None) ->
 
 TEXT = Conversion(str, None)
 INT, FLOAT = Conversion(int, int), Conversion(float, float)
+TIMESTAMPTZ = 1184
 BUILT_IN: dict[int, Conversion] = {
     16: Conversion(bool, TRUE),
     17: Conversion(bytes, _bytes),
@@ -126,7 +127,7 @@ BUILT_IN: dict[int, Conversion] = {
     1083: Conversion(time, time.fromisoformat),
     1266: Conversion(time, time.fromisoformat),
     1114: Conversion(datetime, _datetime),
-    1184: Conversion(datetime, _datetime),
+    TIMESTAMPTZ: Conversion(datetime, _datetime),
     1186: Conversion(timedelta, interval),
     2950: Conversion(UUID, UUID),
     **dict.fromkeys((18, 19, 25, 1042, 1043), TEXT),

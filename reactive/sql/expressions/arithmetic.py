@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Operation
+from reactive.sql.expressions import zones
 from reactive.sql.expressions.casts import applied, cast, fitted, maybe
 from reactive.sql.runtime import arrays, casts, numbers, times
 from reactive.sql.terms.types import (
@@ -96,6 +97,9 @@ def _unary(node: Any, scope: Scope) -> Value:
 
 def combined(symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scope) -> Value:
     """The value of `+`, `-`, `*`, `&` or `|`."""
+    of_zones = zones.combined(symbol, left, right, node, scope, applied)
+    if of_zones is not None:
+        return of_zones
     kinds = (symbol, left.type.kind, right.type.kind)
     if kinds in SWAPPED:
         left, right = right, left

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer.expr import Call, Constant, constant
 from optimizer.record import record
+from reactive.sql.expressions import zones
 from reactive.sql.runtime import casts, nulls
 from reactive.sql.runtime.times import as_date, as_timestamp
 from reactive.sql.terms.types import ANY, NULL, SqlType, common, sql_name
@@ -73,11 +74,25 @@ def cast(value: Value, to: SqlType, scope: Scope, *, attempt: bool = False) -> V
         return Value(value.expr, to, value.nulls)
     if scope.dialect.numeric_booleans:
         return _made(OF_SQLITE.get(to.kind, casts.to_text_of_sqlite), to, value)
+    of_zone = zones.function_of(value.type, to, scope.dialect.timezone)
+    if of_zone is not None:
+        return _by(of_zone, value, to, attempt=attempt)
     if to.kind == value.type.kind == "int" and to.size is None:
         return value
     if value.type == to and to.kind not in ("any", "array", "struct"):
         return value
-    function, more = _maker(value.type, to)
+    return _by(_maker(value.type, to), value, to, attempt=attempt)
+
+
+def _by(
+    made: tuple[Callable[..., Any] | None, tuple[Any, ...]],
+    value: Value,
+    to: SqlType,
+    *,
+    attempt: bool,
+) -> Value:
+    """A value as a function makes it, with further arguments."""
+    function, more = made
     if function is None:
         return Value(value.expr, to, value.nulls)
     if attempt:
@@ -147,6 +162,7 @@ def aligned(node: exp.Expr, scope: Scope, *values: Value) -> tuple[Value, ...]:
     """Values that can be compared with one another, and be results of the same CASE."""
     if scope.dialect.numeric_booleans:
         return values
+    values = zones.agreed(node, scope, values, cast, applied)
     kind = NULL
     for value in values:
         kind = common(kind, value.type)
@@ -182,6 +198,9 @@ def fitted(value: Value, kind: SqlType, scope: Scope) -> Value:
 def equal_types(values: tuple[Value, ...], scope: Scope) -> tuple[tuple[Value, ...], SqlType]:
     """Values as they stand in one column: also whole numbers as decimals or floats."""
     kind = NULL
+    if any(value.type.kind == "timestamptz" for value in values):
+        node = next(iter(scope.at), None)
+        values = zones.agreed(node, scope, values, cast, applied)
     for value in values:
         kind = common(kind, value.type)
     if scope.dialect.numeric_booleans or kind.kind in ("any", "null"):

@@ -17,8 +17,8 @@ from sqlglot import exp
 from optimizer.expr import tuple_of
 from reactive.sql import functions
 from reactive.sql.aggregates import kinds as aggregates
-from reactive.sql.expressions import arithmetic
-from reactive.sql.expressions.casts import cast
+from reactive.sql.expressions import arithmetic, zones
+from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.expressions.predicate import truth
 from reactive.sql.functions.arrays import field_of
 from reactive.sql.terms.errors import nearest
@@ -70,6 +70,9 @@ def value(node: Any, scope: Scope) -> Value:
 def _called(node: Any, scope: Scope) -> Value:
     """A condition, or a call of a function."""
     maker = functions.maker_of(node, scope)
+    of_zones = zones.called(node, scope, maker, cast, applied)
+    if of_zones is not None:
+        return of_zones
     if maker is not None:
         return maker(node, scope)
     if isinstance(

@@ -38,6 +38,7 @@ from optimizer.record import record
 from reactive.api.aggregates import Collect
 from reactive.sql.aggregates.kinds import fold
 from reactive.sql.expressions.comparisons import COMPARISONS, OPPOSITE, all_of, any_of, compared
+from reactive.sql.expressions.zones import check_alike
 from reactive.sql.queries.nodes import filtered, freed
 from reactive.sql.queries.query import Query
 from reactive.sql.runtime.single import any_of as any_value
@@ -148,6 +149,8 @@ def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
             node,
             f"{len(left)} values are compared with the {len(query.values)} columns of a query",
         )
+    for mine, theirs in zip(left, query.values, strict=True):
+        check_alike(node, scope, mine, theirs)
     if len(left) > 1 and symbol not in ("==", "!="):
         raise scope.error(node, "rows are compared with ANY or ALL by = and <> only")
     asked = Compared(left, symbol, query.cut(), correlation)

@@ -203,8 +203,11 @@ def time_between(moment: Moment, other: Moment) -> dt.timedelta:
 def age(moment: Moment, other: Moment) -> dt.timedelta:
     """The same in months, and what remains."""
     one, two = as_timestamp(moment), as_timestamp(other)
-    if one < two:
-        return negative(age(two, one))
+    return negative(age_of(two, one)) if one < two else age_of(one, two)
+
+
+def age_of(one: dt.datetime, two: dt.datetime) -> dt.timedelta:
+    """The same of moments of which the first is the later one."""
     months = (one.year - two.year) * 12 + one.month - two.month
     days = one.day - two.day
     clock = (one - truncated("day", one)) - (two - truncated("day", two))

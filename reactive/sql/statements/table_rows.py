@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from functools import cache
-from typing import Any, NamedTuple, Optional
+from typing import Annotated, Any, NamedTuple, Optional
 
 from reactive.sql.terms.schema import field_names
 from reactive.sql.terms.types import OF_PYTHON, SqlType
 
-HINTS = {kind.kind: hint for hint, kind in OF_PYTHON.items()}
+HINTS: dict[str, Any] = {kind.kind: hint for hint, kind in OF_PYTHON.items()}
+HINTS["timestamptz"] = Annotated[datetime, UTC]
 
 
 def hint_of(kind: SqlType, *, nullable: bool) -> Any:

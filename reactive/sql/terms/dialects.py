@@ -22,6 +22,8 @@ class Dialect:
     """Whether a row with a NULL is compared as one value, in which NULL is the last."""
     numeric_booleans: bool
     """Whether TRUE is written as 1."""
+    timezone: str = "UTC"
+    """The zone of the database, in which instants are shown, and texts without a zone are read."""
 
 
 DUCKDB = Dialect("duckdb", False, "infinity", True, True, False)

@@ -12,11 +12,12 @@ from keyword import iskeyword
 from typing import Any, get_args, get_origin, get_type_hints
 
 from optimizer.expr import Attribute, Call, Expr, Item, constant
+from optimizer.expressions.declared import zone_of
 from optimizer.expressions.knowledge import Shape
 from optimizer.expressions.members import members
 from optimizer.record import record
 from reactive.api.named_rows import row_class
-from reactive.sql.terms.types import ANY, OF_PYTHON, SqlType, type_of_hint
+from reactive.sql.terms.types import ANY, INSTANT, OF_PYTHON, SqlType, type_of_hint
 from reactive.sql.terms.values import Value
 
 
@@ -73,7 +74,8 @@ def schema_of_type(row_type: Any) -> Schema:
     names = members(row_type) if isinstance(row_type, type) else []
     if not names:
         kind = OF_PYTHON.get(row_type, ANY) if isinstance(row_type, type) else ANY
-        return Schema((Column("value", kind, row_type not in OF_PYTHON, None),))
+        kind = INSTANT if zone_of(row_type) is not None else kind
+        return Schema((Column("value", kind, kind is ANY, None),))
     hints = _hints(row_type)
     return Schema(tuple(Column(name, *type_of_hint(hints.get(name, Any)), name) for name in names))
 
@@ -81,7 +83,7 @@ def schema_of_type(row_type: Any) -> Schema:
 def _hints(row_type: Any) -> dict[str, Any]:
     """The annotations of a class; none where they name what is not there."""
     try:
-        return get_type_hints(row_type)
+        return get_type_hints(row_type, include_extras=True)
     except Exception:  # annotations are any expressions
         return {}
 

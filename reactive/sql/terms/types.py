@@ -5,8 +5,9 @@ from __future__ import annotations
 import datetime
 from decimal import Decimal
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeAlias, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
 
+from optimizer.expressions.declared import zone_of
 from optimizer.record import record
 
 Kind: TypeAlias = Literal[
@@ -20,6 +21,7 @@ Kind: TypeAlias = Literal[
     "date",
     "time",
     "timestamp",
+    "timestamptz",
     "interval",
     "array",
     "struct",
@@ -50,6 +52,10 @@ BYTES = SqlType("bytes")
 DATE = SqlType("date")
 TIME = SqlType("time")
 TIMESTAMP = SqlType("timestamp")
+INSTANT = SqlType("timestamptz")
+"""TIMESTAMPTZ."""
+MOMENT = SqlType("timestamp", names=("any zone",))
+"""A field that is declared as `datetime`: its values may have a time zone or not."""
 INTERVAL = SqlType("interval")
 ANY = SqlType("any")
 """Of which nothing is known."""
@@ -62,7 +68,7 @@ OF_PYTHON: dict[Any, SqlType] = {
     Decimal: DECIMAL,
     str: TEXT,
     bytes: BYTES,
-    datetime.datetime: TIMESTAMP,
+    datetime.datetime: MOMENT,
     datetime.date: DATE,
     datetime.time: TIME,
     datetime.timedelta: INTERVAL,
@@ -78,6 +84,8 @@ def type_of_value(value: Any) -> SqlType:
     """
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return SqlType("array", items=(type_of_value(value[0]) if value else ANY,))
+    if isinstance(value, datetime.datetime):
+        return TIMESTAMP if value.tzinfo is None else INSTANT
     return next((OF_PYTHON[kind] for kind in type(value).__mro__ if kind in OF_PYTHON), ANY)
 
 
@@ -94,6 +102,8 @@ def type_of_hint(hint: Any) -> tuple[SqlType, bool]:
         return (kinds[0] if len(set(kinds)) == 1 else ANY), NoneType in options
     if get_origin(hint) is tuple and len(get_args(hint)) == 2 and get_args(hint)[1] is ...:
         return SqlType("array", items=(type_of_hint(get_args(hint)[0])[0],)), False
+    if get_origin(hint) is Annotated:
+        return (INSTANT, False) if zone_of(hint) is not None else type_of_hint(get_args(hint)[0])
     found = OF_PYTHON.get(hint) if isinstance(hint, type) else None
     return (found, found is NULL) if found is not None else (ANY, not isinstance(hint, type))
 
@@ -114,7 +124,8 @@ OF_SQL: dict[str, SqlType] = {
     **dict.fromkeys(
         ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME", "TIMESTAMP_S", "TIMESTAMP_MS"), TIMESTAMP
     ),
-    **dict.fromkeys(("TIMESTAMP_NS", "TIMESTAMPTZ", "TIMESTAMPLTZ", "DATETIME2"), TIMESTAMP),
+    **dict.fromkeys(("TIMESTAMP_NS", "DATETIME2"), TIMESTAMP),
+    **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMPLTZ"), INSTANT),
     "DATE": DATE,
     "TIME": TIME,
     "INTERVAL": INTERVAL,
@@ -172,8 +183,10 @@ def common(left: SqlType, right: SqlType) -> SqlType:
         return ANY
     if kinds <= NUMBERS | {"bool"}:
         return _common_number(left, right)
-    if kinds == {"date", "timestamp"}:
-        return TIMESTAMP
+    if kinds <= {"date", "timestamp", "timestamptz"}:
+        return (
+            INSTANT if "timestamptz" in kinds else MOMENT if MOMENT in (left, right) else TIMESTAMP
+        )
     if kinds == {"array"} and left.items and right.items:
         return SqlType("array", items=(common(left.items[0], right.items[0]),))
     if "text" in kinds:
@@ -230,4 +243,5 @@ _NAMES = {
     "bool": "BOOLEAN",
     "bytes": "BLOB",
     "null": '"NULL"',
+    "timestamptz": "TIMESTAMP WITH TIME ZONE",
 }
