@@ -51,13 +51,12 @@ def _condition(body: Expr, of: Shapes) -> Expr:
     if not isinstance(body, And):
         return body
     tests = conjuncts(body)
-    kept: list[Expr] = []
+    kept: dict[Expr, None] = {}
     for test in tests:
         if isinstance(test, Constant):
             if not test.value and all(total(before, of) for before in kept):
                 return test
             if test.value:
                 continue
-        if test not in kept:
-            kept.append(test)
+        kept[test] = None
     return body if len(kept) == len(tests) else conjunction(tuple(kept))

@@ -32,7 +32,7 @@ def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
         raise PlanError(
             f"sql takes a query, not {tree.key.upper()}\n  db.execute(...) changes tables"
         )
-    around = scope_of(text, dialect, catalog, parameters)
+    around = scope_of(tree, text, dialect, catalog, parameters)
     query = around.query(tree)
     node, schema = _in_order(query) if query.sort else query.rows()
     views = tuple(dict.fromkeys(around.environment.views))
@@ -44,7 +44,7 @@ def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
     engine = db._engine
     dialect, catalog = dialect_of(engine), catalog_of(engine)
     tree = one(text, dialect, parameters)
-    return run(tree, scope_of(text, dialect, catalog, parameters), db)
+    return run(tree, scope_of(tree, text, dialect, catalog, parameters), db)
 
 
 def dialect_of(engine: Any) -> Dialect:

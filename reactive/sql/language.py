@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from typing import Any
 
 from sqlglot import exp
 
+from reactive.runtime.large_stack import call_with_large_stack, has_large_stack
 from reactive.sql.expressions import predicate, scalar
 from reactive.sql.queries import subquery
 from reactive.sql.queries.kinds import query
 from reactive.sql.terms.catalog import Catalog, Environment, is_relation, named
 from reactive.sql.terms.dialects import Dialect
+from reactive.sql.terms.errors import too_deep
 from reactive.sql.terms.scope import Language, Scope, Text
 from reactive.sql.terms.values import Value
+from reactive.sql.text.read import depth_of
 
 
 def _value(node: Any, scope: Scope) -> Value:
@@ -34,9 +38,34 @@ LANGUAGE = Language(
 )
 
 
-def scope_of(text: str, dialect: Dialect, catalog: Catalog, parameters: Mapping[str, Any]) -> Scope:
-    """What is around a statement: the names of the database, and its parameters."""
+MOST_LEVELS = 40
+"""Levels of a parsed text that are translated in the thread that asks."""
+
+
+def _on_large_stack(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Read a node with a large stack, whoever asks."""
+
+    def reading(node: Any, scope: Scope, **options: Any) -> Any:
+        if has_large_stack():
+            return read(node, scope, **options)
+        try:
+            return call_with_large_stack(lambda: read(node, scope, **options))
+        except RecursionError:
+            raise too_deep(scope.text, node) from None
+
+    return reading
+
+
+DEEP_LANGUAGE = Language(*(_on_large_stack(getattr(LANGUAGE, f.name)) for f in fields(Language)))
+"""The same for a text that is nested more deeply than the stack of a thread."""
+
+
+def scope_of(
+    tree: exp.Expr, text: str, dialect: Dialect, catalog: Catalog, parameters: Mapping[str, Any]
+) -> Scope:
+    """Return the scope around a statement: the names of the database, and its parameters."""
     relations = {name: named(v) for name, v in parameters.items() if is_relation(v)}
     constants = {name: v for name, v in parameters.items() if not is_relation(v)}
     environment = Environment(catalog, relations)
-    return Scope(Text(text, dialect, LANGUAGE, constants), (), 0, None, environment)
+    language = LANGUAGE if depth_of(tree) <= MOST_LEVELS else DEEP_LANGUAGE
+    return Scope(Text(text, dialect, language, constants), (), 0, None, environment)

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 PARAMETER = re.compile(r"[\s<>=!+*/%|(-]+[:$]\w+")
 
+BRACKET = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|[()\[\]]")
+"""Texts and names, in which brackets do not count; and brackets."""
+
 
 def sql_error(text: str, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
     """The error about a node of a parsed text. Only its tokens know where they are."""
@@ -33,6 +36,24 @@ def error_at(text: str, start: int | None, message: str, remedy: str = "") -> Pl
     more = [f"  {line}" for line in (*lines, remedy) if line]
     head, _, rest = message.partition("\n")
     return PlanError("\n".join([head + where, *([rest] if rest else []), *more]))
+
+
+def too_deep(text: str, node: exp.Expr | None) -> PlanError:
+    """Return the error about a text that even a large stack is too small for."""
+    message = "the text is nested too deeply"
+    remedy = "about 1,000 levels, or 10,000 terms of one operator, can be read; write it in parts"
+    start = _deepest(text) if node is None else start_of(node)
+    return error_at(text, start, message, remedy)
+
+
+def _deepest(text: str) -> int | None:
+    """Return the offset of the bracket that most others are around."""
+    depth, most, place = 0, 0, None
+    for found in BRACKET.finditer(text):
+        depth += 1 if found[0] in "([" else -1 if found[0] in ")]" else 0
+        if depth > most:
+            most, place = depth, found.start()
+    return place
 
 
 def line_and_column(text: str, start: int) -> tuple[int, int]:

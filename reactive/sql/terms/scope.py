@@ -21,6 +21,7 @@ from optimizer.callables.source import Place
 from optimizer.errors import PlanError
 from optimizer.expr import Expr, Lifted, Outer
 from optimizer.record import record
+from reactive.sql.terms.depth import Shallow
 from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import line_and_column, nearest, source_of, sql_error, start_of
 from reactive.sql.terms.types import NULL
@@ -52,6 +53,8 @@ class Text:
     dialect: Dialect
     language: Language
     parameters: Mapping[str, Any] = field(compare=False)
+    shallow: Shallow = field(default_factory=Shallow, compare=False)
+    """Cuts expressions that are deep."""
 
     def error(self, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
         return sql_error(self.sql, node, message, remedy)
@@ -141,15 +144,17 @@ class Scope:
     def value(self, node: exp.Expr) -> Value:
         """The value of a node."""
         known = self.known(node)
-        return self._text.language.value(node, self) if known is None else known
+        if known is not None:
+            return known
+        return self._text.shallow.value(self._text.language.value(node, self))
 
     def true(self, node: exp.Expr) -> Expr:
         """Whether a condition is TRUE, and neither FALSE nor NULL."""
-        return self._text.language.true(node, self)
+        return self._text.shallow(self._text.language.true(node, self))
 
     def false(self, node: exp.Expr) -> Expr:
         """Whether a condition is FALSE."""
-        return self._text.language.false(node, self)
+        return self._text.shallow(self._text.language.false(node, self))
 
     def known(self, node: exp.Expr) -> Value | None:
         """What has been computed of a node already."""

@@ -9,11 +9,13 @@ from contextlib import contextmanager
 from typing import Any
 
 import sqlglot
+from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from optimizer.errors import PlanError
+from reactive.runtime.large_stack import call_with_any_stack
 from reactive.sql.terms.dialects import Dialect
-from reactive.sql.terms.errors import error_at
+from reactive.sql.terms.errors import error_at, too_deep
 
 MISSING = re.compile(r"Required keyword: '\w+' missing for <class .*")
 LOG = logging.getLogger("sqlglot")
@@ -34,9 +36,12 @@ def parsed(text: str, dialect: Dialect, parameters: Container[str] = ()) -> list
     """
     try:
         with _quiet():
-            found = sqlglot.parse(_dollars(text, dialect, parameters), read=dialect.name)
+            text_read = _dollars(text, dialect, parameters)
+            found = call_with_any_stack(lambda: sqlglot.parse(text_read, read=dialect.name))
     except SqlglotError as error:
         raise _refusal(text, error) from None
+    except RecursionError:
+        raise too_deep(text, None) from None
     return [each for each in found if each is not None]
 
 
@@ -61,6 +66,15 @@ def one(text: str, dialect: Dialect, parameters: Container[str] = ()) -> Any:
         what = "no statement" if not found else f"{len(found)} statements"
         raise PlanError(f"the text has {what}, not one\n  {text.strip()[:60]}")
     return found[0]
+
+
+def depth_of(tree: exp.Expr) -> int:
+    """Return the number of levels of a parsed text."""
+    deepest, level = 0, [tree]
+    while level:
+        deepest += 1
+        level = [inner for each in level for inner in each.iter_expressions()]
+    return deepest
 
 
 @contextmanager
