@@ -39,6 +39,7 @@ from optimizer.expr import (
     Local,
     Operation,
     Outer,
+    Subquery,
     all_parameters,
     row_names,
     walk,
@@ -155,6 +156,11 @@ class CodeWriter(Writer):
             raise PlanError(
                 "a query reads the row around it, and stands in none: it was made in a nest\n"
                 "  give it back from the callable of nest; outside, make it without that row"
+            )
+        if isinstance(expr, Subquery) and expr not in self.known:
+            raise PlanError(
+                "a sub-query stands where none can be evaluated\n"
+                "  compute its value in a query of its own, and join it"
             )
         if isinstance(expr, Guard) and expr not in self.known:
             asked = ", ".join(self.write(e) for e in (*expr.needs, expr.test))

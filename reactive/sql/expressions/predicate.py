@@ -56,6 +56,11 @@ if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
 
 QUANTIFIERS = (exp.Any, exp.All)
+TWO_VALUED = (
+    *(exp.And, exp.Or, exp.Paren, exp.Exists, exp.In, exp.Between, exp.Is),
+    *(exp.NullSafeEQ, exp.NullSafeNEQ, *COMPARISONS),
+)
+"""Conditions of which it is asked when they are TRUE and when they are FALSE."""
 
 
 def true(node: Any, scope: Scope) -> Expr:
@@ -81,6 +86,8 @@ def truth(node: Any, scope: Scope) -> Value:
             return strict(Operation("not", (of.expr,)), BOOL, of)
         case exp.Like() | exp.ILike() | exp.Escape():
             return _like(node, scope)
+    if not isinstance(node, TWO_VALUED):
+        raise scope.error(node, f"{node.sql(scope.dialect.name)} is not supported here")
     made = scope.true(node)
     if not may_be_null(node, scope):
         return Value(as_boolean(made), BOOL)
@@ -321,6 +328,8 @@ def _between(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 def _like(node: Any, scope: Scope) -> Value:
     """LIKE and ILIKE, with an ESCAPE or without."""
     inner = node.this if isinstance(node, exp.Escape) else node
+    if isinstance(inner.expression, QUANTIFIERS):
+        return _like_elements(node, inner, scope)
     parts = [inner.this, inner.expression]
     parts += [node.expression] if isinstance(node, exp.Escape) else []
     values = [cast(scope.value(each), TEXT, scope) for each in parts]
@@ -330,6 +339,18 @@ def _like(node: Any, scope: Scope) -> Value:
     if not inner.args.get("negate"):
         return made
     return strict(Operation("not", (made.expr,)), BOOL, made)
+
+
+def _like_elements(node: Any, inner: Any, scope: Scope) -> Value:
+    """LIKE ANY and LIKE ALL of an array of patterns."""
+    quantifier = inner.expression
+    if node is not inner or _query_in(quantifier) is not None:
+        what = "ESCAPE" if node is not inner else "a query"
+        raise scope.error(node, f"LIKE {quantifier.key.upper()} cannot have {what}")
+    kind = rows.AnyFits if isinstance(quantifier, exp.Any) else rows.AllFit
+    symbol = rows.NOT_LIKE if inner.args.get("negate") else rows.LIKE
+    fits = kind(symbol[_like_function(inner, scope)])
+    return maybe(fits, BOOL, cast(scope.value(inner.this), TEXT, scope), scope.value(quantifier.this))
 
 
 def _like_function(node: Any, scope: Scope) -> Any:

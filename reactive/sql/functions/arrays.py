@@ -122,6 +122,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.ArraySize: of(len, INT, ANY),
     exp.ArrayContains: of(arrays.contains, BOOL, ANY, ANY),
     exp.ArrayContainsAll: of(arrays.contains_all, BOOL, ANY, ANY),
+    exp.ArrayContainedBy: of(arrays.contained_by, BOOL, ANY, ANY),
     exp.ArrayOverlaps: of(arrays.contains_any, BOOL, ANY, ANY),
     exp.ArrayConcat: _concatenated,
     exp.ArrayAppend: of(arrays.appended, SAME, ANY, ANY),

@@ -94,8 +94,8 @@ def _named(cte: Any, around: Scope, *, is_recursive: bool) -> Named:
         return recursive(cte, names, around)
     if not isinstance(cte.this, exp.Query):
         raise around.error(cte, "WITH takes queries only")
-    found: Named = around.query(cte.this).named(names)
-    return found
+    found: Query = around.query(cte.this)
+    return found.named(around.renamed(names, found.names, cte))
 
 
 # Set operations.
@@ -172,7 +172,10 @@ def _values(node: Any, around: Scope) -> Query:
     if any(not _is_constant(cell) for row in cells for cell in row):
         return _evaluated(cells, names, around)
     schema = _schema(names, cells)
-    made = [tuple(map(constant_of, row)) for row in cells]
+    try:
+        made = [tuple(map(constant_of, row)) for row in cells]
+    except Exception:  # a cell has no value: an error of its row, as if it was computed of a column
+        return _evaluated(cells, names, around)
     return query_of_rows(literal_rows(made), schema, around)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -27,6 +28,8 @@ from optimizer.subqueries import freed as subqueries
 from optimizer.subqueries import lateral as correlated
 from reactive.codegen.functions import callable_of
 from reactive.collections.zset import canonical
+from reactive.errors import ReactiveError
+from reactive.sql.expressions.casts import cast
 from reactive.sql.runtime.elements import elements, elements_or_none
 from reactive.sql.terms.schema import Schema, record_of, schema_of_values
 from reactive.sql.terms.scope import Scope
@@ -137,8 +140,33 @@ def literal_rows(rows: Sequence[tuple[Any, ...]]) -> plan.Node:
     return written_out.values(rows)
 
 
+def evaluated_constant(node: Any, scope: Scope, kind: SqlType | None = None) -> Any:
+    """Return what an expression without columns gives, as a value of a type.
+
+    Raises
+    ------
+    PlanError: it reads a query, or cannot be evaluated.
+    """
+    value = scope.value(node) if kind is None else cast(scope.value(node), kind, scope)
+    if reads_query(value):
+        raise scope.error(node, "a sub-query stands where a constant is needed")
+    with failures_told(node, scope):
+        return constant_of(value)
+
+
+@contextmanager
+def failures_told(node: Any, scope: Scope) -> Iterator[None]:
+    """Raise a `PlanError` with the place of a node where evaluating it fails."""
+    try:
+        yield
+    except ReactiveError:
+        raise
+    except Exception as error:
+        raise scope.error(node, f"the text cannot be evaluated: {error}") from error
+
+
 def constant_of(value: Value) -> Any:
-    """What an expression without columns gives."""
+    """Return what an expression without columns gives."""
     expr = whole(value)
     return expr.value if isinstance(expr, Constant) else callable_of(Lifted(expr, (), (), 0))()
 

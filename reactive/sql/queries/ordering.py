@@ -8,7 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer import plan
-from reactive.sql.queries.nodes import constant_of, freed, key_of
+from reactive.sql.queries.nodes import evaluated_constant, freed, key_of
 from reactive.sql.queries.stars import Column
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.values import Value, whole
@@ -79,13 +79,28 @@ def _count(node: Any, scope: Scope) -> int | None:
     """A number of rows, which may be computed of parameters; NULL is no limit."""
     if node is None:
         return 1
+    if node.find(exp.Table) is not None:
+        raise scope.error(
+            node,
+            "the number of rows depends on tables",
+            "number the rows: qualify row_number() over (order by ...) <= (select ...)",
+        )
     empty = scope.around()
-    found = constant_of(empty.value(node))
+    found = evaluated_constant(_of_constant_query(node), empty)
     if found is None or (found == -1 and scope.dialect.name == "sqlite"):
         return None
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
         raise scope.error(node, f"a number of rows cannot be {found!r}")
     return found
+
+
+def _of_constant_query(node: Any) -> Any:
+    """Return what a query without FROM computes, in the place of the query."""
+    while isinstance(node, exp.Subquery | exp.Paren):
+        node = node.this
+    known = {"kind", "hint", "expressions"}
+    plain = isinstance(node, exp.Select) and not {n for n, v in node.args.items() if v} - known
+    return _of_constant_query(node.expressions[0]) if plain and len(node.expressions) == 1 else node
 
 
 def distinct_on(

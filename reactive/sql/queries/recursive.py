@@ -42,7 +42,7 @@ def recursive(cte: Any, names: Sequence[str], around: Scope) -> Named:
                 "say in a WHERE where the recursion ends, and order what is made of it",
             )
     first = around.query(body.left)
-    called = (*names, *first.names[len(names) :])
+    called = around.renamed(names, first.names, cte)
     begin, schema = first.rows(called)
     return _settled(cte, begin, schema, called, around)
 

@@ -138,10 +138,41 @@ def _windowed(made: plan.Node, scope: Scope, asked: Sequence[Any]) -> tuple[plan
     windows = list({id(each): each for each in windows}.values())
     if not windows:
         return made, scope
+    made, scope = _with_answers(made, scope, windows)
     node, values = appended(made, scope, windows)
     wider = scope.wider(bindings(node))
     wider.values |= {id(w): value for w, value in zip(windows, values, strict=True)}
     return node, wider
+
+
+def _with_answers(
+    made: plan.Node, scope: Scope, windows: Sequence[Any]
+) -> tuple[plan.Node, Scope]:
+    """Put the answers of queries inside of windows into bindings of their own before them."""
+    inside = [part for window in windows for part in _queries_in(window)]
+    values = [scope.value(part) for part in inside]
+    found = [(part, v) for part, v in zip(inside, values, strict=True) if reads_query(v)]
+    if not found:
+        return made, scope
+    count = scope.bindings
+    node = columns_before(made, scope, [whole(value) for _, value in found])
+    wider = scope.wider(count + len(found))
+    for place, (part, value) in enumerate(found, count):
+        read = Parameter(place)
+        wider.values[id(part)] = Value(read, value.type, (read,) if value.nullable else ())
+    return node, wider
+
+
+def _queries_in(node: Any) -> Iterator[Any]:
+    """Yield the outermost expressions inside a node that a query answers."""
+    for part in node.iter_expressions():
+        if isinstance(part, exp.Query | exp.Exists) or (
+            isinstance(part, exp.Predicate)
+            and any(isinstance(p, exp.Query | exp.Any | exp.All) for p in part.iter_expressions())
+        ):
+            yield part
+        else:
+            yield from _queries_in(part)
 
 
 def _with_elements(

@@ -95,7 +95,8 @@ def _table(node: Any, around: Scope) -> Rows:
             f"there is no table or view {name!r}{nearest(name, names)}",
             f"the database has {', '.join(sorted(set(names))) or 'no tables'}",
         )
-    return rows_of(found, node.alias_or_name, _columns(node))
+    names = around.renamed(_columns(node), [name for name, _ in found.columns], node)
+    return rows_of(found, node.alias_or_name, names)
 
 
 def _columns(node: Any) -> tuple[str, ...]:
@@ -107,7 +108,7 @@ def _columns(node: Any) -> tuple[str, ...]:
 def _query(node: Any, around: Scope) -> Rows:
     """A query in FROM."""
     query = around.query(node if isinstance(node, exp.Values) else node.this)
-    return rows_of(query.named(), node.alias, _columns(node))
+    return rows_of(query.named(), node.alias, around.renamed(_columns(node), query.names, node))
 
 
 # Joins.

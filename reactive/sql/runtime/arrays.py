@@ -50,6 +50,11 @@ def contains_all(array: Array, items: Array) -> bool:
     return set(items) <= set(array)
 
 
+def contained_by(items: Array, array: Array) -> bool:
+    """Return whether all elements of an array are in another."""
+    return contains_all(array, items)
+
+
 def contains_any(array: Array, items: Array) -> bool:
     """Whether two arrays have an element in common, other than NULL."""
     return not (set(array) - {None}).isdisjoint(items)

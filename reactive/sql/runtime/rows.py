@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from optimizer.record import record
+from reactive.sql.runtime import texts
 
 
 def rank(row: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -28,6 +30,10 @@ def less_or_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     return rank(one) <= rank(other)
 
 
+def _is_unlike(like: Callable[[str, str], bool], text: str, pattern: str) -> bool:
+    return not like(text, pattern)
+
+
 SYMBOLS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
@@ -35,6 +41,19 @@ SYMBOLS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
     ">": operator.gt,
     ">=": operator.ge,
+}
+
+
+LIKE = {
+    texts.like: "like",
+    texts.like_escaped: "like escaped",
+    texts.like_folded: "like folded",
+    texts.like_ascii: "like ascii",
+}
+NOT_LIKE = {function: f"not {symbol}" for function, symbol in LIKE.items()}
+SYMBOLS |= {symbol: function for function, symbol in LIKE.items()}
+SYMBOLS |= {
+    symbol: partial(_is_unlike, function) for function, symbol in NOT_LIKE.items()
 }
 
 

@@ -28,7 +28,7 @@ from optimizer.traverse import has_subqueries
 from reactive.codegen.functions import callable_of
 from reactive.errors import TableError, TransactionError
 from reactive.sql.expressions.casts import cast
-from reactive.sql.queries.nodes import constant_of, freed
+from reactive.sql.queries.nodes import evaluated_constant, failures_told, freed
 from reactive.sql.queries.rows import Rows, rows_of
 from reactive.sql.relation import relation_of
 from reactive.sql.terms.catalog import named_rows
@@ -131,7 +131,7 @@ def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iter
             yield [
                 target.defaults.get(target.schema.columns[place].name)
                 if _is_default(cell)
-                else constant_of(cast(around.value(cell), kind, around))
+                else evaluated_constant(cell, around, kind)
                 for cell, kind, place in zip(cells, kinds, places, strict=True)
             ]
         return
@@ -215,7 +215,12 @@ def _conflict_update(conflict: Any, target: Target, around: Scope) -> Callable[[
     where = conflict.args.get("where")
     test = callable_of(scope.function(TRUE if where is None else scope.true(where.this)))
     values = callable_of(scope.function(_changed(conflict.expressions, target, scope)))
-    return lambda old, row: target.made(values(old, row)) if test(old, row) else None
+
+    def updated(old: Any, new: Any) -> Any:
+        with failures_told(conflict, around):
+            return target.made(values(old, new)) if test(old, new) else None
+
+    return updated
 
 
 # UPDATE and DELETE.
@@ -283,7 +288,8 @@ def _found(tree: Any, target: Target, scope: Scope, made: Expr) -> Pairs:
         return [(row[0], row[1]) for row in evaluated(selected, scope)]
     is_wanted, make = callable_of(scope.function(test)), callable_of(scope.function(made))
     rows = _candidates(target, test)
-    return [(row, make(row)) for row in rows if is_wanted(row)]
+    with failures_told(tree, scope):
+        return [(row, make(row)) for row in rows if is_wanted(row)]
 
 
 def _candidates(target: Target, test: Expr) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.sql.queries.nodes import constant_of
+from reactive.sql.queries.nodes import evaluated_constant
 from reactive.sql.relation import relation_of
 from reactive.sql.statements.table_rows import hint_of, table_class
 from reactive.sql.terms.schema import Column, Schema, field_names
@@ -69,7 +69,8 @@ def _may_make(tree: Any, name: str, kind: str, around: Scope, db: Any) -> bool:
 def _table(tree: Any, name: str, around: Scope, db: Any, insert: Insert) -> int:
     found, defaults, key = None, dict[str, Any](), tuple[str, ...]()
     if tree.expression is not None:
-        found, schema = around.query(tree.expression).rows(_names(tree))
+        query = around.query(tree.expression)
+        found, schema = query.rows(around.renamed(_names(tree), query.names, tree.this))
     else:
         schema, defaults, key = _declared(tree, around)
     fields = field_names(schema.names)
@@ -145,7 +146,7 @@ def _column(node: Any, around: Scope) -> tuple[Column, Any, bool]:
     if kind is None:
         declared = node.args.get("kind")
         raise around.error(node, f"there is no type {declared.sql() if declared else ''!r}")
-    value = None if default is None else constant_of(around.value(default))
+    value = None if default is None else evaluated_constant(default, around)
     return Column(node.name, kind, not (is_key or not_null), None), value, is_key
 
 
@@ -155,13 +156,14 @@ def _column(node: Any, around: Scope) -> tuple[Column, Any, bool]:
 def _view(tree: Any, name: str, around: Scope, db: Any) -> None:
     catalog = around.environment.catalog
     query = around.query(tree.expression)
+    names = around.renamed(_names(tree), query.names, tree.this)
     views = tuple(dict.fromkeys(around.environment.views))
     if _is_materialized(tree):
-        node, schema = query.rows(_names(tree))
+        node, schema = query.rows(names)
         relation = relation_of(catalog.engine, node, schema, views)
         catalog.kept[name.casefold()] = relation.materialize(name)
     else:
-        catalog.views[name.casefold()] = query.named(_names(tree), views)
+        catalog.views[name.casefold()] = query.named(names, views)
 
 
 def _is_materialized(tree: Any) -> bool:

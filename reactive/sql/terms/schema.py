@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from keyword import iskeyword
 from typing import Any, get_args, get_origin, get_type_hints
+from unicodedata import normalize
 
 from optimizer.expr import Attribute, Call, Expr, Item, constant
 from optimizer.expressions.declared import zone_of
@@ -129,7 +130,7 @@ def field_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 def _identifier(name: str) -> str:
-    text = name.replace("*", "star")
+    text = normalize("NFKC", name).replace("*", "star")  # as Python reads identifiers
     text = "".join(c if c.isalnum() or c == "_" else "_" for c in text).strip("_")
     while "__" in text:
         text = text.replace("__", "_")

@@ -189,6 +189,19 @@ class Scope:
         """A question that names the most similar candidate, if there is one."""
         return nearest(name, candidates)
 
+    def renamed(
+        self, names: Sequence[str], own: Sequence[str], node: exp.Expr
+    ) -> tuple[str, ...]:
+        """Return the names of columns, where the first ones are given others.
+
+        Raises
+        ------
+        PlanError: there are more names than columns.
+        """
+        if len(names) > len(own):
+            raise self.error(node, f"{len(names)} names are given to {len(own)} columns")
+        return (*names, *own[len(names) :])
+
     def function(self, expr: Expr, *nodes: exp.Expr) -> Lifted:
         """A callable of the bindings, which nodes say, or those that are read now (`at`)."""
         origin = self._text.origin(nodes or self.at, self.bindings)
