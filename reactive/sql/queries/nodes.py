@@ -162,7 +162,18 @@ def failures_told(node: Any, scope: Scope) -> Iterator[None]:
     except ReactiveError:
         raise
     except Exception as error:
-        raise scope.error(node, f"the text cannot be evaluated: {error}") from error
+        raise scope.error(node, f"this cannot be evaluated: {error}") from error
+
+
+@contextmanager
+def misreadings_told(node: Any, scope: Scope) -> Iterator[None]:
+    """Raise a `PlanError` with the place of a node that has not the parts of its kind."""
+    try:
+        yield
+    except ReactiveError:
+        raise
+    except Exception as error:
+        raise scope.misread(node, error) from error
 
 
 def constant_of(value: Value) -> Any:

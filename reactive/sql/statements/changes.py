@@ -28,7 +28,7 @@ from optimizer.traverse import has_subqueries
 from reactive.codegen.functions import callable_of
 from reactive.errors import TableError, TransactionError
 from reactive.sql.expressions.casts import cast
-from reactive.sql.queries.nodes import evaluated_constant, failures_told, freed
+from reactive.sql.queries.nodes import evaluated_constant, failures_told, freed, misreadings_told
 from reactive.sql.queries.rows import Rows, rows_of
 from reactive.sql.relation import relation_of
 from reactive.sql.terms.catalog import named_rows
@@ -95,10 +95,11 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
     for part in ("returning", "overwrite", "where"):
         if tree.args.get(part):
             raise around.error(tree, f"{part.upper()} of INSERT is not supported")
-    target = Target(tree.this, around)
-    named = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
-    places = [target.place(c.name, c) for c in named] or list(range(len(target.schema.columns)))
-    rows = list(_rows(tree, target, places, around))
+    with misreadings_told(tree, around):
+        target = Target(tree.this, around)
+        named = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
+        places = [target.place(c.name, c) for c in named] or list(range(len(target.schema.columns)))
+        rows = list(_rows(tree, target, places, around))
     conflict = tree.args.get("conflict")
     alternative = (tree.args.get("alternative") or "").upper()
     with db.transaction():
@@ -233,7 +234,8 @@ def update(tree: Any, around: Scope, db: Any) -> int:
             raise around.error(tree, f"{part.strip('_').upper()} of UPDATE is not supported")
     target = Target(tree.this, around)
     scope = target.rows().scope(around)
-    made = _changed(tree.expressions, target, scope)
+    with misreadings_told(tree, around):
+        made = _changed(tree.expressions, target, scope)
     pairs = [(old, target.made(values)) for old, values in _found(tree, target, scope, made)]
     keyed = target.table._keyed
     with db.transaction():

@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.sql.queries.nodes import evaluated_constant
+from reactive.sql.queries.nodes import evaluated_constant, misreadings_told
 from reactive.sql.relation import relation_of
 from reactive.sql.statements.table_rows import hint_of, table_class
 from reactive.sql.terms.schema import Column, Schema, field_names
@@ -72,7 +72,8 @@ def _table(tree: Any, name: str, around: Scope, db: Any, insert: Insert) -> int:
         query = around.query(tree.expression)
         found, schema = query.rows(around.renamed(_names(tree), query.names, tree.this))
     else:
-        schema, defaults, key = _declared(tree, around)
+        with misreadings_told(tree, around):
+            schema, defaults, key = _declared(tree, around)
     fields = field_names(schema.names)
     columns = tuple(replace(c, read=f) for c, f in zip(schema.columns, fields, strict=True))
     hints = [(c.read, hint_of(c.type, nullable=c.nullable)) for c in columns]

@@ -14,11 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from optimizer.callables.opaque import FROM_TEXT, Opaque
 from optimizer.callables.source import Place
-from optimizer.errors import PlanError
+from optimizer.errors import PlanError, ReactiveError
 from optimizer.expr import Expr, Lifted, Outer
 from optimizer.record import record
 from reactive.sql.terms.depth import Shallow
@@ -29,6 +29,8 @@ from reactive.sql.terms.values import Value, literal, whole
 
 if TYPE_CHECKING:
     from sqlglot import exp
+
+T = TypeVar("T")
 
 
 @record
@@ -146,15 +148,28 @@ class Scope:
         known = self.known(node)
         if known is not None:
             return known
-        return self._text.shallow.value(self._text.language.value(node, self))
+        return self._text.shallow.value(self._read(self._text.language.value, node))
 
     def true(self, node: exp.Expr) -> Expr:
         """Whether a condition is TRUE, and neither FALSE nor NULL."""
-        return self._text.shallow(self._text.language.true(node, self))
+        return self._text.shallow(self._read(self._text.language.true, node))
 
     def false(self, node: exp.Expr) -> Expr:
         """Whether a condition is FALSE."""
-        return self._text.shallow(self._text.language.false(node, self))
+        return self._text.shallow(self._read(self._text.language.false, node))
+
+    def _read(self, read: Callable[[Any, Scope], T], node: exp.Expr) -> T:
+        """Read a node; the parser takes texts whose nodes have parts missing, or of another kind."""
+        try:
+            return read(node, self)
+        except (ReactiveError, RecursionError):
+            raise
+        except Exception as error:
+            raise self.misread(node, error) from error
+
+    def misread(self, node: exp.Expr | None, error: Exception) -> PlanError:
+        """Return the error about a node that has not the parts that its kind has."""
+        return self.error(node, f"this cannot be read ({type(error).__name__}: {error})")
 
     def known(self, node: exp.Expr) -> Value | None:
         """What has been computed of a node already."""
@@ -303,7 +318,7 @@ class Scope:
 
     def query(self, node: exp.Expr) -> Any:
         """A query that reads what this scope's own query may read: in its FROM, or a part of it."""
-        return self._text.language.query(node, self)
+        return self._read(self._text.language.query, node)
 
     def around(self, correlation: Correlation | None = None) -> Scope:
         """Nothing but what is around a query; of a sub-query, which reads this scope so."""
