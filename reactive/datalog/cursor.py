@@ -110,7 +110,9 @@ class Cursor:
         position = self._position
         try:
             found = one()
-        except PlanError:
+        except PlanError as error:
+            if type(error) is not PlanError:
+                raise
             found = None
         if found is None:
             self._position = position

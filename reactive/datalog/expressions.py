@@ -16,6 +16,7 @@ from optimizer.expr import (
     constant,
 )
 from optimizer.expressions.evaluated import BINARY, UNARY
+from reactive.codegen.shallow import Shallow
 from reactive.datalog import functors
 from reactive.datalog.functors import call_of
 from reactive.datalog.inference import Kinds
@@ -46,9 +47,13 @@ class Expressions:
         self.kinds = kinds
         self.types = types
         self._bits = bits
+        self._shallow = Shallow()
 
     def of(self, term: Term, values: Values) -> Expr:
-        """A term, of variables that have values."""
+        """Return a term as an expression of variables that have values."""
+        return self._shallow(self._of(term, values))
+
+    def _of(self, term: Term, values: Values) -> Expr:
         match term:
             case Variable(name):
                 return values[name]

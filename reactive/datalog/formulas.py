@@ -7,8 +7,10 @@ What is read is brought into alternatives at once: each a list of literals that 
 
 from __future__ import annotations
 
-from itertools import product
+from itertools import chain, product
+from math import prod
 
+from optimizer.errors import PlanError
 from reactive.datalog.cursor import Cursor
 from reactive.datalog.functors import REFUSED, TESTS, WORDS
 from reactive.datalog.places import Span, wrong
@@ -29,8 +31,12 @@ OPPOSITE = {
 }
 NO_RELATIONS = WORDS | REFUSED.keys()
 """Names that are those of functions, also where a literal begins."""
-MOST = 512
+MOST = 10_000
 """Alternatives of one body."""
+
+
+class TooMany(PlanError):
+    """Error about a body that is understood, and is too large: nothing else is tried."""
 
 
 class Formulas:
@@ -43,21 +49,33 @@ class Formulas:
     def bodies(self) -> Bodies:
         """The alternatives of a body."""
         start = self._cursor.token.at
-        found = sum(self._cursor.several(self._all, ";"), ())
-        if len(found) > MOST:
-            at = self._cursor.since(start)
-            raise wrong(at, f"{len(found)} alternatives", "write a relation for parts of it")
+        found = tuple(chain.from_iterable(self._cursor.several(self._all, ";")))
+        self._check_number(len(found), start)
         return found
 
     def _all(self) -> Bodies:
         """Of parts that must all hold: an alternative for each choice of one of each part."""
+        start = self._cursor.token.at
         parts = self._cursor.several(self._part)
-        return tuple(sum(choice, ()) for choice in product(*parts))
+        self._check_number(prod(map(len, parts)), start)
+        return tuple(tuple(chain.from_iterable(choice)) for choice in product(*parts))
+
+    def _check_number(self, count: int, start: Span) -> None:
+        if count > MOST:
+            error = wrong(
+                self._cursor.since(start),
+                f"{count} alternatives are more than {MOST}",
+                "write a relation for parts of it",
+            )
+            raise TooMany(str(error))
 
     def _part(self) -> Bodies:
         cursor = self._cursor
         if cursor.take("!"):
-            return _negated(self._part())
+            start = cursor.token.at
+            bodies = self._part()
+            self._check_number(prod(map(len, bodies)), start)
+            return _negated(bodies)
         if cursor.sees("("):
             found = cursor.attempt(self._bracketed)
             if found is not None:
@@ -124,7 +142,7 @@ class Formulas:
 def _negated(bodies: Bodies) -> Bodies:
     """The alternatives of not any of some: of each, one literal that does not hold."""
     opposites = [tuple((_opposite(literal),) for literal in body) for body in bodies]
-    return tuple(sum(choice, ()) for choice in product(*opposites))
+    return tuple(tuple(chain.from_iterable(choice)) for choice in product(*opposites))
 
 
 def _opposite(literal: Literal) -> Literal:

@@ -59,9 +59,13 @@ class _Cell:
         self.families = families
 
     def root(self) -> _Cell:
+        """Return the cell that stands for all that are the same; the way there is made short."""
         found = self
         while found.same is not None:
             found = found.same
+        each = self
+        while each.same is not None:
+            each.same, each = found, each.same
         return found
 
 

@@ -12,12 +12,13 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
-from reactive.datalog.analysis import analysed
+from reactive.datalog.analysis import Analysis, analysed
 from reactive.datalog.definitions import Definitions, definitions_of
 from reactive.datalog.inputs import as_rows
 from reactive.datalog.kinds import class_of
 from reactive.datalog.places import near
 from reactive.datalog.translation import Translation
+from reactive.runtime.large_stack import call_with_any_stack
 
 MakeTable = Callable[[Any, str], Table[Any]]
 """Makes a table of rows of a class, with a name."""
@@ -96,14 +97,25 @@ def program_of(
         raise PlanError(f"datalog takes the text of a program, not {text!r:.60}")
     if bits not in (None, 32, 64):
         raise PlanError(f"bits is 32, 64 or None, not {bits!r:.60}")
-    definitions = definitions_of(text)
-    analysis = analysed(definitions)
-    reader = _Inputs(definitions, engine, inputs, make_table)
-    nodes = Translation(analysis, engine, reader.node, bits).nodes
+    try:
+        definitions, analysis = call_with_any_stack(lambda: _analysis_of(text))
+        reader = _Inputs(definitions, engine, inputs, make_table)
+        given = {name: reader.node(name) for name in definitions.relations}
+        nodes = call_with_any_stack(lambda: Translation(analysis, engine, given.get, bits).nodes)
+    except RecursionError:
+        raise PlanError(
+            "the program is nested too deeply\n"
+            "  about 1,000 levels, or 10,000 terms of one operator, can be read; write it in parts"
+        ) from None
     relations: dict[str, AnyRelation] = {
         name: Relation(engine, node) for name, node in nodes.items()
     }
     return Program(definitions, relations, reader.tables)
+
+
+def _analysis_of(text: str) -> tuple[Definitions, Analysis]:
+    definitions = definitions_of(text)
+    return definitions, analysed(definitions)
 
 
 class _Inputs:

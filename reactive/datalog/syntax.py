@@ -255,10 +255,12 @@ def inside(part: Term | Literal) -> tuple[Term | Literal, ...]:
 
 
 def walk(part: Term | Literal) -> Iterator[Term | Literal]:
-    """It and all parts of it, outer ones first."""
-    yield part
-    for each in inside(part):
-        yield from walk(each)
+    """Yield a term or literal, and all parts of it, outer ones first, from left to right."""
+    waiting = [part]
+    while waiting:
+        each = waiting.pop()
+        yield each
+        waiting += reversed(inside(each))
 
 
 def variables(*parts: Term | Literal) -> dict[str, Span]:

@@ -12,7 +12,7 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Expr, Lifted, Parameter, row_names
 from reactive.sql.language import scope_of
-from reactive.sql.queries.nodes import freed
+from reactive.sql.queries.nodes import freed, misreadings_told
 from reactive.sql.queries.query import Query
 from reactive.sql.relation import relation_of
 from reactive.sql.statements.kinds import run
@@ -34,7 +34,8 @@ def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
         )
     around = scope_of(tree, text, dialect, catalog, parameters)
     query = around.query(tree)
-    node, schema = _in_order(query) if query.sort else query.rows()
+    with misreadings_told(tree, around):
+        node, schema = _in_order(query) if query.sort else query.rows()
     views = tuple(dict.fromkeys(around.environment.views))
     return relation_of(engine, node, schema, views)
 

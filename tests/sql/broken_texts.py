@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.tokens import Token, TokenType
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from reactive import Database, PlanError
 from reactive.errors import ReactiveError
@@ -38,7 +38,7 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 
 @cache
-def _scripts() -> list[tuple[str, list[str], list[str]]]:
+def _scripts() -> list[tuple[Any, list[str], list[str]]]:
     """Return dialect, statements, and the queries that follow them."""
     found = []
     for path in sorted(SCRIPTS.glob("*.test")):
@@ -93,7 +93,7 @@ def _changed_tree(text: str, dialect: str, random: Random) -> str:
 
 def _changed_words(text: str, dialect: str, random: Random) -> str:
     try:
-        words: list[Token] = sqlglot.tokenize(text, read=dialect)
+        words = sqlglot.tokenize(text, read=dialect)
     except Exception:
         return text
     shown = [text[word.start : word.end + 1] for word in words]
@@ -116,7 +116,8 @@ def _changed_words(text: str, dialect: str, random: Random) -> str:
 class Player:
     """Databases with the tables of the scripts, in which broken texts are played."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, strange: bool) -> None:
+        self._strange = strange
         self._databases: dict[int, Database] = {}
 
     def play(self, seed: int) -> str:
@@ -135,10 +136,11 @@ class Player:
     def play_statement(self, seed: int) -> str:
         """Play one statement in a database of its own."""
         random = Random(seed)
+
         engine, statements, _ = random.choice(_scripts())
         place = random.randrange(len(statements))
         text = broken(statements[place], engine, random)
-        db = Database(dialect=engine)
+        db = Database(dialect=cast(Any, engine))
         try:
             for each in statements[:place]:
                 db.execute(each)
@@ -152,28 +154,27 @@ class Player:
 
     def _database(self, place: int, engine: str, statements: list[str]) -> Database:
         if place not in self._databases:
-            self._databases[place] = db = Database(dialect=engine)
+            self._databases[place] = db = Database(dialect=cast(Any, engine))
             for each in statements:
                 db.execute(each)
         return self._databases[place]
 
-    @staticmethod
-    def _played(db: Database, text: str, random: Random) -> str:
+    def _played(self, db: Database, text: str, random: Random) -> str:
         try:
             relation = db.sql(text)
             view = relation.materialize()
         except PlanError:
             return "refused"
         with view:
-            undo = list(_changes(db, random))
+            undo = list(_changes(db, random, STRANGE if self._strange else ()))
             list(view)
             for each in reversed(undo):
                 each()
         return "made"
 
 
-def _changes(db: Database, random: Random) -> Iterator[Any]:
-    """Change a table by rows with strange values; yield what takes the change back."""
+def _changes(db: Database, random: Random, values: Sequence[Any]) -> Iterator[Any]:
+    """Change a table, by a row with some of the values; yield what takes each change back."""
     tables: list[Any] = list(db._engine.tables.values())
     if not tables:
         return
@@ -182,11 +183,12 @@ def _changes(db: Database, random: Random) -> Iterator[Any]:
     if not rows:
         return
     row = random.choice(rows)
-    values = [random.choice((value, random.choice(STRANGE))) for value in row]
     table.remove(row)
     yield lambda: table.add(row)
+    if not values:
+        return
     try:
-        strange = type(row)(*values)
+        strange = type(row)(*(random.choice((old, random.choice(values))) for old in row))
         table.add(strange)
     except ReactiveError:  # its key is there, or a column takes no such value
         return
@@ -196,7 +198,7 @@ def _changes(db: Database, random: Random) -> Iterator[Any]:
 def main() -> int:
     """Play as many as asked for; 1 if an exception is not ours."""
     count, seed = (int(each) for each in sys.argv[1:3])
-    player = Player()
+    player = Player(strange=True)
 
     def play(number: int) -> None:
         player.play_statement(number) if number % 5 == 0 else player.play(number)

@@ -56,9 +56,9 @@ if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
 
 QUANTIFIERS = (exp.Any, exp.All)
-TWO_VALUED = (
+TWO_VALUED: tuple[type[exp.Expr], ...] = (
     *(exp.And, exp.Or, exp.Paren, exp.Exists, exp.In, exp.Between, exp.Is),
-    *(exp.NullSafeEQ, exp.NullSafeNEQ, *COMPARISONS),
+    *(exp.NullSafeEQ, exp.NullSafeNEQ),
 )
 """Conditions of which it is asked when they are TRUE and when they are FALSE."""
 
@@ -86,7 +86,7 @@ def truth(node: Any, scope: Scope) -> Value:
             return strict(Operation("not", (of.expr,)), BOOL, of)
         case exp.Like() | exp.ILike() | exp.Escape():
             return _like(node, scope)
-    if not isinstance(node, TWO_VALUED):
+    if not isinstance(node, TWO_VALUED) and type(node) not in COMPARISONS:
         raise scope.error(node, f"{node.sql(scope.dialect.name)} is not supported here")
     made = scope.true(node)
     if not may_be_null(node, scope):
@@ -350,7 +350,9 @@ def _like_elements(node: Any, inner: Any, scope: Scope) -> Value:
     kind = rows.AnyFits if isinstance(quantifier, exp.Any) else rows.AllFit
     symbol = rows.NOT_LIKE if inner.args.get("negate") else rows.LIKE
     fits = kind(symbol[_like_function(inner, scope)])
-    return maybe(fits, BOOL, cast(scope.value(inner.this), TEXT, scope), scope.value(quantifier.this))
+    return maybe(
+        fits, BOOL, cast(scope.value(inner.this), TEXT, scope), scope.value(quantifier.this)
+    )
 
 
 def _like_function(node: Any, scope: Scope) -> Any:

@@ -20,7 +20,22 @@ if TYPE_CHECKING:
 def array_of(node: Any, scope: Scope) -> Value:
     """`[a, b]` and `ARRAY[a, b]`."""
     values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope)
-    return Value(tuple_of(*map(whole, values)), SqlType("array", items=(kind,)))
+    made = SqlType("array", items=(kind,))
+    if _levels(made) > MOST_LEVELS:
+        raise scope.error(node, f"arrays are nested more than {MOST_LEVELS} levels deep")
+    return Value(tuple_of(*map(whole, values)), made)
+
+
+MOST_LEVELS = 100
+"""Levels of arrays in arrays; values that are deeper cannot be hashed or compared."""
+
+
+def _levels(kind: SqlType) -> int:
+    """Return the number of levels of arrays."""
+    found = 0
+    while kind.kind == "array":
+        found, kind = found + 1, kind.items[0]
+    return found
 
 
 def element_type(value: Value) -> SqlType:

@@ -145,9 +145,7 @@ def _windowed(made: plan.Node, scope: Scope, asked: Sequence[Any]) -> tuple[plan
     return node, wider
 
 
-def _with_answers(
-    made: plan.Node, scope: Scope, windows: Sequence[Any]
-) -> tuple[plan.Node, Scope]:
+def _with_answers(made: plan.Node, scope: Scope, windows: Sequence[Any]) -> tuple[plan.Node, Scope]:
     """Put the answers of queries inside of windows into bindings of their own before them."""
     inside = [part for window in windows for part in _queries_in(window)]
     values = [scope.value(part) for part in inside]

@@ -52,9 +52,7 @@ LIKE = {
 }
 NOT_LIKE = {function: f"not {symbol}" for function, symbol in LIKE.items()}
 SYMBOLS |= {symbol: function for function, symbol in LIKE.items()}
-SYMBOLS |= {
-    symbol: partial(_is_unlike, function) for function, symbol in NOT_LIKE.items()
-}
+SYMBOLS |= {symbol: partial(_is_unlike, function) for function, symbol in NOT_LIKE.items()}
 
 
 def among(value: Any, array: tuple[Any, ...]) -> bool:

@@ -13,7 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from dataclasses import field
+from dataclasses import field, replace
+from operator import is_
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from optimizer.callables.opaque import FROM_TEXT, Opaque
@@ -21,7 +22,7 @@ from optimizer.callables.source import Place
 from optimizer.errors import PlanError, ReactiveError
 from optimizer.expr import Expr, Lifted, Outer
 from optimizer.record import record
-from reactive.sql.terms.depth import Shallow
+from reactive.codegen.shallow import Shallow
 from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import line_and_column, nearest, source_of, sql_error, start_of
 from reactive.sql.terms.types import NULL
@@ -148,7 +149,11 @@ class Scope:
         known = self.known(node)
         if known is not None:
             return known
-        return self._text.shallow.value(self._read(self._text.language.value, node))
+        value = self._read(self._text.language.value, node)
+        expr, nulls = self._text.shallow(value.expr), tuple(map(self._text.shallow, value.nulls))
+        if expr is value.expr and all(map(is_, nulls, value.nulls)):
+            return value
+        return replace(value, expr=expr, nulls=nulls)
 
     def true(self, node: exp.Expr) -> Expr:
         """Whether a condition is TRUE, and neither FALSE nor NULL."""
@@ -159,7 +164,7 @@ class Scope:
         return self._text.shallow(self._read(self._text.language.false, node))
 
     def _read(self, read: Callable[[Any, Scope], T], node: exp.Expr) -> T:
-        """Read a node; the parser takes texts whose nodes have parts missing, or of another kind."""
+        """Read a node; the parser takes texts whose nodes have parts missing or of other kinds."""
         try:
             return read(node, self)
         except (ReactiveError, RecursionError):
@@ -204,9 +209,7 @@ class Scope:
         """A question that names the most similar candidate, if there is one."""
         return nearest(name, candidates)
 
-    def renamed(
-        self, names: Sequence[str], own: Sequence[str], node: exp.Expr
-    ) -> tuple[str, ...]:
+    def renamed(self, names: Sequence[str], own: Sequence[str], node: exp.Expr) -> tuple[str, ...]:
         """Return the names of columns, where the first ones are given others.
 
         Raises

@@ -1,6 +1,6 @@
 """Cut deep expressions: a part that is nested too deeply becomes a call of a compiled function.
 
-    ((((a + b) + c) + d) + e)   ->   part(a, b, c, d) + e       part = lambda p, q, r, s: p + q + ...
+    ((((a + b) + c) + d) + e)   ->   part(a, b, c, d) + e       part = lambda p, q, r, s: p + q ...
 
 All that reads expressions recurses over them: rules, code generation, Python's own compiler. The
 texts that programs write are deeper than any stack. No expression that leaves the translation of a
@@ -14,8 +14,6 @@ Cost:  O(1) for an expression whose parts were measured before.
 """
 
 from __future__ import annotations
-
-from dataclasses import replace
 
 from optimizer.expr import (
     Call,
@@ -32,7 +30,6 @@ from optimizer.expr import (
     row_names,
 )
 from reactive.codegen.functions import callable_of
-from reactive.sql.terms.values import Value
 
 DEEPEST = 50
 """Levels. Python's parser takes 200 brackets, and its recursion limit is 1,000 frames."""
@@ -52,13 +49,6 @@ class Shallow:
         self._known: dict[int, tuple[Expr, Expr, int, int]] = {}
         """By the identity of an expression: it, what it became, its depth and size."""
         self._parts: dict[Expr, Constant] = {}
-
-    def value(self, value: Value) -> Value:
-        """Cut the expression of a value, and those that tell whether it is NULL."""
-        expr, nulls = self(value.expr), tuple([self(leaf) for leaf in value.nulls])
-        if expr is value.expr and all(a is b for a, b in zip(nulls, value.nulls, strict=True)):
-            return value
-        return replace(value, expr=expr, nulls=nulls)
 
     def __call__(self, expr: Expr) -> Expr:
         """Return the expression itself, or an equivalent one that is not as deep."""
@@ -119,4 +109,3 @@ def _with_arguments(expr: Expr, arguments: dict[Expr, Parameter]) -> Expr:
     old = parts(expr)
     new = tuple(_with_arguments(part, arguments) for part in old)
     return expr if all(a is b for a, b in zip(old, new, strict=True)) else rebuilt(expr, new)
-

@@ -1,0 +1,131 @@
+"""Queries inside of windows, and where a constant is needed; constants that have no value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import duckdb
+import pytest
+
+from reactive import Database, PlanError
+
+STATEMENTS = (
+    "create table t (i int, s text)",
+    "create table u (a int, b text)",
+    "insert into t values (1, 'a'), (2, 'b'), (3, 'a'), (null, 'c')",
+    "insert into u values (1, 'a'), (2, 'x'), (null, 'a')",
+)
+CHANGES = (
+    "insert into u values (3, 'c')",
+    "delete from t where i = 2",
+    "delete from u where a = 1",
+    "insert into t values (7, 'a'), (0, 'd')",
+)
+TEXTS = (
+    "select sum((select i)) over () from t",
+    "select max(i) over (partition by (select s)) from t",
+    "select i, sum(i) over (order by (select count(*) from u where u.a <= t.i), i) from t",
+    "select sum(case when exists (select 1 from u where u.a = t.i) then 1 else 0 end) "
+    "over (partition by s) from t",
+    "select i, sum(case when t.i in (select a from u) then 9 else 1 end) "
+    "over (order by i nulls first) from t",
+    "select count(*) filter (where t.s in (select b from u)) over () from t",
+    "select sum(i + (select max(a) from u)) over () + (select min(a) from u) from t",
+    "select rank() over (order by i in (select a from u where a > 0) nulls first, s) from t",
+    "select s, sum(count(*)) over (partition by s = any(select b from u)) from t group by s",
+    "select i, sum(i) over w from t window w as (partition by (select max(b) from u where a = 1))",
+    "select sum(distinct (select i)) over () from t",
+    "select i from t qualify row_number() over (order by (select max(a) from u), i) > 1",
+    "select i from t order by i limit (select 1)",
+    "select i from t order by i limit 2 offset (select 1)",
+)
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_a_text_is_as_in_duckdb(text: str) -> None:
+    db, other = Database(), duckdb.connect()
+    for statement in STATEMENTS:
+        db.execute(statement)
+        other.execute(statement)
+    view = db.sql(text).materialize()
+    for change in ("select 1", *CHANGES):
+        if change != "select 1":
+            db.execute(change)
+            other.execute(change)
+        assert sorted(map(repr, map(tuple, view))) == sorted(
+            map(repr, other.execute(text).fetchall())
+        )
+    view.verify()
+
+
+def test_like_any_and_all_of_an_array() -> None:
+    db = Database(dialect="postgres")
+    for statement in STATEMENTS:
+        db.execute(statement)
+    text = """select s, s like any (array['a', 'B%']), s not like all (array['a', 'x']),
+        s ilike any (array['x', 'B%']), s like any (array['a', null]) from t where i > 0"""
+    assert sorted(map(tuple, db.sql(text).materialize()), key=repr) == [
+        ("a", True, False, False, True),
+        ("a", True, False, False, True),
+        ("b", False, True, True, None),
+    ]
+
+
+REFUSED = {
+    "select i from t limit (select max(a) from u)": "depends on tables",
+    "select lag(i, (select 1)) over (order by i) from t": "has to be a constant",
+    "with r(p, q) as (select 4 as p) select p from r": "2 names are given to 1 columns",
+    "select * from t as x(a, b, c)": "3 names are given to 2 columns",
+    "select * from (select 1) as x(a, b)": "2 names are given to 1 columns",
+    "select regexp_matches(s, any(['a'])) from t": "not supported here",
+    "select i like any (select b from u) from t": "cannot have a query",
+}
+
+
+@pytest.mark.parametrize("text", REFUSED)
+def test_what_has_no_meaning_is_refused_with_its_place(text: str) -> None:
+    db = Database()
+    for statement in STATEMENTS:
+        db.execute(statement)
+    with pytest.raises(PlanError, match=REFUSED[text]):
+        db.sql(text).materialize()
+
+
+CONSTANTS: dict[str, Any] = {
+    "select a from (values (cast('x' as int)), (4)) as t(a)": [(4,)],
+    "select x from (values (['294247-01-10'::date])) t(x)": [],
+    "select cast('y' as int) as a": [],
+}
+
+
+@pytest.mark.parametrize("text", CONSTANTS)
+def test_a_constant_without_value_is_an_error_of_its_row(text: str) -> None:
+    view = Database().sql(text).materialize()
+    assert list(map(tuple, view)) == CONSTANTS[text]
+    assert len(view.errors) == 1
+
+
+@pytest.mark.parametrize(
+    "statement",
+    (
+        "insert into t values ('x'::int, 'a')",
+        "insert into t values ((select max(i) from t) / 0, 'a'::int)",
+        "update t set i = cast(s as int)",
+        "delete from t where cast(s as int) = 1",
+        "create table v (a int default ('x'::int))",
+        "create table v (a int, b int) as select 1",
+    ),
+)
+def test_a_statement_that_cannot_be_evaluated_is_refused(statement: str) -> None:
+    db = Database()
+    for each in STATEMENTS:
+        db.execute(each)
+    before = sorted(map(repr, db.sql("select * from t").materialize()))
+    with pytest.raises(PlanError):
+        db.execute(statement)
+    assert sorted(map(repr, db.sql("select * from t").materialize())) == before
+
+
+def test_a_column_has_a_name_that_python_reads_as_it_is_written() -> None:
+    (row,) = Database().sql('select 1 as "fib\u2099\u208a\u2081", 2 as "\ufb01n"').materialize()
+    assert row._fields == ("fibn_1", "fin")
