@@ -441,6 +441,24 @@ def test_a_table_that_is_dropped_or_renamed_stops_it(
         source.drop()
 
 
+def test_the_hour_that_clocks_repeat_is_two_instants(sql: Server) -> None:
+    sql("create table calls (id int not null, begins timestamptz primary key)")
+    sql("insert into calls values (1, '2024-10-27 02:30+02'), (2, '2024-10-27 02:30+01')")
+    source, db = PostgresSource(sql.dsn, "calls", **QUICK), Database(timezone="Europe/Berlin")
+    calls = db.table(source.row_class(), name="calls", key="begins")
+    view = db.sql("select id from calls where begins > '2024-10-27 02:30+02'").materialize()
+    naive = datetime(2024, 10, 27)
+    with pytest.raises(PlanError, match="is an instant"):
+        calls.where(lambda c: c.begins > naive)
+    with db.ingest(source, calls):
+        source.catch_up(PATIENCE)
+        sql("update calls set id = 3 where begins = '2024-10-27 00:30Z'")
+        source.catch_up(PATIENCE)
+        assert sorted(calls) == sorted(sql("select * from calls"))
+        assert list(view) == [(2,)]
+    source.drop()
+
+
 def test_what_is_in_use_is_not_dropped(sql: Server) -> None:
     db = Database()
     with following(sql.dsn, table_of(db), db) as (source, reading):
