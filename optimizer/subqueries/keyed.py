@@ -40,6 +40,10 @@ class Keyed:
     `covers` says that there is a row for every value; `plain`, that keys are equal as values of the
     rows are, so that those with a NaN are none: otherwise each is one of the values that are asked
     for, and equal to itself.
+
+    `pair` is not 0 if each row of the node was made here as a tuple of the key and a row of `pair`
+    bindings. Only the code that makes such rows can say so: a tuple of the user's own may be read
+    by the same expressions, `row[0]` and `row[1]`, and have more in it.
     """
 
     node: plan.Node
@@ -47,6 +51,7 @@ class Keyed:
     row: tuple[Expr, ...]
     covers: bool = False
     plain: bool = False
+    pair: int = 0
 
 
 ZERO, ONE = constant(0), constant(1)

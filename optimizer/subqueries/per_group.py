@@ -71,7 +71,8 @@ def _groups(source: plan.Node, key: Lifted, canonical: Callable[[Any], Any]) -> 
     if not total(key.body, shapes(source)):  # it is asked of all rows, once
         made = key.with_body(tuple_of(key.body, one_value(row)))
         row = items(Item(Parameter(0), ONE), len(row))
-        whole, names = Keyed(plan.Select(source, made), FIRST, row, covers=True), ("row",)
+        pairs = plan.Select(source, made)
+        whole, names = Keyed(pairs, FIRST, row, covers=True, pair=len(row)), ("row",)
     count = bindings(whole.node)
     known = (*names, *row_names(count)[len(names) :])
     each = plan.Select(whole.node, Lifted(whole.key, known, key.origins, count))

@@ -227,13 +227,14 @@ class Translation:
 
     def packed(self, x: Keyed, f: Function | None = None) -> Keyed:
         """The same with rows of one binding: the value, and the row as one value."""
-        row = items(Item(Parameter(0), ONE), len(x.row))
-        if (x.key, x.row, bindings(x.node)) == (FIRST, row, 1):
+        count = len(x.row)
+        row = items(Item(Parameter(0), ONE), count)
+        if x.pair == count and (x.key, x.row, bindings(x.node)) == (FIRST, row, 1):
             return x
         made = self.plain(tuple_of(x.key, one_value(x.row)), x)
         if f is not None:
             made = replace(made, origins=read(f).origins)
-        return Keyed(plan.Select(x.node, made), FIRST, row, x.covers, x.plain)
+        return Keyed(plan.Select(x.node, made), FIRST, row, x.covers, x.plain, count)
 
     def compared(self, key: Expr, *, plain: bool) -> tuple[Expr, ...]:
         """The parts of a value in a key of a join."""

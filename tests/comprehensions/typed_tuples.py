@@ -1,0 +1,171 @@
+"""Sub-queries over plain tuples of two to five typed places, and what Python gives for their texts.
+
+The key, the value and what is tested beside stand in every place, since `row[0]` and `row[1]` are
+also how the engine reads a key and a row that it has put together itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from random import Random
+from typing import Any
+
+from reactive import Bag, Count, Database
+from tests.written import evaluated
+
+FORMS = (
+    "len({{{v} for {row} in rows if {k} == w}})",
+    "len([{v} for {row} in rows if {k} == w])",
+    "len({{({v}, {k}) for {row} in rows if {k} == w and {x} != 'b'}})",
+    "sum(len({v}) for {row} in rows if {k} == w)",
+    "sum(len(each) for each in {{{v} for {row} in rows if {k} == w}})",
+    "max({{{v} for {row} in rows if {k} == w}}, default='')",
+    "min([{v} for {row} in rows if w == {k}], default='')",
+    "any({v} < {x} for {row} in rows if {k} == w)",
+    "all({v} <= {x} for {row} in rows if {k} == w)",
+    "w in {{{v} for {row} in rows if {k} < w}}",
+    "w not in [{v} for {row} in rows if {k} == {x}]",
+    "(w, 'b') in [({k}, {v}) for {row} in rows]",
+    "len({{{v} for {row} in rows if {k} == w}} | {{{x} for {row} in rows if {k} == w}})",
+    "len({{{v} for {row} in rows if {k} == w}} & {{{x} for {row} in rows if {k} <= w}})",
+    "len({{{v} for {row} in rows if {k} == w}} - {{{x} for {row} in rows if {v} == w}})",
+    "frozenset({{{v} for {row} in rows if {k} == w}})",
+    "tuple(sorted({{{v} for {row} in rows if {k} == w}}))",
+    "tuple(sorted([{v} for {row} in rows if {k} == w]))",
+    "sum(1 for {row} in rows if {k} == w and any({v} == {ov} for {other} in rows if {ok} == {x}))",
+)
+"""Values for a word `w`, of the rows whose place `k` has it."""
+
+CHAINS: tuple[Callable[[Any, int, int], Any], ...] = (
+    lambda of, v, x: of.select(_item(v)).distinct(),
+    lambda of, v, x: of.where(_other(x)).select(_items(v, x)).distinct(),
+    lambda of, v, x: of.select(_item(v)).union(of.select(_item(x))),
+    lambda of, v, x: of.select(_item(v)).difference(of.select(_item(x))),
+    lambda of, v, x: of.select(_item(v)).intersection(of.select(_item(x))),
+    lambda of, v, x: of.select(_item(v)),
+    lambda of, v, x: of,
+    lambda of, v, x: of.distinct(),
+    lambda of, v, x: of.select(_item(v)).aggregate(Count()),
+    lambda of, v, x: of.select(_item(v)).distinct().aggregate(Count()),
+)
+"""Relations of the rows of a group; `_expected` has the rows of each."""
+
+
+def _item(place: int) -> Any:
+    return evaluated(f"lambda t: t[{place}]", {})
+
+
+def _items(one: int, other: int) -> Any:
+    return evaluated(f"lambda t: (t[{one}], t[{other}])", {})
+
+
+def _other(place: int) -> Any:
+    return evaluated(f"lambda t: t[{place}] != 'b'", {})
+
+
+class Case:
+    """A table of tuples, the words around, and where key, value and the third are."""
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.width = random.randint(2, 5)
+        self.db = Database(optimize=random.random() < 0.8)
+        self.rows: Any = self.db.table(tuple[(str,) * self.width], name="rows")  # type: ignore[misc]
+        self.who: Any = self.db.table(str, name="who")
+        self.k, self.v, self.x = (random.randrange(self.width) for _ in range(3))
+
+    def row(self) -> tuple[str, ...]:
+        return tuple(self.random.choice("abc") for _ in range(self.width))
+
+    def change(self) -> None:
+        """Insert rows and words, or delete some that are there."""
+        random = self.random
+        with self.db.transaction():
+            for _ in range(random.randint(1, 4)):
+                held = list(self.rows)
+                if held and random.random() < 0.35:
+                    self.rows.remove(random.choice(held))
+                else:
+                    self.rows.add(self.row())
+            if random.random() < 0.6:
+                self.who.add(random.choice("abc"))
+
+    def text(self, form: str) -> str:
+        """The form with places, as names of an unpacked row or as items of it."""
+        names = self.random.random() < 0.5
+        row, other = (self._row(name, names) for name in "to")
+        places = {
+            name: f"t{at}" if names else f"t[{at}]"
+            for name, at in zip("kvx", (self.k, self.v, self.x), strict=True)
+        }
+        more = {
+            f"o{name}": f"o{at}" if names else f"o[{at}]"
+            for name, at in zip("kv", (self.k, self.v), strict=True)
+        }
+        return form.format(row=row, other=other, **places, **more)
+
+    def _row(self, name: str, names: bool) -> str:
+        return ", ".join(f"{name}{at}" for at in range(self.width)) if names else name
+
+
+def play_comprehension(seed: int) -> None:
+    """Compare a view of a comprehension with its text over lists, after every commit."""
+    case = Case(Random(seed))
+    case.change()
+    value = case.text(case.random.choice(FORMS))
+    text = case.random.choice((f"[(w, {value}) for w in who]", f"{{(w, {value}) for w in who}}"))
+    names = {"db": case.db, "rows": case.rows, "who": case.who}
+    view = evaluated(f"db.query(lambda: {text})", names).materialize()
+    for _ in range(4):
+        expected = evaluated(text, {"rows": list(case.rows), "who": list(case.who)})
+        assert Bag(view) == Bag(expected), (seed, text, list(case.rows), list(case.who))
+        view.verify()
+        case.change()
+
+
+def _expected(number: int, rows: list[tuple[str, ...]], v: int, x: int) -> list[Any]:
+    """What the chain of that number has, of the rows of one group."""
+    values = [row[v] for row in rows]
+    others = [row[x] for row in rows]
+    made: Mapping[int, Any] = {
+        0: set(values),
+        1: {(row[v], row[x]) for row in rows if row[x] != "b"},
+        2: set(values) | set(others),
+        3: set(values) - set(others),
+        4: set(values) & set(others),
+        5: values,
+        6: rows,
+        7: set(rows),
+        8: [len(values)],
+        9: [len(set(values))],
+    }
+    return list(made[number])
+
+
+def play_group(seed: int) -> None:
+    """Compare `each`, `rows` and `nest` with plain Python, after every commit."""
+    case = Case(Random(seed))
+    case.change()
+    number = case.random.randrange(len(CHAINS))
+    chain, k, v, x = CHAINS[number], case.k, case.v, case.x
+    groups = case.rows.group_by(_item(k))
+    each = groups.each(lambda g: chain(g, v, x)).materialize()
+    rows = groups.rows(lambda g: chain(g, v, x)).materialize()
+    link = evaluated(f"lambda w: lambda t: t[{k}] == w", {})
+    nest = case.who.nest(inner=lambda w: chain(case.rows.where(link(w)), v, x)).materialize()
+    for _ in range(4):
+        held: dict[str, list[Any]] = {}
+        for row in case.rows:
+            held.setdefault(row[k], []).append(row)
+        given = {key: _expected(number, each_, v, x) for key, each_ in held.items()}
+        where = (seed, case.width, k, v, x, number, list(case.rows))
+        flat = Bag((key, row) for key, made in given.items() for row in made)
+        assert Bag(each) == flat, where
+        assert Bag((row[0], Bag(row[1])) for row in rows) == Bag(
+            (key, Bag(made)) for key, made in given.items()
+        ), where
+        wanted = Bag((w, Bag(_expected(number, held.get(w, []), v, x))) for w in case.who)
+        assert Bag((row[0], Bag(row[1])) for row in nest) == wanted, where
+        for view in (each, rows, nest):
+            view.verify()
+        case.change()
