@@ -37,6 +37,7 @@ from optimizer.plans import explain
 from optimizer.plans.properties import bindings
 from optimizer.subqueries.answers import Answers
 from optimizer.subqueries.asked import as_condition
+from optimizer.subqueries.asked_form import InRows, with_form
 from optimizer.subqueries.columns import extended, first_of, row_of
 from optimizer.subqueries.domain import How
 from optimizer.subqueries.existing import existing
@@ -64,9 +65,13 @@ def freed(
     """
     if not has_subqueries(node):
         return node
-    how = How(of_no_rows, canonical, in_order)
     if not isinstance(node, plan.Reduce):
         node = with_called(node, read)
+    made = _freed(node, How(of_no_rows, canonical, in_order))
+    return with_form(made, InRows(node)) if in_order else made
+
+
+def _freed(node: plan.Node, how: How) -> plan.Node:
     match node:
         case plan.Where(source, Lifted() as p):
             return _where(source, p, how)

@@ -35,6 +35,7 @@ from optimizer.expr import (
 from optimizer.expressions.compose import over
 from optimizer.plans.properties import bindings
 from optimizer.subqueries.answers import Answers
+from optimizer.subqueries.asked_form import BesideRows, with_form
 from optimizer.subqueries.calm import kinds
 from optimizer.subqueries.columns import extended
 from optimizer.subqueries.domain import How, calm_of, match_back, translation
@@ -72,6 +73,7 @@ def lateral(
     """
     how = How(of_no_rows, canonical, in_order)
     answers = Answers(left, how, names, origins)
+    form = BesideRows(left, query, arguments, kind == "left")
     arguments = answers.bound(answers.read(*arguments), None)
     found = peeled(query)
     if found is not None and (kind == "inner" or _is_source(found)):
@@ -79,9 +81,9 @@ def lateral(
     else:
         node, row = _of_values(answers, query, arguments, how, kind)
     width = bindings(left)
-    if row == (Parameter(width),):  # the query's only binding is where it should be
-        return node
-    return extended(node, tuple(range(width)), row, names, origins)
+    if row != (Parameter(width),):  # the query's only binding is not where it should be
+        node = extended(node, tuple(range(width)), row, names, origins)
+    return with_form(node, form) if in_order else node
 
 
 def _is_source(query: Peeled) -> bool:

@@ -30,6 +30,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import is_canonical, total
 from optimizer.plans.properties import bindings, free, shapes
+from optimizer.subqueries.asked_form import OfGroups, with_form
 from optimizer.subqueries.keyed import FIRST, ONE, Keyed, items, read
 from optimizer.subqueries.translation import Asked, Translation, Values
 
@@ -60,7 +61,8 @@ def per_group(
         return values.known if isinstance(node, plan.Recursive) else None
 
     asked = Asked(of_no_rows, REFUSAL)
-    return Translation(values, asked, lambda node: level in free(node), leaf).bindings_of(query)
+    all_ = Translation(values, asked, lambda node: level in free(node), leaf)
+    return with_form(all_.bindings_of(query), OfGroups(source, key, query, level))
 
 
 def _groups(source: plan.Node, key: Lifted, canonical: Callable[[Any], Any]) -> Values:

@@ -21,6 +21,7 @@ from optimizer import plan
 from optimizer.plans.properties import free
 from reactive.collections.zset import Pair
 from reactive.reference.bags import Bag, Tables, Variables, added
+from reactive.reference.by_definition import Definitions
 from reactive.reference.nodes import inputs_of, rows_of
 from reactive.reference.products import combined, several
 from reactive.reference.recursion import RECURSIONS, iterated, smallest
@@ -31,7 +32,8 @@ __all__ = ["Bag", "Tables", "evaluate", "evaluate_part", "through"]
 
 def evaluate(node: plan.Node, tables: Tables, progress: Progress = SILENT) -> Bag:
     """The rows of a query with their weights; `tables` gives the rows of a table."""
-    return _Evaluation(tables, progress).rows(node, {})
+    evaluation = _Evaluation(tables, progress)
+    return evaluation.rows(evaluation.definitions.of(node), {})
 
 
 def evaluate_part(node: plan.Node, given: Variables) -> Bag:
@@ -55,6 +57,7 @@ class _Evaluation:
         self._tables = tables
         self._progress = progress
         self._closed: dict[int, Bag] = {}
+        self.definitions = Definitions(lambda node: self.rows(node, {}))
 
     def rows(self, root: plan.Node, variables: Variables) -> Bag:
         """The rows of a plan; of relations that are given, inside what defines them."""

@@ -70,7 +70,8 @@ class Case:
         self.random = random
         self.width = random.randint(2, 5)
         self.db = Database(optimize=random.random() < 0.8)
-        self.rows: Any = self.db.table(tuple[(str,) * self.width], name="rows")  # type: ignore[misc]
+        kind: Any = tuple[(str,) * self.width]  # type: ignore[misc]
+        self.rows: Any = self.db.table(kind, name="rows")
         self.who: Any = self.db.table(str, name="who")
         self.k, self.v, self.x = (random.randrange(self.width) for _ in range(3))
 
