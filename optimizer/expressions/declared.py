@@ -51,6 +51,16 @@ def zone_of(hint: Any) -> tzinfo | None:
     return next((part for part in hint.__metadata__ if isinstance(part, tzinfo)), None)
 
 
+def may_be_moment(expr: Operation) -> bool:
+    """Return False of an operation whose value is no datetime: `a * b`, `a + 1`.
+
+    >>> may_be_moment(Operation("+", (Parameter(0), Parameter(1))))
+    True
+    """
+    numbers = (isinstance(o, Constant) and o.kind in (int, float, bool) for o in expr.operands)
+    return expr.operator in ("+", "-") and len(expr.operands) == 2 and not any(numbers)
+
+
 @lru_cache(maxsize=512)
 def zoned_fields(kind: Any) -> frozenset[str]:
     """Return the fields of a class that are declared with a time zone; none of what is no class."""

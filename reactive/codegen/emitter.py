@@ -50,7 +50,7 @@ from optimizer.record import record
 from reactive.codegen.expected import Expected, Use
 from reactive.codegen.functions import CodeWriter, Values
 from reactive.codegen.identifiers import can_be_variable
-from reactive.codegen.known import Known
+from reactive.codegen.known import Known, canonical_test
 
 Chain = Sequence[plan.Node]
 """Where, select, unnest and select_many nodes, the first to see a row first."""
@@ -288,8 +288,7 @@ class Emitter:
                 return f"{self._writer.write(function)}({', '.join(given)})"
             case Operation(operator) if operator in MAY_MAKE_NAN:
                 name = self._name(expr)
-                sure = f"{name} == {name} and {name}.__class__ is not datetime"
-                return f"({name} if {sure} else canonical({name}))"
+                return f"({name} if {canonical_test(name, expr)} else canonical({name}))"
             case _:
                 return f"canonical({self.use(expr)})"
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from optimizer.expr import Expr
+from optimizer.expr import Expr, Operation
+from optimizer.expressions.declared import may_be_moment
 
 
 class Known(dict[Expr, str]):
@@ -32,3 +33,13 @@ class Known(dict[Expr, str]):
     def get(self, expr: Expr, default: str | None = None) -> str | None:  # type: ignore[override]
         found = super().get(expr)
         return self.once.pop(expr, default) if found is None else found
+
+
+def canonical_test(name: str, expr: Operation) -> str:
+    """Return the text of a test that the value of an operation is as rows hold it.
+
+    >>> canonical_test("value", Operation("*", ()))
+    'value == value'
+    """
+    is_no_moment = f" and {name}.__class__ is not datetime" if may_be_moment(expr) else ""
+    return f"{name} == {name}{is_no_moment}"
