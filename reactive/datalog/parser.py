@@ -18,6 +18,14 @@ from reactive.datalog.syntax import (
 )
 
 IGNORED = frozenset({"no_inline", "magic", "no_magic", "brie", "btree", "overridable"})
+OPTIONS = frozenset(
+    {
+        *("IO", "filename", "name", "delimiter", "rfc4180", "headers", "compress", "dbname"),
+        *("fact-dir", "output-dir", "operation"),
+    }
+)
+"""Options that say where rows are kept and how they are written; here they are tables and views.
+Those that say which rows they are (`columns`, `limit`) are refused."""
 QUALIFIERS = frozenset({*IGNORED, "inline", "eqrel", "input", "output", "printsize"})
 REFUSED = {
     "functor": "functors of the user are not supported",
@@ -103,12 +111,13 @@ class _Parser:
         qualifiers = set[str]()
         while self._sees_qualifier():
             token = self._cursor.read()
+            if token.text == "choice" and self._cursor.sees("-"):
+                remedy = "fixpoint(keep=) keeps the best row of each key"
+                raise wrong(token.at, "choice domains are not supported", remedy)
             if token.text not in QUALIFIERS:
                 remedy = near(token.text, QUALIFIERS, "there are")
                 raise wrong(token.at, f"there is no qualifier {token.text!r}", remedy)
             qualifiers.add(token.text)
-            if self._cursor.sees("-"):
-                raise wrong(token.at, "choice domains are not supported")
         at = self._cursor.since(start)
         found: list[Statement] = []
         for name in names:
@@ -171,7 +180,10 @@ class _Parser:
         return [Directive(word, name, at) for name in names]
 
     def _option(self) -> None:
-        self._cursor.name("an option")
+        token = self._cursor.token
+        name = self._cursor.name("an option")
+        if name not in OPTIONS:
+            raise wrong(token.at, f"there is no option {name!r}", near(name, OPTIONS, "there are"))
         self._cursor.need("=")
         self._cursor.read()
 

@@ -146,6 +146,8 @@ class Terms:
             if functor is not None:
                 return Functor(name, functor, cursor.since(start))
         target: Any = cursor.attempt(self._target)
+        if target is None and cursor.token.kind in ("name", "number", "text"):
+            target = self.term()  # which raises, and says what is wrong with it
         return None if target is None else self._with_body(name, target, start)
 
     def _several_arguments(self) -> tuple[Term, ...] | None:

@@ -18,13 +18,18 @@ def engines_of(given: Any, kinds: list[Kind]) -> list[Engine]:
 
     Parameters
     ----------
-    given: a `sessionmaker`, `async_sessionmaker`, `scoped_session`, `Session`, or an engine.
+    given: a `sessionmaker`, `async_sessionmaker`, `scoped_session`, or an engine.
 
     Raises
     ------
     PlanError: it is none of these, or has no engine for a class.
     """
     given = _synchronous(given)
+    if isinstance(given, Session):
+        raise PlanError(
+            f"cannot mirror one session: {given!r:.100} is a session, and others write too\n"
+            "  give what makes sessions: sessionmaker(engine), or the engine itself"
+        )
     if isinstance(given, Engine):
         return [_root(given)] * len(kinds)
     session = _session(given)
@@ -39,7 +44,7 @@ def engines_of(given: Any, kinds: list[Kind]) -> list[Engine]:
 
 def _session(given: Any) -> Session:
     """One of its sessions, which is not begun."""
-    if not isinstance(given, Session) and callable(given):
+    if callable(given):
         given = _synchronous(getattr(given, "session_factory", given)())
     if not isinstance(given, Session):
         raise PlanError(

@@ -16,6 +16,7 @@ from reactive.sql.queries.nodes import freed, misreadings_told
 from reactive.sql.queries.query import Query
 from reactive.sql.relation import relation_of
 from reactive.sql.statements.kinds import run
+from reactive.sql.terms.arguments import refuse_unread
 from reactive.sql.terms.catalog import Catalog
 from reactive.sql.terms.dialects import DIALECTS, Dialect
 from reactive.sql.terms.errors import nearest
@@ -30,12 +31,14 @@ def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
     tree = one(text, dialect, parameters)
     if not isinstance(tree, exp.Query | exp.Values):
         raise PlanError(
-            f"sql takes a query, not {tree.key.upper()}\n  db.execute(...) changes tables"
+            f"a query cannot write: sql takes a query, not {text.split()[0].upper()}\n"
+            "  db.execute(...) changes tables"
         )
     around = scope_of(tree, text, dialect, catalog, parameters)
     query = around.query(tree)
     with misreadings_told(tree, around):
         node, schema = _in_order(query) if query.sort else query.rows()
+    refuse_unread(tree, text)
     views = tuple(dict.fromkeys(around.environment.views))
     return relation_of(engine, node, schema, views)
 

@@ -102,7 +102,7 @@ recursive 'r' has 2 columns, and goes on with 1 at line 1, column 53
   with recursive r(a, b) as (select 1, 2 union select a from r) select * from r
                                                       ^""",
     "delete from orders": """\
-sql takes a query, not DELETE
+a query cannot write: sql takes a query, not DELETE
   db.execute(...) changes tables""",
     "select 1; select 2": """\
 the text has 2 statements, not one

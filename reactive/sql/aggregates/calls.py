@@ -18,6 +18,7 @@ from optimizer.record import record
 from reactive.api.aggregates import Aggregation, Count, Sum, folded
 from reactive.operators.accumulators import CollectAccumulator
 from reactive.sql.expressions.casts import cast
+from reactive.sql.terms.arguments import peek
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.types import ANY, FLOAT, INT, SqlType
 from reactive.sql.terms.values import Value, callee, itself, present, whole
@@ -75,6 +76,9 @@ def asked_of(node: Any, scope: Scope, *, grouped: bool) -> Asked:
     test: Expr | None = None
     within: tuple[exp.Expr, ...] = ()
     while isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        if isinstance(node, exp.IgnoreNulls | exp.RespectNulls) and not _is_any_value(node):
+            remedy = "write FILTER (WHERE x IS NOT NULL)"
+            raise scope.error(node, "IGNORE NULLS and RESPECT NULLS are not of aggregates", remedy)
         if isinstance(node, exp.Filter):
             test = scope.true(node.expression.this)
         elif isinstance(node, exp.WithinGroup):
@@ -87,13 +91,20 @@ def asked_of(node: Any, scope: Scope, *, grouped: bool) -> Asked:
     return Asked(node, scope, arguments, distinct, order, test, grouped)
 
 
+def _is_any_value(node: Any) -> bool:
+    """Whether it is ANY_VALUE, which the parser says IGNORE NULLS of."""
+    return isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue)
+
+
 def _arguments(node: Any) -> tuple[tuple[exp.Expr, ...], bool, tuple[exp.Expr, ...]]:
     names = ("expressions",) if isinstance(node, exp.Anonymous) else tuple(node.arg_types)
     found: list[exp.Expr] = []
     distinct, order = False, tuple[exp.Expr, ...]()
     for name in names:
-        given = node.args.get(name)
+        given = peek(node, name)
         for each in given if isinstance(given, list) else [given]:
+            if isinstance(each, exp.Expr):
+                node.args.get(name)  # which is read now
             if isinstance(each, exp.Order):
                 order, each = tuple(each.expressions), each.this
             if isinstance(each, exp.Distinct):
@@ -161,6 +172,16 @@ def of_values(function: Callable[..., Any], of: Value, kind: SqlType, scope: Sco
         (collected(of, scope),),
         lambda found: itself(Call(callee(function), found), kind),
     )
+
+
+@record
+class OfDifferent:
+    """A function of values, given each of them once."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, values: Any) -> Any:
+        return self.function(set(values))
 
 
 @record

@@ -116,7 +116,10 @@ def _all_arguments(asked: Asked) -> Value:
 
 def _count_if(asked: Asked) -> Aggregated:
     """DuckDB's COUNT_IF is the sum of truth values, which of no rows is NULL."""
-    return _sum_of_value(asked, cast(asked.value(), INT, asked.scope))
+    of = cast(asked.value(), INT, asked.scope)
+    if asked.distinct:
+        return of_values(folds.total_of_different, of, sum_type(of.type), asked.scope)
+    return _sum_of_value(asked, of)
 
 
 def sum_type(kind: SqlType) -> SqlType:
@@ -157,6 +160,8 @@ def _if_any(found: tuple[Expr, ...], kind: SqlType) -> Value:
 def _total(asked: Asked) -> Aggregated:
     """SQLite's: a float, of nothing 0."""
     of = number(asked)
+    if asked.distinct:
+        return of_values(folds.total_or_zero_of_different, of, FLOAT, asked.scope)
     function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
     return Aggregated((function,), lambda found: Value(Call(constant(float), (found[0],)), FLOAT))
 
@@ -205,6 +210,8 @@ def _truth(kind: Any) -> Maker:
 def _bits(aggregation: Callable[[], Aggregation[Any]], neutral: int) -> Maker:
     def made(asked: Asked) -> Aggregated:
         of, scope = asked.value(), asked.scope
+        if asked.distinct and aggregation is _xor:
+            return of_values(folds.exclusive_or_of_different, of, of.type, scope)
         filled = Value(of.expr, INT)
         if of.nullable:
             filled = Value(Conditional(conjunction(present(of)), of.expr, constant(neutral)), INT)

@@ -16,7 +16,15 @@ from sqlglot import exp
 
 from optimizer.expr import NONE, Conditional, Expr, conjunction, tuple_of
 from optimizer.record import record
-from reactive.sql.aggregates.calls import Aggregated, Asked, Maker, Of, number, of_values
+from reactive.sql.aggregates.calls import (
+    Aggregated,
+    Asked,
+    Maker,
+    Of,
+    OfDifferent,
+    number,
+    of_values,
+)
 from reactive.sql.expressions.casts import cast
 from reactive.sql.runtime import folds
 from reactive.sql.terms.types import ANY, FLOAT, TEXT, SqlType
@@ -28,7 +36,8 @@ def whole_group(function: Callable[..., Any], kind: SqlType | None = None) -> Ma
 
     def made(asked: Asked) -> Aggregated:
         of = number(asked) if kind is FLOAT else asked.value()
-        return of_values(function, of, kind or of.type, asked.scope)
+        called = OfDifferent(function) if asked.distinct else function
+        return of_values(called, of, kind or of.type, asked.scope)
 
     return made
 
@@ -48,6 +57,8 @@ def quantile(function: Callable[..., Any], at: Any = None) -> Maker:
             called = Of(folds.quantile_from_last, (place,))
         elif descending:
             called = Of(function, (1 - place,))
+        if asked.distinct:
+            return of_values(OfDifferent(called), of, kind, asked.scope)
         return of_values(called, of, kind, asked.scope)
 
     return made

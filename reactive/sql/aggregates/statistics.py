@@ -10,7 +10,7 @@ Cost:   O(1) per changed row.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer import plan
@@ -21,6 +21,7 @@ from reactive.sql.aggregates.calls import (
     Asked,
     Maker,
     Of,
+    OfDifferent,
     count_of,
     fold,
     nothing,
@@ -80,6 +81,9 @@ def together(function: Callable[..., Any], *parts: str, less: int | None = None)
         scope = asked.scope
         x, y = number(asked), number(asked, 1)
         both = pair(x, y)
+        if asked.distinct:
+            called = Of(_of_different_pairs, (function, parts, () if less is None else (less,)))
+            return of_values(called, both, FLOAT, scope)
         one, two = (
             Value(Item(both.expr, constant(n)), v.type, both.nulls) for n, v in enumerate((x, y))
         )
@@ -95,7 +99,18 @@ def together(function: Callable[..., Any], *parts: str, less: int | None = None)
     return made
 
 
+def _of_different_pairs(
+    values: Any, function: Callable[..., Any], parts: Sequence[str], more: Sequence[int]
+) -> Any:
+    found = [tuple(map(folds.exact, pair)) for pair in set(values)]
+    of = {"x": lambda x, y: x, "y": lambda x, y: y, "xy": lambda x, y: x * y}
+    of |= {"xx": lambda x, y: x * x, "yy": lambda x, y: y * y}
+    return function(len(found), *(sum(of[part](*pair) for pair in found) for part in parts), *more)
+
+
 def pairs(asked: Asked) -> Aggregated:
     """REGR_COUNT: the rows that have both numbers."""
     both = pair(asked.value(), asked.value(1))
+    if asked.distinct:
+        return of_values(OfDifferent(len), both, INT, asked.scope)
     return Aggregated((count_of(both, asked.scope),), lambda found: Value(found[0], INT))

@@ -301,6 +301,7 @@ def _in_rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """IS NULL, IS TRUE, IS FALSE."""
     other = node.expression
+    wanted = wanted is not bool(node.args.get("negate"))
     if isinstance(other, exp.Null):
         return missing(scope.value(node.this), wanted=wanted)
     if isinstance(other, exp.Boolean):

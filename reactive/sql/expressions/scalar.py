@@ -9,6 +9,7 @@ Each function is a line of `functions.TABLE`.
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -21,12 +22,15 @@ from reactive.sql.expressions import arithmetic, zones
 from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.expressions.predicate import truth
 from reactive.sql.functions.arrays import field_of
-from reactive.sql.terms.errors import nearest
-from reactive.sql.terms.types import SqlType, type_of_sql
+from reactive.sql.runtime import texts
+from reactive.sql.terms.errors import nearest, source_of
+from reactive.sql.terms.types import TEXT, SqlType, length_of_sql, type_of_sql
 from reactive.sql.terms.values import NULL_VALUE, Value, literal, whole
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
+
+CALL = re.compile(r"(\w+)\s*\(")
 
 
 def value(node: Any, scope: Scope) -> Value:
@@ -84,9 +88,17 @@ def _called(node: Any, scope: Scope) -> Value:
     raise scope.error(node, f"{node.sql(scope.dialect.name)} is not supported here")
 
 
+def written_name(node: Any, scope: Scope) -> str:
+    """What a function is called in the text: sqlglot may call it by another name."""
+    found = CALL.match(source_of(scope.text, node))
+    return found[1].lower() if found else functions.name_of(node)
+
+
 def unknown_function(node: Any, scope: Scope) -> Exception:
     """The error about a function that there is not."""
-    name = functions.name_of(node)
+    name = written_name(node, scope)
+    if name in functions.NAMES:
+        return scope.error(node, f"{name}() does not take these arguments")
     return scope.error(
         node,
         f"there is no function {name!r}{nearest(name, (*functions.NAMES, *aggregates.NAMES))}",
@@ -116,7 +128,20 @@ def _cast(node: Any, scope: Scope) -> Value:
         raise scope.error(node, f"there is no type {node.args['to'].sql()!r}")
     if kind.kind == "decimal" and kind.precision is None and scope.dialect.name == "duckdb":
         kind = SqlType("decimal", 18, 3)
-    return cast(scope.value(node.this), kind, scope, attempt=isinstance(node, exp.TryCast))
+    made = cast(scope.value(node.this), kind, scope, attempt=isinstance(node, exp.TryCast))
+    length = checked_length(node.args["to"], scope)
+    return made if length is None else applied(texts.cut, TEXT, made, literal(length))
+
+
+def checked_length(declared: Any, scope: Scope) -> int | None:
+    """The length of a text that a type allows, where the dialect looks at it."""
+    if scope.dialect.name == "sqlite":
+        _ = [each.name for each in declared.expressions]  # SQLite reads past them
+        return None
+    length = length_of_sql(declared)
+    if length is not None and declared.this.value in ("CHAR", "NCHAR", "BPCHAR"):
+        raise scope.error(declared, "CHAR(n) pads with blanks, and is not supported", "VARCHAR(n)")
+    return length
 
 
 def _row(node: Any, scope: Scope) -> Value:

@@ -129,6 +129,18 @@ def _field(node: Any, scope: Scope) -> Value:
     return field_of(scope.value(node.this), node.expression.name, node, scope)
 
 
+def _sorted(node: Any, scope: Scope) -> Value:
+    """LIST_SORT and LIST_REVERSE_SORT; NULL is last unless the call says otherwise."""
+    value = scope.value(node.this)
+    ways = [_is_true(node.args.get(name)) for name in ("asc", "nulls_first")]
+    is_ascending = node.args.get("asc") is None or ways[0]
+    return applied(arrays.in_order, value.type, value, literal(not is_ascending), literal(ways[1]))
+
+
+def _is_true(node: Any) -> bool:
+    return isinstance(node, exp.Boolean) and bool(node.this)
+
+
 TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Array: array_of,
     exp.Bracket: bracket,
@@ -142,9 +154,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.ArrayConcat: _concatenated,
     exp.ArrayAppend: of(arrays.appended, SAME, ANY, ANY),
     exp.ArrayDistinct: of(arrays.distinct, SAME, ANY),
-    exp.ArraySort: lambda node, scope: applied(
-        arrays.in_order, (v := scope.value(node.this)).type, v
-    ),
+    exp.ArraySort: _sorted,
     exp.ArrayMin: _of_element(arrays.least),
     exp.ArrayMax: _of_element(arrays.greatest),
     exp.ArrayToString: of(arrays.joined, TEXT, ANY, TEXT),

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from sqlglot import exp
 
 from reactive.sql.expressions.casts import applied, cast, maybe
+from reactive.sql.terms.arguments import peek
 from reactive.sql.terms.types import ANY, SqlType
 from reactive.sql.terms.values import NULL_VALUE, Value, is_null
 
@@ -30,9 +31,10 @@ def arguments(node: Any) -> list[exp.Expr]:
 def _arguments(node: Any) -> Iterator[exp.Expr]:
     names = ["expressions"] if isinstance(node, exp.Anonymous) else list(node.arg_types)
     for name in names:
-        given = node.args.get(name)
+        given = peek(node, name)
         for each in given if isinstance(given, list) else [given]:
             if isinstance(each, exp.Expr) and not isinstance(each, exp.Var):
+                node.args.get(name)  # which is read now
                 yield each
 
 

@@ -32,7 +32,12 @@ def _rounded(node: Any, scope: Scope) -> Value:
 
 
 def _truncated(node: Any, scope: Scope) -> Value:
-    return applied(numbers.truncated, _whole(value := scope.value(node.this)), value)
+    value, *digits = given(node, scope)
+    kind = _whole(value)
+    if digits and value.type.kind == "decimal":
+        known = arguments(node)[1].name
+        kind = SqlType("decimal", kind.precision, int(known) if known.isdigit() else 0)
+    return applied(numbers.truncated, kind, value, *digits)
 
 
 def _to_whole(function: Any) -> Maker:

@@ -142,8 +142,13 @@ def _now(node: Any, scope: Scope) -> Value:
 def _seconds(node: Any, scope: Scope) -> Value:
     """TO_TIMESTAMP of seconds, EPOCH_MS of milliseconds, or their opposite."""
     value = scope.value(node.this)
-    if node.args.get("scale") is None:
+    scale = node.args.get("scale")
+    if scale is None:
         return applied(times.timestamp_of_seconds, TIMESTAMP, value)
+    if scale.name == "6":
+        return applied(times.timestamp_of_microseconds, TIMESTAMP, value)
+    if scale.name != "3":
+        raise scope.error(node, f"a time in units of 10^-{scale.name} seconds is not supported")
     if value.type.kind in ("date", "timestamp"):
         return applied(times.epoch_milliseconds, INT, value)
     return applied(times.timestamp_of_milliseconds, TIMESTAMP, value)
@@ -189,7 +194,17 @@ PARTS: dict[str | type[exp.Expr], Maker] = {
     **{name: _named_part(name) for name in ("weekday", "century", "decade", "millennium", "era")},
     **{name: _named_part(name) for name in ("isoyear", "yearweek", "julian", "epoch")},
 }
+
+
+def _date(node: Any, scope: Scope) -> Value:
+    """DATE of one argument is a cast; SQLite's makes texts, and takes modifiers."""
+    if scope.dialect.name == "sqlite" or len(arguments(node)) != 1:
+        raise scope.error(node, "date() is not supported here", "write CAST(x AS DATE)")
+    return cast(scope.value(arguments(node)[0]), DATE, scope)
+
+
 TABLE: dict[str | type[exp.Expr], Maker] = {
+    exp.Date: _date,
     **PARTS,
     exp.Extract: _extract,
     exp.TimestampTrunc: _truncated,

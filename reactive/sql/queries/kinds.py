@@ -79,6 +79,8 @@ def _with_names(node: Any, around: Scope) -> Scope:
     clause = node.args.get("with_")
     if clause is None:
         return around
+    if clause.args.get("search") is not None:
+        raise around.error(clause, "SEARCH and CYCLE are not supported", "compute the column")
     inner = around.around()
     for cte in clause.expressions:
         named = _named(cte, inner, is_recursive=bool(clause.args.get("recursive")))
@@ -87,13 +89,16 @@ def _with_names(node: Any, around: Scope) -> Scope:
 
 
 def _named(cte: Any, around: Scope, *, is_recursive: bool) -> Named:
+    if cte.args.get("key_expressions"):
+        raise around.error(cte, "USING KEY is not supported", "fixpoint(keep=) keeps one row a key")
+    cte.args.get("materialized")  # how it is computed, not what it is
     names = [column.name for column in cte.args["alias"].args.get("columns") or ()]
     if is_recursive and any(
         table.name.casefold() == cte.alias.casefold() for table in cte.this.find_all(exp.Table)
     ):
         return recursive(cte, names, around)
     if not isinstance(cte.this, exp.Query):
-        raise around.error(cte, "WITH takes queries only")
+        raise around.error(cte, "a query cannot write", "db.execute(...) changes tables")
     found: Query = around.query(cte.this)
     return found.named(around.renamed(names, found.names, cte))
 

@@ -67,8 +67,14 @@ def limits(node: Any, scope: Scope) -> tuple[int | None, int]:
         options = limit.args.get("limit_options")
         if options is not None and (options.args.get("with_ties") or options.args.get("percent")):
             raise scope.error(limit, "FETCH can neither have PERCENT nor WITH TIES")
+        if options is not None:
+            options.args.get("rows")  # a word without a meaning
+        limit.args.get("direction")  # FIRST and NEXT mean the same
         wanted = _count(limit.args.get("count"), scope)
     elif limit is not None:
+        options = limit.args.get("limit_options")
+        if options is not None and options.args.get("percent"):
+            raise scope.error(limit, "LIMIT cannot be a percentage", "give a number of rows")
         if limit.args.get("expressions"):
             raise scope.error(limit, "LIMIT BY is not supported", "number the rows: row_number()")
         wanted = _count(limit.expression, scope)

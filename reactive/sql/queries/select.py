@@ -34,6 +34,8 @@ from reactive.sql.windows.kinds import appended
 
 UNSUPPORTED = ("into", "sample", "cluster", "distribute", "connect", "match", "locks", "prewhere")
 
+_WRITES = {"into": "SELECT INTO", "locks": "FOR UPDATE"}
+
 
 def select(node: Any, around: Scope) -> Query:
     """A SELECT.
@@ -44,7 +46,11 @@ def select(node: Any, around: Scope) -> Query:
     """
     for name in UNSUPPORTED:
         if node.args.get(name):
-            raise around.error(node, f"{name.upper()} is not supported")
+            given = node.args[name]
+            at = (given[0] if isinstance(given, list) else given) or node
+            if name in ("into", "locks"):
+                raise around.error(at, f"a query cannot write: {_WRITES[name]} is not supported")
+            raise around.error(at, f"{name.upper()} is not supported")
     rows = from_(node, around) or Rows(one_row(), 1, ())
     scope = rows.scope(around)
     columns = columns_of(node, rows, scope)

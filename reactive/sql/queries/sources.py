@@ -87,6 +87,7 @@ def _with_joins(rows: Rows, node: Any, around: Scope) -> Rows:
 
 def _table(node: Any, around: Scope) -> Rows:
     name = node.name
+    around.check_schema(node)
     found = around.environment.find(name)
     if found is None:
         names = around.environment.names()

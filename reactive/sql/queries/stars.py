@@ -55,6 +55,9 @@ def _expanded(star: Any, node: Any, rows: Rows, scope: Scope) -> Iterator[Column
     left_out = {c.name.casefold() for c in star.args.get("except_") or ()}
     replaced = {a.alias.casefold(): a.this for a in star.args.get("replace") or ()}
     renamed = {a.this.name.casefold(): a.alias for a in star.args.get("rename") or ()}
+    for word in ("ilike", "like"):
+        if star.args.get(word) is not None:
+            raise scope.error(star.args[word], f"* {word.upper()} is not supported", "name columns")
     count = 0
     first = scope.dialect.name == "postgres"
     columns = _of_table(table, rows) if table else rows.columns(merged_first=first)

@@ -75,9 +75,15 @@ def backwards(array: Array) -> Array:
     return array[::-1]
 
 
-def in_order(array: Array) -> Array:
-    """The elements from the least to the greatest, NULL last."""
-    return (*sorted(item for item in array if item is not None), *(i for i in array if i is None))
+def in_order(array: Array, descending: bool = False, nulls_first: bool = False) -> Array:
+    """The elements from the least to the greatest or the other way, NULL last or first.
+
+    >>> in_order((2, None, 1)), in_order((2, None, 1), True, True)
+    ((1, 2, None), (None, 2, 1))
+    """
+    found = sorted((item for item in array if item is not None), reverse=descending)
+    missing = [item for item in array if item is None]
+    return (*missing, *found) if nulls_first else (*found, *missing)
 
 
 def total(array: Array) -> Any:

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
+from functools import reduce
+from operator import xor
 from typing import Any
 
 from reactive.collections.order import sort_key
@@ -135,6 +137,17 @@ def mean(values: Iterable[Any]) -> Any:
 def total_of_different(values: Iterable[Any]) -> Any:
     """The sum of the different values."""
     return total(set(values))
+
+
+def total_or_zero_of_different(values: Iterable[Any]) -> float:
+    """The sum of different values as a float; 0 of nothing."""
+    return float(total_of_different(values) or 0)
+
+
+def exclusive_or_of_different(values: Iterable[int]) -> int | None:
+    """The bits that an odd number of the different values have; None of nothing."""
+    found = set(values)
+    return reduce(xor, found) if found else None
 
 
 def mean_of_different(values: Iterable[Any]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any
 
@@ -109,9 +109,18 @@ def _unit(digits: int) -> Decimal:
     return Decimal(1).scaleb(-digits)
 
 
-def truncated(value: Any) -> Any:
-    """A number without its fraction, of its own type."""
-    return type(value)(int(value)) if math.isfinite(value) else value
+def truncated(value: Any, digits: int = 0) -> Any:
+    """A number cut off at a place towards zero, of its own type.
+
+    >>> truncated(-2.77), truncated(Decimal("-2.77"), 1), truncated(277, -1)
+    (-2.0, Decimal('-2.7'), 270)
+    """
+    if not math.isfinite(value) or (digits >= 0 and isinstance(value, int)):
+        return value
+    if not digits:
+        return type(value)(int(value))
+    exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
+    return type(value)(exact.quantize(Decimal(1).scaleb(-digits), ROUND_DOWN))
 
 
 def ceiling(value: Any) -> Any:

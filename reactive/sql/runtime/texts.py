@@ -6,6 +6,11 @@ import re
 from functools import lru_cache
 
 
+def cut(text: str, length: int) -> str:
+    """The first letters of a text, as a cast to VARCHAR(n) leaves them."""
+    return text[:length]
+
+
 def part(text: str, start: int, length: int | None = None) -> str:
     """SUBSTRING: a negative start counts from the end, a negative length goes to the left.
 

@@ -411,6 +411,11 @@ def timestamp_of_milliseconds(milliseconds: int) -> dt.datetime:
     return EPOCH + dt.timedelta(milliseconds=milliseconds)
 
 
+def timestamp_of_microseconds(microseconds: int) -> dt.datetime:
+    """So many microseconds after 1970."""
+    return EPOCH + dt.timedelta(microseconds=microseconds)
+
+
 def epoch(of: Any) -> float:
     """The seconds since 1970, or of an interval."""
     return float(extracted("epoch", of))

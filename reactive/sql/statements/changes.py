@@ -46,6 +46,7 @@ class Target:
 
     def __init__(self, node: Any, around: Scope) -> None:
         inner = node.this if isinstance(node, exp.Schema) else node
+        around.check_schema(inner)
         catalog = around.environment.catalog
         self.table = catalog.table(inner.name)
         if self.table is None:
@@ -56,6 +57,7 @@ class Target:
         self.name, self.alias = self.table.name, inner.alias_or_name
         self.schema: Schema = catalog.schema_of(self.table)
         self.defaults = catalog.defaults.get(self.table.plan.number, {})
+        self.lengths = catalog.lengths.get(self.table.plan.number, {})
         self._around = around
 
     def rows(self) -> Rows:
@@ -72,12 +74,27 @@ class Target:
             f"it has {', '.join(self.schema.names)}",
         )
 
+    def key_names(self) -> set[str] | None:
+        """The folded names of the columns of the key; None if it is no column."""
+        key = self.table.plan.key
+        names = getattr(key.function, "__reduce__", lambda: ("", ()))()[1] if key else ()
+        folded = {str(name).casefold() for name in names}
+        by_read = {c.read: c.name.casefold() for c in self.schema.columns}
+        found = {by_read.get(name, "") for name in names if isinstance(name, str)}
+        return found if found and "" not in found and len(found) == len(folded) else None
+
     def made(self, values: Sequence[Any]) -> Any:
         """The row with these values."""
         for column, value in zip(self.schema.columns, values, strict=True):
             if value is None and not column.nullable:
                 raise TableError(
                     f"column {column.name!r} of table {self.name!r} is NOT NULL, and has no value"
+                )
+            length = self.lengths.get(column.name)
+            if length is not None and isinstance(value, str) and len(value) > length:
+                raise TableError(
+                    f"column {column.name!r} of table {self.name!r} takes {length} letters, "
+                    f"and {value!r:.100} has {len(value)}"
                 )
         read = self.schema.columns[0].read
         return values[0] if read is None else self._maker()(values)
@@ -100,13 +117,17 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
         named = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
         places = [target.place(c.name, c) for c in named] or list(range(len(target.schema.columns)))
         rows = list(_rows(tree, target, places, around))
-    conflict = tree.args.get("conflict")
-    alternative = (tree.args.get("alternative") or "").upper()
+        conflict = _Conflict(tree, target, around) if _has_conflict(tree) else None
+    around.refuse_unread(tree)
     with db.transaction():
-        if conflict is not None or alternative:
-            return _where_free(tree, rows, target, around)
+        if conflict is not None:
+            return conflict.insert(rows)
         target.table.add_all(rows)
     return len(rows)
+
+
+def _has_conflict(tree: Any) -> bool:
+    return tree.args.get("conflict") is not None or bool(tree.args.get("alternative"))
 
 
 def _rows(tree: Any, target: Target, places: list[int], around: Scope) -> Iterator[Any]:
@@ -145,7 +166,7 @@ def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iter
 
 
 def _is_default(node: Any) -> bool:
-    return node.key in ("column", "var") and node.sql().upper() == "DEFAULT"
+    return isinstance(node, exp.Column | exp.Var) and node.name.upper() == "DEFAULT"
 
 
 def _check_width(count: int, places: list[int], node: Any, around: Scope) -> None:
@@ -171,39 +192,64 @@ def evaluated(node: plan.Node, around: Scope) -> list[Any]:
         return list(view)
 
 
-def insert_rows(table: Any, found: plan.Node, around: Scope) -> int:
-    """Put the rows of a query into a new table."""
-    rows = evaluated(found, around)
-    table.add_all([table.row_type(*row) for row in rows])
-    return len(rows)
+class _Conflict:
+    """What INSERT does where the key of a row is taken: replaces the row, updates it, or nothing.
 
+    Raises
+    ------
+    PlanError: the table has no key, or DO UPDATE names what there is not.
+    """
 
-def _where_free(tree: Any, rows: list[Any], target: Target, around: Scope) -> int:
-    """Insert rows whose key is free; of others do what the statement says."""
-    table, conflict = target.table, tree.args.get("conflict")
-    if table._keyed is None:
-        raise around.error(tree, f"table {target.name!r} has no key that rows could conflict by")
-    key = table._keyed.key
-    replaces = (tree.args.get("alternative") or "").upper() == "REPLACE"
-    update = None
-    if conflict is not None and conflict.expressions:
-        update = _conflict_update(conflict, target, around)
-    done = 0
-    for row in rows:
-        old = table.get(key(row))
+    def __init__(self, tree: Any, target: Target, around: Scope) -> None:
+        self._table, conflict = target.table, tree.args.get("conflict")
+        if self._table._keyed is None:
+            raise around.error(
+                tree, f"table {target.name!r} has no key that rows could conflict by"
+            )
+        alternative = (tree.args.get("alternative") or "").upper()
+        self._replaces = alternative == "REPLACE"
+        if alternative not in ("", "REPLACE", "IGNORE"):
+            raise around.error(tree, f"INSERT OR {alternative} is not supported")
+        self._update: Callable[[Any, Any], Any] | None = None
+        if conflict is not None:
+            _check_conflict(conflict, target, around)
+            if conflict.expressions:
+                self._update = _conflict_update(conflict, target, around)
+
+    def insert(self, rows: list[Any]) -> int:
+        """Insert rows; return the number of rows that were inserted or changed."""
+        return sum(map(self._insert, rows))
+
+    def _insert(self, row: Any) -> bool:
+        old = self._table.get(self._table._keyed.key(row))
         if old is None:
-            table.add(row)
-        elif replaces:
-            table.upsert(row)
-        elif update is not None:
-            new = update(old, row)
+            self._table.add(row)
+        elif self._replaces:
+            self._table.upsert(row)
+        elif self._update is not None:
+            new = self._update(old, row)
             if new is None:
-                continue
-            table.update(old, new)
+                return False
+            self._table.update(old, new)
         else:
-            continue
-        done += 1
-    return done
+            return False
+        return True
+
+
+def _check_conflict(conflict: Any, target: Target, around: Scope) -> None:
+    """Check that ON CONFLICT names the key, if it names anything."""
+    named = set()
+    for each in conflict.args.get("conflict_keys") or ():
+        each.args.get("nulls_first")  # which the parser adds
+        named.add(each.name.casefold())
+    key = target.key_names()
+    if named and key is not None and named != key:
+        raise around.error(
+            conflict,
+            f"ON CONFLICT names {', '.join(sorted(named))}, which is not the key",
+            f"the key of {target.name!r} is {', '.join(sorted(key))}",
+        )
+    _ = conflict.args["action"].name  # DO NOTHING has no assignments, DO UPDATE has
 
 
 def _conflict_update(conflict: Any, target: Target, around: Scope) -> Callable[[Any, Any], Any]:
@@ -238,6 +284,7 @@ def update(tree: Any, around: Scope, db: Any) -> int:
         made = _changed(tree.expressions, target, scope)
     pairs = [(old, target.made(values)) for old, values in _found(tree, target, scope, made)]
     keyed = target.table._keyed
+    around.refuse_unread(tree)
     with db.transaction():
         moved = [p for p in pairs if keyed is not None and keyed.key(p[0]) != keyed.key(p[1])]
         if moved:
@@ -257,6 +304,7 @@ def delete(tree: Any, around: Scope, db: Any) -> int:
     target = Target(tree.this, around)
     scope = target.rows().scope(around)
     rows = [old for old, _ in _found(tree, target, scope, tuple_of())]
+    around.refuse_unread(tree)
     with db.transaction():
         target.table.remove_all(rows)
     return len(rows)

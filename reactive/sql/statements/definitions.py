@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from operator import attrgetter
 from typing import Any
 
 from sqlglot import exp
 
+from reactive.sql.expressions.scalar import checked_length
 from reactive.sql.queries.nodes import evaluated_constant, misreadings_told
 from reactive.sql.relation import relation_of
+from reactive.sql.statements.changes import evaluated
 from reactive.sql.statements.table_rows import hint_of, table_class
 from reactive.sql.terms.schema import Column, Schema, field_names
 from reactive.sql.terms.scope import Scope
@@ -25,61 +26,82 @@ REFUSED = {
     exp.ComputedColumnConstraint: "GENERATED",
     exp.AutoIncrementColumnConstraint: "AUTOINCREMENT",
 }
-Insert = Callable[[Any, Any], int]
 
 
-def create(tree: Any, around: Scope, db: Any, insert: Insert) -> int:
+def create(tree: Any, around: Scope, db: Any) -> int:
     """Make a table or a view; how many rows a query put into it."""
     kind = (tree.kind or "").upper()
     if kind not in ("TABLE", "VIEW"):
         raise around.error(tree, f"CREATE {kind} is not supported")
-    name = _target(tree).name
-    if not _may_make(tree, name, kind, around, db):
+    target = _target(tree)
+    around.check_schema(target)
+    name = target.name
+    if not _may_make(tree, name, around):
         return 0
+    _check_properties(tree, kind, around)
     if kind == "VIEW":
         _view(tree, name, around, db)
         return 0
-    return _table(tree, name, around, db, insert)
+    return _table(tree, name, around, db)
 
 
 def _target(tree: Any) -> Any:
     return tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
 
 
-def _may_make(tree: Any, name: str, kind: str, around: Scope, db: Any) -> bool:
+def _may_make(tree: Any, name: str, around: Scope) -> bool:
     """Whether it is to be made: what has the name is replaced, or in the way."""
-    catalog = around.environment.catalog
-    if catalog.find(name) is None:
+    may_exist, replaces = bool(tree.args.get("exists")), bool(tree.args.get("replace"))
+    if around.environment.catalog.find(name) is None:
         return True
-    if tree.args.get("exists"):
+    if may_exist:
         return False
-    if not tree.args.get("replace"):
+    if not replaces:
         raise around.error(
             _target(tree),
             f"there is a table or view {name!r} already",
             "CREATE OR REPLACE, or DROP it",
         )
-    _drop(_target(tree), kind, around, db, views=True)
     return True
+
+
+def _drop_replaced(tree: Any, name: str, kind: str, around: Scope, db: Any) -> None:
+    """Drop what CREATE OR REPLACE replaces, once everything that the statement says was read."""
+    around.refuse_unread(tree)
+    if around.environment.catalog.find(name) is not None:
+        _drop(_target(tree), kind, around, db, views=True)
+
+
+def _check_properties(tree: Any, kind: str, around: Scope) -> None:
+    properties = tree.args.get("properties")
+    for each in () if properties is None else properties.expressions:
+        if not (isinstance(each, exp.MaterializedProperty) and kind == "VIEW"):
+            said = each.sql().upper() or each.key.removesuffix("property").upper()
+            raise around.error(each, f"{said} is not supported in CREATE {kind}", "leave it out")
 
 
 # Tables.
 
 
-def _table(tree: Any, name: str, around: Scope, db: Any, insert: Insert) -> int:
-    found, defaults, key = None, dict[str, Any](), tuple[str, ...]()
+def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
+    lengths = dict[str, int]()
+    found, defaults, key = list[Any](), dict[str, Any](), tuple[str, ...]()
     if tree.expression is not None:
         query = around.query(tree.expression)
-        found, schema = query.rows(around.renamed(_names(tree), query.names, tree.this))
+        node, schema = query.rows(around.renamed(_names(tree), query.names, tree.this))
+        around.refuse_unread(tree)
+        found = evaluated(node, around)
     else:
         with misreadings_told(tree, around):
             schema, defaults, key = _declared(tree, around)
+            lengths = _lengths(tree, around)
     fields = field_names(schema.names)
     columns = tuple(replace(c, read=f) for c, f in zip(schema.columns, fields, strict=True))
     hints = [(c.read, hint_of(c.type, nullable=c.nullable)) for c in columns]
     row_type = table_class(name, tuple(hints))
     places = {c.name.casefold(): f for c, f in zip(columns, fields, strict=True)}
     of_key = [places[name] for name in key]
+    _drop_replaced(tree, name, "TABLE", around, db)
     chosen: Any = None
     if of_key:
         chosen = of_key[0] if len(of_key) == 1 else attrgetter(*of_key)
@@ -87,7 +109,9 @@ def _table(tree: Any, name: str, around: Scope, db: Any, insert: Insert) -> int:
     catalog = around.environment.catalog
     catalog.schemas[table.plan.number] = Schema(columns)
     catalog.defaults[table.plan.number] = defaults
-    return 0 if found is None else insert(table, found)
+    catalog.lengths[table.plan.number] = lengths
+    table.add_all([table.row_type(*row) for row in found])
+    return len(found)
 
 
 def _names(tree: Any) -> tuple[str, ...]:
@@ -105,7 +129,8 @@ def _declared(tree: Any, around: Scope) -> tuple[Schema, dict[str, Any], tuple[s
     columns, defaults, key = [], {}, []
     for node in tree.this.expressions:
         if isinstance(node, exp.PrimaryKey):
-            key += [each.name.casefold() for each in node.expressions]
+            node.args.get("include")  # a node also where nothing is included
+            key += [_key_name(each) for each in node.expressions]
         elif isinstance(node, exp.ColumnDef):
             column, default, is_key = _column(node, around)
             columns.append(column)
@@ -122,6 +147,19 @@ def _declared(tree: Any, around: Scope) -> tuple[Schema, dict[str, Any], tuple[s
     return Schema(tuple(made)), defaults, tuple(key)
 
 
+def _lengths(tree: Any, around: Scope) -> dict[str, int]:
+    """The greatest lengths of texts, by the names of columns that have one."""
+    columns = [node for node in tree.this.expressions if isinstance(node, exp.ColumnDef)]
+    found = {node.name: checked_length(node.args["kind"], around) for node in columns}
+    return {name: length for name, length in found.items() if length is not None}
+
+
+def _key_name(node: Any) -> str:
+    if isinstance(node, exp.Ordered):
+        node.args.get("nulls_first")  # which the parser adds
+    return str(node.name).casefold()
+
+
 def _refuse(tree: Any, around: Scope) -> None:
     for node in tree.this.walk():
         for kind, name in REFUSED.items():
@@ -136,6 +174,9 @@ def _refuse(tree: Any, around: Scope) -> None:
 def _column(node: Any, around: Scope) -> tuple[Column, Any, bool]:
     constraints = [constraint.args.get("kind") for constraint in node.args.get("constraints") or ()]
     is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
+    for each in constraints:
+        if isinstance(each, exp.PrimaryKeyColumnConstraint):
+            each.args.get("include")  # a node also where nothing is included
     not_null = any(
         isinstance(c, exp.NotNullColumnConstraint) and not c.args.get("allow_null")
         for c in constraints
@@ -162,8 +203,10 @@ def _view(tree: Any, name: str, around: Scope, db: Any) -> None:
     if _is_materialized(tree):
         node, schema = query.rows(names)
         relation = relation_of(catalog.engine, node, schema, views)
+        _drop_replaced(tree, name, "VIEW", around, db)
         catalog.kept[name.casefold()] = relation.materialize(name)
     else:
+        _drop_replaced(tree, name, "VIEW", around, db)
         catalog.views[name.casefold()] = query.named(names, views)
 
 
@@ -180,10 +223,16 @@ def drop(tree: Any, around: Scope, db: Any) -> int:
     kind = (tree.args.get("kind") or "").upper()
     if kind not in ("TABLE", "VIEW"):
         raise around.error(tree, f"DROP {kind} is not supported")
-    for target in tree.args.get("tables") or [tree.this]:
-        if around.environment.catalog.find(target.name) is None and tree.args.get("exists"):
+    may_miss, views = bool(tree.args.get("exists")), bool(tree.args.get("cascade"))
+    targets = tree.args.get("tables") or [tree.this]
+    named = [(target, target.name) for target in targets]
+    for target, _ in named:
+        around.check_schema(target)
+    around.refuse_unread(tree)
+    for target, name in named:
+        if around.environment.catalog.find(name) is None and may_miss:
             continue
-        _drop(target, kind, around, db, views=bool(tree.args.get("cascade")))
+        _drop(target, kind, around, db, views=views)
     return 0
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.sql.statements.changes import delete, insert, insert_rows, update
+from reactive.sql.statements.changes import delete, insert, update
 from reactive.sql.statements.definitions import create, drop
 from reactive.sql.terms.scope import Scope
 
@@ -20,7 +20,7 @@ def run(tree: Any, around: Scope, db: Any) -> int:
     """
     match tree:
         case exp.Create():
-            return create(tree, around, db, lambda table, found: insert_rows(table, found, around))
+            return create(tree, around, db)
         case exp.Insert():
             return insert(tree, around, db)
         case exp.Update():
@@ -34,4 +34,5 @@ def run(tree: Any, around: Scope, db: Any) -> int:
         case exp.Transaction() | exp.Commit() | exp.Rollback():
             raise around.error(tree, "a statement is a transaction", "with db.transaction(): ...")
         case _:
-            raise around.error(tree, f"{tree.key.upper()} is not supported")
+            word = (around.text.split() or [""])[0].rstrip(";").upper()
+            raise around.error(tree, f"{word} is not supported", "use CREATE, INSERT, UPDATE ...")

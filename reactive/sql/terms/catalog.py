@@ -46,6 +46,8 @@ class Catalog:
         """What was declared of tables, by their numbers."""
         self.defaults: dict[int, dict[str, Any]] = {}
         """Values of columns that are not given, of such tables."""
+        self.lengths: dict[int, dict[str, int]] = {}
+        """The greatest lengths of texts of columns, by the numbers of tables."""
 
     def find(self, name: str) -> Named | None:
         """What has a name; upper and lower case are the same if no other has the very name."""

@@ -23,6 +23,7 @@ from optimizer.errors import PlanError, ReactiveError
 from optimizer.expr import Expr, Lifted, Outer
 from optimizer.record import record
 from reactive.codegen.shallow import Shallow
+from reactive.sql.terms.arguments import refuse_unread
 from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import line_and_column, nearest, source_of, sql_error, start_of
 from reactive.sql.terms.types import NULL
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 T = TypeVar("T")
+
+
+OWN_SCHEMAS = ("main", "memory", "public")
+"""Names of the schema and the catalog that all tables are in, in DuckDB, SQLite and Postgres."""
 
 
 @record
@@ -220,6 +225,19 @@ class Scope:
             raise self.error(node, f"{len(names)} names are given to {len(own)} columns")
         return (*names, *own[len(names) :])
 
+    def check_schema(self, node: exp.Expr) -> None:
+        """Check that a table or column is of the only schema that there is, if it names one."""
+        named = [node.args.get(part) for part in ("catalog", "db")]
+        for each in named:
+            if each is not None and each.name.casefold() not in OWN_SCHEMAS:
+                raise self.error(
+                    each, f"there is no schema {each.name!r}", "name tables without a schema"
+                )
+
+    def refuse_unread(self, tree: exp.Expr) -> None:
+        """Check, before a statement takes effect, that everything that it says was read."""
+        refuse_unread(tree, self._text.sql)
+
     def function(self, expr: Expr, *nodes: exp.Expr) -> Lifted:
         """A callable of the bindings, which nodes say, or those that are read now (`at`)."""
         origin = self._text.origin(nodes or self.at, self.bindings)
@@ -272,6 +290,7 @@ class Scope:
     def of_sources(self, node: Any) -> Value | None:
         """What a column of these sources stands for."""
         name, table = node.name, node.table
+        self.check_schema(node)
         if not table and name.casefold() in self.merged:
             return self.merged[name.casefold()]
         asked = [s for s in self.sources if not table or s.name.casefold() == table.casefold()]

@@ -168,6 +168,19 @@ def type_of_sql(declared: Any, *, exact: bool = True) -> SqlType | None:
     return OF_SQL.get(name)
 
 
+def length_of_sql(declared: Any) -> int | None:
+    """The number in VARCHAR(n) or CHAR(n); None of other types.
+
+    >>> from sqlglot import exp
+    >>> length_of_sql(exp.DataType.build("varchar(8)"))
+    8
+    """
+    if type_of_sql(declared) is not TEXT:
+        return None
+    numbers = [int(each.name) for each in declared.expressions if each.name.isdigit()]
+    return numbers[0] if numbers else None
+
+
 def common(left: SqlType, right: SqlType) -> SqlType:
     """The type that values of both can be made, as for the two sides of a comparison.
 

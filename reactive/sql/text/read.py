@@ -14,6 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from optimizer.errors import PlanError
 from reactive.runtime.large_stack import call_with_any_stack
+from reactive.sql.terms.arguments import record_arguments
 from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import error_at, too_deep
 
@@ -65,6 +66,7 @@ def one(text: str, dialect: Dialect, parameters: Container[str] = ()) -> Any:
     if len(found) != 1:
         what = "no statement" if not found else f"{len(found)} statements"
         raise PlanError(f"the text has {what}, not one\n  {text.strip()[:60]}")
+    record_arguments(found[0])
     return found[0]
 
 

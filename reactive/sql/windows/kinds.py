@@ -154,6 +154,8 @@ def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[As
     while isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         ignores, node = isinstance(node, exp.IgnoreNulls), node.this
     frame = _frame(of, scope)
+    if of.node.args.get("over") not in (None, "OVER"):
+        raise scope.error(of.node, f"{of.node.args['over']} is not supported")
 
     def place(value: Value) -> int:
         expr = whole(value)
@@ -175,7 +177,12 @@ def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[As
             nth = {exp.FirstValue: 1, exp.LastValue: -1}.get(type(node))
             nth = _constant(node.args["offset"], scope) if nth is None else nth
             return Asked("nth", place(value), frame, (nth,), ignores), value.type
+        case exp.First() | exp.Last() if ignores:
+            value, nth = scope.value(node.this), 1 if isinstance(node, exp.First) else -1
+            return Asked("nth", place(value), frame, (nth,), True), value.type
         case _ if is_aggregate(node):
+            if node is not of.node.this and not isinstance(node, exp.AnyValue):
+                raise scope.error(of.node, "IGNORE NULLS and RESPECT NULLS are not of aggregates")
             return _aggregate(node, scope, place, frame)
     raise scope.error(of.node, f"there is no window function {node.sql()}")
 
@@ -222,7 +229,8 @@ def _frame(of: _Partitioned, scope: Scope) -> Frame:
     kind = str(spec.args.get("kind") or "rows").lower()
     start = _edge(spec, "start", scope)
     end = _edge(spec, "end", scope) if spec.args.get("end") else CURRENT
-    exclude = str(spec.args.get("exclude") or "").lower()
+    given = spec.args.get("exclude")
+    exclude = (given.name if isinstance(given, exp.Expr) else str(given or "")).lower()
     names = {"current row": "current", "group": "group", "ties": "ties", "no others": ""}
     if kind == "range" and (start, end) != (UNBOUNDED, UNBOUNDED) and not of.order:
         return WHOLE
@@ -230,8 +238,9 @@ def _frame(of: _Partitioned, scope: Scope) -> Frame:
 
 
 def _edge(spec: Any, side: str, scope: Scope) -> Edge:
-    bound = spec.args.get(side)
+    bound, where = spec.args.get(side), str(spec.args.get(f"{side}_side")).lower()
     if isinstance(bound, str):
+        if where == ("following" if side == "start" else "preceding"):
+            raise scope.error(spec, f"a frame cannot {side} with UNBOUNDED {where.upper()}")
         return CURRENT if bound.upper() == "CURRENT ROW" else UNBOUNDED
-    where = str(spec.args.get(f"{side}_side")).lower()
     return (where, _constant(bound, scope))  # type: ignore[return-value]

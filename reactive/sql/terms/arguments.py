@@ -1,0 +1,129 @@
+"""Record of the arguments of a parsed tree that its translation asked for.
+
+    limit 40%      Limit(expression=40, limit_options=LimitOptions(percent=True))
+    asked          {expression}          limit_options is set, and unread: a PlanError
+
+A translation that asks for a node's arguments by name cannot read past one: every argument that is
+set and was not asked for is refused with its place, those of later releases of sqlglot included.
+What walks a tree (`walk`, `find_all`, `copy`, `sql`) asks for nothing.
+
+Cost:   one pass over the tree, before and after its translation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from sqlglot import exp
+
+from reactive.sql.terms.errors import sql_error
+
+NAMES = {"db": "schema", "this": "first argument", "with_": "WITH", "from_": "FROM"}
+"""Names of arguments that are no words of SQL."""
+OF_PARSER: dict[str, frozenset[str]] = {
+    "concat": frozenset({"safe", "coalesce"}),
+    "concatws": frozenset({"safe", "coalesce"}),
+    "count": frozenset({"big_int"}),
+    "datediff": frozenset({"date_part_boundary"}),
+    "div": frozenset({"safe", "typed"}),
+    "dpipe": frozenset({"safe"}),
+    "greatest": frozenset({"ignore_nulls"}),
+    "identifier": frozenset({"quoted"}),
+    "least": frozenset({"ignore_nulls"}),
+    "literal": frozenset({"is_string"}),
+    "regexpextract": frozenset({"null_if_pos_overflow"}),
+    "regexpreplace": frozenset({"single_replace"}),
+    "trycast": frozenset({"safe"}),
+}
+"""Notes of the parser about a node, by its class: they follow from the dialect, not the text."""
+
+
+class Arguments(dict[str, Any]):
+    """The arguments of one node, and the names that were asked for."""
+
+    __slots__ = ("asked",)
+
+    def __init__(self, given: dict[str, Any]) -> None:
+        super().__init__(given)
+        self.asked: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.asked.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.asked.add(name)
+        return super().get(name, default)
+
+
+def record_arguments(tree: exp.Expr) -> None:
+    """Record from now on which arguments are asked for of the nodes of a tree."""
+    hash(tree)  # which every node keeps: a later comparison of nodes asks for nothing
+    for node in tree.walk():
+        node.args = Arguments(node.args)
+
+
+def peek(node: exp.Expr, name: str) -> Any:
+    """Return an argument without asking for it."""
+    return dict.get(node.args, name)
+
+
+def refuse_unread(tree: exp.Expr, text: str) -> None:
+    """Check that everything that a text says was read.
+
+    Raises
+    ------
+    PlanError: an argument is set, and the translation did not ask for it.
+    """
+    for node, name in unread(tree):
+        given = peek(node, name)
+        first = given[0] if isinstance(given, list) else given
+        shown = NAMES.get(name, name.strip("_").replace("_", " ").upper())
+        raise sql_error(
+            text,
+            first if isinstance(first, exp.Expr) else node,
+            f"cannot read all of {_called(node)}: its {shown} is not supported",
+            "leave it out",
+        )
+
+
+def unread(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
+    """The arguments that are set and were not asked for, each with its node, from the top."""
+    todo, same = [tree], _Twins(tree)
+    while todo:
+        node = todo.pop()
+        args = node.args
+        if isinstance(args, Arguments) and not args.asked and same.was_read(node):
+            continue
+        for name, given in dict.items(args):
+            if not _is_set(given) or name in OF_PARSER.get(node.key, ()):
+                continue
+            if isinstance(args, Arguments) and name not in args.asked:
+                yield node, name
+                continue
+            parts = given if isinstance(given, list) else [given]
+            todo += (part for part in parts if isinstance(part, exp.Expr))
+
+
+class _Twins:
+    """Nodes that say what another one says, of which one was read: a key of GROUP BY in SELECT."""
+
+    def __init__(self, tree: exp.Expr) -> None:
+        self._tree = tree
+        self._read: set[exp.Expr] | None = None
+
+    def was_read(self, node: exp.Expr) -> bool:
+        if self._read is None:
+            self._read = {n for n in self._tree.walk() if getattr(n.args, "asked", None)}
+        return node in self._read
+
+
+def _is_set(given: Any) -> bool:
+    return given is not None and given is not False and given != [] and given != ""
+
+
+def _called(node: exp.Expr) -> str:
+    if isinstance(node, exp.Func) and not isinstance(node, exp.Anonymous):
+        return f"{node.sql_name().lower()}()"
+    return node.key.upper()
