@@ -241,3 +241,17 @@ def test_nothing_is_made_of_a_text_that_is_wrong() -> None:
     with pytest.raises(PlanError):
         db.datalog(HEAD + ".input edge\npath(x, z) :- edge(x, y).")
     assert db.tables() == []
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (".decl a(x: number)\n.input a(colums=1)", "there is no option 'colums'"),
+        (".decl a(x: number) choice-domain x", "choice domains are not supported"),
+        (".decl a(x: symbol)\n.decl b(x: number)\nb(min ord(x) : { a(x) }).", "ord() is not"),
+    ],
+)
+def test_words_that_have_no_meaning_here_are_refused(text: str, said: str) -> None:
+    with pytest.raises(PlanError) as found:
+        Database().datalog(text)
+    assert said in str(found.value)

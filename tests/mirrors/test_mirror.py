@@ -446,11 +446,15 @@ def test_sessions_are_given_in_several_ways(engine: Engine) -> None:
         sessionmaker(engine),
         engine,
         scoped_session(sessionmaker(engine)),
-        Session(engine),
     ]
     for way in [*ways, lambda: Session(engine)]:
         with mirror(Database(), way, Order) as m:
             assert len(m[Order]) == 2
+
+
+def test_a_session_is_not_what_makes_sessions(engine: Engine) -> None:
+    with Session(engine) as session, pytest.raises(PlanError, match="give what makes sessions"):
+        mirror(Database(), session, Order)  # type: ignore[call-overload]
 
 
 def test_classes_may_be_in_several_databases(engine: Engine) -> None:

@@ -149,7 +149,12 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.ArraySize: of(len, INT, ANY),
     exp.ArrayContains: of(arrays.contains, BOOL, ANY, ANY),
     exp.ArrayContainsAll: of(arrays.contains_all, BOOL, ANY, ANY),
-    exp.ArrayContainedBy: of(arrays.contained_by, BOOL, ANY, ANY),
+    # Earlier releases of sqlglot turn `a <@ b` around, and have no class for it.
+    **(
+        {exp.ArrayContainedBy: of(arrays.contained_by, BOOL, ANY, ANY)}
+        if hasattr(exp, "ArrayContainedBy")
+        else {}
+    ),
     exp.ArrayOverlaps: of(arrays.contains_any, BOOL, ANY, ANY),
     exp.ArrayConcat: _concatenated,
     exp.ArrayAppend: of(arrays.appended, SAME, ANY, ANY),
