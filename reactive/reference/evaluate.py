@@ -30,10 +30,20 @@ from reactive.runtime.progress import SILENT, Progress
 __all__ = ["Bag", "Tables", "evaluate", "evaluate_part", "through"]
 
 
-def evaluate(node: plan.Node, tables: Tables, progress: Progress = SILENT) -> Bag:
-    """The rows of a query with their weights; `tables` gives the rows of a table."""
+def evaluate(
+    node: plan.Node,
+    tables: Tables,
+    progress: Progress = SILENT,
+    *,
+    by_definition: bool = True,
+) -> Bag:
+    """The rows of a query with their weights; `tables` gives the rows of a table.
+
+    Sub-queries are evaluated by definition, or with `by_definition=False` as the joins that they
+    were translated to.
+    """
     evaluation = _Evaluation(tables, progress)
-    return evaluation.rows(evaluation.definitions.of(node), {})
+    return evaluation.rows(evaluation.definitions.of(node) if by_definition else node, {})
 
 
 def evaluate_part(node: plan.Node, given: Variables) -> Bag:
