@@ -346,9 +346,10 @@ def _zone(other: Value, node: Any, scope: Scope, applied: Applied) -> Value:
 
 def _of_seconds(node: Any, scope: Scope, applied: Applied) -> Value | None:
     value = scope.value(node.this)
-    if node.args.get("scale") is not None and is_zoned(value):
+    scale = node.args.get("scale")
+    if scale is not None and str(scale.this) == "3" and is_zoned(value):
         return applied(zones.epoch_milliseconds, INT, value)
-    if node.args.get("scale") is None and value.type.kind not in ("text", *OF_TIME):
+    if scale is None and value.type.kind not in ("text", *OF_TIME):
         return applied(zones.of_seconds, INSTANT, value, literal(scope.dialect.timezone))
     return None
 
