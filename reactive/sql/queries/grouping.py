@@ -188,7 +188,7 @@ def grouped(
         groups.values[id(call)] = _result(aggregated, folds, results)
     for call in calls:
         if isinstance(call, exp.Grouping):
-            groups.values[id(call)] = _grouping(call, scope, values, wanted.sets, len(folds))
+            groups.values[id(call)] = _grouping(call, scope, values, wanted.sets, len(results))
     return node, groups
 
 

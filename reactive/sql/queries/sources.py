@@ -9,6 +9,7 @@ a, unnest(a.items) x        one row for each element
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal
 
@@ -44,11 +45,48 @@ def from_(select: exp.Expr, around: Scope) -> Rows | None:
     if first is None:
         return None
     rows = source(first.this, around, None)
-    for join in select.args.get("joins") or ():
-        rows = _joined(rows, join, around)
+    for item, joins in _items(select.args.get("joins") or (), around):
+        if any((join.side or "").upper() in ("RIGHT", "FULL") for join in joins):
+            rows = _beside(rows, item, joins, around)
+            continue
+        for join in (item, *joins) if item is not None else joins:
+            rows = _joined(rows, join, around)
     for each in select.args.get("laterals") or ():
         rows = _joined(rows, exp.Join(this=each), around)
     return rows
+
+
+def _items(joins: Sequence[Any], around: Scope) -> list[tuple[Any, list[Any]]]:
+    """Return the items behind commas, each with the joins that it starts. A comma binds less than
+    JOIN, other than in SQLite; the joins of the first item of FROM come with None."""
+    if around.dialect.name == "sqlite":
+        return [(join, []) for join in joins]
+    items: list[tuple[Any, list[Any]]] = [(None, [])]
+    for join in joins:
+        if any(join.args.get(part) for part in ("method", "side", "kind", "on", "using")):
+            items[-1][1].append(join)
+        else:
+            items.append((join, []))
+    return items
+
+
+def _beside(rows: Rows, item: Any, joins: Sequence[Any], around: Scope) -> Rows:
+    """Return the product of the rows so far and an item whose joins may miss rows of it."""
+    made = rows if item is None else source(item.this, around, None)
+    for join in joins:
+        made = _joined(made, join, around)
+    if item is None:
+        return made
+    known = {name.casefold() for _, name, _ in rows.columns()}
+    for name in made.merged:
+        if name in known:
+            raise around.error(
+                joins[0],
+                f"{around.dialect.name} cannot read column {name!r}: an item before the comma "
+                "has it too",
+                "join with ON in place of USING",
+            )
+    return _paired(rows, made, item, None, around)
 
 
 def source(node: Any, around: Scope, left: Rows | None) -> Rows:
