@@ -49,30 +49,52 @@ def without_components(statements: Sequence[Statement]) -> list[Statement]:
 
 @dataclass(slots=True)
 class _Scope:
-    """What names mean in the statements of a component, or of the program."""
+    """What names mean in the statements of a component, or of the program. A relation, a type, an
+    instance and a component may have the same name."""
 
     prefix: str
     parent: _Scope | None = None
     depth: int = 0
-    names: set[str] = field(default_factory=set)
+    relations: set[str] = field(default_factory=set)
+    types: set[str] = field(default_factory=set)
+    instances: set[str] = field(default_factory=set)
     components: dict[str, tuple[Component, _Scope]] = field(default_factory=dict)
 
-    def full(self, name: str) -> str:
-        """A relation or type as it is called in the whole program."""
-        first, scope = name.partition(".")[0], self
-        while first not in scope.names:
+    def relation(self, name: str) -> str:
+        """Return a relation as it is called in the whole program."""
+        return self._full(name, lambda scope: scope.relations)
+
+    def type(self, name: str) -> str:
+        """Return a type as it is called in the whole program."""
+        return self._full(name, lambda scope: scope.types)
+
+    def _full(self, name: str, own: Callable[[_Scope], set[str]]) -> str:
+        """Return a name of its kind with its prefix; of a dotted name, the instance has it."""
+        first, dot, _ = name.partition(".")
+        scope = self
+        while first not in (scope.instances if dot else own(scope)):
             if scope.parent is None:
                 return name
             scope = scope.parent
         return scope.prefix + name
 
+    def finds(self, name: str) -> tuple[Component, _Scope] | None:
+        """Return the component of a name, if one can be used here."""
+        scope: _Scope | None = self
+        while scope is not None:
+            if name in scope.components:
+                return scope.components[name]
+            scope = scope.parent
+        return None
+
     def component(self, use: Use) -> tuple[Component, _Scope]:
         """A component that can be used here, and where it is written."""
+        found = self.finds(use.name)
+        if found is not None:
+            return found
         scope: _Scope | None = self
         known: list[str] = []
         while scope is not None:
-            if use.name in scope.components:
-                return scope.components[use.name]
             known += scope.components
             scope = scope.parent
         raise wrong(use.at, f"there is no component {use.name!r}", near(use.name, known))
@@ -80,8 +102,12 @@ class _Scope:
 
 def _write_out(statements: Sequence[Statement], scope: _Scope, found: list[Statement]) -> None:
     for statement in statements:
-        if isinstance(statement, Declaration | Definition | Init):
-            scope.names.add(statement.name)
+        if isinstance(statement, Declaration):
+            scope.relations.add(statement.name)
+        elif isinstance(statement, Definition):
+            scope.types.add(statement.name)
+        elif isinstance(statement, Init):
+            scope.instances.add(statement.name)
         elif isinstance(statement, Component):
             scope.components[statement.name] = statement, scope
     for statement in statements:
@@ -96,7 +122,10 @@ def _instantiate(init: Init, scope: _Scope, found: list[Statement]) -> None:
         raise wrong(init.at, f"component {init.use.name!r} is inside itself")
     _, around = scope.component(init.use)
     inside = _Scope(f"{scope.prefix}{init.name}.", around, scope.depth + 1)
-    types = tuple(map(scope.full, init.use.types))
+    for name in init.use.types:  # an argument may be a component, which is seen from here
+        if (given := scope.finds(name)) is not None:
+            inside.components[name] = given
+    types = tuple(map(scope.type, init.use.types))
     _write_out(_statements(replace(init.use, types=types), scope, 0), inside, found)
 
 
@@ -113,7 +142,7 @@ def _statements(use: Use, scope: _Scope, depth: int) -> list[Statement]:
     below: list[Statement] = []
     for base in component.bases:
         of = Use(types.get(base.name, base.name), _all(base.types, types), base.at)
-        below += _statements(of, around, depth + 1)
+        below += _statements(of, scope if base.name in types else around, depth + 1)
     kept = [s for s in below if not (isinstance(s, Clause) and _is_about(s, overridden))]
     mine = [s for s in own if not (isinstance(s, Directive) and s.word == "override")]
     return [*kept, *mine]
@@ -144,7 +173,8 @@ def _with_types(statement: Statement, types: Mapping[str, str]) -> Statement:
             of = _all(statement.of, types)
             return replace(statement, of=of, record=record, branches=branches)
         case Init(_, use):
-            return replace(statement, use=replace(use, types=_all(use.types, types)))
+            named = replace(use, name=types.get(use.name, use.name), types=_all(use.types, types))
+            return replace(statement, use=named)
         case Clause():
             return _with_names(statement, lambda name: name, lambda name: types.get(name, name))
         case _:
@@ -155,23 +185,23 @@ def _in_scope(statement: Statement, scope: _Scope) -> Statement:
     """A statement with the names of the whole program."""
 
     def columns(some: tuple[Column, ...]) -> tuple[Column, ...]:
-        return tuple(replace(each, type=scope.full(each.type)) for each in some)
+        return tuple(replace(each, type=scope.type(each.type)) for each in some)
 
     match statement:
         case Declaration(name):
-            return replace(statement, name=scope.full(name), columns=columns(statement.columns))
+            return replace(statement, name=scope.relation(name), columns=columns(statement.columns))
         case Definition(name, of, record, branches):
             return replace(
                 statement,
-                name=scope.full(name),
-                of=tuple(map(scope.full, of)),
+                name=scope.type(name),
+                of=tuple(map(scope.type, of)),
                 record=None if record is None else columns(record),
                 branches=tuple((branch, columns(some)) for branch, some in branches),
             )
         case Directive(_, name):
-            return replace(statement, name=scope.full(name))
+            return replace(statement, name=scope.relation(name))
         case Clause():
-            return _with_names(statement, scope.full, scope.full)
+            return _with_names(statement, scope.relation, scope.type)
         case _:
             raise TypeError(f"no statement of a program: {type(statement).__name__}")
 

@@ -50,8 +50,12 @@ class Definitions:
         return {name: each.fields for name, each in self.relations.items()}
 
     def inline(self) -> frozenset[str]:
-        """The relations that are written out where they are read."""
-        return frozenset(n for n, each in self.relations.items() if "inline" in each.qualifiers)
+        """Return the relations that are written out where they are read.
+
+        A relation with `.input` is none of them: it has rows that no rule says.
+        """
+        inline = {n for n, each in self.relations.items() if "inline" in each.qualifiers}
+        return frozenset(inline.difference(self.inputs))
 
     def read_whole(self) -> frozenset[str]:
         """The relations that have to be computed, even if they are inline."""

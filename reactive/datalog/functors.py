@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from operator import add, and_, lshift, mul, neg, or_, rshift, sub, xor
 from typing import Any
 
@@ -275,11 +275,13 @@ def between(start: Any, end: Any, step: Any = None) -> tuple[Any, ...]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a regular expression fits all of a text; one that is wrong fits none."""
-    try:
-        return re.fullmatch(pattern, text) is not None
-    except re.error:
-        return False
+    """Whether a regular expression fits all of a text; one that is wrong fits none.
+
+    >>> matches("[[:alpha:]_][[:alnum:]]*", "_x1"), matches("[[:digit:]]+", "1x")
+    (True, False)
+    """
+    found = _compiled(pattern)
+    return found is not None and found.fullmatch(text) is not None
 
 
 def mismatches(pattern: str, text: str) -> bool:
@@ -288,10 +290,68 @@ def mismatches(pattern: str, text: str) -> bool:
     >>> mismatches("a+", "b"), mismatches("(", "b")
     (True, False)
     """
+    found = _compiled(pattern)
+    return found is not None and found.fullmatch(text) is None
+
+
+CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": " \\t",
+    "cntrl": "\\x00-\\x1f\\x7f",
+    "digit": "0-9",
+    "d": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": "!-/:-@\\[-`{-~",
+    "s": " \\t-\\r",
+    "space": " \\t-\\r",
+    "upper": "A-Z",
+    "w": "a-zA-Z0-9_",
+    "xdigit": "0-9A-Fa-f",
+}
+"""The classes of characters that brackets of a regular expression may name: `[[:alpha:]]`."""
+_NAMED_CLASS = re.compile(r"\[([:.=])(.*?)\1\]", re.DOTALL)
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> re.Pattern[str] | None:
+    """Return a regular expression in Python's spelling; None if it is wrong."""
     try:
-        return re.fullmatch(pattern, text) is None
-    except re.error:
-        return False
+        return re.compile(_in_python(pattern))
+    except (re.error, KeyError, OverflowError, RecursionError):
+        return None
+
+
+def _in_python(pattern: str) -> str:
+    """Return a pattern with the classes that its brackets name written out.
+
+    >>> _in_python("a[^[:digit:][.-.]x[]b[[:space:]]")
+    'a[^0-9\\\\-x\\\\[]b[ \\\\t-\\\\r]'
+    """
+    found: list[str] = []
+    place, is_inside = 0, False
+    while place < len(pattern):
+        sign = pattern[place]
+        if sign == "\\":
+            found.append(pattern[place : place + 2])
+            place += 2
+            continue
+        if is_inside and sign == "[":
+            named = _NAMED_CLASS.match(pattern, place)
+            if named is not None:
+                found.append(CLASSES[named[2]] if named[1] == ":" else re.escape(named[2]))
+                place = named.end()
+                continue
+            sign = "\\["
+        elif sign == "[":
+            is_inside = True
+        elif sign == "]":
+            is_inside = False
+        found.append(sign)
+        place += 1
+    return "".join(found)
 
 
 _NAMED: dict[str, Call] = {

@@ -99,7 +99,12 @@ class Terms:
 
     def _number(self) -> Term:
         token = self._cursor.read()
-        return Number(int(token.text.rstrip("u"), 0), token.text.endswith("u"), token.at)
+        digits = token.text.rstrip("u")
+        try:
+            value = int(digits, 0 if digits[:2].lower() in ("0x", "0b") else 10)
+        except ValueError:
+            raise wrong(token.at, f"{token.text:.40} is no number") from None
+        return Number(value, token.text.endswith("u"), token.at)
 
     def _named(self) -> Term:
         cursor, token = self._cursor, self._cursor.read()

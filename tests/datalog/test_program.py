@@ -165,3 +165,91 @@ def test_a_change_of_one_fact_touches_what_it_affects() -> None:
         return view.stats().touched - before
 
     assert touched(30) == touched(900)
+
+
+def test_an_input_that_is_inline_is_read() -> None:
+    program = Database().datalog(
+        ".decl b(x: number) inline .input b .decl c(x: number) .output c c(x) :- b(x). b(7)."
+    )
+    rows = program["c"].materialize()
+    program.tables["b"].add(program.row("b")(1))
+    assert sorted(row.x for row in rows) == [1, 7]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "fits", "fails"),
+    [
+        ("[[:alpha:]_][[:alnum:]_]*", ["x", "_1", "aB3"], ["1", "", "é", ":"]),
+        ("[^[:digit:]]+", ["a:", "["], ["1", ""]),
+        ("[[:upper:][:digit:]-]+", ["A-1"], ["a"]),
+        ("[[:space:]]", [" ", "\t", "\n"], ["s", "[[:space:]]"]),
+        ("[[:punct:]]+", ["!-]`~"], ["a", " "]),
+        ("[[:xdigit:]]{2}", ["aF"], ["g0"]),
+        ("[[.-.][=a=]]+", ["-a"], ["."]),
+        (r"\\[[:digit:]\\]", [], ["[1]"]),
+        ("[[:no:]]", [], ["n", ":"]),
+    ],
+)
+def test_a_pattern_has_named_classes(pattern: str, fits: list[str], fails: list[str]) -> None:
+    program = Database().datalog(
+        ".decl s(x: symbol) .input s .decl f(x: symbol) .output f "
+        f'f(x) :- s(x), match("{pattern}", x).'
+    )
+    rows = program["f"].materialize()
+    for text in (*fits, *fails):
+        program.tables["s"].add(program.row("s")(text))
+    assert sorted(row.x for row in rows) == sorted(fits)
+
+
+def test_numbers_may_begin_with_zeros() -> None:
+    program = Database().datalog(
+        ".decl a(x: number) .output a a(007). a(092311). a(-010). a(0x0F). a(0b11). a(00)."
+    )
+    assert sorted(r.x for r in program["a"].materialize()) == [-10, 0, 3, 7, 15, 92311]
+
+
+NAMES = {
+    "type_in_a_component": (
+        ".type node <: symbol .comp G { .decl node(n: node) .decl e(a: node, b: node) .input e "
+        "node(x) :- e(x, _). } .init g = G .output g.node"
+    ),
+    "type_of_a_component": (
+        ".comp G { .type node <: symbol .decl node(n: node) .decl e(a: node, b: node) .input e "
+        "node(as(x, node)) :- e(x, _). } .init g = G .output g.node"
+    ),
+    "component": (
+        ".comp e { .decl e(a: symbol, b: symbol) .input e .decl r(a: symbol) .output r "
+        "r(x) :- e(x, _). } .init e = e"
+    ),
+    "parameter": (
+        ".comp A<C> { .init conf = C .decl r(x: symbol) .output r r(x) :- conf.v(x). } "
+        ".comp K { .decl v(x: symbol) .decl i(a: symbol, b: symbol) .input i v(a) :- i(a, _). } "
+        ".init m = A<K>"
+    ),
+    "parameter_of_a_base": (
+        ".comp A<C> { .init conf = C .decl r(x: symbol) .output r r(x) :- conf.v(x). } "
+        ".comp B<D> : A<D> { } .comp M { "
+        ".comp K { .decl v(x: symbol) .decl i(a: symbol, b: symbol) .input i v(a) :- i(a, _). } "
+        ".init m = B<K> } .init outer = M"
+    ),
+    "parameter_handed_on": (
+        ".comp A<C> { .init conf = C .decl r(x: symbol) .output r r(x) :- conf.v(x). } "
+        ".comp B<D> { .init a = A<D> } "
+        ".comp K { .decl v(x: symbol) .decl i(a: symbol, b: symbol) .input i v(a) :- i(a, _). } "
+        ".init m = B<K>"
+    ),
+    "instance": (
+        ".type W = [c: symbol, r: W] .decl e(a: symbol, b: symbol) .input e "
+        ".comp V<T> { .decl len(l: T) len(nil). .decl k(s: symbol) .output k k(s) :- e(s, _), "
+        "len(_). } .comp Au<X> { .init W = V<X> } .init N = Au<W>"
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_of_kinds_are_apart(name: str) -> None:
+    program = Database().datalog(NAMES[name])
+    rows = program[next(iter(program))].materialize()
+    ((table, rows_in),) = program.tables.items()
+    rows_in.add(program.row(table)("a", "b"))
+    assert list(rows) == [("a",)]
