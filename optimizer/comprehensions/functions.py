@@ -19,7 +19,7 @@ from optimizer.comprehensions.rows import Rows, as_set, selected
 from optimizer.expr import Expr, Parameter, Subquery, walk
 from optimizer.expressions.knowledge import Shape
 from optimizer.lifting.lift import Reader, Unreadable, bound_arguments, named, tree_of
-from optimizer.lifting.part import UNSET
+from optimizer.lifting.part import UNSET, resolve
 from optimizer.plans.properties import free, shapes
 
 ROUNDS = 4
@@ -34,6 +34,8 @@ class Active:
     shape: Shape
     level: object
     is_called: bool = False
+    before: Any = UNSET
+    """What the name of a query stands for until the query is made; its text means the query."""
 
     def is_of(self, called: Any, name: str, text: Any) -> bool:
         """Whether a call is of this function; its name may have no value yet, or that of a query
@@ -54,11 +56,19 @@ class Active:
         return Rows("set", node, (Parameter(0),), ("row",))
 
 
-def defined(function: FunctionType, read: Callable[[], Expr], reading: Any, reader: Any) -> Expr:
+def defined(
+    function: FunctionType,
+    read: Callable[[], Expr],
+    reading: Any,
+    reader: Any,
+    *,
+    is_query: bool = False,
+) -> Expr:
     """What a function without parameters returns."""
     shape: Shape = None
+    name, before = function.__name__, _meaning_before(function) if is_query else UNSET
     for _ in range(ROUNDS):
-        entry = Active(function.__code__, function.__name__, shape, object())
+        entry = Active(function.__code__, name, shape, object(), before=before)
         reading.active.append(entry)
         try:
             result = read()
@@ -81,6 +91,25 @@ def defined(function: FunctionType, read: Callable[[], Expr], reading: Any, read
     node = body if entry.level not in free(body) else None
     node = node or reading.engine.fixpoint(body, entry.level, function.__name__)
     return Rows("set", node, (Parameter(0),), ("row",))
+
+
+def _meaning_before(function: FunctionType) -> Any:
+    """Return what the name of a function stands for while a query is made of it.
+
+    Return `UNSET` where its text does not mean itself by the name: in a lambda, in a method, and if
+    a later function of the file has the name.
+    """
+    *around, name = function.__qualname__.split(".")
+    code = function.__code__
+    if name != code.co_name or name == "<lambda>" or (around and around[-1] != "<locals>"):
+        return UNSET
+    found = resolve(function, name)
+    its = found.__code__ if isinstance(found, FunctionType) else None
+    if its is code:
+        return UNSET
+    if its is None or its.co_filename != code.co_filename:
+        return found
+    return UNSET if its.co_firstlineno > code.co_firstlineno else found
 
 
 def called(node: ast.Call, function: FunctionType, reader: Any, reading: Any) -> Expr:

@@ -25,11 +25,14 @@ from optimizer.comprehensions.refusals import refused
 from optimizer.comprehensions.rows import (
     ONE_ROW,
     Rows,
+    Standing,
     as_set,
     check_values,
     evaluated,
     has_rows_within,
+    may_lose_order,
     selected,
+    standing_of,
     taken,
 )
 from optimizer.comprehensions.scope import Names, Scope
@@ -74,7 +77,7 @@ def comprehension(node: Comprehension, reader: Any, reading: Any) -> Rows:
         if isinstance(node, ast.DictComp):
             row = (reader.expr(node.key), _shown(node.value, node, reader, reading))
             return evaluated(inside.rows("dict", row), reading.origins)
-        rows = inside.rows(KINDS[type(node)], (_shown(node.elt, node, reader, reading),))
+        rows = inside.standing(KINDS[type(node)], _shown(node.elt, node, reader, reading))
         return as_set(rows, reading.origins) if isinstance(node, ast.SetComp) else rows
 
 
@@ -90,6 +93,10 @@ def _shown(node: ast.expr, of: ast.expr, reader: Any, reading: Any) -> Expr:
     value = reading.value(node, reader)
     if value is None:
         return reader.kept(node, reading.engine.bag)  # type: ignore[no-any-return]
+    if isinstance(value, Rows) and value.standing is not None:
+        if standing_of(value) is None and may_lose_order(value):
+            return reading.collected(value)  # type: ignore[no-any-return]
+        return reading.sequence(value, node, reader)  # type: ignore[no-any-return]
     return reading.collected(value)  # type: ignore[no-any-return]
 
 
@@ -101,6 +108,8 @@ class Inside:
         self._outside = reading.scope
         self._names = reader.bound
         self.scope = Scope(reading.scope)
+        self._order: Standing | None = None
+        self._is_lost = False
 
     def __enter__(self) -> Inside:
         self._reading.scope = self.scope
@@ -121,11 +130,36 @@ class Inside:
             names = ("row",)
         return Rows(kind, node, row, names, self._outside, tuple(self.scope.arguments))
 
+    def standing(self, kind: Any, value: Expr) -> Rows:
+        """The rows of a comprehension, in the order of those that it is over."""
+        order = self._order
+        if order is None:
+            return self.rows(kind, (value,))
+        if self._is_lost:
+            made = self.rows(kind, (value,))
+            return replace(made, standing=replace(order, node=ONE_ROW))
+        keys = [key for key, _, _ in order.keys]
+        if any(isinstance(part, Subquery) for e in (value, *keys) for part in walk(e)):
+            made = self.rows(kind, (value, *keys))
+            (value, *keys), made = made.row, replace(made, row=made.row[:1])
+        else:
+            made = self.rows(kind, (value,))
+        stands = tuple((key, *how[1:]) for key, how in zip(keys, order.keys, strict=True))
+        return replace(made, standing=Standing(made.node, stands, order.is_window))
+
     def where(self, test: Expr) -> None:
         self._move(plan.Where(self._node(), self._function(test)))
 
     def join(self, source: Expr, target: ast.expr, *, imported: bool) -> None:
         """One `for`: the rows so far, beside those of a source."""
+        if isinstance(source, Rows) and self.scope.node is None:
+            standing = standing_of(source)
+            if standing is not None:
+                return self._join_in_order(source, standing, target)
+            if source.standing is not None and source.kind in ("list", "iterator"):
+                self._order, self._is_lost = source.standing, True
+        elif not isinstance(source, Rows) or standing_of(source) is not None:
+            self._is_lost = True
         if not isinstance(source, Rows):
             given = self.scope.iterated(source) if imported else source
             return self._bind(target, self._unnested(given, _name(target)))
@@ -135,6 +169,15 @@ class Inside:
         if source.kind in ("dict", "groups"):
             source = mappings.keys_of(source, self._reading)
         return self._bind(target, self._rows(source, _name(target)))
+
+    def _join_in_order(self, source: Rows, standing: Standing, target: ast.expr) -> None:
+        """The first `for`, over rows in an order, whose keys stay beside them."""
+        whole = tuple_of(source.value, *(key for key, _, _ in standing.keys))
+        pair = self._rows(replace(source, row=(whole,)), _name(target))
+        value, *keys = (projected(Item(pair, constant(n))) for n in range(len(standing.keys) + 1))
+        by = tuple((key, *how[1:]) for key, how in zip(keys, standing.keys, strict=True))
+        self._order = replace(standing, keys=by)
+        self._bind(target, value)
 
     def _rows(self, source: Rows, name: str) -> Expr:
         origins = self._reading.origins

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any
 
 from optimizer import plan
-from optimizer.comprehensions.rows import ONE_ROW, Rows, selected
+from optimizer.comprehensions.rows import ONE_ROW, Rows, selected, standing_of
 from optimizer.comprehensions.scope import is_closed
 from optimizer.expr import (
     TRUE,
@@ -50,11 +50,25 @@ def after(name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt], reading:
     width = bindings(then.node)
     if then.is_whole and width == 1:
         both = reading.function_of(Parameter(1), 2, ("once", "row"))
-        return replace(then, node=plan.Select(node, both))
+        made = plan.Select(node, both)
+        standing = None if standing_of(then) is None else then.standing
+        standing = standing and replace(standing, node=made)
+        return replace(then, node=made, standing=standing or then.standing)
     own = (Parameter(1),) if width == 1 else items_of(Parameter(1), width)
     order = then.order and replace(then.order, key=over(then.order.key, own))
+    standing = standing_of(then) if order is None else None
+    if standing is not None:
+        keys = tuple((over(key, own), *how) for key, *how in standing.keys)
+        standing = replace(standing, node=node, keys=keys)
     row = tuple(over(e, own) for e in then.row)
-    return replace(then, node=node, row=row, names=("once", "row"), order=order)
+    return replace(
+        then,
+        node=node,
+        row=row,
+        names=("once", "row"),
+        order=order,
+        standing=standing or then.standing,
+    )
 
 
 def _of_each(need: Expr, then: Rows, reading: Any) -> Rows:

@@ -13,8 +13,17 @@ from optimizer.callables.opaque import Opaque
 from optimizer.comprehensions import functions, generators, mappings, touching
 from optimizer.comprehensions.engine import Engine
 from optimizer.comprehensions.reading import Reading
-from optimizer.comprehensions.refusals import refused
-from optimizer.comprehensions.rows import ONE_ROW, Rows, as_set, relation, selected, taken
+from optimizer.comprehensions.refusals import LOST, refused
+from optimizer.comprehensions.rows import (
+    ONE_ROW,
+    Rows,
+    as_set,
+    may_lose_order,
+    relation,
+    selected,
+    standing_of,
+    taken,
+)
 from optimizer.errors import PlanError
 from optimizer.expr import (
     Expr,
@@ -99,7 +108,9 @@ def read_function(function: Opaque, engine: Engine) -> Query:
     try:
         tree = tree_of(called)
         reading.results |= set(map(id, _results(tree)))
-        result = functions.defined(called, lambda: reader.body(tree), reading, reader)
+        result = functions.defined(
+            called, lambda: reader.body(tree), reading, reader, is_query=True
+        )
     except (Unreadable, RecursionError) as unreadable:
         raise _unread(function, unreadable) from None
     return _finished(function, result, reading, reader)
@@ -165,6 +176,10 @@ def _plan_of(
             return mappings.grouped(rows, reading, "Collect").node, "mapping"
         case "sorted":
             return _ordered(rows, reading), "order"
+        case "list" | "iterator" if standing_of(rows) is not None:
+            return _ordered(rows, reading), "order"
+        case "list" | "iterator" if not may_lose_order(rows):
+            raise refused(_returned(function), reader, *LOST)
         case "items":
             raise refused(_returned(function), reader, "are groups", mappings.ITEMS)
         case _:
@@ -180,14 +195,21 @@ def _pairs(rows: Rows, reading: Reading) -> plan.Node:
 
 
 def _ordered(rows: Rows, reading: Reading) -> plan.Node:
-    order = rows.order
-    assert order is not None
-    key = plan.SortKey(reading.function(order.key, rows), order.descending)
+    """The plan of rows in an order."""
+    standing = standing_of(rows)
+    assert standing is not None
+    limit, offset = (None, 0) if rows.order is None else (rows.order.limit, rows.order.offset)
+    keys = [plan.SortKey(reading.function(e, rows), *how) for e, *how in standing.keys]
     if rows.is_whole:
-        return plan.OrderBy(rows.node, (key,), order.limit, order.offset)
-    beside = plan.Extend(rows.node, (), (reading.function(rows.value, rows), key.function))
-    key = replace(key, function=reading.function_of(Parameter(1), 2))
-    return plan.OrderBy(beside, (key,), order.limit, order.offset, shown=1)
+        return plan.OrderBy(rows.node, tuple(keys), limit, offset)
+    hidden = [key.function for key in keys]
+    beside = plan.Extend(rows.node, (), (reading.function(rows.value, rows), *hidden))
+    count = 1 + len(keys)
+    by = [
+        replace(key, function=reading.function_of(Parameter(place), count))
+        for place, key in enumerate(keys, 1)
+    ]
+    return plan.OrderBy(beside, tuple(by), limit, offset, shown=1)
 
 
 def _check_finished(function: Opaque, body: Expr) -> None:

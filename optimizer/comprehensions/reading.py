@@ -25,13 +25,15 @@ from optimizer.comprehensions import calls, generators, loops, mappings, named, 
 from optimizer.comprehensions.engine import Engine
 from optimizer.comprehensions.functions import Active
 from optimizer.comprehensions.narrow import narrowed, renumbered
-from optimizer.comprehensions.refusals import KEY_OR_ROW, LIST_IN_ROW, ORDER, refused
+from optimizer.comprehensions.refusals import KEY_OR_ROW, LIST_IN_ROW, LOST, ORDER, refused
 from optimizer.comprehensions.rows import (
+    Order,
     Rows,
     check_values,
     evaluated,
     has_rows_within,
     relation,
+    standing_of,
     taken,
 )
 from optimizer.comprehensions.scope import Scope, is_closed, seen
@@ -269,10 +271,18 @@ class Reading:
     def of_outside(self, rows: Rows) -> Rows:
         """The rows of a whole query, which may be in another one and read its rows."""
         key = () if rows.order is None else (rows.order.key,)
-        node, exprs = renumbered(rows.node, (*rows.row, *key), rows.arguments)
+        standing = standing_of(rows) if rows.order is None else None
+        stands = () if standing is None else tuple(key for key, _, _ in standing.keys)
+        node, exprs = renumbered(rows.node, (*rows.row, *key, *stands), rows.arguments)
         order = rows.order and replace(rows.order, key=exprs[-1])
         row = exprs[: len(rows.row)]
-        return replace(rows, node=node, row=row, arguments=(), order=order)
+        made = replace(rows, node=node, row=row, arguments=(), order=order)
+        if standing is None:
+            return made
+        by = zip(exprs[len(rows.row) :], standing.keys, strict=True)
+        return replace(
+            made, standing=replace(standing, node=node, keys=tuple((e, *how[1:]) for e, how in by))
+        )
 
     def scalar(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
         """Rows as a value: a frozen set, or a tuple of what is sorted."""
@@ -288,6 +298,14 @@ class Reading:
                 "take items of it, or have its pairs in a set",
             )
         raise refused(node, reader, *LIST_IN_ROW)
+
+    def sequence(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
+        """A list whose rows stand in an order, as a value: a tuple."""
+        standing = standing_of(rows)
+        if standing is None or len(standing.keys) != 1 or standing.keys[0][2] is not None:
+            raise refused(node, reader, *LOST)
+        ((key, descending, _),) = standing.keys
+        return calls.in_order(replace(rows, kind="sorted", order=Order(key, descending)), self)
 
     def exists(self, rows: Rows) -> Expr:
         """Whether there are rows."""

@@ -32,6 +32,10 @@ OF_FUNCTIONS: dict[str, tuple[str, str]] = {
     "map": ("is not read over relations", "[f(row) for row in rows]"),
     "filter": ("is not read over relations", "[row for row in rows if f(row)]"),
 }
+LOST = (
+    "gives a list whose rows lose the order of what they are made of",
+    "sort the result: sorted([...], key=...), or make a set of it",
+)
 LIST_IN_ROW = (
     "is a list with the rows in some order, as a value",
     "sorted(...), set(...), sum(...) or len(...) of it does not depend on the order",

@@ -30,6 +30,8 @@ from optimizer.expressions.knowledge import total
 from optimizer.plans.nodes.values import values
 from optimizer.plans.properties import bindings, is_set, shapes
 from optimizer.record import record
+from optimizer.subqueries.keyed import read
+from optimizer.subqueries.orders import rows_of_order
 
 Kind: TypeAlias = Literal["list", "set", "iterator", "sorted", "dict", "groups", "items"]
 
@@ -49,6 +51,18 @@ class Order:
 
 
 @record
+class Standing:
+    """By what the rows of a list stand: keys over the bindings of `node`, each with its direction
+    and the place of None. It holds while `node` is the plan of the rows; other rows have lost their
+    order, which matters only where they are the list that a query gives. Rows of a window may lose
+    it: their order chose them."""
+
+    node: plan.Node
+    keys: tuple[tuple[Expr, bool, Any], ...]
+    is_window: bool = False
+
+
+@record
 class Rows(Expr):
     """What a part of a callable gives that is read as a query.
 
@@ -64,6 +78,7 @@ class Rows(Expr):
     scope: Any = None
     arguments: tuple[Expr, ...] = ()
     order: Order | None = None
+    standing: Standing | None = None
 
     @property
     def value(self) -> Expr:
@@ -96,7 +111,21 @@ def check_values(row: tuple[Expr, ...]) -> None:
 
 
 def relation(node: plan.Node, name: str) -> Rows:
-    """The rows of a relation."""
+    """The rows of a relation; of an ordered one, with their order."""
+    if isinstance(node, plan.OrderBy):
+        source, count = rows_of_order(node)
+        known = shapes(source)
+        keys = [(read(k.function, known).body, k.descending, k.nulls) for k in node.keys]
+        row = (one_value(all_parameters(bindings(source))[:count]),)
+        names = row_names(bindings(source))
+        names = (name, *names[1:]) if count == 1 else names
+        return Rows(
+            "list",
+            source,
+            row,
+            names,
+            standing=Standing(source, tuple(keys), source is not node.input),
+        )
     count = bindings(node)
     names = (name,) if count == 1 else row_names(count)
     return Rows("list", node, (one_value(all_parameters(count)),), names)
@@ -110,6 +139,22 @@ def selected(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:
     made = Lifted(rows.value, rows.names, origins, bindings(rows.node))
     node = plan.Select(rows.node, made)
     return replace(rows, node=node, row=(Parameter(0),), names=("row",), order=None)
+
+
+def standing_of(rows: Rows) -> Standing | None:
+    """Return by what rows stand, of a list or of what is sorted; None of others, and of rows that
+    lost their order."""
+    if rows.kind == "sorted" and rows.order is not None:
+        is_window = rows.order.limit is not None or rows.order.offset > 0
+        return Standing(rows.node, ((rows.order.key, rows.order.descending, None),), is_window)
+    standing = rows.standing
+    is_list = rows.kind in ("list", "iterator")
+    return standing if is_list and standing is not None and standing.node is rows.node else None
+
+
+def may_lose_order(rows: Rows) -> bool:
+    """Return True if nobody can see that rows lost their order, or if it chose them."""
+    return rows.standing is None or rows.standing.is_window
 
 
 def evaluated(rows: Rows, origins: tuple[Opaque, ...]) -> Rows:

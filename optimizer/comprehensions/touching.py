@@ -50,7 +50,11 @@ def _is_source(node: ast.AST, reader: Any, reading: Any) -> bool:
 
 
 def _meaning(name: str, reader: Any) -> Any:
-    return resolve(reader.function, name)
+    """The value of a name; none of the name of a query that is being made."""
+    found = resolve(reader.function, name)
+    active = reader.origin.queries.active
+    is_own = any(e.name == name and e.before is found is not UNSET for e in active)
+    return UNSET if is_own else found
 
 
 def reads(value: Any, name: str, reading: Any) -> bool:

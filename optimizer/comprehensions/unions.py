@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 from typing import Any
 
 from optimizer import plan
 from optimizer.comprehensions import touching
 from optimizer.comprehensions.refusals import ORDER, refused
-from optimizer.comprehensions.rows import ONE_ROW, Rows, as_set, row_of, selected
+from optimizer.comprehensions.rows import ONE_ROW, Rows, as_set, may_lose_order, row_of, selected
 from optimizer.comprehensions.scope import Scope
 from optimizer.expr import Constant, Display, Expr, Lifted
 from optimizer.plans.nodes.values import values
@@ -27,7 +28,9 @@ def operation(node: ast.BinOp, reader: Any, reading: Any) -> Expr | None:
         return None
     kinds = {left.kind, right.kind}
     if isinstance(node.op, ast.Add) and kinds == {"list"}:
-        return _both(plan.UnionAll, left, right, "list", reading)
+        made = _both(plan.UnionAll, left, right, "list", reading)
+        lost = next((side for side in (left, right) if not may_lose_order(side)), None)
+        return made if lost is None else replace(made, standing=lost.standing)
     make = SETS.get(type(node.op))
     if kinds == {"set"} and make is not None:
         return _both(make, left, right, "set", reading)

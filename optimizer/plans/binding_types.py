@@ -81,6 +81,8 @@ def _types(node: plan.Node) -> Types:
             found = (*keys, *(_of_aggregate(each, source) for each in aggregates))
         case plan.Join() | plan.OuterJoin() | plan.Product():
             found = (*of[0], *of[1])
+        case plan.OrderBy(shown=int() as count):
+            found = of[0][:count]
         case _ if isinstance(node, _SAME):
             found = of[0]
         case _ if isinstance(node, _BOTH):

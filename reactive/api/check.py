@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -11,6 +12,7 @@ from reactive.api.text import plain
 from reactive.collections.bag import Bag
 from reactive.collections.zset import canonical
 from reactive.errors import VerificationError
+from reactive.reference.order import runs
 from reactive.runtime.boundary import outermost
 
 MOST_SHOWN = 5
@@ -61,7 +63,25 @@ def difference(view: Any) -> str | None:
         return _compared(shown, rows)
     form = form_of(shown)
     theirs = [alike(row, form) for row in rows]
-    return None if shown == theirs else f"in order: {shown!r:.200}\n  and not {theirs!r:.200}"
+    if shown == theirs or (len(shown) == len(theirs) and _are_tied(view, shown, theirs)):
+        return None
+    return f"in order: {shown!r:.200}\n  and not {theirs!r:.200}"
+
+
+def _are_tied(view: Any, shown: list[Any], theirs: list[Any]) -> bool:
+    """Return True if rows of the text stand elsewhere only among rows whose keys are equal, and
+    rows are shown without what they stand by: the text tells ties apart by what is not shown."""
+    order = view.relation.plan
+    if order.shown is None or order.limit is not None or order.offset:
+        return False
+    start = 0
+    for alike_rows in runs(order, view._evaluated(order.input)):
+        stop = start + len(alike_rows)
+        wanted = Counter(alike_rows)
+        if Counter(shown[start:stop]) != wanted or Counter(theirs[start:stop]) != wanted:
+            return False
+        start = stop
+    return start == len(shown)
 
 
 def pair_of(item: tuple[Any, Any]) -> tuple[Any, Any]:

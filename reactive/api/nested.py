@@ -15,11 +15,14 @@ from optimizer.expressions.naming import Nesting
 from optimizer.plans.explain import Explanation
 from optimizer.plans.properties import bindings, may_be_negative
 from optimizer.subqueries.keyed import items, over_row
+from optimizer.subqueries.orders import order_above
 from optimizer.traverse import with_inputs
+from reactive.api.keeping_order import check_lost
 from reactive.api.nesting import extended, named_rows, placed
-from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
+from reactive.api.relation import GroupedRelation, OrderedRelation, Relation, views_of
 from reactive.api.unnested import MADE, SAME, Inside, narrowed, read_inside, unnested
 from reactive.api.view import View
+from reactive.collections.order import tie_key
 from reactive.collections.zset import canonical, repeat
 from reactive.errors import MissingKeyError
 from reactive.runtime.boundary import boundary
@@ -153,7 +156,7 @@ class NestedRelation(Relation[*Ts]):
             return unnested(self, made, node)
         if isinstance(node, SAME) and node.inputs()[0] is self.plan:
             inside = () if begin is None else self.inside
-            return nested(made, self.nesting, inside=inside, begin=begin)
+            return nested(made, self.nesting, self.order, inside, begin)
         return made
 
     def _grouped(self, node: plan.Node) -> GroupedRelation[Any]:
@@ -199,6 +202,18 @@ class OrderedNestedRelation(NestedRelation[*Ts]):
         view = super().materialize(name, on_error=on_error)
         view.query = self
         return view
+
+    def _new(self, node: plan.Node, *others: Any) -> Relation[Any]:
+        if isinstance(node, SAME) or not node.inputs() or node.inputs()[0] is not self.plan:
+            return super()._new(node, *others)
+        order = self._in_order()
+        ordered = order_above(with_inputs(node, [order, *node.inputs()[1:]]), tie_key)
+        if ordered is None:
+            check_lost(order, node)
+            return super()._new(node, *others)
+        rows = Relation[Any](self._engine, ordered.input, views_of(self, *others))
+        ordered = replace(ordered, input=rows.plan)
+        return OrderedRelation(self._engine, ordered, rows._kept_views())
 
     def _in_order(self) -> plan.OrderBy:
         return plan.OrderBy(self.plan, self.order, None, 0)

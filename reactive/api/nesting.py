@@ -55,6 +55,7 @@ from optimizer.plans.binding_types import binding_types
 from optimizer.plans.properties import bindings, present, shapes, table_key
 from optimizer.record import record
 from optimizer.subqueries.keyed import read
+from optimizer.subqueries.orders import rows_of_order
 from optimizer.subqueries.outers import outers
 from optimizer.traverse import rebuilt, with_functions
 from reactive.api import inner_lists
@@ -163,7 +164,12 @@ def extended(relation: Any, named: Mapping[str, Callable[..., Any]]) -> Nested:
     PlanError: a name cannot be that of a binding; a callable gives no relation, or one that cannot
         be asked for every row.
     """
-    keys, node = _order_of(relation)
+    keys, node, shown = _order_of(relation)
+    if shown != bindings(node):
+        raise PlanError(
+            "cannot nest in the order of values that the rows lack\n"
+            "  nest first, then order_by(key), and select(...) last"
+        )
     roots = _names_of(node)
     _check_names(named, roots)
     inner = [_Inside(relation, name, query) for name, query in named.items()]
@@ -306,8 +312,8 @@ class Inside:
 
 def inside(name: str, made: Any) -> Inside:
     """The rows of a relation as what is inside of others."""
-    order, source = _order_of(made)
-    row, kind = _row_of(made, source)
+    order, source, shown = _order_of(made)
+    row, kind = _row_of(made, shown)
     level = _level(name, made, kind, is_sequence=bool(order))
     return Inside(_collected(source, row, order), row, order, level)
 
@@ -360,20 +366,18 @@ def _level(name: str, made: Any, kind: Any, *, is_sequence: bool) -> Level:
     return Level(name, kind, key, is_sequence, levels, types)
 
 
-def _order_of(relation: Any) -> tuple[tuple[plan.SortKey, ...], plan.Node]:
-    """The keys of the order that the rows of a query stand by, and the rows."""
+def _order_of(relation: Any) -> tuple[tuple[plan.SortKey, ...], plan.Node, int]:
+    """The keys of the order that the rows of a query stand by, the rows, and how many bindings of
+    them are shown."""
     node, order = relation.plan, getattr(relation, "order", ())
-    if order:
-        return order, node
-    if not isinstance(node, plan.OrderBy):
-        return (), node
-    is_all = node.limit is None and not node.offset
-    return node.keys, node.input if is_all else node
+    if order or not isinstance(node, plan.OrderBy):
+        return order, node, bindings(node)
+    return node.keys, *rows_of_order(node)
 
 
-def _row_of(made: Any, node: plan.Node) -> tuple[Expr, Any]:
+def _row_of(made: Any, shown: int) -> tuple[Expr, Any]:
     """A row of a query as one value, and the class of it, if it has others inside."""
-    every = all_parameters(bindings(node))
+    every = all_parameters(shown)
     nesting = getattr(made, "nesting", None)
     if nesting is None:
         return one_value(every), None

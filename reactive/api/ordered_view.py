@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar, TypeVarTuple, overload
 
+from optimizer import plan
 from reactive.api.equal_rows import same_in_order
 from reactive.api.relation import OrderedRelation
 from reactive.api.view import View
@@ -71,6 +72,11 @@ class OrderedView(View[*Ts], OrderedRelation[*Ts]):
         """As of the query; its rows are sorted once more."""
         query: Any = self.relation
         return OrderedRelation(self._engine, query.previous().plan, self._kept_views())
+
+    def _order(self) -> plan.OrderBy:
+        """The order of the query; its rows are sorted once more."""
+        node: Any = self.relation.plan
+        return node  # type: ignore[no-any-return]
 
     def index(self, row: object, start: int = 0, stop: int | None = None) -> int:
         """The first position of a row; `ValueError` if it is not there."""

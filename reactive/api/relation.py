@@ -41,6 +41,7 @@ from reactive.api.each_row import each_row
 from reactive.api.extending import Extending
 from reactive.api.first import First
 from reactive.api.groups import Groups
+from reactive.api.keeping_order import KeepsOrder
 from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys
 from reactive.compiler import costs as costing
 from reactive.compiler import definition
@@ -232,9 +233,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             return self._take(of, "order_by")
 
         keys = sort_keys((key, *more), take, "order_by", descending=descending, nulls=nulls)
-        return OrderedRelation(
-            self._engine, plan.OrderBy(self.plan, keys, None, 0), self._kept_views()
-        )
+        return self._in_sequence(plan.OrderBy(self.plan, keys, None, 0), self._kept_views())
 
     # Two relations.
 
@@ -710,6 +709,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def _new(self, node: plan.Node, *others: AnyRelation) -> Relation[Any]:
         return Relation(self._engine, node, views_of(self, *others))
 
+    def _in_sequence(self, node: plan.OrderBy, views: tuple[AnyView, ...]) -> OrderedRelation[Any]:
+        return OrderedRelation(self._engine, node, views)
+
     def _grouped(self, node: plan.Node) -> GroupedRelation[Any]:
         return GroupedRelation(self._engine, node, self._kept_views())
 
@@ -798,8 +800,20 @@ class GroupedRelation(Relation[K, *Ts]):
 
 
 @boundary
-class OrderedRelation(Relation[*Ts]):
-    """A relation whose view is a sequence. What is made of it further has no order."""
+class OrderedRelation(KeepsOrder[*Ts], Relation[*Ts]):
+    """A relation whose view is a sequence.
+
+    `where`, `select`, `extend`, `bind`, `distinct`, `semi_join` and `anti_join` keep the order;
+    rows with equal keys stand by the rows that were ordered. Other methods lose it: they refuse an
+    order without a `limit`, and take the rows that a `limit` chose as a bag.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> sizes = words.order_by(lambda w: w).select(len).materialize()
+    >>> words.add_all(["three", "a", "to"])
+    >>> list(sizes)
+    [1, 5, 2]
+    """
 
     def limit(self, n: int, offset: int = 0) -> OrderedRelation[*Ts]:
         """The `n` rows that follow the first `offset`, or as many of them as there are.
@@ -824,8 +838,7 @@ class OrderedRelation(Relation[*Ts]):
         assert isinstance(node, plan.OrderBy)
         if node.limit is not None or node.offset:
             raise PlanError("limit of a relation that is limited already\n  order_by() it again")
-        ordered = replace(node, limit=n, offset=offset)
-        return OrderedRelation(self._engine, ordered, self._kept_views())
+        return self._in_sequence(replace(node, limit=n, offset=offset), self._kept_views())
 
     def previous(self) -> OrderedRelation[*Ts]:
         """As `Relation.previous`, in the order and the window that there were.

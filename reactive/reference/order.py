@@ -29,6 +29,12 @@ def in_order(node: plan.OrderBy, bag: Bag) -> list[Row]:
 
 def settled(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
     """All rows in their order, as they are shown; those that no order tells apart together."""
+    for rows in runs(node, bag):
+        yield from _by_themselves(rows) if len(rows) > 1 else [rows]
+
+
+def runs(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
+    """Yield all rows in their order, as they are shown; rows with equal keys together."""
     key = order_key(node)
     keyed = [(key(row), row) for row in repeat(bag.items())]
     if any(key is LAST for key, _ in keyed):
@@ -37,8 +43,7 @@ def settled(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
         keyed.sort(key=_key_of, reverse=node.descending)
     show = node.show or itself
     for tied in _runs(keyed, descending=node.descending):
-        rows = [*map(show, tied)]
-        yield from _by_themselves(rows) if len(rows) > 1 else [rows]
+        yield [*map(show, tied)]
 
 
 def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:

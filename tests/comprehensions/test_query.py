@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import math
 import warnings
 import weakref
@@ -579,3 +580,59 @@ def test_in_of_a_keyed_table_or_of_groups_is_said_in_other_words(db: Database) -
     by_row = db.query(lambda: [c for c in keyed if c in list(keyed)]).materialize()
     assert list(by_key) == [1] and len(by_row) == 2
     check(by_key, by_row)
+
+
+BEFORE = {
+    "function": "def reach(): return {(9, 1)}",
+    "function_over_rows": "def reach(): return {e for e in edges}",
+    "lambda": "reach = lambda: {(9, 9)}",
+    "class": "class reach: pass",
+    "number": "reach = 5",
+    "nothing": "reach = 'x'",
+    "builtin": "reach = max",
+    "import": "from os import getcwd as reach",
+    "relation": "reach = edges",
+    "query": "reach = db.query(lambda: {e for e in edges})",
+}
+RECURSION = """
+@db.query
+def reach():
+    return {(a, b) for a, b in edges} | {(a, d) for a, b in reach() for c, d in edges if b == c}
+"""
+
+
+def _run(text: str, name: str) -> dict[str, Any]:
+    """Run a text in a database with edges; its lines are known to who asks for them."""
+    linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+    db = Database()
+    edges = db.table(tuple, name="edges")
+    edges.add_all([(1, 2), (2, 3)])
+    names: dict[str, Any] = {"db": db, "edges": edges, "__name__": "shop"}
+    exec(compile(text, name, "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_recursion_calls_itself_whatever_its_name_stood_for(before: str) -> None:
+    view = _run(BEFORE[before] + RECURSION, f"<{before} before>")["reach"].materialize()
+    assert set(view) == {(1, 2), (2, 3), (1, 3)}
+    check(view)
+
+
+def test_the_name_of_a_query_may_be_that_of_a_builtin() -> None:
+    view = _run(RECURSION.replace("reach", "max"), "<max>")["max"].materialize()
+    assert set(view) == {(1, 2), (2, 3), (1, 3)}
+
+
+def test_a_name_that_a_later_function_has_is_that_function() -> None:
+    text = RECURSION.replace("@db.query", "") + "\nfirst = reach\ndef reach(): return {(7, 1)}"
+    view = _run(text + "\nfound = db.query(first)", "<later>")["found"].materialize()
+    assert set(view) == {(1, 2), (2, 3), (7, 2)}
+
+
+def test_a_method_of_the_name_of_a_function_calls_the_function() -> None:
+    text = "def reach(): return {(9, 1)}\nclass Shop:\n" + "".join(
+        f"    {line}\n" for line in RECURSION.strip().splitlines()
+    )
+    view = _run(text, "<method>")["Shop"].reach.materialize()
+    assert set(view) == {(1, 2), (2, 3), (9, 2)}

@@ -49,7 +49,7 @@ class Replica:
 
     def _follow(self, delta: Delta[Any]) -> None:
         self.deltas += 1
-        assert delta.items(), "a delta without a change was sent"
+        assert delta.items() or delta.edits, "a delta without a change was sent"
         assert all(weight for _, weight in delta.items()), "a weight of zero was sent"
         for row, weight in delta.items():
             self.rows[row] += weight

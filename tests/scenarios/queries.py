@@ -19,6 +19,7 @@ from reactive import (
     Min,
     Monoid,
     Multiset,
+    OrderedRelation,
     Relation,
     Sum,
     Table,
@@ -361,11 +362,33 @@ ORDERED = (
         lambda rows: sorted(rows)[1:3],
     ),
     ordered("limit_0", lambda t: t.order_by(value).limit(0), lambda rows: []),
-    unary(
+    ordered(
         "select_of_limit",
         lambda t: t.order_by(value).limit(2).select(group),
         lambda rows: map(group, sorted(rows, key=value)[:2]),
     ),
+    ordered(
+        "select_of_order",
+        lambda t: t.order_by(group, descending=True).select(value),
+        lambda rows: map(value, sorted(sorted(rows), key=group, reverse=True)),
+    ),
+    ordered(
+        "limit_of_where_of_bind_of_order",
+        lambda t: t.order_by(value).bind(group, value).where(lambda g, v: v > 1).limit(2),
+        lambda rows: [
+            (group(r), value(r)) for r in sorted(sorted(rows), key=value) if value(r) > 1
+        ][:2],
+    ),
+    ordered(
+        "extend_of_limit",
+        lambda t: t.order_by(value, descending=True).limit(3).extend(group).select(lambda t, g: g),
+        lambda rows: map(group, sorted(sorted(rows), key=value, reverse=True)[:3]),
+    ),
 )
 
 QUERIES = (*LINEAR, *GROUPED, *JOINS, *SETS, *ORDERED)
+
+
+def different(relation: Any) -> Any:
+    """The different rows, where no order would be lost: another view over a relation."""
+    return relation if isinstance(relation, OrderedRelation) else relation.distinct()

@@ -13,7 +13,7 @@ from reactive import TableError
 from tests.budget import share_of
 from tests.scenarios.histories import HISTORIES, Add, Event, History
 from tests.scenarios.play import ONE, SIDES, Play, Side, Stage
-from tests.scenarios.queries import QUERIES, Query
+from tests.scenarios.queries import QUERIES, Query, different
 from tests.scenarios.rows import A, B, Item
 
 every_query = pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.name)
@@ -65,7 +65,7 @@ def test_a_batch_from_nothing_gives_what_a_view_made_late_gives(stage: Stage) ->
         with during(history):
             with Play(stage, ()) as play:
                 play.batch(events)
-                with stage.relation.distinct().materialize() as above:
+                with different(stage.relation).materialize() as above:
                     assert set(above) == set(play.view)
             with stage.relation.materialize() as late:
                 assert Counter(late) == Counter(play.wanted())

@@ -14,7 +14,7 @@ import pytest
 from reactive import Count, Database, Delta, Sum, Table
 from reactive.api.view import AnyView
 from tests.scenarios.play import Replica
-from tests.scenarios.queries import QUERIES, Query, group, value
+from tests.scenarios.queries import QUERIES, Query, different, group, value
 from tests.scenarios.rows import FULL, SOME, A, B, C, Item
 
 
@@ -52,7 +52,7 @@ def test_closing_a_view_leaves_what_another_needs(query: Query) -> None:
     base = query.build(left, right)
     other = base.aggregate(Count()).materialize()
     needed = operators(db), readers(db)
-    view = base.distinct().materialize()
+    view = different(base).materialize()
     view.close()
     assert (operators(db), readers(db)) == needed
     left.add_all(FULL)
