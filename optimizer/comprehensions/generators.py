@@ -158,7 +158,7 @@ class Inside:
                 return self._join_in_order(source, standing, target)
             if source.standing is not None and source.kind in ("list", "iterator"):
                 self._order, self._is_lost = source.standing, True
-        elif not isinstance(source, Rows) or standing_of(source) is not None:
+        elif not isinstance(source, Rows) or _has_order(source):
             self._is_lost = True
         if not isinstance(source, Rows):
             given = self.scope.iterated(source) if imported else source
@@ -264,6 +264,12 @@ class Inside:
         shape: Any = shape_of(value, self.scope.shapes)
         fields = getattr(shape, "_fields", shape)
         return isinstance(fields, tuple) and len(fields) == count
+
+
+def _has_order(rows: Rows) -> bool:
+    """Return True if rows of a later `for` stand in an order that did not choose them."""
+    standing = standing_of(rows)
+    return standing is not None and not standing.is_window
 
 
 def _name(target: ast.expr) -> str:
