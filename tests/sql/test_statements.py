@@ -210,3 +210,10 @@ def test_what_no_statement_can_be_is_said(db: Database, text: str, said: str) ->
     with pytest.raises(PlanError, match=said):
         db.execute(text)
     assert [table.name for table in db.tables()] == ["t"]
+
+
+@pytest.mark.parametrize("kind", ("int[]", "text[][]", "struct(a int, b text[])", "varchar(8)"))
+def test_columns_of_arrays_and_structs(kind: str) -> None:
+    db = Database()
+    db.execute(f"create table nested (x {kind})")
+    assert list(db.sql("select x from nested").materialize()) == []

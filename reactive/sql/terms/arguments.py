@@ -25,6 +25,7 @@ OF_PARSER: dict[str, frozenset[str]] = {
     "concat": frozenset({"safe", "coalesce"}),
     "concatws": frozenset({"safe", "coalesce"}),
     "count": frozenset({"big_int"}),
+    "datatype": frozenset({"nested"}),
     "datediff": frozenset({"date_part_boundary"}),
     "div": frozenset({"safe", "typed"}),
     "dpipe": frozenset({"safe"}),
