@@ -145,11 +145,6 @@ def or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
     return f.with_body(_or_else(f.body, needed, NONE))
 
 
-def or_no_match(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
-    """A key that matches nothing where something needed raises."""
-    return f.with_body(_or_else(f.body, needed, NAN))
-
-
 def items_or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
     """As `or_none`; of a tuple that nobody wrote, such as the key of a group before another key,
     each item by itself."""

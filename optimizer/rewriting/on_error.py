@@ -5,12 +5,13 @@
     join on p            join on attempt(p)
     join by k            join by k                 of  where succeeds(k)    on its side
     groups by k of v     groups by k of v          of  where succeeds(k, v)
-    order by k           order by k                of  where succeeds(k)
+    order by k           order by k                of  where comparable(k)
     reduce f by k        reduce attempt(f) by k    of  where succeeds(k)
+    min, max of f by k   min, max of f by k        of  where comparable(f)
 
 That is `drop`: a row is absent from the operator in which something raises of it. With `null` the
-callable gives None, where a row can go on with None: in a select, the key of a group, what is
-aggregated, the key of an order. The key of a join matches nothing then.
+callable gives None, where a row can go on with None: in a select, an extend, what is aggregated.
+Of keys and orders both are one. What compares says `ordered.py`.
 
 Each condition of an `and` has its own guard, and each side of an equation, so that the rules find
 conditions and keys as they do without. What cannot raise has no guard.
@@ -54,7 +55,6 @@ from optimizer.expressions.attempts import (
     hashed,
     items_or_none,
     lifted,
-    or_no_match,
     or_none,
     raising_parts,
     succeeds,
@@ -63,14 +63,30 @@ from optimizer.expressions.attempts import (
 from optimizer.expressions.compose import needs, one_row
 from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.naming import naming_of
+from optimizer.expressions.order_kinds import (
+    NUMBER,
+    checks,
+)
+from optimizer.plans.declared_kinds import declared_kind
 from optimizer.plans.explain import headline
 from optimizer.plans.nodes.reduce import keeper, replaced
-from optimizer.plans.properties import bindings, free, nodes, row_shape, shapes
+from optimizer.plans.properties import bindings, nodes, row_shape, shapes
 from optimizer.record import record
+from optimizer.rewriting.closing import closed
+from optimizer.rewriting.ordered import (
+    EXTREMES,
+    SUMS,
+    Asked,
+    Ordered,
+    asked_of,
+    by_most_kinds,
+    extreme,
+    ordered_by,
+)
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.shape_recursion import shape_recursion
-from optimizer.traverse import Rule, substituted, with_inputs
+from optimizer.traverse import Rule, with_inputs
 
 Policy = Literal["null", "drop"]
 READING = (read_callables, read_bitwise_tests)
@@ -103,7 +119,7 @@ class Guarded:
 
     def closed(self, errors: plan.Node) -> plan.Node:
         """Return a query over `rows` of a failure without what recursions have inside."""
-        return _closed(errors, self.definitions)
+        return closed(errors, self.definitions)
 
 
 def guarded(root: plan.Node, policy: Policy, *, read: bool) -> Guarded:
@@ -145,54 +161,9 @@ def _read(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.Node:
     return node
 
 
-def _closed(rows: plan.Node, definitions: Mapping[Any, plan.Node]) -> plan.Node:
-    """Rows over what recursions come to; those inside an iteration of all its rounds, as a set."""
-    while open_levels := free(rows):
-        inside = {level: free(definitions[level]) for level in open_levels}
-        level = next(k for k in open_levels if all(k not in inside[other] for other in inside))
-        of = definitions[level]
-        if isinstance(of, plan.Iterate):
-            rows = _of_all_rounds(of, rows)
-        else:
-            rows = substituted(rows, level, partial(_relation, of))
-    return rows
-
-
-def _of_all_rounds(of: plan.Iterate, rows: plan.Node) -> plan.Node:
-    """The rows of one binding that a query inside an iteration gives in any round."""
-    place = len(of.starts)
-    before = plan.Recursive(of.level, place, "errors", is_set=False)
-    made = replace(
-        of,
-        starts=(*of.starts, plan.Empty(1)),
-        bodies=(*of.bodies, plan.Union(before, rows)),
-        names=(*of.names, "errors"),
-        max_rounds=of.max_rounds + 1 if of.max_rounds else 0,
-        tolerances=(*of.tolerances, None) if of.tolerances else (),
-    )
-    return plan.Component(made, place)
-
-
-def _relation(of: plan.Node, read: plan.Recursive) -> plan.Node:
-    assert isinstance(of, plan.Fixpoint)
-    return plan.Component(of, read.index) if len(of.bodies) > 1 else of
-
-
-Needs = Callable[[Expr, Shapes], tuple[Expr, ...]]
-"""What has to be evaluated of an expression for its value to be of use."""
-
-
-Instead = Callable[[Lifted, tuple[Expr, ...], Shapes], Lifted]
-
-
-@record
-class Asked:
-    """A callable of a row, what must not raise in it, and what it becomes to give something else
-    where that does; None if the row is left out then."""
-
-    function: Lifted
-    needs: Needs
-    instead: Instead | None = None
+def _sort_keys(keys: Sequence[plan.SortKey], of: Sequence[Lifted]) -> tuple[plan.SortKey, ...]:
+    pairs = zip(keys, of, strict=True)
+    return tuple(replace(key, function=function) for key, function in pairs)
 
 
 class _Guards:
@@ -214,7 +185,7 @@ class _Guards:
             case plan.Select(source, f):
                 return self._select(node, source, lifted(f))
             case plan.Extend(source, _, columns):
-                rows, found = self._values(source, [*map(self._key, columns)])
+                rows, found = self._values(source, [*map(self._column, columns)])
                 return _changed(node, input=rows, columns=tuple(found))
             case plan.SelectMany(source, f) | plan.Unnest(source, f):
                 return _changed(node, function=self._several(source, lifted(f)))
@@ -226,11 +197,15 @@ class _Guards:
                 rows, (by,) = self._values(source, [self._key(key)])
                 return self._reduce(rows, by, f)
             case plan.Top(source, key, keys):
-                rows, (by, *of) = self._values(source, [self._key(key), *map(self._sorting, keys)])
-                return _changed(node, input=rows, key=by, keys=self._sort_keys(keys, of))
+                ordered = [self._sorting(source, each) for each in keys]
+                rows, (by, *of) = self._values(source, [self._key(key), *map(asked_of, ordered)])
+                rows = self._comparable(rows, by, ordered)
+                return _changed(node, input=rows, key=by, keys=_sort_keys(keys, of))
             case plan.OrderBy(source, keys):
-                rows, of = self._values(source, [*map(self._sorting, keys)])
-                return _changed(node, input=rows, keys=self._sort_keys(keys, of))
+                ordered = [self._sorting(source, each) for each in keys]
+                rows, of = self._values(source, [*map(asked_of, ordered)])
+                rows = self._comparable(rows, None, ordered)
+                return _changed(node, input=rows, keys=_sort_keys(keys, of))
             case plan.Fixpoint():
                 new = _changed(node, bodies=tuple(map(self._kept, node.bodies, node.best)))
                 return self.definitions.setdefault(node.level, new)
@@ -307,7 +282,7 @@ class _Guards:
     def _join(self, node: Joins) -> plan.Node:
         left, right, match = node.left, node.right, node.match
         if match.left_key is not None and match.right_key is not None:
-            left, (left_key,) = self._values(left, [self._key(match.left_key, or_no_match)])
+            left, (left_key,) = self._values(left, [self._key(match.left_key)])
             right, right_key = self._right_key(right, lifted(match.right_key))
             match = replace(match, left_key=left_key, right_key=right_key)
         if match.on is not None:
@@ -325,31 +300,35 @@ class _Guards:
         spread = tuple([one_row(need, 0, count) for need in needed])
         names = key.names if count == 1 else row_names(count)
         called = Lifted(TRUE, names, key.origins, count)
-        if not self._null:
-            return self._without(right, called, spread), key
-        self._failing(right, called, spread)
-        return right, or_no_match(key, needed, ())
+        return self._without(right, called, spread), key
 
     # Groups, orders and recursions.
 
-    def _key(self, key: Function, instead: Instead = items_or_none) -> Asked:
-        return Asked(lifted(key), hashed, instead if self._null else None)
+    def _column(self, column: Function) -> Asked:
+        return Asked(lifted(column), hashed, items_or_none if self._null else None)
 
-    def _sorting(self, key: plan.SortKey) -> Asked:
-        return Asked(lifted(key.function), needs, or_none if self._null else None)
+    def _key(self, key: Function) -> Asked:
+        return Asked(lifted(key), hashed)
 
-    def _sort_keys(
-        self, keys: Sequence[plan.SortKey], of: Sequence[Lifted]
-    ) -> tuple[plan.SortKey, ...]:
-        last: Literal["last"] | None = "last" if self._null else None
-        return tuple(
-            replace(key, function=function, nulls=key.nulls or last)
-            for key, function in zip(keys, of, strict=True)
-        )
+    def _sorting(self, source: plan.Node, key: plan.SortKey) -> Ordered:
+        return ordered_by(lifted(key.function), source, nulls=key.nulls is not None)
+
+    def _comparable(
+        self, rows: plan.Node, key: Lifted | None, values: Sequence[Ordered]
+    ) -> plan.Node:
+        """The rows whose values compare with most others of their group, where no kind of them is
+        declared."""
+        unknown = [each for each in values if each.kind is None]
+        if not unknown:
+            return rows
+        shown, refused, call = by_most_kinds(rows, key, unknown)
+        self._failed(refused, call)
+        return shown
 
     def _aggregate(self, node: plan.Aggregate) -> plan.Node:
         asked = [] if node.key is None else [self._key(node.key)]
-        asked += [self._aggregated(each) for each in node.aggregates if each.value is not None]
+        values = [each for each in node.aggregates if each.value is not None]
+        asked += [self._aggregated(each, node.input) for each in values]
         rows, found = self._values(node.input, asked)
         given = iter(found)
         key = None if node.key is None else next(given)
@@ -357,13 +336,22 @@ class _Guards:
             each if each.value is None else self._folded(each, next(given))
             for each in node.aggregates
         )
+        extremes = [each for each in values if each.name in EXTREMES]
+        ordered = [extreme(each, node.input, null=self._null) for each in extremes]
+        rows = self._comparable(rows, key, [each for each in ordered if each.kind is None])
         return _changed(node, input=rows, key=key, aggregates=aggregates)
 
-    def _aggregated(self, folded: plan.Folded) -> Asked:
+    def _aggregated(self, folded: plan.Folded, source: plan.Node) -> Asked:
         """What an aggregate reads; those of the user's own do not leave None out."""
         assert folded.value is not None
+        value = lifted(folded.value)
         instead = or_none if self._null and not folded.functions else None
-        return Asked(lifted(folded.value), partial(taken_by, folded.accumulator.check), instead)
+        if folded.name in EXTREMES:
+            return asked_of(extreme(folded, source, null=self._null), instead)
+        if folded.name in SUMS and declared_kind(value.body, source) == NUMBER:
+            check = checks(NUMBER, nulls=folded.skip_none)
+            return Asked(value, partial(taken_by, check), instead)
+        return Asked(value, partial(taken_by, folded.accumulator.check), instead)
 
     def _folded(self, folded: plan.Folded, value: Lifted) -> plan.Folded:
         if not self._null or folded.functions:
@@ -385,8 +373,11 @@ class _Guards:
         """The rows of which one may be kept of each key."""
         if best is None:
             return body
-        by, value = Asked(lifted(best.by), hashed), Asked(lifted(best.value), needs)
-        return self._values(body, [by, value])[0]
+        by = Asked(lifted(best.by), hashed)
+        value = ordered_by(lifted(best.value), body, nulls=False)
+        if value.kind is None:  # in a recursion no rows are counted
+            return self._values(body, [by, Asked(value.function, needs)])[0]
+        return self._values(body, [by, asked_of(value)])[0]
 
     def _iterate(self, node: plan.Iterate) -> plan.Node:
         if not node.is_tolerant():

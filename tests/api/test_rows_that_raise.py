@@ -122,7 +122,7 @@ QUERIES: dict[str, tuple[Callable[[Rel, Rel], Rel], list[Any], list[Any], int]] 
     "left_join by keys": (
         lambda t, u: t.left_join(u, left_key=number, right_key=lambda r: r[1]),
         [(BONN, OTHERS[0]), (KOELN, None)],
-        [(BONN, OTHERS[0]), (KOELN, None), (ODD, None), (NONE, None)],
+        [(BONN, OTHERS[0]), (KOELN, None)],
         2,
     ),
     "left_join on a condition": (
@@ -140,7 +140,7 @@ QUERIES: dict[str, tuple[Callable[[Rel, Rel], Rel], list[Any], list[Any], int]] 
     "anti_join by keys": (
         lambda t, u: t.anti_join(u, left_key=number, right_key=lambda r: r[1]),
         [KOELN],
-        [KOELN, ODD, NONE],
+        [KOELN],
         2,
     ),
     "semi_join": (
@@ -152,13 +152,13 @@ QUERIES: dict[str, tuple[Callable[[Rel, Rel], Rel], list[Any], list[Any], int]] 
     "group": (
         lambda t, u: t.group_by(number).aggregate(Count()),
         [(7, 1), (3, 1)],
-        [(7, 1), (3, 1), (None, 2)],
+        [(7, 1), (3, 1)],
         2,
     ),
     "group by what has no hash": (
         lambda t, u: t.group_by(lambda o: [o.text] if o.text == "x" else o.town).aggregate(Count()),
         [("Bonn", 1), ("Köln", 2)],
-        [("Bonn", 1), ("Köln", 2), (None, 1)],
+        [("Bonn", 1), ("Köln", 2)],
         1,
     ),
     "aggregates": (
@@ -185,14 +185,14 @@ QUERIES: dict[str, tuple[Callable[[Rel, Rel], Rel], list[Any], list[Any], int]] 
     "reduce": (
         lambda t, u: t.group_by(number).reduce(lambda key, rows: [len(rows)]),
         [(7, 1), (3, 1)],
-        [(7, 1), (3, 1), (None, 2)],
+        [(7, 1), (3, 1)],
         2,
     ),
     "top": (lambda t, u: t.group_by("town").top(1, by=number), [BONN, KOELN], [BONN, KOELN], 2),
     "each": (
         lambda t, u: t.group_by("town").each(lambda g: g.group_by(number).aggregate(Count())),
         [("Bonn", 7, 1), ("Köln", 3, 1)],
-        [("Bonn", 7, 1), ("Köln", 3, 1), ("Bonn", None, 1), ("Köln", None, 1)],
+        [("Bonn", 7, 1), ("Köln", 3, 1)],
         2,
     ),
 }
@@ -223,13 +223,13 @@ def _of_the_rest(query: Callable[[Rel, Rel], Rel]) -> Any:
     return query(orders, others).materialize()
 
 
-def test_an_order_leaves_rows_out_or_has_them_last(db: Database) -> None:
+def test_an_order_leaves_rows_out_by_either_policy(db: Database) -> None:
     orders, _ = tables(db)
     dropped = orders.order_by(number).materialize(on_error="drop")
     nulled = orders.order_by(asc(number), descending=False).materialize(on_error="null")
     orders.add_all(ROWS)
     assert list(dropped) == [KOELN, BONN] and dropped[0] is KOELN
-    assert list(nulled)[:2] == [KOELN, BONN] and len(nulled) == 4
+    assert list(nulled) == [KOELN, BONN]
     dropped.verify(), nulled.verify()
 
 

@@ -2,22 +2,30 @@
 
 A callable is asked as the plan as written asks it. Where it raises, or gives what has no hash and
 should, the row is not there for the operator; or, by the policy `null`, it gives None.
+
+Values of an order, of Min and of Max are compared: a row is not there where its value has no order,
+or where most rows of its group have one of another kind. Of two kinds with as many rows the first
+by name is that of most. Each item of a tuple is judged by itself.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 from tests.random_queries.nodes import Node
 from tests.random_queries.oracle import Inside, Oracle, Rows
-from tests.random_queries.orders import in_order
 
 KEYED = ("group", "reduce", "top", "each")
 OWN = ("Own", "Monoid")
 """Aggregates that cannot leave None out."""
 Call = Callable[[Any], Any]
+_NO_ORDER = getattr(object, "__lt__")  # noqa: B009
 
 
 class ByPolicy(Oracle):
@@ -29,22 +37,42 @@ class ByPolicy(Oracle):
 
     def _input(self, node: Node, inside: Inside) -> Rows:
         needed = [self._raw(name, node) for name in self._needed(node)]
-        orders = [] if self._null else [self._raw(name, node) for name in _orders(node)]
+        compared = self._compared(node)
         rows = super()._input(node, inside)
-        return [
+        found = [
             row
             for row in rows
             if all(succeeds(call, row) for call in needed)
-            and all(succeeds(call, row, hashes=False) for call in orders)
+            and all(succeeds(call, row, hashes=False) for call in compared)
         ]
+        if not compared:
+            return found
+        is_grouped = "key" in node.calls and node.op != "order"
+        groups = [of for _, of in self._groups(node, found)] if is_grouped else [found]
+        kept = {id(row) for of in groups for row in _of_most(of, compared)}
+        return [row for row in found if id(row) in kept]
+
+    def _compared(self, node: Node) -> list[Call]:
+        """What gives the kinds of values that are compared, or raises where one has no order."""
+        calls = [
+            _kinds_of(self._raw(key.of, node), nulls="inside" if key.nulls else "")
+            for key in (node.more[0] if node.op in ("order", "top") else ())
+        ]
+        for fold in node.more if node.op == "group" else ():
+            if fold.name in ("Min", "Max"):
+                call = _kinds_of(
+                    self._raw(fold.of, node), nulls="alone" if fold.skip_none or self._null else ""
+                )
+                calls.append(_or_none(call) if self._null else call)
+        return calls
 
     def _needed(self, node: Node) -> list[str]:
         """The callables without whose values a row is left out."""
         folds = node.more if node.op == "group" else ()
         own = [fold.of for fold in folds if fold.of and fold.name in OWN]
-        if self._null:
-            return own
         keys = [node.calls["key"]] if node.op in KEYED and "key" in node.calls else []
+        if self._null:
+            return [*keys, *own]
         values = [fold.of for fold in folds if fold.of]
         made = node.calls.values() if node.op in ("select", "extend", "bind") else ()
         return [*keys, *values, *made]
@@ -80,7 +108,7 @@ class ByPolicy(Oracle):
 
     def _both(self, node: Node, inside: Inside) -> tuple[Rows, Rows]:
         left, right = super()._both(node, inside)
-        if "left_key" in node.calls and not self._null:
+        if "left_key" in node.calls:
             mine, theirs = self._keys(node)
             left = [row for row in left if succeeds(mine, row)]
             right = [row for row in right if succeeds(theirs, row)]
@@ -113,23 +141,6 @@ class ByPolicy(Oracle):
             node = Node(node.op, node.inputs, node.kinds, node.calls, skipping)
         return super()._folds(node, rows)
 
-    def _order(self, node: Node, inside: Inside) -> Rows:
-        keyed = [(call, self._last(key)) for call, key in self.keyed(node)]
-        rows = in_order(self._input(node, inside), keyed)
-        _, limit, offset = node.more
-        return rows[offset:] if limit is None else rows[offset : offset + limit]
-
-    def _top(self, node: Node, inside: Inside) -> Rows:
-        keys, count, how = node.more
-        nulls = "first" if how == "last" else "last"  # which is the other way round then
-        if self._null:
-            keys = tuple(key._replace(nulls=key.nulls or nulls) for key in keys)
-        changed = Node(node.op, node.inputs, node.kinds, node.calls, (keys, count, how))
-        return super()._top(changed, inside)
-
-    def _last(self, key: Any) -> Any:
-        return key._replace(nulls=key.nulls or "last") if self._null else key
-
 
 def _orders(node: Node) -> list[str]:
     """The callables that rows are ordered by."""
@@ -144,3 +155,59 @@ def succeeds(call: Call, row: Any, *, hashes: bool = True) -> bool:
     except Exception:
         return False
     return True
+
+
+def _kinds_of(call: Call, nulls: str) -> Call:
+    return lambda row: _kinds(call(row), nulls, ())
+
+
+def _or_none(call: Call) -> Call:
+    """By the policy `null`, what has no order is None, which these leave out."""
+
+    def asked(row: Any) -> Any:
+        try:
+            return call(row)
+        except Exception:
+            return {}
+
+    return asked
+
+
+def _kinds(value: Any, nulls: str, at: tuple[int, ...]) -> dict[tuple[int, ...], str]:
+    """The kinds at all places of a value."""
+    if value is None and (nulls == "inside" or (nulls and not at)):
+        return {}
+    found = {at: _kind(value)}
+    parts = value if isinstance(value, tuple) else ()
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        parts = dataclasses.astuple(value)
+        nulls = ""
+    for place, part in enumerate(parts):
+        found |= _kinds(part, nulls, (*at, place))
+    return found
+
+
+def _kind(value: Any) -> str:
+    if isinstance(value, int | float | Decimal | Fraction):
+        return "number"
+    if isinstance(value, str | tuple):
+        return "text" if isinstance(value, str) else "tuple"
+    if isinstance(value, list | dict | complex) or value.__class__.__lt__ is _NO_ORDER:
+        raise TypeError("no order")
+    return f"{type(value).__module__}.{type(value).__qualname__}"
+
+
+def _of_most(rows: Rows, compared: Sequence[Call]) -> list[Any]:
+    """The rows of the kinds that most different rows have."""
+    kinds = [[call(row) for call in compared] for row in rows]
+    counts: dict[Any, Counter[str]] = {}
+    for of in dict(zip(rows, kinds, strict=True)).values():
+        for n, places in enumerate(of):
+            for at, kind in places.items():
+                counts.setdefault((n, at), Counter())[kind] += 1
+    most = {at: min(of, key=lambda kind: (-of[kind], kind)) for at, of in counts.items()}
+    return [
+        row
+        for row, of in zip(rows, kinds, strict=True)
+        if all(most[n, at] == kind for n, places in enumerate(of) for at, kind in places.items())
+    ]

@@ -212,9 +212,10 @@ def _bits(aggregation: Callable[[], Aggregation[Any]], neutral: int) -> Maker:
         of, scope = asked.value(), asked.scope
         if asked.distinct and aggregation is _xor:
             return of_values(folds.exclusive_or_of_different, of, of.type, scope)
-        filled = Value(of.expr, INT)
+        bits = Call(constant(folds.whole_number), (of.expr,))
+        filled = Value(bits, INT)
         if of.nullable:
-            filled = Value(Conditional(conjunction(present(of)), of.expr, constant(neutral)), INT)
+            filled = Value(Conditional(conjunction(present(of)), bits, constant(neutral)), INT)
         function, count = fold(aggregation(), filled, scope), count_of(of, scope)
         return Aggregated((function, count), lambda found: _if_any(found, of.type))
 

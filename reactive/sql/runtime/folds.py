@@ -332,3 +332,10 @@ OF_VALUES: dict[str, Callable[..., Any]] = {
     "min": lambda values: min(values, key=sort_key, default=None),
     "max": lambda values: max(values, key=sort_key, default=None),
 }
+
+
+def whole_number(value: Any) -> int:
+    """Return a value whose bits an aggregate combines; raise for one that has none."""
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r:.60} is no whole number, and has no bits to combine")
+    return value

@@ -1,0 +1,247 @@
+"""The kind of values (`order_kinds.py`) that an expression is declared to give, if one is.
+
+    order.total, of int                 "number"
+    order.total * 2                     "number"
+    count(*), sum(order.total)          "number"
+    order.note if order.id else None    that of order.note
+    order.note, of Any or int | str     None: not known
+
+It says what values should be, not what they are: a value of another kind is an error.
+
+Cost: O(the plan above the declaration) for an expression.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import (
+    And,
+    Apply,
+    Attempt,
+    Attribute,
+    Call,
+    Conditional,
+    Constant,
+    Display,
+    Expr,
+    First,
+    Formatted,
+    Item,
+    Lifted,
+    Operation,
+    Or,
+    Parameter,
+    Text,
+)
+from optimizer.expressions.declared import ARITHMETIC, is_uuid, zone_of
+from optimizer.expressions.knowledge import TESTS, record_field
+from optimizer.expressions.members import hints
+from optimizer.expressions.order_kinds import ANY_KIND, ITEMS, NUMBER, TEXT, OrderKind, order_kind
+from optimizer.plans.binding_types import binding_types, type_of
+from optimizer.plans.properties import bindings
+
+_OF_TYPES: dict[Any, str] = {
+    **dict.fromkeys((int, float, bool, Decimal, Fraction), NUMBER),
+    str: TEXT,
+    bytes: "bytes",
+    date: "date",
+    timedelta: "duration",
+}
+_OF_CALLS: dict[Any, str] = {
+    **dict.fromkeys((int, float, len, ord, bool, hash), NUMBER),
+    **dict.fromkeys((str, repr, chr, format), TEXT),
+}
+_SAME_ROWS = (plan.Where, plan.Distinct, plan.OrderBy, plan.Top, plan.SemiJoin, plan.AntiJoin)
+_BOTH = (plan.Union, plan.UnionAll, plan.Intersection, plan.IntersectionAll)
+_PAIRS = (plan.Join, plan.OuterJoin, plan.Product)
+MOST = 40
+"""Nodes that are looked through for the declaration of a binding."""
+
+
+def declared_kind(expr: Expr, node: plan.Node, most: int = MOST) -> OrderKind | None:
+    """Return the kind that an expression over the rows of `node` is declared to have, or None.
+
+    `ANY_KIND` is that of None alone.
+    """
+    match expr:
+        case Parameter(index):
+            return _of_binding(node, index, most)
+        case Attribute(Parameter(index), name):
+            return _of_field(node, index, name, most)
+        case Conditional(_, then, otherwise):
+            return _common([declared_kind(each, node, most) for each in (then, otherwise)])
+        case And(inner) | Or(inner):
+            return _common([declared_kind(each, node, most) for each in inner])
+        case First(_, then):
+            return declared_kind(then, node, most)
+        case Attempt(of, otherwise):
+            return _common([declared_kind(each, node, most) for each in (of, otherwise)])
+        case Constant(value):
+            return _of_constant(value)
+        case Text() | Formatted():
+            return TEXT
+        case Display("tuple", items):
+            found = [declared_kind(item, node, most) for item in items]
+            return None if None in found else ("tuple", *[each for each in found if each])
+        case Operation(operator, operands):
+            return _of_operation(operator, [declared_kind(each, node, most) for each in operands])
+        case Call(Constant(value)):
+            return _of_call(value)
+        case Apply(function):
+            return _of_returned(function)
+        case Item(Parameter(), Constant()):
+            return kind_of_type(_type_of(expr, node))
+        case _:
+            return None
+
+
+def kind_of_type(annotation: Any) -> OrderKind | None:
+    """Return the kind of the values of a type, None aside; None if that is not one.
+
+    >>> kind_of_type(int | None), kind_of_type(tuple[int, str]), kind_of_type(int | str)
+    ('number', ('tuple', 'number', 'text'), None)
+    """
+    origin = get_origin(annotation)
+    if annotation is type(None) or annotation is None:
+        return ANY_KIND
+    if origin in (Union, UnionType):
+        return _common([kind_of_type(part) for part in get_args(annotation)])
+    if origin is Annotated:
+        return "instant" if zone_of(annotation) else kind_of_type(get_args(annotation)[0])
+    if origin is Literal:
+        return _common([_of_constant(value) for value in get_args(annotation)])
+    if origin is tuple:
+        return _of_items(get_args(annotation))
+    if hasattr(annotation, "__supertype__"):
+        return kind_of_type(annotation.__supertype__)
+    if is_uuid(annotation):
+        return f"{annotation.__module__}.{annotation.__qualname__}"
+    if isinstance(annotation, type) and issubclass(annotation, tuple):
+        fields = getattr(annotation, "_fields", None)
+        declared = hints(annotation) if fields else {}
+        return _of_items([declared.get(name, Any) for name in fields]) if fields else None
+    try:
+        return _OF_TYPES.get(annotation)
+    except TypeError:  # no hash
+        return None
+
+
+def _of_items(items: Sequence[Any]) -> OrderKind | None:
+    is_long = len(items) == 2 and items[1] is ...
+    found = [kind_of_type(item) for item in (items[:1] if is_long else items)]
+    if None in found or not found:
+        return None
+    return (ITEMS if is_long else "tuple", *[each for each in found if each])
+
+
+def _of_constant(value: Any) -> OrderKind | None:
+    try:
+        return order_kind(value, nulls=True)
+    except TypeError:
+        return None
+
+
+def _common(kinds: Sequence[OrderKind | None]) -> OrderKind | None:
+    """The kind of all that are not None alone, if they are of one."""
+    found = {kind for kind in kinds if kind != ANY_KIND}
+    return found.pop() if len(found) == 1 else ANY_KIND if not found else None
+
+
+def _of_operation(operator: str, kinds: Sequence[OrderKind | None]) -> OrderKind | None:
+    if operator in TESTS:
+        return NUMBER
+    is_known = operator in ARITHMETIC or operator in ("**", "&", "|", "^", "<<", ">>", "~")
+    if is_known and kinds and set(kinds) == {NUMBER}:
+        return NUMBER
+    return TEXT if operator == "+" and set(kinds) == {TEXT} else None
+
+
+def _of_call(value: Any) -> OrderKind | None:
+    try:
+        return _OF_CALLS.get(value)
+    except TypeError:
+        return None
+
+
+def _of_returned(function: Opaque) -> OrderKind | None:
+    """What a callable says that it returns."""
+    try:
+        declared = get_type_hints(function.function).get("return", Any)
+    except (NameError, TypeError, AttributeError, SyntaxError):
+        return None
+    return kind_of_type(declared)
+
+
+def _of_binding(node: plan.Node, place: int, most: int) -> OrderKind | None:
+    known = _declared_of(node, place)
+    if known is not None or not most:
+        return known
+    match node:
+        case _ if isinstance(node, _SAME_ROWS):
+            return _of_binding(node.inputs()[0], place, most - 1)
+        case _ if isinstance(node, _BOTH):
+            return _common([_of_binding(each, place, most - 1) for each in node.inputs()])
+        case _ if isinstance(node, _PAIRS):
+            count = bindings(node.left)
+            if place < count:
+                return _of_binding(node.left, place, most - 1)
+            return _of_binding(node.right, place - count, most - 1)
+        case plan.Extend(source, keep, columns):
+            if place < len(keep):
+                return _of_binding(source, keep[place], most - 1)
+            return _of_function(columns[place - len(keep)], source, most - 1)
+        case plan.Select(source, function):
+            return _of_function(function, source, most - 1)
+        case plan.Aggregate(source, key, aggregates):
+            if key is not None and place == 0:
+                return _of_function(key, source, most - 1)
+            return _of_fold(aggregates[place - (key is not None)], source, most - 1)
+        case _:
+            return None
+
+
+def _declared_of(node: plan.Node, place: int) -> OrderKind | None:
+    types = binding_types(node)
+    return kind_of_type(types[place]) if place < len(types) else None
+
+
+def _of_field(node: plan.Node, place: int, name: str, most: int) -> OrderKind | None:
+    names = (f"row{n}" for n in range(bindings(node)))
+    reads = Lifted(Attribute(Parameter(place), name), tuple(names), (), bindings(node))
+    known = kind_of_type(type_of(reads, node))
+    if known is not None or not most:
+        return known
+    while isinstance(node, _SAME_ROWS):
+        node = node.inputs()[0]
+    if isinstance(node, plan.Select) and isinstance(node.function, Lifted):
+        field = record_field(node.function.body, name)
+        return None if field is None else declared_kind(field, node.input, most - 1)
+    return None
+
+
+def _type_of(expr: Expr, node: plan.Node) -> Any:
+    names = tuple(f"row{n}" for n in range(bindings(node)))
+    return type_of(Lifted(expr, names, (), bindings(node)), node)
+
+
+def _of_function(function: Any, node: plan.Node, most: int) -> OrderKind | None:
+    if not isinstance(function, Lifted):
+        return None
+    return declared_kind(function.body, node, most)
+
+
+def _of_fold(folded: plan.Folded, node: plan.Node, most: int) -> OrderKind | None:
+    if folded.name in ("Count", "CountDistinct"):
+        return NUMBER
+    if folded.value is None or folded.name not in ("Sum", "Avg", "Min", "Max"):
+        return None
+    found = _of_function(folded.value, node, most)
+    return found if found == NUMBER or folded.name in ("Min", "Max") else None
