@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, overload
 
 from optimizer.callables.source import caller
-from optimizer.expressions.members import TRACKED
+from optimizer.kinds.fields import TRACKED
 from optimizer.traverse import Rule
 from reactive.api import dropping, group_rows, nested
 from reactive.api import family as families

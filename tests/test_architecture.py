@@ -30,7 +30,8 @@ LIBRARIES = {
 }
 ROOMS = {
     "optimizer": (
-        *("callables", "expressions", "lifting", "plans", "subqueries", "comprehensions"),
+        *("kinds", "callables", "expressions", "lifting", "plans", "subqueries"),
+        "comprehensions",
         *("rules", "rewriting"),
     ),
     "reactive": (
@@ -55,6 +56,7 @@ OF_ROOT = {"expr": "expressions", "plan": "plans", "traverse": "plans"}
 ACROSS = {
     *(
         "benchmarks",
+        "borders",
         "comprehensions",
         "nests",
         "docs",

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from optimizer.expr import Attribute, Constant, Expr, Operation, Parameter
 from optimizer.expressions.knowledge import Shapes, shape_of
-from optimizer.expressions.members import annotated, hints
+from optimizer.kinds.fields import annotated, hints
 
 Fits = Callable[[Any], bool]
 """Whether a class is one of those that are asked for; it may be given what is no class."""

@@ -16,25 +16,17 @@ Cost: O(subclasses) for a name that the class itself does not have; nothing is k
 
 from __future__ import annotations
 
-import dataclasses
 import dis
 import inspect
 from abc import ABCMeta
 from collections.abc import Iterator
-from functools import lru_cache
 from itertools import pairwise
 from types import CodeType, FunctionType
-from typing import Any, get_type_hints
+from typing import Any
 
 from optimizer.errors import PlanError
+from optimizer.kinds.fields import MODEL, OURS, TRACKED, is_ours, is_record, members
 
-RECORDS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__")
-MODEL = "__pydantic_validator__"
-TRACKED = "__reactive_tracked__"
-"""Says of a class that its objects change, and that rows are their snapshots: what of them is in
-these, which are equal to themselves only."""
-OURS = ("builtins", "abc", "typing", "attr", "attrs", "msgspec", "pydantic", "dataclasses")
-"""Packages whose classes and metaclasses do nothing unexpected when an attribute is read."""
 CONSTRUCTORS = frozenset({"__init__", "__post_init__", "__attrs_post_init__", "__setstate__"})
 CONSTRUCTORS |= {"__attrs_pre_init__", "model_post_init"}
 WRITES = frozenset({"__dict__", "__setattr__", "setattr", "vars"})
@@ -69,41 +61,6 @@ def why_unreadable(kind: type, name: str) -> str | None:
     return found.why if isinstance(found, Unreadable) else None
 
 
-def is_record(kind: Any) -> bool:
-    """Whether it is a class that declares its fields."""
-    if not isinstance(kind, type):
-        return False
-    if hasattr(kind, TRACKED):
-        return True
-    if issubclass(kind, tuple):
-        return isinstance(getattr(kind, "_fields", None), tuple)
-    return any(hasattr(kind, name) for name in (*RECORDS, MODEL))
-
-
-def members(kind: Any) -> list[str]:
-    """The fields of a record, in the order in which they are declared."""
-    return [name for name, _ in _fields(kind)]
-
-
-def compared(kind: Any) -> tuple[str, ...]:
-    """The names of the fields by which records of a class are equal; none for other classes."""
-    return tuple(name for name, is_compared in _fields(kind) if is_compared)
-
-
-def _fields(kind: Any) -> list[tuple[str, bool]]:
-    """The fields of a record, and whether records are equal by them."""
-    options = getattr(kind, TRACKED, None) if isinstance(kind, type) else None
-    if options is None:
-        return _declared_fields(kind)
-    return [(name, False) for name in options.names(attributes(kind))]
-
-
-def attributes(kind: Any) -> list[str]:
-    """The attributes that a class declares: its fields, or by annotations and slots."""
-    fields = [name for name, _ in _declared_fields(kind)]
-    return fields if fields or dataclasses.is_dataclass(kind) else _written_down(kind)
-
-
 def row_class(kind: Any) -> Any:
     """The class of the rows of a table of a class: another one if its objects change."""
     options = getattr(kind, TRACKED, None)
@@ -114,28 +71,6 @@ def row_of(instance: Any) -> Any:
     """An instance as a row: its snapshot if it changes."""
     options = getattr(instance, TRACKED, None)
     return instance if options is None else options.row_of(instance)
-
-
-def _written_down(kind: type) -> list[str]:
-    found: dict[str, None] = {}
-    for base in reversed(kind.__mro__):
-        hints = inspect.get_annotations(base) if not _is_ours(base) else {}
-        found |= {name: None for name, hint in hints.items() if "ClassVar" not in str(hint)}
-        slots = vars(base).get("__slots__", ())
-        found |= dict.fromkeys((slots,) if isinstance(slots, str) else slots)
-    return [name for name in found if not name.startswith("__") and name != "_record_"]
-
-
-def _declared_fields(kind: Any) -> list[tuple[str, bool]]:
-    if dataclasses.is_dataclass(kind):
-        return [(field.name, field.compare) for field in dataclasses.fields(kind)]
-    if hasattr(kind, "__attrs_attrs__"):
-        return [(field.name, bool(field.eq)) for field in kind.__attrs_attrs__]
-    declares = ["_fields"] if issubclass(kind, tuple) else ["__struct_fields__"]
-    if hasattr(kind, MODEL):
-        declares.append("model_fields")
-    found = [getattr(kind, name, None) for name in declares]  # of a metaclass: a descriptor
-    return [(name, True) for names in found if isinstance(names, tuple | dict) for name in names]
 
 
 def has(kind: type, name: str) -> bool:
@@ -173,31 +108,9 @@ def length(kind: type) -> int | None:
 
 def makes_instances(kind: Any) -> bool:
     """Whether calling a record's class gives an instance of it, and of no subclass."""
-    if not _is_ours(type(kind)):
+    if not is_ours(type(kind)):
         return False
     return kind.__new__ is object.__new__ or length(kind) is not None
-
-
-def hints(kind: type) -> dict[str, Any]:
-    """The annotations of the fields, evaluated; nothing where that cannot be done, or not yet."""
-    try:
-        return _hints(kind)
-    except Exception:  # whatever evaluating an annotation may raise
-        return {}
-
-
-def annotated(kind: type) -> dict[str, Any]:
-    """The same, with what `Annotated` says beside."""
-    try:
-        return _hints(kind, extras=True)
-    except Exception:  # as above
-        return {}
-
-
-@lru_cache(maxsize=512)
-def _hints(kind: type, *, extras: bool = False) -> dict[str, Any]:
-    found = get_type_hints(kind, include_extras=extras)
-    return {name: found[name] for name in members(kind) if name in found}
 
 
 def family(kind: type) -> list[type]:
@@ -213,7 +126,7 @@ def family(kind: type) -> list[type]:
 
 
 def _annotated(base: type) -> Any:
-    if _is_ours(base):
+    if is_ours(base):
         return ()
     try:
         return inspect.get_annotations(base)
@@ -241,11 +154,7 @@ def _reads_plainly(kind: type) -> bool:
         for name in ("__getattr__", "__getattribute__")
         if name in vars(base)
     ]
-    return all(map(_is_ours, own)) and _is_ours(type(kind))
-
-
-def _is_ours(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] in OURS
+    return all(map(is_ours, own)) and is_ours(type(kind))
 
 
 def _has_virtual_subclasses(kind: type) -> bool:
@@ -274,7 +183,7 @@ def _is_frozen(kind: Any) -> bool:
 
 def _writes_to_itself(kind: type) -> bool:
     """Whether code of the class may give its instances attributes that it does not declare."""
-    functions = [f for base in kind.__mro__ if not _is_ours(base) for f in _written(base)]
+    functions = [f for base in kind.__mro__ if not is_ours(base) for f in _written(base)]
     return any(
         f.__name__ == "__new__"
         or WRITES & _names(f.__code__)

@@ -32,8 +32,8 @@ from optimizer.expr import (
 )
 from optimizer.expressions.declared import ARITHMETIC
 from optimizer.expressions.knowledge import TESTS, Shape, makes_record
-from optimizer.expressions.members import hints
 from optimizer.expressions.naming import Naming, Nesting, RowsOf, naming_of
+from optimizer.kinds.fields import hints
 from optimizer.lifting.lift import lift
 from optimizer.plans.properties import bindings, fact, shapes
 

@@ -53,17 +53,9 @@ from optimizer.expr import (
 )
 from optimizer.expressions.declared import zoned_fields
 from optimizer.expressions.knowledge import PURE, Shape, Shapes
-from optimizer.expressions.members import (
-    has,
-    hints,
-    is_record,
-    lacks,
-    length,
-    makes_instances,
-    members,
-    why_unreadable,
-)
+from optimizer.expressions.members import has, lacks, length, makes_instances, why_unreadable
 from optimizer.expressions.text import text
+from optimizer.kinds.fields import hints, is_record, members
 from optimizer.lifting.kin import kin_of
 from optimizer.lifting.lift import lift, lift_all
 from optimizer.lifting.readings import of_code

@@ -36,8 +36,8 @@ from optimizer.expr import (
     row_names,
 )
 from optimizer.expressions.knowledge import Shape, Shapes
-from optimizer.expressions.members import members
 from optimizer.expressions.text import text
+from optimizer.kinds.fields import members
 from optimizer.plans.binding_names import Names, binding_names
 from optimizer.plans.check_reads import believed
 from optimizer.plans.facts import as_row

@@ -35,7 +35,7 @@ from optimizer.expr import (
     parts,
 )
 from optimizer.expressions.knowledge import Shape, Shapes, makes_record, shape_of, total
-from optimizer.expressions.members import hints, members
+from optimizer.kinds.fields import hints, members
 from optimizer.record import record
 
 Kinds = frozenset[Any]

@@ -14,7 +14,7 @@ from numbers import Number
 from types import NoneType
 from typing import TYPE_CHECKING, Any, Literal
 
-from optimizer.expressions.members import compared
+from optimizer.kinds.fields import compared
 from optimizer.record import record
 from reactive.collections.zset import Row
 from reactive.errors import ClosedError, TableError

@@ -9,7 +9,7 @@ from collections.abc import Set
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from optimizer.expressions.members import compared
+from optimizer.kinds.fields import compared
 
 
 def declared(kind: Any) -> dict[str, Any]:

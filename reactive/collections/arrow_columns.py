@@ -29,8 +29,8 @@ from typing import Annotated, Any, Union, get_args, get_origin
 import pyarrow as pa
 
 from optimizer.expressions.declared import zone_of
-from optimizer.expressions.members import annotated, hints, is_record, members
 from optimizer.expressions.naming import Level, RowsOf, row_inside
+from optimizer.kinds.fields import annotated, hints, is_record, members
 from reactive.collections.bag import Bag
 from reactive.collections.instants import name_of_zone
 from reactive.collections.long_tuple import LongTuple

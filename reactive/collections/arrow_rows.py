@@ -17,7 +17,7 @@ from typing import Any, get_args, get_origin
 import pyarrow as pa
 
 from optimizer.errors import PlanError
-from optimizer.expressions.members import hints, is_record, members
+from optimizer.kinds.fields import hints, is_record, members
 from reactive.collections.arrow_columns import item_of, meant
 from reactive.collections.bag import Bag
 

@@ -17,7 +17,7 @@ from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
-from optimizer.expressions.members import compared
+from optimizer.kinds.fields import compared
 
 SIMPLE: frozenset[type] = frozenset({int, str, bool, float, bytes, type(None)})
 

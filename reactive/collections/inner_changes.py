@@ -25,7 +25,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from optimizer.expressions.knowledge import Foldable
-from optimizer.expressions.members import members
+from optimizer.kinds.fields import members
 from reactive.collections.zset import EXACT, Batch, Pair, Pairs, Row, is_mixed
 from reactive.runtime.interrupts import reraise_asynchronous
 

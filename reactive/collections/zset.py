@@ -29,7 +29,7 @@ from itertools import repeat as repeat_value
 from typing import Any, overload
 from weakref import WeakValueDictionary
 
-from optimizer.expressions.members import compared
+from optimizer.kinds.fields import compared
 from reactive.collections.annotations import declared, is_made_of
 from reactive.collections.instants import instant
 

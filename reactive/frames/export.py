@@ -18,8 +18,8 @@ from functools import lru_cache
 from typing import Any
 
 from optimizer.errors import PlanError
-from optimizer.expressions.members import is_record
 from optimizer.expressions.naming import RowsOf
+from optimizer.kinds.fields import is_record
 from optimizer.plans.binding_names import binding_names
 from optimizer.plans.binding_types import binding_types
 from reactive.collections.nested_rows import is_nested_class

@@ -23,7 +23,7 @@ from types import MemberDescriptorType, NoneType
 from typing import Any, get_args, get_origin
 
 from optimizer.errors import PlanError
-from optimizer.expressions.members import hints, is_record, members
+from optimizer.kinds.fields import hints, is_record, members
 from reactive.collections.zset import canonical
 from reactive.frames import reading
 from reactive.runtime import needs

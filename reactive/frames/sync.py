@@ -20,7 +20,7 @@ from operator import attrgetter, is_
 from typing import Any, NamedTuple
 
 from optimizer.errors import PlanError
-from optimizer.expressions.members import is_record, members
+from optimizer.kinds.fields import is_record, members
 from optimizer.rewriting import fields
 from reactive.collections.zset import Pair, Row
 from reactive.dataflow.moves import by_key

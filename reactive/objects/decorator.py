@@ -18,7 +18,7 @@ from typing import Any, TypeVar, overload
 
 from typing_extensions import dataclass_transform
 
-from optimizer.expressions.members import TRACKED, attributes, is_record
+from optimizer.kinds.fields import TRACKED, attributes, is_record
 from reactive.errors import PlanError
 from reactive.objects.assigning import deleter, setter
 from reactive.objects.records import current_row

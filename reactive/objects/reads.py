@@ -20,7 +20,7 @@ from typing import Any, TypeAlias
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Attribute, Constant, Expr, Lifted, Parameter, Subquery, Within
-from optimizer.expressions.members import members
+from optimizer.kinds.fields import members
 from optimizer.lifting.lift import lift
 from optimizer.plans.properties import bindings, tables
 from optimizer.rewriting.fields import field_read

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MemberDescriptorType
 from typing import Any
 
-from optimizer.expressions.members import MODEL, TRACKED, attributes
+from optimizer.kinds.fields import MODEL, TRACKED, attributes
 from reactive.errors import PlanError, TableError
 
 SHAPE = "__reactive_shape__"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from optimizer.callables.source import caller
 from optimizer.errors import PlanError
-from optimizer.expressions.members import TRACKED
+from optimizer.kinds.fields import TRACKED
 from reactive.api import dropping
 from reactive.api.table import Table
 from reactive.durable import adopting

@@ -24,7 +24,7 @@ from itertools import islice
 from typing import Any
 
 from optimizer.expressions.knowledge import Foldable
-from optimizer.expressions.members import TRACKED
+from optimizer.kinds.fields import TRACKED
 from reactive.collections.annotations import declared, is_made_of
 from reactive.collections.bag import Bag
 from reactive.errors import TableError

@@ -22,7 +22,7 @@ from operator import attrgetter, itemgetter
 from types import MemberDescriptorType
 from typing import Any
 
-from optimizer.expressions.members import compared
+from optimizer.kinds.fields import compared
 from reactive.codegen.functions import Values, build
 from reactive.collections.zset import Row
 from reactive.runtime.interrupts import reraise_asynchronous

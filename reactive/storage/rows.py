@@ -12,7 +12,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import place_of
 from optimizer.errors import PlanError
 from optimizer.expressions.declared import tuple_width
-from optimizer.expressions.members import TRACKED
+from optimizer.kinds.fields import TRACKED
 from reactive.codegen.functions import Values, build
 from reactive.collections.annotations import declared
 from reactive.collections.zset import nan_fields

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from typing import Any
 
-from optimizer.expressions.members import compared, members
+from optimizer.kinds.fields import compared, members
 from reactive.collections.zset import Pair, Row, negate
 from reactive.errors import TableError
 from reactive.storage.store import Store

@@ -15,7 +15,7 @@ from typing import Any, get_origin
 
 from optimizer.errors import PlanError
 from optimizer.expressions.knowledge import Shapes
-from optimizer.expressions.members import hints, is_record, members
+from optimizer.kinds.fields import hints, is_record, members
 from reactive.collections.bag import Bag, changed_values
 from reactive.collections.inner_changes import fields_of
 from reactive.collections.zset import Pair, Row

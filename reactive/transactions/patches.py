@@ -21,7 +21,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
-from optimizer.expressions.members import MODEL, members
+from optimizer.kinds.fields import MODEL, members
 from reactive.collections import unhashable
 from reactive.collections.bag import Bag, held
 from reactive.collections.zset import Pair, Row, canonical

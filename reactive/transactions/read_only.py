@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from optimizer.expressions.members import TRACKED
+from optimizer.kinds.fields import TRACKED
 from reactive.durable.adopting import Adoption
 from reactive.durable.journal import Changes, Journal
 from reactive.durable.sqlite_snapshot import SqliteSnapshot

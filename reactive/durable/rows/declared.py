@@ -18,7 +18,7 @@ from typing import Any, get_args, get_origin
 from uuid import UUID
 
 from optimizer.expressions.declared import tuple_width
-from optimizer.expressions.members import hints, is_record, members
+from optimizer.kinds.fields import hints, is_record, members
 from reactive.collections.annotations import declared
 from reactive.collections.bag import Bag
 from reactive.durable.rows.type_text import alternatives, type_text

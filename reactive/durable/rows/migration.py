@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from optimizer.errors import PlanError
-from optimizer.expressions.members import is_record, members
+from optimizer.kinds.fields import is_record, members
 from reactive.durable.rows.columns import reader
 from reactive.durable.rows.declared import Declared, needed
 from reactive.durable.rows.type_text import holds_all

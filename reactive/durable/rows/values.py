@@ -21,7 +21,7 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
-from optimizer.expressions.members import is_record, members
+from optimizer.kinds.fields import is_record, members
 from reactive.collections.bag import Bag
 from reactive.collections.frozen_dict import FrozenDict
 from reactive.collections.frozen_list import FrozenList

@@ -22,7 +22,7 @@ from functools import lru_cache, partial
 from typing import Any, ClassVar, Protocol
 
 from optimizer.expressions.knowledge import Foldable
-from optimizer.expressions.members import TRACKED
+from optimizer.kinds.fields import TRACKED
 from reactive.collections.zset import EXACT
 
 Undo = Callable[[], object]

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any, get_args, get_origin
 
-from optimizer.expressions.members import hints, is_record, members
+from optimizer.kinds.fields import hints, is_record, members
 from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.sources.files.values import (
     Made,

@@ -17,7 +17,7 @@ from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
-from optimizer.expressions.members import is_record
+from optimizer.kinds.fields import is_record
 from reactive.collections.bag import Bag
 
 Made = Callable[[Any], Any]

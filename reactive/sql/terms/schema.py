@@ -15,7 +15,7 @@ from unicodedata import normalize
 from optimizer.expr import Attribute, Call, Expr, Item, constant
 from optimizer.expressions.declared import zone_of
 from optimizer.expressions.knowledge import Shape
-from optimizer.expressions.members import members
+from optimizer.kinds.fields import members
 from optimizer.record import record
 from reactive.api.named_rows import row_class
 from reactive.sql.terms.types import ANY, INSTANT, OF_PYTHON, SqlType, type_of_hint

@@ -20,7 +20,8 @@ import msgspec
 import pydantic
 import pytest
 
-from optimizer.expressions.members import compared, hints, is_record, lacks, members
+from optimizer.expressions.members import lacks
+from optimizer.kinds.fields import compared, hints, is_record, members
 from reactive import (
     Avg,
     Count,

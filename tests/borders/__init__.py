@@ -1,0 +1,1 @@
+"""Each kind of value over each border, and back."""

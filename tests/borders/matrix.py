@@ -1,0 +1,226 @@
+"""Every kind of value over every border and back: what comes of it, as data and as a page of docs.
+
+Each case is an annotation with values. A border takes a class of rows and rows, writes these, reads
+them again as rows of the class, and gives them back, or raises the library's refusal.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, make_dataclass
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum, IntEnum, StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, TypeVar
+from uuid import UUID
+
+from reactive import Bag, Database, ReactiveError, to_python
+from spark_backend.codec.schema import Pickled, kept_as
+
+T = TypeVar("T")
+
+
+class Colour(Enum):
+    RED = "red"
+    GREEN = "green"
+
+
+class Crossed(Enum):
+    """The name of each is the value of the other."""
+
+    A = "B"
+    B = "A"
+
+
+class Level(IntEnum):
+    LOW = 1
+    HIGH = 2
+
+
+class Unit(StrEnum):
+    KG = "kg"
+    M = "m"
+
+
+class Point(NamedTuple):
+    x: int
+    y: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    item: str
+    key: UUID
+
+
+@dataclass(frozen=True, slots=True)
+class Box(Generic[T]):
+    inside: T
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    name: str
+    below: tuple[Tree, ...] = ()
+
+
+Euro = NewType("Euro", Decimal)
+SCALARS: dict[str, tuple[Any, list[Any]]] = {
+    "bool": (bool, [True, False]),
+    "int": (int, [0, -7, 2**62]),
+    "float": (float, [0.5, -1e300, 7.0]),
+    "str": (str, ["a", 'ü, "b"', " c "]),
+    "bytes": (bytes, [b"ab", b"\x00\xff"]),
+    "Decimal": (Decimal, [Decimal("1.5"), Decimal("-12.125")]),
+    "date": (date, [date(2026, 1, 2), date(1, 1, 1)]),
+    "time": (time, [time(3, 4), time(23, 59, 59, 999999)]),
+    "datetime": (datetime, [datetime(2026, 1, 2, 3, 4, 5, 6)]),
+    "zoned datetime": (Annotated[datetime, UTC], [datetime(2026, 1, 2, tzinfo=UTC)]),
+    "timedelta": (timedelta, [timedelta(seconds=3.5), timedelta(days=-2, microseconds=1)]),
+    "UUID": (UUID, [UUID(int=7), UUID(int=2**127)]),
+    "Enum": (Colour, [Colour.RED, Colour.GREEN]),
+    "Enum, crossed": (Crossed, [Crossed.A, Crossed.B]),
+    "IntEnum": (Level, [Level.LOW, Level.HIGH]),
+    "StrEnum": (Unit, [Unit.KG, Unit.M]),
+    "Literal": (Literal["a", "b"], ["a", "b"]),
+    "Literal of ints": (Literal[1, 2], [1, 2]),
+    "NewType": (Euro, [Decimal("1.5")]),
+}
+CASES: dict[str, tuple[Any, list[Any]]] = {
+    **SCALARS,
+    **{f"{name} | None": (of | None, [*values, None]) for name, (of, values) in SCALARS.items()},
+    **{
+        f"tuple[{name}, ...]": (tuple[of, ...], [tuple(values), ()])
+        for name, (of, values) in SCALARS.items()
+    },
+    **{
+        f"frozenset[{name}]": (frozenset[of], [frozenset(values), frozenset()])
+        for name, (of, values) in SCALARS.items()
+    },
+    **{f"Bag[{name}]": (Bag[of], [Bag(values)]) for name, (of, values) in SCALARS.items()},
+    **{
+        f"tuple[{name}, int]": (tuple[of, int], [(value, 1) for value in values])
+        for name, (of, values) in SCALARS.items()
+    },
+    **{
+        f"Box[{name}]": (Box[of], [Box(value) for value in values])
+        for name, (of, values) in SCALARS.items()
+    },
+    "NamedTuple": (Point, [Point(1, "a"), Point(2, None)]),
+    "dataclass": (Line, [Line("a", UUID(int=7))]),
+    "dataclass | None": (Line | None, [Line("a", UUID(int=7)), None]),
+    "tuple[dataclass, ...]": (tuple[Line, ...], [(Line("a", UUID(int=7)),), ()]),
+    "recursive dataclass": (Tree, [Tree("a", (Tree("b"), Tree("c", (Tree("d"),))))]),
+}
+
+
+class Cell(NamedTuple):
+    """What came of a case at a border."""
+
+    is_exact: bool
+    text: str
+
+
+def row_class(name: str) -> Any:
+    """The class of rows with a number and a value of a case."""
+    made: Any = make_dataclass("Row", [("id", int), ("v", CASES[name][0])], frozen=True, slots=True)
+    made.__module__ = __name__
+    return made
+
+
+def over_json(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    path = folder / "rows.jsonl"
+    path.write_text("".join(f"{json.dumps(to_python(r), default=to_python)}\n" for r in rows))
+    return list(Database().watch(str(path), kind))
+
+
+def over_csv(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    path = folder / "rows.csv"
+    with path.open("w", newline="", encoding="utf-8") as file:
+        out = csv.writer(file)
+        out.writerow(["id", "v"])
+        for row in rows:
+            out.writerow([row.id, _cell(row.v)])
+    return list(Database().watch(str(path), kind))
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    plain = to_python(value) if not isinstance(value, str) else value
+    if isinstance(plain, list | dict):
+        return json.dumps(plain, default=to_python)
+    return str(plain)
+
+
+def over_arrow(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    again = Database().table(kind, name="again")
+    again.add_arrow(_filled(kind, rows).to_arrow())
+    return list(again)
+
+
+def over_parquet(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    import pyarrow.parquet as pq
+
+    pq.write_table(_filled(kind, rows).to_arrow(), folder / "rows.parquet")
+    return list(Database().watch(str(folder / "rows.parquet"), kind))
+
+
+def over_file(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    with Database(folder / "rows.db") as db:
+        db.table(kind, name="rows").add_all(rows)
+    with Database(folder / "rows.db") as db:
+        return list(db.table(kind, name="rows"))
+
+
+def over_sql(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    table = _filled(kind, rows)
+    return [kind(*row) for row in table.database.sql("select id, v from rows").materialize()]
+
+
+def over_spark(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    kept = kept_as(kind)
+    if isinstance(kept, Pickled):
+        raise ReactiveError(f"pickled: {kept.reason}")
+    return list(rows)
+
+
+BORDERS: dict[str, Callable[[Any, Sequence[Any], Path], list[Any]]] = {
+    "JSON": over_json,
+    "CSV": over_csv,
+    "Arrow": over_arrow,
+    "Parquet": over_parquet,
+    "durable file": over_file,
+    "SQL": over_sql,
+    "Spark": over_spark,
+}
+
+
+def _filled(kind: Any, rows: Sequence[Any]) -> Any:
+    db = Database()
+    table = db.table(kind, name="rows")
+    table.add_all(rows)
+    table.database = db
+    return table
+
+
+def crossed(name: str, border: str) -> Cell:
+    """What comes of the values of a case that go over a border and come back."""
+    kind = row_class(name)
+    globals()["Row"] = kind
+    rows = [kind(place, value) for place, value in enumerate(CASES[name][1])]
+    with tempfile.TemporaryDirectory() as folder:
+        try:
+            found = sorted(BORDERS[border](kind, rows, Path(folder)), key=lambda row: row.id)
+        except Exception as error:
+            if not isinstance(error, ReactiveError):
+                return Cell(False, f"{type(error).__name__}: {error}".splitlines()[0][:200])
+            return Cell(False, f"refused: {error}".splitlines()[0][:200])
+    for row, again in zip(rows, found, strict=True):
+        if again != row or type(again.v) is not type(row.v):
+            return Cell(False, f"wrong: {row.v!r} is {again.v!r}")
+    return Cell(True, "exact")
