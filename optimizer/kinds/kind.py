@@ -204,6 +204,23 @@ def may_be_none(kind: Kind) -> bool:
             return kind == NONE
 
 
+def inside_of(kind: Kind) -> tuple[Kind, ...]:
+    """Return the kinds that a kind is made of, one level down."""
+    match kind:
+        case Either(kinds):
+            return kinds
+        case Places(items):
+            return items
+        case Items(_, item):
+            return (item,)
+        case Table(_, key, value):
+            return (key, value)
+        case Struct():
+            return tuple(kind.fields.values())
+        case _:
+            return ()
+
+
 def name_of(kind: Kind) -> str:
     """Return the kind as one would annotate it.
 

@@ -21,16 +21,28 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
 from itertools import accumulate
-from types import NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin
+from types import NoneType
+from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
-from optimizer.expressions.declared import zone_of
 from optimizer.expressions.naming import Level, RowsOf, row_inside
-from optimizer.kinds.fields import annotated, hints, is_record, members
+from optimizer.kinds.fields import is_record
+from optimizer.kinds.kind import (
+    ANYTHING,
+    Choice,
+    Items,
+    Kind,
+    Members,
+    Places,
+    Scalar,
+    Struct,
+    inside_of,
+    kind_of,
+    without_none,
+)
 from reactive.collections.bag import Bag
 from reactive.collections.instants import name_of_zone
 from reactive.collections.long_tuple import LongTuple
@@ -51,7 +63,10 @@ _TYPES: dict[Any, pa.DataType] = {
     time: pa.time64("us"),
     timedelta: pa.duration("us"),
     Decimal: pa.decimal128(38, PLACES),
+    UUID: pa.uuid(),
 }
+_CHOSEN = frozenset({bool, int, str, bytes})
+"""Classes of the values of a `Literal`."""
 
 
 class Misfit(Exception):
@@ -75,23 +90,27 @@ def array(values: Sequence[Any], annotation: Any = Any) -> pa.Array:
     >>> array([Bag("a"), None], Bag[str]).to_pylist(), array([], tuple[int, float | None]).type
     ([['a'], None], StructType(struct<0: int64, 1: double>))
     """
-    of = meant(annotation)
-    if of is datetime and (zone := zone_of(annotation)) is not None:
-        return _zoned(values, zone)
-    if isinstance(of, Level):
-        return _list(values, row_inside(of))
-    if isinstance(of, RowsOf):
-        return _struct(values, columns(values, of))
-    item = item_of(of)
-    if item is not None:
-        return _list(values, item)
-    if get_origin(of) is tuple:
-        return _struct(values, _places(values, get_args(of)))
-    if of in _TYPES:
-        return _plain(values, of)
-    if isinstance(of, type) and issubclass(of, Enum):
-        return _enum(values, of)
-    return _of_class(values, of if is_record(of) else None)
+    if isinstance(annotation, Level):
+        return _list(values, row_inside(annotation))
+    if isinstance(annotation, RowsOf):
+        return _struct(values, columns(values, annotation))
+    match without_none(kind_of(annotation)):
+        case Items(_, item):
+            return _list(values, item)
+        case Places(items):
+            return _struct(values, _places(values, items))
+        case Scalar(_, zone) if zone is not None:
+            return _zoned(values, zone)
+        case Scalar(python) if python in _TYPES:
+            return _plain(values, python)
+        case Members(python):
+            return _enum(values, python)
+        case Struct() as struct:
+            return _of_class(values, struct)
+        case Choice(choices) if len(kinds := {*map(type, choices)}) == 1 and kinds <= _CHOSEN:
+            return _plain(values, kinds.pop())
+        case _:
+            return _of_class(values, None)
 
 
 def table(of: Columns) -> pa.Table:
@@ -113,46 +132,25 @@ def columns(rows: Sequence[Any], of: RowsOf) -> Columns:
 
 def of_binding(values: Sequence[Any], annotation: Any, name: str) -> Columns:
     """The columns of one binding: its fields if it is a record, or else one of this name."""
-    of = meant(annotation)
-    kinds = _classes(values, of if is_record(of) else None)
-    if kinds and all(map(is_record, kinds)):
-        return _fields(values, kinds)
-    return {name: _at(name, values, of)}
+    kind = kind_of(annotation) if not isinstance(annotation, Level | RowsOf) else ANYTHING
+    declared = without_none(kind)
+    of = _classes(values, declared if isinstance(declared, Struct) else None)
+    if of and all(map(is_record, of)):
+        return _fields(values, of, declared)
+    return {name: _at(name, values, annotation)}
 
 
 def of_tuples(rows: Sequence[Any], annotation: Any) -> Columns | None:
     """The columns of rows that are plain tuples: one for each place. None of other rows."""
-    of = meant(annotation)
-    is_counted = get_origin(of) is tuple and ... not in get_args(of)
-    if is_counted or (of in (Any, tuple) and set(map(type, rows)) == {tuple} and _widths(rows)):
-        return _places(rows, get_args(of) if is_counted else ())
+    if isinstance(annotation, Level | RowsOf):
+        return None
+    kind = without_none(kind_of(annotation))
+    if isinstance(kind, Places) and kind.items:
+        return _places(rows, kind.items)
+    if kind in (ANYTHING, Items(tuple, ANYTHING)):
+        is_of_tuples = set(map(type, rows)) == {tuple} and _widths(rows)
+        return _places(rows, ()) if is_of_tuples else None
     return None
-
-
-def meant(annotation: Any) -> Any:
-    """An annotation without what says nothing of columns; `Any` where nothing is left."""
-    while True:
-        origin = get_origin(annotation)
-        if origin is Annotated:
-            annotation = get_args(annotation)[0]
-        elif origin in (Union, UnionType):
-            kinds = [each for each in get_args(annotation) if each is not NoneType]
-            annotation = kinds[0] if len(kinds) == 1 else Any
-        elif hasattr(annotation, "__supertype__"):
-            annotation = annotation.__supertype__
-        else:
-            return origin if is_record(origin) else annotation
-
-
-def item_of(of: Any) -> Any:
-    """The annotation of what is in a collection; None of what is none."""
-    arguments = get_args(of)
-    if get_origin(of) is tuple:
-        return arguments[0] if ... in arguments else None
-    kind = get_origin(of) or of
-    if isinstance(kind, type) and issubclass(kind, Iterable) and len(arguments) == 1:
-        return arguments[0]
-    return Any if of in (Bag, LongTuple, frozenset) else None
 
 
 def _at(name: str, values: Sequence[Any], annotation: Any) -> pa.Array:
@@ -167,22 +165,23 @@ def _read(rows: Sequence[Any], place: int) -> list[Any]:
     return [None if row is None else row[place] for row in rows]
 
 
-def _classes(values: Iterable[Any], declared: Any) -> dict[Any, None]:
+def _classes(values: Iterable[Any], declared: Struct | None) -> dict[Any, None]:
     """The classes of values, the declared one first."""
-    kinds = {} if declared is None else {declared: None}
+    kinds = {} if declared is None else {declared.python: None}
     return kinds | {kind: None for kind in dict.fromkeys(map(type, values)) if kind is not NoneType}
 
 
-def _of_class(values: Sequence[Any], declared: Any) -> pa.Array:
+def _of_class(values: Sequence[Any], declared: Struct | None) -> pa.Array:
     """Values of which their class says what they are, or nothing does."""
     kinds = _classes(values, declared)
-    if not kinds or (_holds_itself(declared) and not any(v is not None for v in values)):
+    is_empty = all(value is None for value in values)
+    if not kinds or (is_empty and declared is not None and _holds_itself(declared)):
         return pa.nulls(len(values))
     if all(map(is_record, kinds)):
-        return _struct(values, _fields(values, kinds))
+        return _struct(values, _fields(values, kinds, declared))
     if all(issubclass(kind, _COLLECTIONS) and not is_record(kind) for kind in kinds):
         is_mixed = set(kinds) == {tuple} and _is_mixed(values)
-        return _struct(values, _places(values, ())) if is_mixed else _list(values, Any)
+        return _struct(values, _places(values, ())) if is_mixed else _list(values, ANYTHING)
     if len(kinds) == 1 and next(iter(kinds)) in _TYPES:
         return _plain(values, *kinds)
     if len(kinds) == 1 and issubclass(next(iter(kinds)), Enum):
@@ -206,17 +205,17 @@ def _enum(values: Sequence[Any], kind: type) -> pa.Array:
     return pa.DictionaryArray.from_arrays(pa.array(found, pa.int32()), pa.array(names, pa.string()))
 
 
-@lru_cache(maxsize=512)
-def _holds_itself(kind: Any) -> bool:
+def _holds_itself(of: Struct) -> bool:
     """Whether a record may have others of its class inside: of no values there is no type then."""
-    waiting, found = list(hints(kind).values()) if is_record(kind) else [], set()
+    waiting: list[Kind] = [*of.fields.values()]
+    found: list[Kind] = []
     while waiting:
-        of = meant(waiting.pop())
-        if of is kind:
+        kind = waiting.pop()
+        if isinstance(kind, Struct) and kind.python is of.python:
             return True
-        if of not in found:
-            found.add(of)
-            waiting += [*get_args(of), *(hints(of).values() if is_record(of) else ())]
+        if kind not in found:
+            found.append(kind)
+            waiting += inside_of(kind)
     return False
 
 
@@ -230,32 +229,32 @@ def _widths(values: Iterable[Any]) -> int:
     return len({len(value) for value in values if value is not None})
 
 
-def _fields(values: Sequence[Any], kinds: Iterable[Any]) -> Columns:
+def _fields(values: Sequence[Any], classes: Iterable[Any], declared: Any) -> Columns:
     """The fields of records of some classes; a nested row is what it begins with, and the rest."""
-    annotations: dict[str, Any] = {}
-    for kind in kinds:
-        if is_nested_class(kind):
-            inside = len(kind._fields) - kind.roots
-            return columns(values, RowsOf((Any,) * kind.roots, kind._fields, (Any,) * inside))
-        known = annotated(kind)
-        for name in members(kind):
-            found = known.get(name, Any)
-            annotations[name] = found if annotations.get(name, found) == found else Any
+    kinds: dict[str, Kind] = {}
+    for each in classes:
+        if is_nested_class(each):
+            inside = len(each._fields) - each.roots
+            return columns(values, RowsOf((Any,) * each.roots, each._fields, (Any,) * inside))
+        is_declared = isinstance(declared, Struct) and declared.python is each
+        of = declared if is_declared else Struct(each)
+        for name, found in of.fields.items():
+            kinds[name] = found if kinds.get(name, found) == found else ANYTHING
     return {
-        name: _at(name, [getattr(value, name, None) for value in values], annotation)
-        for name, annotation in annotations.items()
+        name: _at(name, [getattr(value, name, None) for value in values], kind)
+        for name, kind in kinds.items()
     }
 
 
-def _places(values: Sequence[Any], annotations: Sequence[Any]) -> Columns:
+def _places(values: Sequence[Any], kinds: Sequence[Kind]) -> Columns:
     """The items of plain tuples, all of the same length."""
     widths = (len(value) for value in values if value is not None)
-    width = len(annotations) or next(widths, 0)
+    width = len(kinds) or next(widths, 0)
     for place, value in enumerate(values):
         if value is not None and len(value) != width:
             raise Misfit(place, (), f"{_short(value)} has {len(value)} items, not {width}")
-    given = annotations or (Any,) * width
-    return {str(place): _at(str(place), _read(values, place), a) for place, a in enumerate(given)}
+    given = kinds or (ANYTHING,) * width
+    return {str(place): _at(str(place), _read(values, place), k) for place, k in enumerate(given)}
 
 
 def _struct(values: Sequence[Any], fields: Columns) -> pa.Array:

@@ -10,15 +10,24 @@ Cost:   O(values), 1 to 2 us for each.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from enum import Enum
 from functools import partial
-from typing import Any, get_args, get_origin
+from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
 from optimizer.errors import PlanError
-from optimizer.kinds.fields import hints, is_record, members
-from reactive.collections.arrow_columns import item_of, meant
+from optimizer.kinds.kind import (
+    Items,
+    Members,
+    Places,
+    Scalar,
+    Struct,
+    kind_of,
+    name_of,
+    without_none,
+)
+from optimizer.kinds.texts import member_of
 from reactive.collections.bag import Bag
 
 Made = Callable[[Any], Any]
@@ -36,11 +45,11 @@ def rows_of(data: Any, row_type: Any) -> list[Any]:
     [(1, Bag({'a': 1})), (2, Bag({}))]
     """
     table = data if isinstance(data, pa.Table | pa.RecordBatch) else pa.table(data)
-    of = meant(row_type)
-    is_struct = is_record(of) or issubclass(get_origin(of) or of, tuple)
+    of = without_none(kind_of(row_type))
+    is_struct = isinstance(of, Struct | Places) or (isinstance(of, Items) and of.python is tuple)
     if not is_struct and table.num_columns != 1:
         raise PlanError(
-            f"rows of {of.__name__} are made of one column, not of {table.num_columns}: "
+            f"rows of {name_of(of)} are made of one column, not of {table.num_columns}: "
             f"{', '.join(table.column_names)}\n"
             "  give a class with these fields as the rows' of the table"
         )
@@ -52,47 +61,51 @@ def rows_of(data: Any, row_type: Any) -> list[Any]:
 
 def maker(annotation: Any) -> Made:
     """What makes a value of an annotation of what `to_pylist` gives of it."""
-    of = meant(annotation)
-    if is_enum(of):
-        return partial(_member, of)
-    if is_record(of):
-        return _Record(of)
-    item = item_of(of)
-    if item is not None:
-        kind = get_origin(of) or of
-        return _collection(kind if kind in (Bag, frozenset) else tuple, maker(item))
-    if get_origin(of) is tuple:
-        return _places([maker(each) for each in get_args(of)])
-    return _plain
+    match without_none(kind_of(annotation)):
+        case Members(python):
+            return partial(_member, python)
+        case Struct() as struct:
+            return _Record(struct)
+        case Items(python, item):
+            return _collection(python if python in (Bag, frozenset) else tuple, maker(item))
+        case Places(items):
+            return _places([maker(each) for each in items])
+        case Scalar(python) if python is UUID:
+            return _uuid
+        case _:
+            return _plain
 
 
-def is_enum(annotation: Any) -> bool:
-    """Whether it is a class of members with names."""
-    of = meant(annotation)
-    return isinstance(of, type) and issubclass(of, Enum)
+def is_as_it_is(annotation: Any) -> bool:
+    """Return True if a value that is neither list nor struct is made of itself."""
+    return maker(annotation) is _plain
+
+
+def _uuid(value: Any) -> Any:
+    """A UUID; of its 16 bytes or its text, where a file or library keeps no more."""
+    if value is None or isinstance(value, UUID):
+        return value
+    return UUID(bytes=value) if isinstance(value, bytes) else UUID(value)
 
 
 def _member(kind: Any, value: Any) -> Any:
     """A member of its name; of one that is a number or a text, of its value."""
-    if value is None or issubclass(kind, int | str):
-        return None if value is None else kind(value)
-    return kind[value]
+    return None if value is None else member_of(kind, value, by_name=True)
 
 
 class _Record:
     """Makes records of a class; its fields are looked at when there is one, as it may hold others
     of its own class."""
 
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
+    def __init__(self, of: Struct) -> None:
+        self._of, self._kind = of, of.python
         self._makers: dict[str, Made] | None = None
 
     def __call__(self, value: Any) -> Any:
         if value is None:
             return None
         if self._makers is None:
-            known = hints(self._kind)
-            self._makers = {name: maker(known.get(name, Any)) for name in members(self._kind)}
+            self._makers = {name: maker(kind) for name, kind in self._of.fields.items()}
         fields = {name: make(value[name]) for name, make in self._makers.items() if name in value}
         try:
             return self._kind(**fields)

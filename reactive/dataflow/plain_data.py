@@ -15,6 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from optimizer.expressions.knowledge import Foldable
+from optimizer.kinds.texts import json_of
 from optimizer.rewriting.fields import declared
 from reactive.collections import nested_rows
 
@@ -33,7 +34,8 @@ def to_python(value: Any) -> Any:
 
     Raises
     ------
-    TypeError: it is nothing that JSON has a word for, such as a date.
+    TypeError: it is nothing that JSON has a word for, nor a date, a time, a duration, a Decimal, a
+        UUID, bytes or a member of an Enum, which are written as files of JSON are read.
 
     Cost: O(values).
 
@@ -53,6 +55,9 @@ def to_python(value: Any) -> Any:
     """
     found = plain(value)
     if found is value and not isinstance(value, JSON):
+        found = json_of(value)
+        if found is not value:
+            return found
         raise TypeError(
             f"JSON has no word for the {type(value).__name__} {value!r:.100}\n"
             "  say what to write: json.dumps(view.to_python(), default=str)"

@@ -62,9 +62,10 @@ def by_key(old: Any, new: Any, key: str) -> Difference | None:
         return Difference(old.filter(is_other), new.filter(is_other))
     if old[key].type != new[key].type:
         return None
-    found = pc.index_in(new[key], value_set=_whole(old[key]))
+    keys = _stored(new[key])
+    found = pc.index_in(keys, value_set=_whole(_stored(old[key])))
     places = _whole(found).to_numpy(zero_copy_only=False)
-    if len(new) and pc.count_distinct(new[key], mode="all").as_py() != len(new):
+    if len(new) and pc.count_distinct(keys, mode="all").as_py() != len(new):
         return None
     is_known = ~np.isnan(places) if found.null_count else np.ones(len(places), bool)
     at = places[is_known].astype(np.int64)
@@ -128,6 +129,8 @@ def _same(left: Any, right: Any) -> Any:
         pairs = zip(left.to_pylist(), right.to_pylist(), strict=True)
         return np.array([one == other for one, other in pairs], bool)
     of = left.type
+    if isinstance(of, pa.BaseExtensionType):
+        return _same(left.storage, right.storage)
     if pa.types.is_null(of):
         return np.ones(len(left), bool)
     here, there = (pc.is_valid(side).to_numpy(zero_copy_only=False) for side in (left, right))
@@ -140,6 +143,14 @@ def _same(left: Any, right: Any) -> Any:
     else:
         found = _same_values(left, right)
     return np.where(here & there, found, here == there)
+
+
+def _stored(column: Any) -> Any:
+    """A column as Arrow computes with it: of UUIDs, their bytes."""
+    if not isinstance(column.type, pa.BaseExtensionType):
+        return column
+    storage = column.type.storage_type
+    return pa.chunked_array([chunk.storage for chunk in column.chunks], storage)
 
 
 def _same_values(left: Any, right: Any) -> Any:

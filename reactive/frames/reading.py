@@ -247,7 +247,7 @@ def plain_type(of: Any) -> Any:
     if types.is_dictionary(of) or types.is_run_end_encoded(of):
         return plain_type(of.value_type)
     if isinstance(of, pa.BaseExtensionType):
-        return plain_type(of.storage_type)
+        return of if of == pa.uuid() else plain_type(of.storage_type)
     if types.is_timestamp(of):
         return pa.timestamp("us", of.tz)
     if types.is_struct(of):

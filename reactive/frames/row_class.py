@@ -23,9 +23,11 @@ from datetime import datetime, timedelta, timezone, tzinfo
 from functools import cache
 from keyword import iskeyword
 from types import NoneType
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
+from uuid import UUID
 
 from optimizer.expressions.declared import zone_of
+from optimizer.kinds.kind import ANYTHING, Scalar, kind_of, may_be_none, without_none
 from reactive.collections.instants import name_of_zone, zone_named
 from reactive.errors import TableError
 from reactive.frames.reading import with_types
@@ -55,7 +57,7 @@ def row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
         spec = _spec(field.type, called, [column])
         may_lack = column.null_count or (not len(column) and field.nullable)
         fields.append((called, ("or None", spec) if may_lack and called not in keys else spec))
-    return kind_of(("record", _class_name(name), tuple(fields)))
+    return type_of(("record", _class_name(name), tuple(fields)))
 
 
 def mended(names: Iterable[str]) -> list[str]:
@@ -100,12 +102,16 @@ def _spec(of: Any, name: str, columns: list[Any]) -> Spec:
 
 def _plain(of: Any) -> Any:
     """The class of the values of a type."""
+    import pyarrow as pa
     from pyarrow import types
+
+    if of == pa.uuid():
+        return UUID
 
     return next((kind for test, kind in KINDS.items() if getattr(types, test)(of)), object)
 
 
-def kind_of(spec: Spec) -> Any:
+def type_of(spec: Spec) -> Any:
     """The type that is meant, the same for equal ones."""
     match spec:
         case ("plain", kind):
@@ -113,12 +119,12 @@ def kind_of(spec: Spec) -> Any:
         case ("or None", ("plain", kind)) if kind is object or kind is NoneType:
             return kind
         case ("or None", inner):
-            return kind_of(inner) | None
+            return type_of(inner) | None
         case ("zoned", name):
             zone = zone_of_arrow(name)
             return datetime if zone is None else Annotated[datetime, zone]
         case ("tuple", inner):
-            item: Any = kind_of(inner)
+            item: Any = type_of(inner)
             return tuple[item, ...]
         case _:
             return _record(spec)
@@ -127,7 +133,7 @@ def kind_of(spec: Spec) -> Any:
 @cache
 def _record(spec: Spec) -> Any:
     _, name, fields = spec
-    typed = [(field, kind_of(inner)) for field, inner in fields]
+    typed = [(field, type_of(inner)) for field, inner in fields]
     names = [field for field, _ in fields]
 
     def reduced(row: Any) -> Any:
@@ -152,7 +158,7 @@ def zone_of_arrow(name: str) -> tzinfo | None:
 
 
 def _unpickled(spec: Spec, values: Any) -> Any:
-    return kind_of(spec)(*values)
+    return type_of(spec)(*values)
 
 
 def _class_name(name: str) -> str:
@@ -182,7 +188,7 @@ def fitted(table: Any, kind: Any) -> Any:
         return table
     found = with_names(table)
     for name, of in kind.__annotations__.items():
-        has_none = of is object or of is NoneType or NoneType in get_args(of)
+        has_none = kind_of(of) == ANYTHING or may_be_none(kind_of(of))
         if not has_none and name in found.column_names and found[name].null_count:
             called = getattr(of, "__name__", of)
             raise TableError(
@@ -199,13 +205,12 @@ def _with_kind(table: Any, name: str, of: Any, row_type: Any) -> Any:
     """A table whose column is of the class that its field is of: whole floats are integers."""
     import pyarrow as pa
 
-    from reactive.collections.arrow_columns import meant as bare
-
-    column = table[name]
-    declared, own = {bare(of)}, _spec(column.type, name, [])
+    kind = without_none(kind_of(of))
+    column, own = table[name], _spec(table[name].type, name, [])
+    declared = {kind.python} if isinstance(kind, Scalar) else {object}
     if own[0] == "zoned" or zone_of(of) is not None:
         return _with_zone(table, name, of, row_type)
-    is_plain = declared <= set(KINDS.values())
+    is_plain = declared <= {*KINDS.values(), UUID}
     if not is_plain or own[-1] in declared or column.null_count == len(column):
         return table
     meant = {int: pa.int64(), float: pa.float64()}.get(next(iter(declared)))

@@ -20,10 +20,11 @@ from functools import lru_cache, partial
 from inspect import Parameter, signature
 from itertools import repeat
 from types import MemberDescriptorType, NoneType
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from optimizer.errors import PlanError
-from optimizer.kinds.fields import hints, is_record, members
+from optimizer.kinds.fields import members
+from optimizer.kinds.kind import Kind, Places, Struct, kind_of, without_none
 from reactive.collections.zset import canonical
 from reactive.frames import reading
 from reactive.runtime import needs
@@ -50,11 +51,11 @@ def rows_of(data: Any, row_type: Any, what: str = "add_arrow") -> list[Any]:
 
 def rows_of_table(table: Any, row_type: Any) -> list[Any]:
     """The rows of a `pyarrow.Table` of plain columns."""
-    from reactive.collections import arrow_columns, arrow_rows
+    from reactive.collections import arrow_rows
 
-    of = arrow_columns.meant(row_type)
+    of = without_none(kind_of(row_type))
     _check_names(table, of)
-    how = _how(of)
+    how = _how_of(of)
     given = _columns(table, of)
     with paused():
         if how is None or given is None:
@@ -65,17 +66,17 @@ def rows_of_table(table: Any, row_type: Any) -> list[Any]:
 def known_plain(table: Any, row_type: Any) -> plain_rows.PlainTest | None:
     """The test that all rows of a table of plain columns pass, as types and values of the columns
     say; None if they may not, or that is not known."""
-    from reactive.collections import arrow_columns
-
-    of = arrow_columns.meant(row_type)
-    given = _columns(table, of) if is_record(of) and _how(of) is not None else None
-    if given is None or members(of) != list(plain_rows.plain_fields(of) or ()):
+    of = without_none(kind_of(row_type))
+    if not isinstance(of, Struct) or _how_of(of) is None:
         return None
-    kinds = [_kinds(column, annotation) for column, annotation in given]
-    return plain_rows.plain_test_of(of, tuple(kinds)) if all(kinds) else None
+    given, python = _columns(table, of), of.python
+    if given is None or members(python) != list(plain_rows.plain_fields(python) or ()):
+        return None
+    kinds = [_kinds(column, kind) for column, kind in given]
+    return plain_rows.plain_test_of(python, tuple(kinds)) if all(kinds) else None
 
 
-def _kinds(column: Any, annotation: Any) -> frozenset[type]:
+def _kinds(column: Any, kind: Kind) -> frozenset[type]:
     """The classes of the values of a column; none if one of them is not plain."""
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -85,12 +86,12 @@ def _kinds(column: Any, annotation: Any) -> frozenset[type]:
     of, types = column.type, pa.types
     if types.is_floating(of) and pc.any(pc.is_nan(column)).as_py():
         return frozenset()
-    if arrow_rows.is_enum(annotation) or (types.is_timestamp(of) and of.tz is not None):
+    if not arrow_rows.is_as_it_is(kind) or (types.is_timestamp(of) and of.tz is not None):
         return frozenset()
-    kind = next((kind for is_such, kind in KINDS.items() if getattr(types, is_such)(of)), None)
-    if kind is None:
+    python = next((each for is_such, each in KINDS.items() if getattr(types, is_such)(of)), None)
+    if python is None:
         return frozenset()
-    return frozenset({kind, NoneType} if column.null_count else {kind})
+    return frozenset({python, NoneType} if column.null_count else {python})
 
 
 KINDS: dict[str, type] = {
@@ -110,24 +111,19 @@ KINDS: dict[str, type] = {
 """The class of the values of a type, by the test of it that `pyarrow.types` has."""
 
 
-def _columns(table: Any, of: Any) -> list[tuple[Any, Any]] | None:
+def _columns(table: Any, of: Kind) -> list[tuple[Any, Kind]] | None:
     """The columns of the fields, with what these are; None if some have none."""
-    if not is_record(of):
-        kinds = get_args(of)
-        return (
-            list(zip(table.columns, kinds, strict=True))
-            if len(kinds) == table.num_columns
-            else None
-        )
-    names, known = members(of), hints(of)
-    if any(name not in table.column_names for name in names):
+    if isinstance(of, Places):
+        same = len(of.items) == table.num_columns
+        return list(zip(table.columns, of.items, strict=True)) if same else None
+    if not isinstance(of, Struct) or any(name not in table.column_names for name in of.fields):
         return None
-    return [(table.column(name), known.get(name, Any)) for name in names]
+    return [(table.column(name), kind) for name, kind in of.fields.items()]
 
 
-def _check_names(table: Any, of: Any) -> None:
+def _check_names(table: Any, of: Kind) -> None:
     names = table.column_names
-    wanted = members(of) if is_record(of) else names
+    wanted = members(of.python) if isinstance(of, Struct) else names
     twice = sorted({name for name in names if names.count(name) > 1 and name in wanted})
     if twice:
         raise PlanError(
@@ -136,7 +132,7 @@ def _check_names(table: Any, of: Any) -> None:
         )
 
 
-def _values(column: Any, annotation: Any) -> list[Any]:
+def _values(column: Any, kind: Kind) -> list[Any]:
     """The values of a column as its field has them."""
     import pyarrow as pa
 
@@ -145,18 +141,25 @@ def _values(column: Any, annotation: Any) -> list[Any]:
     values: list[Any] = column.to_pylist()
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         return list(map(canonical, values))
-    if pa.types.is_nested(column.type) or arrow_rows.is_enum(annotation):
-        return list(map(arrow_rows.maker(annotation), values))
+    if pa.types.is_nested(column.type) or not arrow_rows.is_as_it_is(kind):
+        return list(map(arrow_rows.maker(kind), values))
     return values
+
+
+def _how_of(of: Kind) -> Made | None:
+    """How rows of a kind are made of columns; None if that has to be done one by one."""
+    match of:
+        case Places():
+            return _tuples
+        case Struct(python):
+            return _how(python)
+        case _:
+            return None
 
 
 @lru_cache(maxsize=512)
 def _how(of: Any) -> Made | None:
     """How rows of a class are made of columns; None if that has to be done one by one."""
-    if get_origin(of) is tuple:
-        return None if ... in get_args(of) else _tuples
-    if not is_record(of):
-        return None
     if issubclass(of, tuple):
         return partial(_named_tuples, of) if _is_plain_named_tuple(of) else None
     setters = _setters(of)

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, TypeVar
 from uuid import UUID
 
+from optimizer.kinds.kind import kind_of, may_be_none
+from optimizer.kinds.texts import json_of
 from reactive import Bag, Database, ReactiveError, to_python
 from spark_backend.codec.schema import Pickled, kept_as
 
@@ -73,8 +75,9 @@ SCALARS: dict[str, tuple[Any, list[Any]]] = {
     "bool": (bool, [True, False]),
     "int": (int, [0, -7, 2**62]),
     "float": (float, [0.5, -1e300, 7.0]),
-    "str": (str, ["a", 'ü, "b"', " c "]),
-    "bytes": (bytes, [b"ab", b"\x00\xff"]),
+    "str": (str, ["a", 'ü, "b"', " c ", ""]),
+    "bytes": (bytes, [b"ab", b""]),
+    "bytes, not UTF-8": (bytes, [b"\x00\xff"]),
     "Decimal": (Decimal, [Decimal("1.5"), Decimal("-12.125")]),
     "date": (date, [date(2026, 1, 2), date(1, 1, 1)]),
     "time": (time, [time(3, 4), time(23, 59, 59, 999999)]),
@@ -90,32 +93,32 @@ SCALARS: dict[str, tuple[Any, list[Any]]] = {
     "Literal of ints": (Literal[1, 2], [1, 2]),
     "NewType": (Euro, [Decimal("1.5")]),
 }
-CASES: dict[str, tuple[Any, list[Any]]] = {
-    **SCALARS,
-    **{f"{name} | None": (of | None, [*values, None]) for name, (of, values) in SCALARS.items()},
-    **{
-        f"tuple[{name}, ...]": (tuple[of, ...], [tuple(values), ()])
-        for name, (of, values) in SCALARS.items()
-    },
-    **{
-        f"frozenset[{name}]": (frozenset[of], [frozenset(values), frozenset()])
-        for name, (of, values) in SCALARS.items()
-    },
-    **{f"Bag[{name}]": (Bag[of], [Bag(values)]) for name, (of, values) in SCALARS.items()},
-    **{
-        f"tuple[{name}, int]": (tuple[of, int], [(value, 1) for value in values])
-        for name, (of, values) in SCALARS.items()
-    },
-    **{
-        f"Box[{name}]": (Box[of], [Box(value) for value in values])
-        for name, (of, values) in SCALARS.items()
-    },
+_TUPLE: Any = tuple
+_FROZENSET: Any = frozenset
+_BAG: Any = Bag
+_BOX: Any = Box
+SHAPES: dict[str, Callable[[Any, list[Any]], tuple[Any, list[Any]]]] = {
+    "{}": lambda of, values: (of, values),
+    "{} | None": lambda of, values: (of | None, [*values, None]),
+    "tuple[{}, ...]": lambda of, values: (_TUPLE[of, ...], [tuple(values), ()]),
+    "frozenset[{}]": lambda of, values: (_FROZENSET[of], [frozenset(values), frozenset()]),
+    "Bag[{}]": lambda of, values: (_BAG[of], [Bag(values)]),
+    "tuple[{}, int]": lambda of, values: (_TUPLE[of, int], [(value, 1) for value in values]),
+    "Box[{}]": lambda of, values: (_BOX[of], [Box(value) for value in values]),
+}
+"""What a value is inside of. `Box` is a generic dataclass."""
+RECORDS: dict[str, tuple[Any, list[Any]]] = {
     "NamedTuple": (Point, [Point(1, "a"), Point(2, None)]),
     "dataclass": (Line, [Line("a", UUID(int=7))]),
     "dataclass | None": (Line | None, [Line("a", UUID(int=7)), None]),
     "tuple[dataclass, ...]": (tuple[Line, ...], [(Line("a", UUID(int=7)),), ()]),
     "recursive dataclass": (Tree, [Tree("a", (Tree("b"), Tree("c", (Tree("d"),))))]),
 }
+CASES: dict[str, tuple[Any, list[Any]]] = {
+    shape.format(name): inside(of, values)
+    for name, (of, values) in SCALARS.items()
+    for shape, inside in SHAPES.items()
+} | RECORDS
 
 
 class Cell(NamedTuple):
@@ -144,14 +147,22 @@ def over_csv(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
         out = csv.writer(file)
         out.writerow(["id", "v"])
         for row in rows:
-            out.writerow([row.id, _cell(row.v)])
+            out.writerow([row.id, _cell(row.v, kind.__annotations__["v"])])
     return list(Database().watch(str(path), kind))
 
 
-def _cell(value: Any) -> str:
+def _cell(value: Any, of: Any) -> str:
     if value is None:
         return ""
-    plain = to_python(value) if not isinstance(value, str) else value
+    if (value == "" or value == b"") and may_be_none(kind_of(of)):
+        raise ReactiveError("an empty cell is None, and the empty text is no other cell")
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            raise ReactiveError("a cell is text, and these bytes are not UTF-8") from None
+    plain = json_of(value)
+    plain = to_python(plain) if plain is value else plain
     if isinstance(plain, list | dict):
         return json.dumps(plain, default=to_python)
     return str(plain)
@@ -178,15 +189,29 @@ def over_file(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
 
 
 def over_sql(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
-    table = _filled(kind, rows)
-    return [kind(*row) for row in table.database.sql("select id, v from rows").materialize()]
+    db = Database()
+    db.table(kind, name="rows").add_all(rows)
+    return [kind(*row) for row in db.sql("select id, v from rows").materialize()]
+
+
+class _PickledError(ReactiveError):
+    """A row is exact on Spark, but in one column of bytes, which Spark cannot compute with."""
 
 
 def over_spark(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
     kept = kept_as(kind)
     if isinstance(kept, Pickled):
-        raise ReactiveError(f"pickled: {kept.reason}")
+        raise _PickledError(kept.reason)
     return list(rows)
+
+
+def over_frames(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    """`table_from` and `sync`, which make a class of the columns: fields of the same values."""
+    frame = _filled(kind, rows).to_arrow()
+    table = Database().table_from(frame.slice(0, 1), name="made", key="id")
+    table.sync(frame)
+    table.sync(frame)
+    return list(table)
 
 
 BORDERS: dict[str, Callable[[Any, Sequence[Any], Path], list[Any]]] = {
@@ -201,10 +226,8 @@ BORDERS: dict[str, Callable[[Any, Sequence[Any], Path], list[Any]]] = {
 
 
 def _filled(kind: Any, rows: Sequence[Any]) -> Any:
-    db = Database()
-    table = db.table(kind, name="rows")
+    table = Database().table(kind, name="rows")
     table.add_all(rows)
-    table.database = db
     return table
 
 
@@ -217,6 +240,8 @@ def crossed(name: str, border: str) -> Cell:
         try:
             found = sorted(BORDERS[border](kind, rows, Path(folder)), key=lambda row: row.id)
         except Exception as error:
+            if isinstance(error, _PickledError):
+                return Cell(False, f"pickled: {error}".replace("Row.v: ", ""))
             if not isinstance(error, ReactiveError):
                 return Cell(False, f"{type(error).__name__}: {error}".splitlines()[0][:200])
             return Cell(False, f"refused: {error}".splitlines()[0][:200])
@@ -224,3 +249,26 @@ def crossed(name: str, border: str) -> Cell:
         if again != row or type(again.v) is not type(row.v):
             return Cell(False, f"wrong: {row.v!r} is {again.v!r}")
     return Cell(True, "exact")
+
+
+def page() -> str:
+    """The table of docs: for each kind, what comes of it at each border, alone and inside."""
+    lines = [f"| kind | {' | '.join(BORDERS)} |", f"|---|{'---|' * len(BORDERS)}"]
+    for name in SCALARS:
+        cells = [_together({s: crossed(s.format(name), b) for s in SHAPES}) for b in BORDERS]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    for name in RECORDS:
+        found = [crossed(name, border).text for border in BORDERS]
+        lines.append(f"| {name} | {' | '.join(found)} |".replace("e | None |", "e \\| None |"))
+    return "\n".join(lines).replace("tests.borders.matrix.", "") + "\n"
+
+
+def _together(cells: dict[str, Cell]) -> str:
+    """What comes of a kind, and of the shapes in which something else comes of it."""
+    alone = cells["{}"].text
+    others = [shape for shape, cell in cells.items() if cell.is_exact != cells["{}"].is_exact]
+    if not others:
+        return alone
+    reason = next(cells[shape].text for shape in others)
+    inside = ", ".join(f"`{shape.format('..')}`" for shape in others).replace("|", "\\|")
+    return f"{alone}; {inside} {reason}"

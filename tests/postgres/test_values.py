@@ -9,7 +9,8 @@ from typing import Any
 import psycopg2
 import pytest
 
-from reactive.sources.postgres.frozen_json import FrozenObject, frozen_json
+from reactive.collections.frozen_object import FrozenObject
+from reactive.sources.postgres.frozen_json import frozen_json
 from reactive.sources.postgres.values import array, interval
 from tests.postgres_server import PostgresServer
 

@@ -72,7 +72,9 @@ def format_of(
         )
     if kind is None:
         raise PlanError(f"files of {named} need the class of their rows\n  files(pattern, Order)")
-    return Unpacked(_named(named, row_maker(kind), encoding, delimiter, header))
+    return Unpacked(
+        _named(named, row_maker(kind, by_name=named == "parquet"), encoding, delimiter, header)
+    )
 
 
 def _check_text(encoding: Any, delimiter: Any) -> None:

@@ -15,19 +15,12 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from operator import itemgetter
-from typing import Any, get_args, get_origin
+from typing import Any
 
-from optimizer.kinds.fields import hints, is_record, members
+from optimizer.kinds.fields import members
+from optimizer.kinds.kind import ANYTHING, Items, Kind, Places, Struct, kind_of, may_be_none
 from reactive.runtime.interrupts import reraise_asynchronous
-from reactive.sources.files.values import (
-    Made,
-    Misfit,
-    from_json,
-    from_text,
-    may_be_none,
-    meant,
-    plain,
-)
+from reactive.sources.files.values import Made, Misfit, from_json, from_text, plain
 
 MOST = 1024
 """Combinations of classes that are remembered."""
@@ -43,16 +36,16 @@ class UnfitRow(ValueError):
 class _Field:
     """A parameter of what makes a row."""
 
-    __slots__ = ("annotation", "is_optional", "is_plain", "json", "name", "parameter", "text")
+    __slots__ = ("is_optional", "is_plain", "json", "kind", "name", "parameter", "text")
 
-    def __init__(self, parameter: inspect.Parameter, annotation: Any) -> None:
+    def __init__(self, parameter: inspect.Parameter, kind: Kind, by_name: bool) -> None:
         self.parameter = parameter
         self.name = parameter.name
-        self.annotation = annotation
-        self.is_plain = plain(annotation)
-        self.is_optional = may_be_none(annotation)
-        self.json: Made = from_json(annotation, record_maker)
-        self.text: Made = from_text(annotation, record_maker)
+        self.kind = kind
+        self.is_plain = plain(kind)
+        self.is_optional = may_be_none(kind)
+        self.json: Made = from_json(kind, record_maker(by_name), by_name=by_name)
+        self.text: Made = from_text(kind, record_maker(False))
 
     @property
     def has_default(self) -> bool:
@@ -61,12 +54,15 @@ class _Field:
 
 
 class RecordMaker:
-    """Makes records of a class."""
+    """Makes records of a class.
 
-    def __init__(self, kind: Any) -> None:
-        self._kind = kind
+    by_name: values are of Arrow (`from_json`).
+    """
+
+    def __init__(self, of: Struct, by_name: bool = False) -> None:
+        self._kind = kind = of.python
         self._plain: set[tuple[type, ...]] = set()
-        self.fields = _fields(kind)
+        self.fields = _fields(of, by_name)
         """What it is called with."""
         names = [field.name for field in self.fields]
         self._get: Any = itemgetter(*names) if len(names) > 1 else None
@@ -153,43 +149,48 @@ class RecordMaker:
 class ValueMaker:
     """Makes rows that are no records: tuples by the places of columns, or single values."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: Kind, by_name: bool = False) -> None:
         self._kind = kind
-        self.of_object: Made = from_json(kind, record_maker)
+        self.of_object: Made = from_json(kind, record_maker(by_name), by_name=by_name)
         """A row of a value of JSON."""
 
     def of_cells(self, columns: Sequence[str]) -> Callable[[Sequence[str]], Any]:
         """What makes rows of cells."""
-        kind = meant(self._kind)
-        parts = get_args(kind)
-        if (get_origin(kind) or kind) is not tuple:
-            return _of_one_cell(from_text(kind, record_maker))
-        if not parts or parts[-1] is ...:
-            item = from_text(parts[0], record_maker) if parts else str
-            return lambda cells: tuple([item(cell) for cell in cells])
-        return _of_places([from_text(part, record_maker) for part in parts], columns)
+        match self._kind:
+            case Places(items):
+                return _of_places([from_text(each, record_maker(False)) for each in items], columns)
+            case Items(python, of) if python is tuple:
+                item = from_text(of, record_maker(False))
+                return lambda cells: tuple([item(cell) for cell in cells])
+            case other:
+                return _of_one_cell(from_text(other, record_maker(False)))
 
 
-def row_maker(kind: Any) -> RecordMaker | ValueMaker:
-    """What makes rows of a class."""
-    return RecordMaker(kind) if is_record(meant(kind)) else ValueMaker(kind)
+def row_maker(row_type: Any, *, by_name: bool = False) -> RecordMaker | ValueMaker:
+    """What makes rows of a class; `by_name` of values of Arrow (`from_json`)."""
+    kind = kind_of(row_type)
+    return RecordMaker(kind, by_name) if isinstance(kind, Struct) else ValueMaker(kind, by_name)
 
 
-def record_maker(kind: Any) -> Made:
+def record_maker(by_name: bool) -> Callable[[Struct], Made]:
     """What makes records inside of rows; it is made when there is one, as a class may hold others
     of its own."""
-    known: list[RecordMaker] = []
 
-    def made(value: Any) -> Any:
-        if not known:
-            known.append(RecordMaker(kind))
-        return known[0].of_object(value)
+    def of_kind(kind: Struct) -> Made:
+        known: list[RecordMaker] = []
 
-    return made
+        def made(value: Any) -> Any:
+            if not known:
+                known.append(RecordMaker(kind, by_name))
+            return known[0].of_object(value)
+
+        return made
+
+    return of_kind
 
 
-def _fields(kind: Any) -> list[_Field]:
-    known = hints(kind)
+def _fields(of: Struct, by_name: bool) -> list[_Field]:
+    known, kind = of.fields, of.python
     declared = members(kind)
     try:
         parameters = list(inspect.signature(kind).parameters.values())
@@ -198,7 +199,7 @@ def _fields(kind: Any) -> list[_Field]:
         parameters = [inspect.Parameter(name, keyword) for name in declared]
     variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
     return [
-        _Field(each, known.get(each.name, known.get(f"_{each.name}", Any)))
+        _Field(each, known.get(each.name, known.get(f"_{each.name}", ANYTHING)), by_name)
         for each in parameters
         if each.kind not in variable
     ]
@@ -212,7 +213,7 @@ def _told(field: _Field, convert: Made, value: Any) -> Any:
         raise UnfitRow(field.name, str(error)) from error
     except Exception as error:
         reraise_asynchronous(error)
-        told = error if isinstance(error, Misfit) else Misfit(value, field.annotation)
+        told = error if isinstance(error, Misfit) else Misfit(value, field.kind)
         raise UnfitRow(field.name, str(told)) from error
 
 

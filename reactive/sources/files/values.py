@@ -2,7 +2,8 @@
 
     float           7, "7.5"                    date      "2026-11-26"
     int | None      7, null; "7", ""            Decimal   "12.10", 12
-    tuple[int, ...] [1, 2]; "[1, 2]"            Color     "red", of an Enum by its values
+    tuple[int, ...] [1, 2]; "[1, 2]"            Color     "red", by values, or else by names
+    timedelta       "P1DT2H", "2:00:00", 7200   bytes     base64; of a cell, its UTF-8
 
 What a class says nothing of stays as it is. Other classes are called with the value.
 """
@@ -10,144 +11,136 @@ What a class says nothing of stays as it is. Other classes are called with the v
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from datetime import date, datetime, time
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import timedelta
 from decimal import Decimal
 from enum import Enum
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeAlias
+from uuid import UUID
 
-from optimizer.kinds.fields import is_record
-from reactive.collections.bag import Bag
+from optimizer.kinds.kind import (
+    NONE,
+    Anything,
+    Choice,
+    Either,
+    Instance,
+    Items,
+    Kind,
+    Members,
+    Places,
+    Scalar,
+    Struct,
+    Table,
+    kind_of,
+    name_of,
+)
+from optimizer.kinds.texts import VALUES, json_of, member_of
+from reactive.collections.frozen_object import FrozenObject
 
 Made = Callable[[Any], Any]
 """Makes a value of a row of a given one; raises an exception if it is none."""
+Records: TypeAlias = Callable[[Any], Made]
 WORDS = {
     **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
     **dict.fromkeys(("false", "f", "no", "n", "0"), False),
 }
 """Text that is true, or false."""
-DATES = (datetime, date, time)
-LISTS: tuple[type, ...] = (tuple, list, frozenset, set, Bag)
+_HASHABLE: dict[type, type] = {list: tuple, set: frozenset, deque: tuple}
+"""What is made in the place of collections that have no hash."""
 
 
 class Misfit(ValueError):
     """A value is none of what its field is declared as."""
 
     def __init__(self, value: Any, wanted: Any) -> None:
-        super().__init__(f"{value!r:.80} is no {called(wanted)}")
+        super().__init__(f"{value!r:.80} is no {name_of(kind_of(wanted))}")
 
 
-def meant(annotation: Any) -> Any:
-    """What an annotation stands for: without aliases, new types and notes."""
-    while True:
-        if get_origin(annotation) is Annotated:
-            annotation = get_args(annotation)[0]
-        elif hasattr(annotation, "__supertype__"):
-            annotation = annotation.__supertype__
-        elif type(annotation).__name__ == "TypeAliasType":
-            annotation = annotation.__value__
-        else:
-            return annotation
-
-
-def called(annotation: Any) -> str:
-    """What is said of it."""
-    annotation = meant(annotation)
-    if get_origin(annotation) is None and isinstance(annotation, type):
-        return annotation.__name__
-    return str(annotation).replace("typing.", "").replace("NoneType", "None")
-
-
-def may_be_none(annotation: Any) -> bool:
-    """Whether None is one of its values."""
-    annotation = meant(annotation)
-    if get_origin(annotation) in (Union, UnionType):
-        return any(map(may_be_none, get_args(annotation)))
-    return annotation in (None, NoneType)
-
-
-def plain(annotation: Any) -> frozenset[type]:
+def plain(kind: Kind) -> frozenset[type]:
     """The classes of values that are taken as they are."""
-    annotation = meant(annotation)
-    if get_origin(annotation) in (Union, UnionType):
-        return frozenset[type]().union(*map(plain, get_args(annotation)))
-    if annotation in (None, NoneType):
-        return frozenset({NoneType})
-    known = (int, float, str, bool, bytes, Decimal, *DATES)
-    return frozenset({annotation}) if annotation in known else frozenset()
+    if isinstance(kind, Either):
+        return frozenset[type]().union(*map(plain, kind.kinds))
+    return frozenset({kind.python}) if isinstance(kind, Scalar) else frozenset()
 
 
-def from_json(annotation: Any, record: Callable[[Any], Made]) -> Made:
+def from_json(of: Any, record: Records, *, by_name: bool = False) -> Made:
     """What makes values of an annotation of what JSON or Arrow has.
 
     Parameters
     ----------
-    record: class -> what makes its records.
+    record: kind of a record -> what makes such records.
+    by_name: values are of Arrow: of an Enum its names, of a tuple the struct of its places.
 
     >>> from_json(tuple[float, ...], type)([1, 2.5])
     (1.0, 2.5)
     """
-    annotation = meant(annotation)
-    origin, parts = get_origin(annotation), get_args(annotation)
-    if annotation is Any or annotation is object or isinstance(annotation, TypeVar | str):
-        return _frozen
-    if origin in (Union, UnionType):
-        return _first([from_json(part, record) for part in parts], annotation, plain(annotation))
-    if origin is Literal:
-        return _one_of(parts, annotation)
-    if is_record(annotation):
-        return record(annotation)
-    kind = origin or annotation
-    if kind is tuple and parts and parts[-1] is not ...:
-        return _places([from_json(part, record) for part in parts], annotation)
-    if kind in LISTS:
-        item = from_json(parts[0], record) if parts else _frozen
-        return _collection(frozenset if kind is set else tuple if kind is list else kind, item)
-    return _scalar(kind)
+    kind = kind_of(of)
+
+    def inner(each: Kind) -> Made:
+        return from_json(each, record, by_name=by_name)
+
+    match kind:
+        case Anything():
+            return _frozen
+        case Either(kinds):
+            return _first([inner(each) for each in kinds], kind, plain(kind))
+        case Choice(values):
+            return _one_of(values, kind)
+        case Members(python):
+            return _member(python, by_name=by_name)
+        case Struct():
+            return record(kind)
+        case Places(items):
+            return _places([inner(each) for each in items], kind, is_struct=by_name)
+        case Items(python, item):
+            return _collection(_HASHABLE.get(python, python), inner(item), kind)
+        case Table(_, key, value):
+            return _object(inner(key), inner(value), kind)
+        case Scalar(python):
+            return _scalar(python)
+        case Instance(python):
+            return _called(python)
 
 
-def from_text(annotation: Any, record: Callable[[Any], Made]) -> Made:
+def from_text(of: Any, record: Records) -> Made:
     """What makes values of an annotation of text, as the cells of CSV are.
 
     >>> from_text(int | None, type)("7"), from_text(int | None, type)("")
     (7, None)
     """
-    annotation = meant(annotation)
-    origin, parts = get_origin(annotation), get_args(annotation)
-    if annotation in (int, float, str):
-        return annotation  # type: ignore[no-any-return]
-    if annotation is Any or annotation is object or isinstance(annotation, TypeVar | str):
-        return str
-    if origin in (Union, UnionType):
-        some = [part for part in parts if part is not NoneType]
-        made = [from_text(part, record) for part in some]
-        one = made[0] if len(made) == 1 else _first(made, annotation, frozenset())
-        return _or_none(one) if len(some) < len(parts) else one
-    if annotation is bool:
-        return _word
-    if annotation is bytes:
-        return str.encode
-    if origin is Literal:
-        return _one_of_texts(parts, annotation)
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        return _member_of_text(annotation)
-    if is_record(annotation) or (origin or annotation) in LISTS:
-        of_json = from_json(annotation, record)
-        return lambda text: of_json(json.loads(text))
-    return _scalar(origin or annotation)
+    kind = kind_of(of)
+    match kind:
+        case Anything():
+            return str
+        case Either(kinds):
+            some = [each for each in kinds if each != NONE]
+            made = [from_text(each, record) for each in some]
+            one = made[0] if len(made) == 1 else _first(made, kind, frozenset())
+            return _or_none(one) if len(some) < len(kinds) else one
+        case Choice(values):
+            return _one_of_texts(values, kind)
+        case Members(python):
+            return _member_of_text(python)
+        case Struct() | Places() | Items() | Table():
+            of_json = from_json(kind, record)
+            return lambda text: of_json(json.loads(text))
+        case Scalar(python) if python in _OF_CELLS:
+            return _OF_CELLS[python]
+        case Scalar(python):
+            return _scalar(python)
+        case Instance(python):
+            return _called(python)
 
 
-def _scalar(kind: Any) -> Made:
-    if kind is float:
+def _scalar(python: type) -> Made:
+    if python is float:
         return _float
-    if kind in (int, str, bool, bytes, NoneType, None):
-        return _exactly(NoneType if kind is None else kind)
-    if kind in DATES:
-        return _date(kind)
-    if kind is Decimal:
+    if python is Decimal:
         return _decimal
-    return _called(kind)
+    if python in VALUES:
+        return _of_text(python)
+    return _exactly(python)
 
 
 def _exactly(kind: type) -> Made:
@@ -174,15 +167,19 @@ def _decimal(value: Any) -> Decimal:
         raise Misfit(value, Decimal) from None
 
 
-def _date(kind: Any) -> Made:
+def _of_text(kind: Any) -> Made:
+    read = VALUES[kind]
+
     def made(value: Any) -> Any:
         if type(value) is kind:
             return value
-        if type(value) is not str:
-            raise Misfit(value, kind)
         try:
-            return kind.fromisoformat(value)
-        except ValueError:
+            if kind is UUID and type(value) is bytes:
+                return UUID(bytes=value)
+            if type(value) is not str and kind is not timedelta:
+                raise Misfit(value, kind)
+            return read(value)
+        except (ValueError, TypeError, OverflowError):
             raise Misfit(value, kind) from None
 
     return made
@@ -190,11 +187,23 @@ def _date(kind: Any) -> Made:
 
 def _called(kind: Any) -> Made:
     def made(value: Any) -> Any:
-        if isinstance(kind, type) and isinstance(value, kind):
+        if isinstance(value, kind):
             return value
         try:
             return kind(value)
         except Exception as error:
+            raise Misfit(value, kind) from error
+
+    return made
+
+
+def _member(kind: type[Enum], *, by_name: bool) -> Made:
+    def made(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        try:
+            return member_of(kind, value, by_name=by_name)
+        except ValueError as error:
             raise Misfit(value, kind) from error
 
     return made
@@ -227,31 +236,21 @@ def _first(makers: list[Made], annotation: Any, as_it_is: frozenset[type]) -> Ma
     return made
 
 
-def _one_of(values: tuple[Any, ...], annotation: Any) -> Made:
+def _one_of(values: tuple[Any, ...], kind: Kind) -> Made:
     def made(value: Any) -> Any:
         for known in values:
-            if known == value and type(known) is type(value):
-                return known
-        raise Misfit(value, annotation)
+            for written in (known, json_of(known)):
+                if written == value and type(written) is type(value):
+                    return known
+        raise Misfit(value, kind)
 
     return made
 
 
-def _one_of_texts(values: tuple[Any, ...], annotation: Any) -> Made:
-    known = {str(value): value for value in values}
+def _one_of_texts(values: tuple[Any, ...], kind: Kind) -> Made:
+    known = {"" if value is None else str(json_of(value)): value for value in values}
 
     def made(text: str) -> Any:
-        if text not in known:
-            raise Misfit(text, annotation)
-        return known[text]
-
-    return made
-
-
-def _member_of_text(kind: type[Enum]) -> Made:
-    known = {str(member.value): member for member in kind}
-
-    def made(text: str) -> Enum:
         if text not in known:
             raise Misfit(text, kind)
         return known[text]
@@ -259,20 +258,48 @@ def _member_of_text(kind: type[Enum]) -> Made:
     return made
 
 
-def _collection(kind: Any, item: Made) -> Made:
-    def made(values: Any) -> Any:
-        if not isinstance(values, list | tuple):
-            raise Misfit(values, kind)
-        return kind([item(value) for value in values])
+def _member_of_text(kind: type[Enum]) -> Made:
+    values = {str(member.value): member for member in kind}
+    known: dict[str, Any] = {**kind.__members__, **values}
+
+    def made(text: str) -> Any:
+        if text not in known:
+            raise Misfit(text, kind)
+        return known[text]
 
     return made
 
 
-def _places(makers: list[Made], annotation: Any) -> Made:
+def _collection(python: Any, item: Made, kind: Kind) -> Made:
     def made(values: Any) -> Any:
+        if not isinstance(values, list | tuple):
+            raise Misfit(values, kind)
+        return python([item(value) for value in values])
+
+    return made
+
+
+def _places(makers: list[Made], kind: Kind, *, is_struct: bool) -> Made:
+    names = [str(place) for place in range(len(makers))] if is_struct else None
+
+    def made(values: Any) -> Any:
+        if isinstance(values, dict) and [*values] == names:
+            values = [*values.values()]
         if not isinstance(values, list | tuple) or len(values) != len(makers):
-            raise Misfit(values, annotation)
+            raise Misfit(values, kind)
         return tuple([make(value) for make, value in zip(makers, values, strict=True)])
+
+    return made
+
+
+def _object(key: Made, value: Made, kind: Kind) -> Made:
+    """Objects as mappings that have a hash; pairs too, as Arrow gives of its maps."""
+
+    def made(values: Any) -> Any:
+        if not isinstance(values, Mapping | list):
+            raise Misfit(values, kind)
+        pairs = values.items() if isinstance(values, Mapping) else values
+        return FrozenObject({key(name): value(each) for name, each in pairs})
 
     return made
 
@@ -284,3 +311,7 @@ def _frozen(value: Any) -> Any:
     if isinstance(value, dict):
         return tuple((name, _frozen(each)) for name, each in value.items())
     return value
+
+
+_OF_CELLS: dict[type, Made] = {int: int, float: float, str: str, bool: _word, bytes: str.encode}
+"""The values of cells, where they are not those of texts in JSON."""

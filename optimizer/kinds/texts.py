@@ -1,0 +1,140 @@
+"""The text of single values: what JSON and cells have in their place, and the values of such texts.
+
+    date, time, datetime    ISO 8601                    UUID, Decimal   as `str` writes them
+    timedelta               "P1DT2H3.5S", "-PT1S"       bytes           base64
+    a member of an Enum     its value, or its name where the value is no number and no text
+
+Of a `timedelta` the forms of `str(timedelta)`, of Postgres and a number of seconds are read too;
+of an Enum its name, where no member has such a value.
+"""
+
+from __future__ import annotations
+
+import re
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+from uuid import UUID
+
+ISO_DURATION = re.compile(
+    r"(?P<sign>[-+]?)P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?"
+    r"(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+)(?:[.,](?P<f>\d{1,6})\d*)?S)?)?"
+)
+CLOCK = re.compile(
+    r"(?:(?P<d>[-+]?\d+) days?(?:, *| +|$))?"
+    r"(?:(?P<sign>[-+]?)(?P<h>\d+):(?P<m>\d+):(?P<s>\d+)(?:\.(?P<f>\d{1,6}))?)?"
+)
+
+
+def text_of_duration(value: timedelta) -> str:
+    """Write a duration as ISO 8601 has it.
+
+    >>> text_of_duration(timedelta(days=1, seconds=3.5)), text_of_duration(timedelta(seconds=-1))
+    ('P1DT3.5S', '-PT1S')
+    """
+    length = abs(value)
+    seconds = f"{length.seconds}.{length.microseconds:06}".rstrip("0").rstrip(".")
+    days = f"{length.days}D" if length.days else ""
+    rest = f"T{seconds}S" if seconds != "0" or not days else ""
+    return f"{'-' if value < timedelta() else ''}P{days}{rest}"
+
+
+def duration_of(value: Any) -> timedelta:
+    """Read a duration: ISO 8601, the text of `str(timedelta)`, or a number of seconds.
+
+    Raises
+    ------
+    ValueError: it is none of these, as one of months, which has no fixed length.
+
+    >>> duration_of("P1DT2H") == duration_of("1 day, 2:00:00") == duration_of(93_600)
+    True
+    """
+    if type(value) in (int, float):
+        return timedelta(seconds=value)
+    found = ISO_DURATION.fullmatch(value) if type(value) is str else None
+    if found is not None and value[-1] not in "PT":
+        parts = {name: int(found[name] or 0) for name in "wdhms"}
+        length = timedelta(
+            weeks=parts["w"],
+            days=parts["d"],
+            hours=parts["h"],
+            minutes=parts["m"],
+            seconds=parts["s"],
+            microseconds=int((found["f"] or "").ljust(6, "0")),
+        )
+        return -length if found["sign"] == "-" else length
+    found = CLOCK.fullmatch(value) if type(value) is str and value else None
+    if found is None:
+        raise ValueError(f"{value!r:.80} is no duration")
+    hours, minutes, seconds = (int(found[name] or 0) for name in "hms")
+    micro = int((found["f"] or "").ljust(6, "0"))
+    length = timedelta(hours=hours, minutes=minutes, seconds=seconds, microseconds=micro)
+    return timedelta(days=int(found["d"] or 0)) + (-length if found["sign"] == "-" else length)
+
+
+def member_of(kind: type[Enum], value: Any, *, by_name: bool = False) -> Any:
+    """Find a member by its value, or else by its name; `by_name` looks for the name first.
+
+    Raises
+    ------
+    ValueError: there is none.
+
+    >>> Colour = Enum("Colour", {"RED": "red"})
+    >>> member_of(Colour, "red").name, member_of(Colour, "RED").name
+    ('RED', 'RED')
+    """
+    names = kind.__members__
+    is_name = type(value) is str and value in names
+    if is_name and by_name and not issubclass(kind, int | str):
+        return names[value]
+    try:
+        return kind(value)
+    except (ValueError, TypeError):
+        if is_name:
+            return names[value]
+        raise ValueError(f"{value!r:.80} is no {kind.__name__}") from None
+
+
+def json_of(value: Any) -> Any:
+    """Return what JSON has in the place of a single value; the value itself if there is no more.
+
+    >>> json_of(date(2026, 1, 2)), json_of(b"ab"), json_of(Enum("Colour", "RED").RED)
+    ('2026-01-02', 'YWI=', 1)
+    """
+    if isinstance(value, Enum):
+        inner = value.value
+        return inner if type(inner) in (str, int, float, bool) else value.name
+    for kind in type(value).__mro__:
+        if kind in TEXTS:
+            return TEXTS[kind](value)
+    return value
+
+
+TEXTS: Mapping[Any, Callable[[Any], str]] = {
+    bytes: lambda value: b64encode(value).decode(),
+    date: date.isoformat,
+    datetime: datetime.isoformat,
+    time: time.isoformat,
+    timedelta: text_of_duration,
+    Decimal: str,
+    UUID: str,
+}
+"""The texts of values that JSON has no word for."""
+
+
+def _bytes(text: str) -> bytes:
+    return b64decode(text, validate=True)
+
+
+VALUES: Mapping[type, Callable[[Any], Any]] = {
+    bytes: _bytes,
+    date: date.fromisoformat,
+    datetime: datetime.fromisoformat,
+    time: time.fromisoformat,
+    timedelta: duration_of,
+    UUID: UUID,
+}
+"""The values of such texts; each raises a ValueError or TypeError of what is none."""

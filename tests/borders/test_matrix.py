@@ -1,0 +1,39 @@
+"""Each kind of value comes back over each border as it was, or is refused; docs say which."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.borders import matrix
+
+PAGE = Path(__file__).parents[2] / "docs" / "types.md"
+BEGIN, END = "<!-- generated: python -m tests.borders -->\n", "<!-- end -->"
+
+
+def with_table(text: str) -> str:
+    """The page with the table as it is now."""
+    before, _, rest = text.partition(BEGIN)
+    return f"{before}{BEGIN}\n{matrix.page()}\n{END}{rest.partition(END)[2]}"
+
+
+@pytest.mark.parametrize("border", matrix.BORDERS)
+def test_a_value_comes_back_as_it_was_or_is_refused(border: str) -> None:
+    wrong = {
+        name: cell.text
+        for name in matrix.CASES
+        if not (cell := matrix.crossed(name, border)).is_exact
+        and not cell.text.startswith(("refused: ", "pickled: "))
+    }
+    assert wrong == {}
+
+
+@pytest.mark.parametrize("name", matrix.SCALARS)
+@pytest.mark.parametrize("border", ["JSON", "Arrow", "Parquet", "durable file", "SQL"])
+def test_a_single_value_is_exact(border: str, name: str) -> None:
+    assert matrix.crossed(name, border).text == "exact"
+
+
+def test_the_table_of_docs_is_up_to_date() -> None:
+    assert with_table(PAGE.read_text()) == PAGE.read_text()
