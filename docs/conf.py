@@ -26,6 +26,7 @@ CONTENTS = {
         "sql",
         "nested",
         "frames",
+        "types",
         "recursion",
         "datalog",
         "tracked",
