@@ -20,7 +20,7 @@ import types
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from dis import opmap
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Any
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
@@ -56,6 +56,7 @@ from optimizer.expressions.knowledge import PURE, Shape, Shapes
 from optimizer.expressions.members import has, lacks, length, makes_instances, why_unreadable
 from optimizer.expressions.text import text
 from optimizer.kinds.fields import hints, is_record, members
+from optimizer.kinds.kind import Places, Struct, kind_of, without_none
 from optimizer.lifting.kin import kin_of
 from optimizer.lifting.lift import lift, lift_all
 from optimizer.lifting.readings import of_code
@@ -156,17 +157,13 @@ def _believed(node: plan.Node) -> Shapes:
 
 def _declared(annotation: Any) -> Shape:
     """What a value is by its annotation: a record or a tuple, or None in the place of either."""
-    origin = get_origin(annotation)
-    if origin is Annotated:
-        return _declared(get_args(annotation)[0])
-    if origin in (Union, types.UnionType):
-        others = [part for part in get_args(annotation) if part is not type(None)]
-        return _declared(others[0]) if len(others) == 1 else None
-    if origin is tuple:
-        items = get_args(annotation)
-        return None if ... in items or not items else tuple(map(_declared, items))
-    kind = origin or annotation
-    return kind if is_record(kind) else None
+    match without_none(kind_of(annotation)):
+        case Places(items) if items:
+            return tuple(map(_declared, items))
+        case Struct(python):
+            return python
+        case _:
+            return None
 
 
 def _shape(expr: Expr, of: Shapes) -> Shape:
