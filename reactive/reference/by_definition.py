@@ -23,6 +23,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.callables.opaque import opaque
 from optimizer.expr import (
+    Attempt,
     Call,
     Expr,
     Function,
@@ -48,6 +49,8 @@ from reactive.reference.bags import Bag
 from reactive.reference.nodes import linear, rows_of
 
 Of = Callable[[plan.Node], Bag]
+NO_VALUE = constant(object(), "no value")
+"""In the place of a value of the row around that raises: who reads it raises, and nobody else."""
 
 
 class Definitions:
@@ -128,7 +131,8 @@ class Definitions:
                     return Call(constant(values.at(index), "outer"), ())
                 case Subquery(kind, query, arguments):
                     asked = _ASKED[kind](_Asked(self, query))
-                    return Call(constant(asked, "asked"), arguments)
+                    given = tuple(Attempt(each, NO_VALUE) for each in arguments)
+                    return Call(constant(asked, "asked"), given)
                 case _:
                     return expr
 
@@ -148,7 +152,7 @@ class Definitions:
         def found(*values: Any) -> list[Any]:
             return list(asked(*values).elements()) or nothing
 
-        body = Call(constant(found, "asked"), arguments)
+        body = Call(constant(found, "asked"), tuple(Attempt(a, NO_VALUE) for a in arguments))
         made = plan.Unnest(left, Lifted(body, row_names(count), (), count))
         return made if width == 1 else _spread(made, count, width)
 
@@ -189,7 +193,14 @@ class _Around:
 
     def at(self, index: int) -> Callable[[], Any]:
         """Return the function that reads one of the values."""
-        return self._reads.setdefault(index, lambda: self.now[index])
+
+        def read() -> Any:
+            value = self.now[index]
+            if value is NO_VALUE.value:
+                raise LookupError("a value of the row around raised when it was computed")
+            return value
+
+        return self._reads.setdefault(index, read)
 
 
 class _Asked:
@@ -372,7 +383,7 @@ class _Found:
         try:
             bag: Bag = Counter(self._by.get(self._value(), {}))
             bag.update(self._odd)
-        except TypeError:
+        except Exception:  # no hash, or no value; conditions before the equation decide
             bag = self._all
         for test in self._tests:
             assert test is not None

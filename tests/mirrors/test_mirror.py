@@ -454,7 +454,7 @@ def test_sessions_are_given_in_several_ways(engine: Engine) -> None:
 
 def test_a_session_is_not_what_makes_sessions(engine: Engine) -> None:
     with Session(engine) as session, pytest.raises(PlanError, match="give what makes sessions"):
-        mirror(Database(), session, Order)  # type: ignore[call-overload]
+        mirror(Database(), session, Order)
 
 
 def test_classes_may_be_in_several_databases(engine: Engine) -> None:

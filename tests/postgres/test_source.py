@@ -445,7 +445,7 @@ def test_the_hour_that_clocks_repeat_is_two_instants(sql: Server) -> None:
     sql("create table calls (id int not null, begins timestamptz primary key)")
     sql("insert into calls values (1, '2024-10-27 02:30+02'), (2, '2024-10-27 02:30+01')")
     source, db = PostgresSource(sql.dsn, "calls", **QUICK), Database(timezone="Europe/Berlin")
-    calls = db.table(source.row_class(), name="calls", key="begins")
+    calls: Any = db.table(source.row_class(), name="calls", key="begins")
     view = db.sql("select id from calls where begins > '2024-10-27 02:30+02'").materialize()
     naive = datetime(2024, 10, 27)
     with pytest.raises(PlanError, match="is an instant"):
