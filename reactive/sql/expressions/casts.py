@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any
 from optimizer.expr import Call, Constant, constant
 from optimizer.record import record
 from reactive.sql.expressions import zones
+from reactive.sql.postgres import casts as postgres
 from reactive.sql.runtime import casts, nulls
 from reactive.sql.runtime.times import as_date, as_timestamp
-from reactive.sql.terms.types import ANY, NULL, SqlType, common, sql_name
+from reactive.sql.terms.types import ANY, DECIMAL, NULL, SqlType, common, sql_name
 from reactive.sql.terms.values import (
     Value,
     called,
@@ -77,6 +78,8 @@ def cast(value: Value, to: SqlType, scope: Scope, *, attempt: bool = False) -> V
     of_zone = zones.function_of(value.type, to, scope.dialect.timezone)
     if of_zone is not None:
         return _by(of_zone, value, to, attempt=attempt)
+    if scope.dialect.name == "postgres":
+        return _of_postgres(value, to, scope)
     if to.kind == value.type.kind == "int" and to.size is None:
         return value
     if value.type == to and to.kind not in ("any", "array", "struct"):
@@ -98,6 +101,25 @@ def _by(
     if attempt:
         given = (callee(function), whole(value), *map(constant, more))
         return itself(Call(constant(nulls.attempt), given), to)
+    return _made(function, to, value, *more)
+
+
+def _of_postgres(value: Value, to: SqlType, scope: Scope) -> Value:
+    """A value cast as Postgres does.
+
+    Raises
+    ------
+    PlanError: it has no such cast.
+    """
+    found = postgres.maker(value.type, to)
+    if found is None:
+        raise scope.error(
+            next(iter(scope.at), None),
+            f"postgres has no cast of {sql_name(value.type)} to {sql_name(to)}",
+        )
+    function, more = found
+    if function is None:
+        return Value(value.expr, to, value.nulls)
     return _made(function, to, value, *more)
 
 
@@ -205,6 +227,8 @@ def equal_types(values: tuple[Value, ...], scope: Scope) -> tuple[tuple[Value, .
         kind = common(kind, value.type)
     if scope.dialect.numeric_booleans or kind.kind in ("any", "null"):
         return values, kind
+    if scope.dialect.name == "postgres" and kind.kind == "decimal":
+        kind = DECIMAL  # each keeps its own scale
     return tuple(cast(value, _wide(kind), scope) for value in values), kind
 
 

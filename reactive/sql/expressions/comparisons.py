@@ -50,9 +50,15 @@ OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 def comparison(symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scope) -> Expr:
     """Whether a comparison of values of any types is TRUE."""
     left, right = aligned(node, scope, left, right)
-    if left.type.kind == right.type.kind == "struct" and symbol not in ("==", "!="):
+    if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
         return conjunction((*present(left, right), total_order(symbol, left, right)))
     return compared(symbol, left, right)
+
+
+def are_ordered_by_parts(left: Value, right: Value, scope: Scope) -> bool:
+    """True if both are rows, or arrays of Postgres, which may have NULL inside."""
+    kinds = {left.type.kind, right.type.kind}
+    return kinds == {"struct"} or (kinds == {"array"} and scope.dialect.name == "postgres")
 
 
 def total_order(symbol: str, left: Value, right: Value) -> Expr:

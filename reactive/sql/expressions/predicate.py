@@ -21,6 +21,7 @@ from optimizer.expr import (
     FALSE,
     NONE,
     TRUE,
+    Call,
     Conditional,
     Expr,
     Operation,
@@ -32,6 +33,7 @@ from reactive.sql.expressions.comparisons import (
     all_of,
     among_constants,
     any_of,
+    are_ordered_by_parts,
     as_boolean,
     compared,
     comparison,
@@ -41,11 +43,13 @@ from reactive.sql.expressions.comparisons import (
     of_value,
     total_order,
 )
+from reactive.sql.postgres import patterns
 from reactive.sql.runtime import rows, texts
 from reactive.sql.terms.types import BOOL, TEXT
 from reactive.sql.terms.values import (
     NULL_VALUE,
     Value,
+    callee,
     is_null,
     itself,
     strict,
@@ -193,7 +197,7 @@ def _comparison_value(node: Any, scope: Scope) -> Value:
     if is_null(left) or is_null(right):
         return NULL_VALUE
     symbol = COMPARISONS[type(node)]
-    if left.type.kind == right.type.kind == "struct" and symbol not in ("==", "!="):
+    if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
         return strict(total_order(symbol, left, right), BOOL, left, right)
     return strict(Operation(symbol, (left.expr, right.expr)), BOOL, left, right)
 
@@ -223,6 +227,9 @@ def _of_array(node: Any, scope: Scope) -> Value:
         symbol = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(symbol, symbol)
     function = rows.AnyFits if _quantifier(right) == "any" else rows.AllFit
     array = right.expressions[0] if isinstance(right, exp.Anonymous) else right.this
+    if scope.dialect.name == "postgres":
+        given = (whole(scope.value(left)), whole(scope.value(array)))
+        return itself(Call(callee(rows.OfElements(function(symbol))), given), BOOL)
     return maybe(function(symbol), BOOL, scope.value(left), scope.value(array))
 
 
@@ -301,6 +308,12 @@ def _in_rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """IS NULL, IS TRUE, IS FALSE."""
     other = node.expression
+    if scope.dialect.name == "postgres" and isinstance(other, exp.Null):
+        row = _row_of(node.this)
+        while isinstance(row, exp.Paren):
+            row = _row_of(row.this)
+        if isinstance(row, exp.Tuple):
+            return _row_is_null(row, node, scope, wanted=wanted)
     wanted = wanted is not bool(node.args.get("negate"))
     if isinstance(other, exp.Null):
         return missing(scope.value(node.this), wanted=wanted)
@@ -308,6 +321,16 @@ def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         made = scope.true(node.this) if other.this else scope.false(node.this)
         return made if wanted else negated(made)
     return _same(node, scope, wanted=wanted)
+
+
+def _row_is_null(row: Any, node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    """A row is NULL if all of its fields are, and is NOT NULL if none is."""
+    values = [scope.value(each) for each in row.expressions]
+    if node.args.get("negate"):
+        there = all_of(*(missing(value, wanted=False) for value in values))
+        return there if wanted else negated(there)
+    gone = all_of(*(missing(value, wanted=True) for value in values))
+    return gone if wanted else negated(gone)
 
 
 def _same(node: Any, scope: Scope, *, wanted: bool) -> Expr:
@@ -357,8 +380,12 @@ def _like_elements(node: Any, inner: Any, scope: Scope) -> Value:
 
 
 def _like_function(node: Any, scope: Scope) -> Any:
+    if scope.dialect.name == "postgres":
+        if isinstance(node, exp.SimilarTo):
+            return patterns.similar
+        return patterns.like_folded if isinstance(node, exp.ILike) else patterns.like
     if scope.dialect.name == "sqlite":
         return texts.like_ascii
     if isinstance(node, exp.ILike):
         return texts.like_folded
-    return texts.like_escaped if scope.dialect.name == "postgres" else texts.like
+    return texts.like

@@ -22,6 +22,9 @@ from reactive.sql.expressions import arithmetic, zones
 from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.expressions.predicate import truth
 from reactive.sql.functions.arrays import field_of
+from reactive.sql.postgres import operators
+from reactive.sql.postgres.forms import decimal_of_text
+from reactive.sql.postgres.functions import TABLE as of_postgres
 from reactive.sql.runtime import texts
 from reactive.sql.terms.errors import nearest, source_of
 from reactive.sql.terms.types import TEXT, SqlType, length_of_sql, type_of_sql
@@ -61,10 +64,14 @@ def value(node: Any, scope: Scope) -> Value:
             return _row(node, scope)
         case exp.Dot():
             return field_of(scope.value(node.this), node.expression.name, node, scope)
+        case exp.HexString() | exp.BitString() if scope.dialect.name == "postgres":
+            raise scope.error(node, "bit strings of postgres are not supported", "use bytea")
         case exp.ByteString() | exp.HexString():
             return literal(
                 bytes.fromhex(node.this) if isinstance(node, exp.HexString) else node.this
             )
+        case _ if arithmetic.is_operator(node) and scope.dialect.name == "postgres":
+            return operators.operation(node, scope)
         case _ if arithmetic.is_operator(node):
             return arithmetic.operation(node, scope)
         case _:
@@ -73,7 +80,7 @@ def value(node: Any, scope: Scope) -> Value:
 
 def _called(node: Any, scope: Scope) -> Value:
     """A condition, or a call of a function."""
-    maker = functions.maker_of(node, scope)
+    maker = _maker_of(node, scope)
     of_zones = zones.called(node, scope, maker, cast, applied)
     if of_zones is not None:
         return of_zones
@@ -94,14 +101,24 @@ def written_name(node: Any, scope: Scope) -> str:
     return found[1].lower() if found else functions.name_of(node)
 
 
+def _maker_of(node: Any, scope: Scope) -> Any:
+    """What makes the value of a call; None if the dialect has no such function."""
+    if scope.dialect.name != "postgres":
+        return functions.maker_of(node, scope)
+    return of_postgres.get(node.name.lower() if isinstance(node, exp.Anonymous) else type(node))
+
+
 def unknown_function(node: Any, scope: Scope) -> Exception:
     """The error about a function that there is not."""
-    name = written_name(node, scope)
-    if name in functions.NAMES:
+    name, where = written_name(node, scope), ""
+    known = (*functions.NAMES, *aggregates.NAMES)
+    if scope.dialect.name == "postgres":
+        known, where = tuple(each for each in of_postgres if isinstance(each, str)), " in postgres"
+    if name in known:
         return scope.error(node, f"{name}() does not take these arguments")
     return scope.error(
         node,
-        f"there is no function {name!r}{nearest(name, (*functions.NAMES, *aggregates.NAMES))}",
+        f"there is no function {name!r}{where}{nearest(name, known)}",
         "write the query without it, or map the rows in Python: relation.select(...)",
     )
 
@@ -110,6 +127,8 @@ def _literal(node: exp.Literal, scope: Scope) -> Value:
     text = node.this
     if node.is_string:
         return literal(text)
+    if scope.dialect.name == "postgres":
+        return _number(text)
     if text.isdigit():
         made = literal(int(text))
         return Value(made.expr, SqlType("int", size=4 if len(text) < 10 else 8))
@@ -120,6 +139,14 @@ def _literal(node: exp.Literal, scope: Scope) -> Value:
     return Value(literal(Decimal(text)).expr, kind)
 
 
+def _number(text: str) -> Value:
+    """A number of Postgres: an integer of the size that it needs, or a numeric."""
+    if text.isdigit() and int(text) < 1 << 63:
+        made = literal(int(text))
+        return Value(made.expr, SqlType("int", size=4 if int(text) < 1 << 31 else 8))
+    return literal(decimal_of_text(text))
+
+
 def _cast(node: Any, scope: Scope) -> Value:
     """CAST, `::`, TRY_CAST, and constants such as DATE '2024-01-01'."""
     exact = not scope.dialect.numeric_booleans
@@ -128,6 +155,10 @@ def _cast(node: Any, scope: Scope) -> Value:
         raise scope.error(node, f"there is no type {node.args['to'].sql()!r}")
     if kind.kind == "decimal" and kind.precision is None and scope.dialect.name == "duckdb":
         kind = SqlType("decimal", 18, 3)
+    if scope.dialect.name == "postgres":
+        scope.at = (node,)
+        if node.args["to"].this == exp.DType.BIT:
+            raise scope.error(node, "bit strings of postgres are not supported", "use bytea")
     made = cast(scope.value(node.this), kind, scope, attempt=isinstance(node, exp.TryCast))
     length = checked_length(node.args["to"], scope)
     return made if length is None else applied(texts.cut, TEXT, made, literal(length))

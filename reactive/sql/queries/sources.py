@@ -29,6 +29,7 @@ from optimizer.expr import (
     substitute,
 )
 from reactive.sql.expressions.comparisons import compared
+from reactive.sql.functions.calls import name_of
 from reactive.sql.queries.nodes import filtered, freed, lateral, one_row, unnested
 from reactive.sql.queries.rows import Rows, rows_of
 from reactive.sql.terms.catalog import named_rows
@@ -335,7 +336,7 @@ def _unnested(call: Any, item: Any, around: Scope, left: Rows | None, side: str 
         before.node, scope, arrays, kinds, before.bindings, offset=offset, outer=side == "LEFT"
     )
     names = _columns(item) or ((item.alias,) if item.alias else ())
-    usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [call.sql_name().lower()]
+    usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [name_of(call)]
     every = [*names, *[*usual, *(["ordinality"] if offset else [])][len(names) :]]
     made = Source(item.alias or every[0], tuple(zip(every, values, strict=False)))
     return Rows(node, before.bindings + 1, (*before.sources, made), before.merged)

@@ -88,3 +88,15 @@ class AllFit:
         if not all(item is None or compare(value, item) for item in array):
             return False
         return None if None in array else True
+
+
+@record
+class OfElements:
+    """A comparison with elements, of a value that may be None: of no elements it is not asked."""
+
+    function: AnyFits | AllFit
+
+    def __call__(self, value: Any, array: tuple[Any, ...] | None) -> bool | None:
+        if array is None or (value is None and array):
+            return None
+        return self.function(value, array)

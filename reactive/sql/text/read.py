@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from optimizer.errors import PlanError
 from reactive.runtime.large_stack import call_with_any_stack
 from reactive.sql.terms.arguments import record_arguments
+from reactive.sql.postgres.grammar import PostgresGrammar
 from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import error_at, too_deep
 
@@ -38,12 +39,16 @@ def parsed(text: str, dialect: Dialect, parameters: Container[str] = ()) -> list
     try:
         with _quiet():
             text_read = _dollars(text, dialect, parameters)
-            found = call_with_any_stack(lambda: sqlglot.parse(text_read, read=dialect.name))
+            found = call_with_any_stack(lambda: sqlglot.parse(text_read, read=_grammar(dialect)))
     except SqlglotError as error:
         raise _refusal(text, error) from None
     except RecursionError:
         raise too_deep(text, None) from None
     return [each for each in found if each is not None]
+
+
+def _grammar(dialect: Dialect) -> Any:
+    return PostgresGrammar if dialect.name == "postgres" else dialect.name
 
 
 def _dollars(text: str, dialect: Dialect, parameters: Container[str]) -> str:

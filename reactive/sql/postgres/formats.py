@@ -1,0 +1,362 @@
+"""TO_CHAR, TO_TIMESTAMP and TO_DATE of times, by the words of Postgres' formats.
+
+    written(moment, "FMDD Mon YYYY")     "3 Feb 2024"
+    read("3 Feb 2024", "DD Mon YYYY")    the moment
+
+A word is read as the longest that fits, in upper or in lower case. What is
+not supported, such as `TM` and zones, raises `NotSupportedError`.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import re
+from functools import lru_cache
+from typing import Any
+
+from reactive.sql.postgres.numbers import NotSupportedError
+from reactive.sql.runtime.times import as_timestamp, months_of, rest_of
+
+ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
+NAMED = ("MONTH", "Month", "month", "MON", "Mon", "mon", "DAY", "Day", "day", "DY", "Dy", "dy")
+PLAIN = (
+    *("A.D.", "A.M.", "AD", "AM", "B.C.", "BC", "CC", "DDD", "DD", "D", "FF1", "FF2", "FF3"),
+    *("FF4", "FF5", "FF6", "HH24", "HH12", "HH", "IDDD", "ID", "IW", "IYYY", "IYY", "IY", "I"),
+    *("J", "MI", "MM", "MS", "P.M.", "PM", "Q", "RM", "SSSSS", "SSSS", "SS", "US", "WW", "W"),
+    *("Y,YYY", "YYYY", "YYY", "YY", "Y", "TZH", "TZM", "TZ", "OF", "FX", "TM"),
+)
+WORDS = sorted({*NAMED, *PLAIN, *(word.lower() for word in PLAIN)}, key=len, reverse=True)
+_TOKEN = re.compile(
+    rf"(FM|fm)?(?P<word>{'|'.join(map(re.escape, WORDS))})(TH|th|SP|sp)?"
+    r'|"(?P<quoted>(?:[^"\\]|\\.)*)"?|\\(?P<escaped>")|(?:FM|fm)|(?P<other>.)',
+    re.DOTALL,
+)
+Token = tuple[str, str, bool, str]
+"""Its word (or empty), its text, whether zeros and blanks are left out, its ordinal."""
+
+
+@lru_cache(512)
+def _tokens(form: str) -> tuple[Token, ...]:
+    made: list[Token] = []
+    for found in _TOKEN.finditer(form):
+        if found["word"]:
+            made.append((found["word"], found["word"], bool(found[1]), found[3] or ""))
+        else:
+            quoted = found["quoted"]
+            text = quoted if quoted is not None else found["escaped"] or found["other"] or ""
+            text = re.sub(r"\\(.)", r"\1", text) if quoted is not None else text
+            made.append(("", text, quoted is not None, ""))
+    return tuple(made)
+
+
+def written(of: Any, form: str) -> str | None:
+    """TO_CHAR of a date, a timestamp or an interval; NULL of no format.
+
+    >>> written(dt.date(2024, 2, 3), "FMDD Mon YYYY, Q")
+    '3 Feb 2024, 1'
+    """
+    if not form:
+        return None
+    fields = _Fields(of)
+    return "".join(
+        fields.shown(word, fill=not bare, ordinal=ordinal) if word else text
+        for word, text, bare, ordinal in _tokens(form)
+    )
+
+
+class _Fields:
+    """The parts of a moment or an interval."""
+
+    def __init__(self, of: Any) -> None:
+        self._is_interval = isinstance(of, dt.timedelta)
+        if self._is_interval:
+            months, micros = months_of(of), rest_of(of) // dt.timedelta(microseconds=1)
+            sign = -1 if micros < 0 else 1
+            days, rest = divmod(abs(micros), 86_400_000_000)
+            seconds, self.micro = divmod(rest, 1_000_000)
+            self.hour, self.minute, self.second = seconds // 3600, seconds // 60 % 60, seconds % 60
+            self.hour, self.minute, self.second, self.micro, self.day = (
+                sign * n for n in (self.hour, self.minute, self.second, self.micro, days)
+            )
+            sign = -1 if months < 0 else 1
+            self.year, self.month = (sign * n for n in divmod(abs(months), 12))
+            return
+        moment = as_timestamp(of)
+        self.moment = moment
+        self.year, self.month, self.day = moment.year, moment.month, moment.day
+        self.hour, self.minute, self.second = moment.hour, moment.minute, moment.second
+        self.micro = moment.microsecond
+
+    def shown(self, word: str, *, fill: bool, ordinal: str) -> str:
+        upper = word.upper()
+        if upper in ("TM", "TZ", "TZH", "TZM", "OF"):
+            raise NotSupportedError(f"the word {word!r} of a format")
+        if upper == "FX":
+            return ""
+        if word in NAMED or upper in _HALVES or upper in ("RM",):
+            return self._named(word, fill=fill)
+        if upper == "Q" and self._is_interval:
+            raise NotSupportedError("the quarter of an interval")
+        number, width = self._number(upper)
+        wide = number < 0 and upper not in ("DD", "MS", "US")
+        width += wide
+        text = f"{number:0{width if fill else 0}}"
+        if upper == "Y,YYY":
+            text = f"{number // 1000},{number % 1000:03}"
+        elif upper in ("MS", "US") or upper.startswith("FF"):
+            text = f"{number:0{width}}"
+        return text + (ordinal(number, ordinal) if ordinal.upper() == "TH" else "")
+
+    def _named(self, word: str, *, fill: bool) -> str:
+        upper = word.upper()
+        if upper in _HALVES:
+            return self._half(word)
+        if upper == "RM":
+            if not self.month:
+                return ""
+            made = ROMAN[self.month - 1]
+            made = made if word == "RM" else made.lower()
+            return f"{made:<4}" if fill else made
+        if self._is_interval:
+            raise ValueError(f"invalid format specification for an interval value: {word!r}")
+        names = calendar.month_name if upper.startswith("MON") else calendar.day_name
+        place = self.month if upper.startswith("MON") else self.moment.weekday()
+        made = names[place]
+        made = made[: {"MON": 3, "DY": 3}.get(upper)]
+        made = made.upper() if word.isupper() else made.lower() if word.islower() else made
+        return f"{made:<9}" if fill and upper in ("MONTH", "DAY") else made
+
+    def _half(self, word: str) -> str:
+        if word.upper().replace(".", "") in ("AM", "PM"):
+            made = "pm" if self.hour % 24 >= 12 else "am"
+        elif self._is_interval:
+            raise ValueError(f"invalid format specification for an interval value: {word!r}")
+        else:
+            made = "ad"
+        made = f"{made[0]}.{made[1]}." if "." in word else made
+        return made.upper() if word.isupper() else made
+
+    def _number(self, word: str) -> tuple[int, int]:
+        """A part, and the digits that it is filled to."""
+        match word:
+            case "HH" | "HH12":
+                hour = self.hour % 12 if self.hour >= 0 else -(-self.hour % 12)
+                return hour or 12, 2
+            case "HH24":
+                return self.hour, 2
+            case "MI":
+                return self.minute, 2
+            case "SS":
+                return self.second, 2
+            case "MS":
+                return int(self.micro / 1000), 3
+            case "US" | "FF6":
+                return self.micro, 6
+            case "FF1" | "FF2" | "FF3" | "FF4" | "FF5":
+                digits = int(word[2])
+                return int(self.micro / 10 ** (6 - digits)), digits
+            case "SSSS" | "SSSSS":
+                return self.hour * 3600 + self.minute * 60 + self.second, 0
+            case "MM":
+                return self.month, 2
+            case "DD":
+                return self.day, 2
+            case "Y,YYY" | "YYYY":
+                return self.year, 4
+            case "YYY" | "YY" | "Y":
+                return self.year % 10 ** len(word), len(word)
+            case "CC":
+                if self._is_interval:
+                    return int(self.year / 100), 2
+                return (self.year + 99) // 100, 2
+            case "Q" if self.month:
+                return (self.month - 1) // 3 + 1, 0
+            case _ if self._is_interval:
+                raise ValueError(f"invalid format specification for an interval value: {word!r}")
+            case _:
+                return self._of_week(word)
+
+    def _of_week(self, word: str) -> tuple[int, int]:
+        year, week, day = self.moment.isocalendar()
+        of_year = self.moment.timetuple().tm_yday
+        match word:
+            case "IYYY" | "IYY" | "IY" | "I":
+                width = len(word)
+                return (year if width == 4 else year % 10**width), width
+            case "IW":
+                return week, 2
+            case "ID":
+                return day, 0
+            case "IDDD":
+                return (week - 1) * 7 + day, 3
+            case "WW":
+                return (of_year - 1) // 7 + 1, 2
+            case "W":
+                return (self.day - 1) // 7 + 1, 0
+            case "D":
+                return day % 7 + 1, 0
+            case "DDD":
+                return of_year, 3
+            case "J":
+                return self.moment.toordinal() + 1721425, 0
+            case _:
+                raise NotSupportedError(f"the word {word!r} of a format")
+
+
+_HALVES = ("AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C.")
+
+
+def ordinal(number: int, form: str) -> str:
+    last = abs(number) % 100
+    made = "th" if 10 < last < 20 else {1: "st", 2: "nd", 3: "rd"}.get(last % 10, "th")
+    return made.upper() if form.isupper() else made
+
+
+# Reading moments.
+
+_LENGTHS = {"YYY": 3, "YY": 2, "Y": 1, "MS": 3, "US": 6, "DDD": 3, "D": 1, "Q": 1, "W": 1}
+_LENGTHS |= {"IYYY": 4, "IDDD": 3, "ID": 1, "YYYY": 4, "J": 7, "SSSS": 5, "SSSSS": 5, "CC": 2}
+_LENGTHS |= {"IYY": 3, "IY": 2, "I": 1, "FF1": 1, "FF2": 2, "FF3": 3, "FF4": 4, "FF5": 5, "FF6": 6}
+
+
+def read(text: str, form: str) -> dt.datetime:
+    """TO_TIMESTAMP of a text, without its zone.
+
+    >>> read("05 Dec 2000", "DD Mon YYYY")
+    datetime.datetime(2000, 12, 5, 0, 0)
+    """
+    return _moment_of(_read_fields(text, form))
+
+
+def read_date(text: str, form: str) -> dt.date:
+    """TO_DATE."""
+    return read(text, form).date()
+
+
+def _read_fields(text: str, form: str) -> dict[str, Any]:
+    """Read the fields of a text, as the words of a format say."""
+    fields: dict[str, Any] = {}
+    tokens = _tokens(form)
+    place, skipped = 0, 0
+    for number, (word, literal, is_quoted, _) in enumerate(tokens):
+        if not word:
+            if is_quoted:
+                while place < len(text) and text[place].isspace():
+                    place += 1
+                place += len(literal)
+            elif literal.isspace() or not literal.isalnum():
+                if place < len(text) and _is_separator(text[place]):
+                    place += 1
+                elif skipped:
+                    skipped -= 1
+            else:
+                place += 1
+            continue
+        if place >= len(text):
+            break
+        while place < len(text) and text[place].isspace():
+            place, skipped = place + 1, skipped + 1
+        following = tokens[number + 1] if number + 1 < len(tokens) else ("", " ", False, "")
+        is_digit = following[1][:1].isdigit()
+        runs_on = bool(following[0]) and following[0] not in NAMED and not is_digit
+        place = _read_word(word.upper(), text, place, fields, runs_on=runs_on)
+    return fields
+
+
+def _is_separator(letter: str) -> bool:
+    return letter.isascii() and not letter.isalnum()
+
+
+def _read_word(word: str, text: str, place: int, fields: dict[str, Any], *, runs_on: bool) -> int:
+    """Read one field; return the place behind it."""
+    if word in ("FX", "TM", "TZ", "TZH", "TZM", "OF", "Y,YYY", "RM"):
+        raise NotSupportedError(f"the word {word!r} of a format")
+    if word in _HALVES:
+        wanted = text[place : place + len(word)].upper()
+        if wanted not in _HALVES or ("." in wanted) != ("." in word):
+            raise ValueError(f"invalid value {wanted!r} for {word!r}")
+        _set(fields, "half" if "M" in word else "era", wanted[0])
+        return place + len(word)
+    if word in ("MONTH", "MON", "DAY", "DY"):
+        return _read_name(word, text, place, fields)
+    width = _LENGTHS.get(word, 2) if runs_on else 20
+    if word in ("MS", "US") or word.startswith("FF"):
+        width = _LENGTHS[word]
+    found = re.compile(rf"[+-]?\d{{1,{width}}}" if not runs_on else rf"\d{{1,{width}}}").match(
+        text, place
+    )
+    if found is None:
+        raise ValueError(f"invalid value {text[place : place + 4]!r} for {word!r}")
+    number: Any = int(found[0])
+    if word == "MS" or word == "US" or word.startswith("FF"):
+        digits = found[0].ljust(_LENGTHS[word], "0")
+        number, word = round(int(digits) * 10 ** (6 - _LENGTHS[word])), "US"
+    elif word in ("YYY", "YY", "Y") and len(found[0]) <= len(word) < 4:
+        number = _nearest(number, len(word))
+    elif word == "YYYY" and len(found[0]) < 4 and not runs_on and len(found[0]) in (1, 2, 3):
+        number = _nearest(number, len(found[0]))
+    word = {"YYY": "YYYY", "YY": "YYYY", "Y": "YYYY", "HH": "HH12", "SSSSS": "SSSS"}.get(word, word)
+    _set(fields, word, number)
+    return found.end()
+
+
+def _nearest(year: int, digits: int) -> int:
+    """The year near 2020 that has these last digits."""
+    if digits == 4:
+        return year
+    if year < 70:
+        return year + 2000
+    if year < 100:
+        return year + 1900
+    return year + (2000 if year < 520 else 1000)
+
+
+def _read_name(word: str, text: str, place: int, fields: dict[str, Any]) -> int:
+    names = list(calendar.month_name)[1:] if word.startswith("MON") else list(calendar.day_name)
+    shown = [name[:3] if word in ("MON", "DY") else name for name in names]
+    for number, name in enumerate(shown, 1):
+        if text[place : place + len(name)].lower() == name.lower():
+            if word.startswith("MON"):
+                _set(fields, "MM", number)
+            return place + len(name)
+    raise ValueError(f"invalid value {text[place : place + 9]!r} for {word!r}")
+
+
+def _set(fields: dict[str, Any], name: str, value: Any) -> None:
+    if fields.setdefault(name, value) != value:
+        raise ValueError(f"conflicting values for {name!r}")
+
+
+def _moment_of(fields: dict[str, Any]) -> dt.datetime:
+    if fields.get("era") == "B" or ("YYYY" not in fields and not _has_day(fields)):
+        raise ValueError("a date before the year 1 has no place in Python")
+    day = _day_of(fields)
+    hour = fields.get("HH24", 0)
+    if "HH12" in fields:
+        if not 1 <= fields["HH12"] <= 12:
+            raise ValueError(f'hour "{fields["HH12"]}" is invalid for the 12-hour clock')
+        hour = fields["HH12"] % 12 + (12 if fields.get("half") == "P" else 0)
+    elif "half" in fields and "HH24" not in fields:
+        hour = 12 if fields["half"] == "P" else 0
+    if "SSSS" in fields:
+        return dt.datetime(day.year, day.month, day.day) + dt.timedelta(seconds=fields["SSSS"])
+    minute, second, micro = (fields.get(name, 0) for name in ("MI", "SS", "US"))
+    return dt.datetime(day.year, day.month, day.day, hour, minute, second, micro)
+
+
+def _has_day(fields: dict[str, Any]) -> bool:
+    return "J" in fields or "IYYY" in fields
+
+
+def _day_of(fields: dict[str, Any]) -> dt.date:
+    if "J" in fields:
+        return dt.date.fromordinal(fields["J"] - 1721425)
+    if "IYYY" in fields:
+        return dt.date.fromisocalendar(fields["IYYY"], fields.get("IW", 1), fields.get("ID", 1))
+    if "DDD" in fields:
+        made = dt.date(fields["YYYY"], 1, 1) + dt.timedelta(fields["DDD"] - 1)
+        if made.year != fields["YYYY"]:
+            raise ValueError("date/time field value out of range")
+        return made
+    return dt.date(fields["YYYY"], fields.get("MM", 1), fields.get("DD", 1))

@@ -1,0 +1,224 @@
+"""Plays expressions against a Postgres server: what it gives, and what a view gives.
+
+    pattern "left({text}, {count})"   ->   a table of all arguments, on both sides
+    select id, left(a, b) from cases       compared row by row: value, type, NULL, error
+    select left(a, b)::text ...            how the value is written
+    select left(cast('abc' as text), 2)    the same of constants
+
+A value that Python has no place for (an infinite date, a year before 1) has to be an error here.
+A `PlanError` is a refusal: right where Postgres refuses, and told apart where it does not.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from random import Random
+from typing import Any
+
+import psycopg2
+import psycopg2.extensions as types
+
+from reactive import Database, PlanError
+from reactive.sql.runtime.times import Interval, months_of, rest_of
+from tests.sql.postgres_cases import TYPES, combinations, filled, kinds_of, literal
+
+ERROR, UNREADABLE = "an error", "a value that Python has no place for"
+COLUMNS = "abcd"
+SPAN = re.compile(
+    r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? ?)?"
+    r"(?:([+-]?)(\d+):(\d+):(\d+)(\.\d+)?)?"
+)
+
+
+@dataclass
+class Played:
+    """How many cases there were, what differs, and which texts are refused that Postgres takes."""
+
+    cases: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    wrong: list[str] = field(default_factory=list)
+
+    def add(self, other: Played) -> None:
+        self.cases += other.cases
+        self.refused |= other.refused
+        self.wrong += other.wrong
+
+
+class Server:
+    """A connection to Postgres that gives values as views have them."""
+
+    def __init__(self, dsn: str) -> None:
+        self._connection = psycopg2.connect(dsn)
+        self._connection.autocommit = True
+        self.cursor = self._connection.cursor()
+        self.cursor.execute("set timezone to 'UTC'; set intervalstyle to 'postgres'")
+        for oids, array, read in (
+            ((1186,), 1187, _span),
+            ((1082,), 1182, lambda text: date.fromisoformat(text)),
+            ((1114, 1184), 1115, lambda text: datetime.fromisoformat(text)),
+            ((1083,), 1183, lambda text: time.fromisoformat(text)),
+            ((700,), 1021, lambda text: struct.unpack("f", struct.pack("f", float(text)))[0]),
+        ):
+            made = types.new_type(oids, "read", _reader(read))
+            types.register_type(made, self._connection)
+            types.register_type(types.new_array_type((array,), "reads", made), self._connection)
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def rows(self, text: str) -> list[tuple[Any, ...]]:
+        self.cursor.execute(text)
+        return [tuple(map(_plain, row)) for row in self.cursor.fetchall()]
+
+    def value(self, text: str) -> Any:
+        """The only value of a query, or `ERROR`."""
+        try:
+            ((found,),) = self.rows(text)
+        except psycopg2.Error:
+            return ERROR
+        return found
+
+    def column(self, expr: str, ids: Sequence[int]) -> dict[int, Any]:
+        """An expression of each row of `cases`, or `ERROR`."""
+        try:
+            return dict(self.rows(f"select id, ({expr}) from cases"))  # type: ignore[arg-type]
+        except psycopg2.Error:
+            return {n: self.value(f"select ({expr}) from cases where id = {n}") for n in ids}
+
+
+def play(server: Server, pattern: str, limit: int, random: Random, constants: int) -> Played:
+    """Play a pattern with `limit` combinations of arguments, and of `constants` as constants."""
+    played = Played()
+    kinds = kinds_of(pattern)
+    if not kinds:
+        expr = filled(pattern, ())
+        _constant(server, expr, played)
+        _constant(server, f"({expr})::text", played)
+        return played
+    found = combinations(pattern, limit, random)
+    _columns(server, pattern, kinds, found, played)
+    for each in random.sample(found, min(len(found), constants)):
+        _constant(server, filled(pattern, list(map(literal, kinds, each))), played)
+    return played
+
+
+def _columns(
+    server: Server,
+    pattern: str,
+    kinds: Sequence[str],
+    found: Sequence[tuple[str | None, ...]],
+    played: Played,
+) -> None:
+    expr = filled(pattern, COLUMNS[: len(kinds)])
+    declared = ", ".join(f"{n} {TYPES[k]}" for n, k in zip(COLUMNS, kinds, strict=False))
+    server.cursor.execute("drop table if exists cases")
+    server.cursor.execute(f"create table cases (id integer primary key, {declared})")
+    rows = [", ".join(map(literal, kinds, each)) for each in found]
+    values = ", ".join(f"({n}, {row})" for n, row in enumerate(rows))
+    server.cursor.execute(f"insert into cases values {values}")
+    db = Database(dialect="postgres")
+    db.execute(f"create table cases (id integer primary key, {declared})")
+    (table,) = db.tables()
+    unreadable = set[int]()
+    for text in (expr, f"({expr})::text"):
+        theirs = server.column(text, range(len(found)))
+        played.cases += len(found)
+        try:
+            view = db.sql(f"select id, ({text}) as x from cases").materialize()
+        except PlanError as error:
+            if any(each is not ERROR for each in theirs.values()):
+                played.refused[text] = f"{pattern}: {str(error).splitlines()[0]}"
+            continue
+        except Exception as error:
+            played.wrong.append(f"{text}: cannot be made: {type(error).__name__}: {error}"[:300])
+            continue
+        if not len(table):
+            kind = table.plan.row_type  # type: ignore[attr-defined]
+            table.add_all(kind(*row) for row in server.rows("select * from cases"))
+        mine = {row.id: row.x for row in view}
+        refused = {e.row.id for e in view.errors if e.error.kind == "NotSupportedError"}
+        for number, given in enumerate(found):
+            one, other = theirs[number], mine.get(number, ERROR)
+            if text == expr and one is UNREADABLE:
+                unreadable.add(number)
+            if number in refused:
+                played.refused[f"{text} of {given}"] = "an error of the row"
+            elif not same(one, other) and not (number in unreadable and other is ERROR):
+                shown = f"{text} of {dict(zip(COLUMNS, given, strict=False))}"
+                played.wrong.append(f"{shown}: {other!r}, and in Postgres {one!r}")
+        view.close()
+
+
+def _constant(server: Server, text: str, played: Played) -> None:
+    played.cases += 1
+    one = server.value(f"select ({text})")
+    try:
+        view = Database(dialect="postgres").sql(f"select ({text}) as x").materialize()
+        other = view.value.x if len(view) else ERROR
+    except PlanError as error:
+        if one is not ERROR:
+            played.refused[text] = str(error).splitlines()[0]
+        return
+    except Exception as error:
+        other = f"{type(error).__name__}: {error}"
+    if not same(one, other):
+        played.wrong.append(f"select {text}: {other!r}, and in Postgres {one!r}")
+
+
+def same(one: Any, other: Any) -> bool:
+    """Whether a value of Postgres and one of ours are the same, with their types."""
+    match one:
+        case str() if one is UNREADABLE:
+            return other is ERROR
+        case tuple():
+            is_one = type(other) is tuple and len(one) == len(other)
+            return is_one and all(map(same, one, other))
+        case float():
+            if type(other) is not float:
+                return False
+            return math.isclose(one, other, rel_tol=1e-14) or (one != one and other != other)
+        case Decimal():
+            return type(other) is Decimal and (str(one) == str(other) or f"{one:f}" == f"{other:f}")
+        case timedelta():
+            if not isinstance(other, timedelta):
+                return False
+            return (months_of(one), rest_of(one)) == (months_of(other), rest_of(other))
+        case _:
+            return type(one) is type(other) and bool(one == other)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, list):
+        return tuple(map(_plain, value))
+    return bytes(value) if isinstance(value, memoryview) else value
+
+
+def _reader(read: Any) -> Any:
+    def made(text: str | None, cursor: Any) -> Any:
+        if text is None:
+            return None
+        try:
+            return read(text)
+        except (ValueError, OverflowError):
+            return UNREADABLE
+
+    return made
+
+
+def _span(text: str) -> timedelta:
+    found = SPAN.fullmatch(text)
+    if found is None:
+        raise ValueError(text)
+    years, months, days, sign, hours, minutes, seconds, rest = found.groups()
+    clock = timedelta(
+        hours=int(hours or 0), minutes=int(minutes or 0), seconds=int(seconds or 0)
+    ) + timedelta(microseconds=round(float(rest or 0) * 1e6))
+    clock = timedelta(days=int(days or 0)) + (-clock if sign == "-" else clock)
+    every = int(years or 0) * 12 + int(months or 0)
+    return Interval(months=every, rest=clock) if every else clock
