@@ -787,7 +787,7 @@ UNEQUAL = frozenset(
     }
     | {"to_number('<12>', '99PR')", "to_number('3rd', '9th')", "cast({moment} as interval)"}
     | {"cast({number} as interval)", "{span} / {float}", "to_timestamp('44', 'YYYY')::timestamp"}
-    | {"to_date('44', 'YYYY')"}
+    | {"to_date('44', 'YYYY')", "to_char({span}, 'Q')"}
     | {
         f"{f}('{text}', '{form}'){c}"
         for f, c in (("to_timestamp", "::timestamp"), ("to_date", ""))
@@ -797,10 +797,10 @@ UNEQUAL = frozenset(
         f"to_char({{{kind}}}, '{form}')"
         for form in NUMBER_FORMATS
         for kind in ("int", "num", "float")
-        if kind != "int" or not form or any(letter in form for letter in "DVR.F")
+        if kind != "int" or not form or any(letter in form for letter in "DVRT.Ft")
     }
 )
-"""What still differs: formats of numerics and floats, years of two digits, dates before the year 1."""
+"""What still differs: formats of numerics and floats, short years, dates before the year 1."""
 SPANS_AS_TEXTS = re.compile(r"^\(.*\)::text of .*(day|mon|:)")
 """Texts of intervals: here 25 hours are a day and an hour."""
 

@@ -106,7 +106,7 @@ class _Fields:
             text = f"{number // 1000},{number % 1000:03}"
         elif upper in ("MS", "US") or upper.startswith("FF"):
             text = f"{number:0{width}}"
-        return text + (ordinal(number, ordinal) if ordinal.upper() == "TH" else "")
+        return text + (ordinal_ending(number, ordinal) if ordinal.upper() == "TH" else "")
 
     def _named(self, word: str, *, fill: bool) -> str:
         upper = word.upper()
@@ -207,7 +207,7 @@ class _Fields:
 _HALVES = ("AM", "PM", "A.M.", "P.M.", "AD", "BC", "A.D.", "B.C.")
 
 
-def ordinal(number: int, form: str) -> str:
+def ordinal_ending(number: int, form: str) -> str:
     last = abs(number) % 100
     made = "th" if 10 < last < 20 else {1: "st", 2: "nd", 3: "rd"}.get(last % 10, "th")
     return made.upper() if form.isupper() else made

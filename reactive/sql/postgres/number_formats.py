@@ -11,7 +11,7 @@ from decimal import Decimal
 from functools import lru_cache
 from typing import Any
 
-from reactive.sql.postgres.formats import ordinal
+from reactive.sql.postgres.formats import ordinal_ending
 from reactive.sql.postgres.numbers import NotSupportedError
 from reactive.sql.postgres.numerics import numeric, numeric_product, scaled
 
@@ -175,7 +175,9 @@ class _NumberForm:
                 return blank
             case "TH":
                 return (
-                    "" if negative or self.behind else ordinal(int(digits.strip(" #") or 0), text)
+                    ""
+                    if negative or self.behind
+                    else ordinal_ending(int(digits.strip(" #") or 0), text)
                 )
             case "":
                 return text
