@@ -121,7 +121,8 @@ def _to_text(of: SqlType) -> Callable[..., Any] | None:
         return None
     if of.kind == "float":
         return forms.real_text if of.size == 4 else forms.float_text
-    return {"int": str, "struct": forms.row_text}.get(of.kind, forms.text_of)
+    found: dict[str, Callable[..., Any]] = {"int": str, "struct": forms.row_text}
+    return found.get(of.kind, forms.text_of)
 
 
 def _to_integer(of: SqlType, to: SqlType) -> Made | None:

@@ -92,7 +92,7 @@ class PostgresGrammar(Postgres):
 
     INDEX_OFFSET = 0
 
-    class Parser(Postgres.Parser):
+    class Parser(Postgres.Parser):  # type: ignore[valid-type, misc]
         FUNCTIONS = {
             name: made for name, made in Postgres.Parser.FUNCTIONS.items() if name in KEPT
         } | {"TO_TIMESTAMP": _to_timestamp}

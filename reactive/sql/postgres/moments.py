@@ -181,10 +181,10 @@ def _field_of_interval(found: re.Match[str], text: str, unit: str) -> tuple[Deci
     per_month, per_micro = UNITS[name]
     if not per_month:
         return Decimal(0), amount * per_micro
-    months = amount * per_month
+    found_months = amount * per_month
     if per_month > 1:  # a year has whole months
-        return Decimal(round(months)) if months != int(months) else months, Decimal(0)
-    return Decimal(int(months)), (months - int(months)) * MONTH
+        return Decimal(round(found_months)), Decimal(0)
+    return Decimal(int(found_months)), (found_months - int(found_months)) * MONTH
 
 
 _ISO = re.compile(

@@ -19,7 +19,15 @@ _NUMBER_TOKEN = re.compile(
     r'FM|EEEE|SG|MI|PL|PR|RN|TH|[90.,DGSLVB]|"(?P<quoted>[^"]*)"?|(?P<other>.)',
     re.IGNORECASE | re.DOTALL,
 )
-_ROMAN = ((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L"))
+_ROMAN: tuple[tuple[int, str], ...] = (
+    (1000, "M"),
+    (900, "CM"),
+    (500, "D"),
+    (400, "CD"),
+    (100, "C"),
+    (90, "XC"),
+    (50, "L"),
+)
 _ROMAN += ((40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))
 
 

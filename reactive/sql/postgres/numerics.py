@@ -119,7 +119,7 @@ def numeric_remainder(a: Any, b: Any) -> Decimal:
     if a.is_infinite():
         return Decimal("NaN")
     if b.is_infinite():
-        return a
+        return a  # type: ignore[no-any-return]
     scale = max(scale_of(a), scale_of(b))
     one, other = (int(scaled(x, scale).scaleb(scale, context=EXACT)) for x in (a, b))
     return Decimal(whole_remainder(one, other)).scaleb(-scale, context=EXACT)
@@ -143,7 +143,7 @@ def numeric_rounded(value: Any, places: int = 0) -> Decimal:
     """ROUND of a numeric, halves away from zero; places before the point leave the scale 0."""
     value = Decimal(value)
     if not value.is_finite():
-        return value
+        return value  # type: ignore[no-any-return]
     places = max(-MOST * 2, min(places, MOST * 2))
     made = value.quantize(Decimal(1).scaleb(-places), context=EXACT)
     return _plain_zero(_positional(made) if places < 0 else made)
@@ -153,7 +153,7 @@ def numeric_cut(value: Any, places: int = 0) -> Decimal:
     """TRUNC of a numeric."""
     value = Decimal(value)
     if not value.is_finite():
-        return value
+        return value  # type: ignore[no-any-return]
     places = max(-MOST * 2, min(places, MOST * 2))
     unit = Decimal(1).scaleb(-places)
     made = value.quantize(unit, rounding="ROUND_DOWN", context=EXACT)
@@ -216,7 +216,7 @@ def numeric_root(value: Any) -> Decimal:
     """SQRT of a numeric."""
     value = Decimal(value)
     if value.is_nan() or value == Decimal("Infinity"):
-        return value
+        return value  # type: ignore[no-any-return]
     if value < 0:
         raise ValueError("cannot take square root of a negative number")
     digits = (_words(value)[0] + 1) * WORD // 2 - 1
@@ -245,7 +245,7 @@ def numeric_logarithm(value: Any) -> Decimal:
     """LN of a numeric."""
     value = _positive(Decimal(value))
     if not value.is_finite():
-        return value
+        return value  # type: ignore[no-any-return]
     scale = _limited(DIGITS - _weight_of_logarithm(value), scale_of(value))
     return _plain_zero(scaled(Context(prec=scale + 30).ln(value), scale))
 
@@ -257,7 +257,7 @@ def numeric_logarithm_of(base: Any, value: Any) -> Decimal:
         return Decimal("NaN")
     base, value = _positive(base), _positive(value)
     if not value.is_finite() or not base.is_finite():
-        return value
+        return value  # type: ignore[no-any-return]
     weight = _weight_of_logarithm(value) - _weight_of_logarithm(base)
     scale = _limited(DIGITS - weight, scale_of(base), scale_of(value))
     context = Context(prec=scale + 40)

@@ -115,13 +115,13 @@ def _of_date(name: str, of: Any) -> int | Decimal:
         case "day" | "month" | "year":
             return int(getattr(of, name))
         case "quarter":
-            return (of.month + 2) // 3
+            return (of.month + 2) // 3  # type: ignore[no-any-return]
         case "decade":
             return int(of.year // 10)
         case "century":
-            return (of.year + 99) // 100
+            return (of.year + 99) // 100  # type: ignore[no-any-return]
         case "millennium":
-            return (of.year + 999) // 1000
+            return (of.year + 999) // 1000  # type: ignore[no-any-return]
         case "dow":
             return of.isoweekday() % 7  # type: ignore[no-any-return]
         case "isodow":
