@@ -407,10 +407,21 @@ ARRAYS = [
         "array_ndims(array[array[1]])",
     ),
 ]
-FIELDS = ("second", "minute", "hour", "day", "month", "year", "quarter", "week", "dow", "isodow")
+FIELDS: tuple[str, ...] = (
+    "second",
+    "minute",
+    "hour",
+    "day",
+    "month",
+    "year",
+    "quarter",
+    "week",
+    "dow",
+    "isodow",
+)
 FIELDS += ("doy", "epoch", "century", "decade", "millennium", "isoyear", "milliseconds", "julian")
 FIELDS += ("microseconds",)
-UNITS = (
+UNITS: tuple[str, ...] = (
     "microseconds",
     "milliseconds",
     "second",
@@ -498,7 +509,7 @@ TIMES = [
         "time '12:00' + interval '13 hours'",
     ),
 ]
-FORMATS = (
+FORMATS: tuple[str, ...] = (
     *(
         "yyyy-mm-dd hh24:mi:ss",
         "HH:MI",
@@ -532,7 +543,7 @@ FORMATS = (
         "day DAY",
     ),
 )
-NUMBER_FORMATS = (
+NUMBER_FORMATS: tuple[str, ...] = (
     *(
         "999",
         "000",
@@ -640,7 +651,7 @@ FORMATTED = [
         )
     ),
 ]
-TARGETS = (
+TARGETS: tuple[str, ...] = (
     "integer",
     "smallint",
     "bigint",

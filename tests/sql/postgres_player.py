@@ -87,7 +87,7 @@ class Server:
     def column(self, expr: str, ids: Sequence[int]) -> dict[int, Any]:
         """An expression of each row of `cases`, or `ERROR`."""
         try:
-            return dict(self.rows(f"select id, ({expr}) from cases"))  # type: ignore[arg-type]
+            return dict(self.rows(f"select id, ({expr}) from cases"))
         except psycopg2.Error:
             return {n: self.value(f"select ({expr}) from cases where id = {n}") for n in ids}
 
@@ -139,7 +139,7 @@ def _columns(
             played.wrong.append(f"{text}: cannot be made: {type(error).__name__}: {error}"[:300])
             continue
         if not len(table):
-            kind = table.plan.row_type  # type: ignore[attr-defined]
+            kind = table.plan.row_type
             table.add_all(kind(*row) for row in server.rows("select * from cases"))
         mine = {row.id: row.x for row in view}
         refused = {e.row.id for e in view.errors if e.error.kind == "NotSupportedError"}

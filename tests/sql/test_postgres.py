@@ -82,7 +82,7 @@ def test_generate_series_is_a_table() -> None:
         ("true + 1", r"postgres has no operator \+ for boolean and integer"),
         ("upper(5)", r"postgres has no upper\(integer\)"),
         ("true::date", "postgres has no cast of BOOLEAN to DATE"),
-        ("'ab'::char(3)", r"CHAR\(n\) of postgres is not supported"),
+        ("'ab'::char(3)", r"CHAR\(n\) pads with blanks"),
         ("x'1f'", "bit strings of postgres are not supported"),
         ("extract(hour from date '2024-01-01')", "postgres has no field 'hour' of date"),
     ],

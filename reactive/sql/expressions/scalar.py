@@ -85,7 +85,8 @@ def _called(node: Any, scope: Scope) -> Value:
     if of_zones is not None:
         return of_zones
     if maker is not None:
-        return maker(node, scope)
+        made: Value = maker(node, scope)
+        return made
     if isinstance(
         node, exp.Predicate | exp.Connector | exp.Not | exp.Between | exp.In | exp.Escape
     ):
@@ -159,6 +160,8 @@ def _cast(node: Any, scope: Scope) -> Value:
         scope.at = (node,)
         if node.args["to"].this == exp.DType.BIT:
             raise scope.error(node, "bit strings of postgres are not supported", "use bytea")
+        if node.args["to"].this == exp.DType.CHAR and not node.args["to"].expressions:
+            raise scope.error(node, "CHAR of postgres is CHAR(1), which is not supported", "text")
     made = cast(scope.value(node.this), kind, scope, attempt=isinstance(node, exp.TryCast))
     length = checked_length(node.args["to"], scope)
     return made if length is None else applied(texts.cut, TEXT, made, literal(length))

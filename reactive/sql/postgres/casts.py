@@ -121,8 +121,9 @@ def _to_text(of: SqlType) -> Callable[..., Any] | None:
         return None
     if of.kind == "float":
         return forms.real_text if of.size == 4 else forms.float_text
-    found: dict[str, Callable[..., Any]] = {"int": str, "struct": forms.row_text}
-    return found.get(of.kind, forms.text_of)
+    if of.kind == "int":
+        return str
+    return forms.row_text if of.kind == "struct" else forms.text_of
 
 
 def _to_integer(of: SqlType, to: SqlType) -> Made | None:

@@ -25,6 +25,7 @@ from reactive.sql.postgres import (
 )
 from reactive.sql.postgres import forms as written
 from reactive.sql.postgres.calls import (
+    Form,
     called,
     form,
     forms,
@@ -116,7 +117,7 @@ def _hexadecimal(node: Any, scope: Scope) -> Value:
     return called((form(partial(numbers.hexadecimal, size=size), TEXT, INT),), nodes, node, scope)
 
 
-OF_NUMBERS: dict[str, Maker] = {
+OF_NUMBERS: dict[str | type[exp.Expr], Maker] = {
     "abs": forms(
         form(absolute_integer, None, INT, sized=True),
         form(numerics.numeric_absolute, DECIMAL, DECIMAL),
@@ -196,7 +197,7 @@ def _substr(node: Any, scope: Scope) -> Value:
 
 
 def _part(nodes: list[Any], node: Any, scope: Scope) -> Value:
-    of = (
+    of: tuple[Form, ...] = (
         form(strings.part, TEXT, TEXT, INT4, INT4, optional=1),
         form(strings.part, BYTES, BYTES, INT4, INT4, optional=1),
         form(patterns.first_part, TEXT, TEXT, TEXT, nullable=True),
@@ -280,7 +281,7 @@ def _collated(node: Any, scope: Scope) -> Value:
     return scope.value(node.this)
 
 
-OF_TEXTS: dict[str, Maker] = {
+OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
     "upper": one(strings.upper, TEXT, TEXT),
     "lower": one(strings.lower, TEXT, TEXT),
     "initcap": one(strings.initial_capitals, TEXT, TEXT),
@@ -442,8 +443,8 @@ def _prepended(node: Any, scope: Scope) -> Value:
 
 
 def _joined_arrays(node: Any, scope: Scope) -> Value:
-    one_, other = arguments(node)
-    return operators.concatenation(exp.DPipe(this=one_.copy(), expression=other.copy()), scope)
+    left, right = arguments(node)
+    return operators.joined_sides(node, left, right, scope)
 
 
 def _filled(node: Any, scope: Scope) -> Value:
@@ -490,7 +491,7 @@ def _series(node: Any, scope: Scope) -> Value:
     return applied(times.series, SqlType("array", items=(item,)), *values)
 
 
-OF_ARRAYS: dict[str, Maker] = {
+OF_ARRAYS: dict[str | type[exp.Expr], Maker] = {
     "array_length": one(arrays.length, INT4, ARRAY, INT4, nullable=True),
     "array_upper": one(arrays.length, INT4, ARRAY, INT4, nullable=True),
     "array_lower": one(arrays.lower_bound, INT4, ARRAY, INT4, nullable=True),

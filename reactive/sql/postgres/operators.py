@@ -233,15 +233,24 @@ def _checked(expr: Any, kind: SqlType, *of: Value) -> Value:
 
 def concatenation(node: Any, scope: Scope) -> Value:
     """`||` of texts, of bytes, or of arrays and elements."""
-    left, right = scope.value(node.left), scope.value(node.right)
+    return joined_sides(node, node.left, node.right, scope)
+
+
+def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> Value:
+    """`||` of two nodes."""
+    left, right = scope.value(one), scope.value(other)
     kinds = {left.type.kind, right.type.kind}
     if "array" in kinds:
+        if is_literal(one) and right.type.kind == "array":
+            left = cast(left, right.type, scope)
+        if is_literal(other) and left.type.kind == "array":
+            right = cast(right, left.type, scope)
         return _joined_arrays(node, left, right, scope)
     if is_null(left) or is_null(right):
         return Value(NULL_VALUE.expr, TEXT, NULL_VALUE.nulls)
     if kinds == {"bytes"}:
         return applied(operator.add, BYTES, left, right)
-    if "bytes" in kinds and (is_literal(node.left) or is_literal(node.right)):
+    if "bytes" in kinds and (is_literal(one) or is_literal(other)):
         return applied(operator.add, BYTES, cast(left, BYTES, scope), cast(right, BYTES, scope))
     if not kinds & {"text", "any"}:
         names = f"{kind_name(left)} and {kind_name(right)}"
@@ -252,11 +261,6 @@ def concatenation(node: Any, scope: Scope) -> Value:
 
 def _joined_arrays(node: Any, left: Value, right: Value, scope: Scope) -> Value:
     """An array and another, or an element; NULL beside it is no array, or an element."""
-    kinds = left.type.kind, right.type.kind
-    if is_literal(node.left) and kinds[1] == "array":
-        left = cast(left, right.type, scope)
-    if is_literal(node.right) and kinds[0] == "array":
-        right = cast(right, left.type, scope)
     kind = left.type if left.type.kind == "array" else right.type
     item = kind.items[0] if kind.items else ANY
     for side in (left, right):
@@ -322,7 +326,7 @@ def exclusive(node: Any, scope: Scope) -> Value:
     return applied(operator.xor, SqlType("int", size=size), left, right)
 
 
-TABLE: dict[type[exp.Expr], Maker] = {
+TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Pow: power,
     exp.BitwiseLeftShift: shifted,
     exp.BitwiseRightShift: shifted,

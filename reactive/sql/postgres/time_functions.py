@@ -175,7 +175,7 @@ def _now(node: Any, scope: Scope) -> Value:
     return common_times._now(node, scope)
 
 
-OF_TIMES: dict[str, Maker] = {
+OF_TIMES: dict[str | type[exp.Expr], Maker] = {
     "date_part": _date_part,
     "date_bin": one(times.bucket, TIMESTAMP, INTERVAL, TIMESTAMP, TIMESTAMP),
     "age": _age,

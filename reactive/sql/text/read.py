@@ -14,8 +14,8 @@ from sqlglot.errors import SqlglotError
 
 from optimizer.errors import PlanError
 from reactive.runtime.large_stack import call_with_any_stack
-from reactive.sql.terms.arguments import record_arguments
 from reactive.sql.postgres.grammar import PostgresGrammar
+from reactive.sql.terms.arguments import record_arguments
 from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import error_at, too_deep
 
