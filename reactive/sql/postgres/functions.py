@@ -540,6 +540,11 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Array: _array,
     exp.Bracket: _bracket,
     exp.ArrayContainsAll: _arrays(arrays.contains_all),
-    exp.ArrayContainedBy: _arrays(arrays.contained_in),
+    # an older sqlglot has no such node
+    **(
+        {exp.ArrayContainedBy: _arrays(arrays.contained_in)}
+        if hasattr(exp, "ArrayContainedBy")
+        else {}
+    ),
     exp.ArrayOverlaps: _arrays(arrays.overlap),
 }

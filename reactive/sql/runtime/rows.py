@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 from optimizer.record import record
+from reactive.sql.postgres import patterns
 from reactive.sql.runtime import texts
 
 
@@ -44,7 +45,9 @@ SYMBOLS: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-LIKE = {
+LIKE: dict[Callable[..., bool], str] = {
+    patterns.like: "like of postgres",
+    patterns.like_folded: "like of postgres, folded",
     texts.like: "like",
     texts.like_escaped: "like escaped",
     texts.like_folded: "like folded",
