@@ -9,7 +9,7 @@ Cost:   O(values), 1 to 2 us for each.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -120,8 +120,11 @@ class _Record:
 
 
 def _collection(kind: Any, make: Made) -> Made:
-    def made(values: Iterable[Any] | None) -> Any:
-        return None if values is None else kind([make(value) for value in values])
+    def made(values: Any) -> Any:
+        if values is None:
+            return None
+        every = values.values() if isinstance(values, dict) else values
+        return kind([make(value) for value in every])
 
     return made
 
