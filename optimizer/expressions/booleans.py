@@ -40,8 +40,9 @@ from optimizer.expr import (
     parts,
     rebuilt,
 )
-from optimizer.expressions.declared import ARITHMETIC, is_declared, is_uuid
+from optimizer.expressions.declared import ARITHMETIC, is_declared
 from optimizer.expressions.knowledge import Shapes, total
+from optimizer.kinds.kind import is_uuid
 
 BITWISE = frozenset({"&", "|"})
 ALWAYS = frozenset({"not", "is", "is not", "in", "not in"})

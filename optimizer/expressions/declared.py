@@ -20,6 +20,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from optimizer.expr import Attribute, Constant, Expr, Operation, Parameter
 from optimizer.expressions.knowledge import Shapes, shape_of
 from optimizer.kinds.fields import annotated, hints
+from optimizer.kinds.kind import is_uuid
 
 Fits = Callable[[Any], bool]
 """Whether a class is one of those that are asked for; it may be given what is no class."""
@@ -29,11 +30,6 @@ _WITHOUT_NAN: frozenset[Any] = frozenset(
 )
 
 _PLAIN = (int, float, bool, str, bytes, Decimal, date, datetime, time, timedelta)
-
-
-def is_uuid(kind: object) -> bool:
-    """Whether it is the class `uuid.UUID`, which is not imported for this."""
-    return (getattr(kind, "__module__", None), getattr(kind, "__name__", None)) == ("uuid", "UUID")
 
 
 def zone_of(hint: Any) -> tzinfo | None:

@@ -28,15 +28,19 @@ from decimal import Decimal
 from enum import Enum
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
-from uuid import UUID
 
 from optimizer.kinds.fields import annotated, is_record, members
 
 SCALARS: frozenset[type] = frozenset(
-    {NoneType, bool, int, float, str, bytes, Decimal, UUID}
+    {NoneType, bool, int, float, str, bytes, Decimal}
     | {dt.date, dt.time, dt.datetime, dt.timedelta}
 )
-"""Classes of single values that every border knows."""
+"""Classes of single values that every border knows, beside `UUID`."""
+
+
+def is_uuid(kind: object) -> bool:
+    """Return whether a class is `uuid.UUID`, which is not imported for this."""
+    return (getattr(kind, "__module__", None), getattr(kind, "__name__", None)) == ("uuid", "UUID")
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,7 +314,7 @@ def _kind_of_special(annotation: Any) -> Kind:
 
 
 def _kind_of_class(python: type, arguments: tuple[Any, ...]) -> Kind:
-    if python in SCALARS:
+    if python in SCALARS or is_uuid(python):
         return Scalar(python)
     if issubclass(python, Enum):
         return Members(python)

@@ -17,7 +17,8 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from typing import Any
-from uuid import UUID
+
+from optimizer.kinds.kind import is_uuid
 
 ISO_DURATION = re.compile(
     r"(?P<sign>[-+]?)P(?:(?P<w>\d+)W)?(?:(?P<d>\d+)D)?"
@@ -110,6 +111,8 @@ def json_of(value: Any) -> Any:
     for kind in type(value).__mro__:
         if kind in TEXTS:
             return TEXTS[kind](value)
+        if is_uuid(kind):
+            return str(value)
     return value
 
 
@@ -120,7 +123,6 @@ TEXTS: Mapping[Any, Callable[[Any], str]] = {
     time: time.isoformat,
     timedelta: text_of_duration,
     Decimal: str,
-    UUID: str,
 }
 """The texts of values that JSON has no word for."""
 
@@ -135,6 +137,10 @@ VALUES: Mapping[type, Callable[[Any], Any]] = {
     datetime: datetime.fromisoformat,
     time: time.fromisoformat,
     timedelta: duration_of,
-    UUID: UUID,
 }
 """The values of such texts; each raises a ValueError or TypeError of what is none."""
+
+
+def reader_of(kind: Any) -> Callable[[Any], Any] | None:
+    """Return the function that makes a value of a class of its text; None of other classes."""
+    return kind if is_uuid(kind) else VALUES.get(kind)

@@ -41,10 +41,11 @@ from optimizer.expr import (
     Parameter,
     Text,
 )
-from optimizer.expressions.declared import ARITHMETIC, is_uuid, zone_of
+from optimizer.expressions.declared import ARITHMETIC, zone_of
 from optimizer.expressions.knowledge import TESTS, record_field
 from optimizer.expressions.order_kinds import ANY_KIND, ITEMS, NUMBER, TEXT, OrderKind, order_kind
 from optimizer.kinds.fields import hints
+from optimizer.kinds.kind import is_uuid
 from optimizer.plans.binding_types import binding_types, type_of
 from optimizer.plans.properties import bindings
 

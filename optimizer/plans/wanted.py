@@ -34,8 +34,8 @@ from optimizer.expr import (
     Parameter,
     Slot,
 )
-from optimizer.expressions.declared import is_uuid
 from optimizer.expressions.knowledge import Shapes, hashable, total
+from optimizer.kinds.kind import is_uuid
 from optimizer.plans.constant_tests import Classes, compared
 from optimizer.record import record
 

@@ -35,7 +35,7 @@ from optimizer.kinds.kind import (
     kind_of,
     name_of,
 )
-from optimizer.kinds.texts import VALUES, json_of, member_of
+from optimizer.kinds.texts import json_of, member_of, reader_of
 from reactive.collections.frozen_object import FrozenObject
 
 Made = Callable[[Any], Any]
@@ -138,7 +138,7 @@ def _scalar(python: type) -> Made:
         return _float
     if python is Decimal:
         return _decimal
-    if python in VALUES:
+    if reader_of(python) is not None:
         return _of_text(python)
     return _exactly(python)
 
@@ -168,7 +168,7 @@ def _decimal(value: Any) -> Decimal:
 
 
 def _of_text(kind: Any) -> Made:
-    read = VALUES[kind]
+    read: Any = reader_of(kind)
 
     def made(value: Any) -> Any:
         if type(value) is kind:
