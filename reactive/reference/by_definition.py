@@ -82,6 +82,11 @@ class Definitions:
             self._made[self._key(node, values)] = self._written(node, values)
         return self._made[self._key(root, values)]
 
+    def close(self) -> None:
+        """Forget the plans whose callables hold this object, so that no cycle holds the tables."""
+        self._made.clear()
+        self._kept.clear()
+
     def closed(self, node: plan.Node) -> Bag:
         """The rows of a plan that reads nothing of a row around."""
         return self._closed(node)

@@ -43,7 +43,13 @@ def evaluate(
     were translated to.
     """
     evaluation = _Evaluation(tables, progress)
-    return evaluation.rows(evaluation.definitions.of(node) if by_definition else node, {})
+    if not by_definition:
+        return evaluation.rows(node, {})
+    definitions = Definitions(lambda source: evaluation.rows(source, {}))
+    try:
+        return evaluation.rows(definitions.of(node), {})
+    finally:
+        definitions.close()
 
 
 def evaluate_part(node: plan.Node, given: Variables) -> Bag:
@@ -67,7 +73,6 @@ class _Evaluation:
         self._tables = tables
         self._progress = progress
         self._closed: dict[int, Bag] = {}
-        self.definitions = Definitions(lambda node: self.rows(node, {}))
 
     def rows(self, root: plan.Node, variables: Variables) -> Bag:
         """The rows of a plan; of relations that are given, inside what defines them."""
