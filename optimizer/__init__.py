@@ -23,5 +23,6 @@ lazily(
     "optimizer.rewriting.report",
     "optimizer.subqueries.calm",
     "optimizer.subqueries.forms",
+    "optimizer.subqueries.orders",
     "optimizer.subqueries.raising",
 )

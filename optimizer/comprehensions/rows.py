@@ -30,8 +30,8 @@ from optimizer.expressions.knowledge import total
 from optimizer.plans.nodes.values import values
 from optimizer.plans.properties import bindings, is_set, shapes
 from optimizer.record import record
+from optimizer.subqueries import orders
 from optimizer.subqueries.keyed import read
-from optimizer.subqueries.orders import rows_of_order
 
 Kind: TypeAlias = Literal["list", "set", "iterator", "sorted", "dict", "groups", "items"]
 
@@ -113,7 +113,7 @@ def check_values(row: tuple[Expr, ...]) -> None:
 def relation(node: plan.Node, name: str) -> Rows:
     """The rows of a relation; of an ordered one, with their order."""
     if isinstance(node, plan.OrderBy):
-        source, count = rows_of_order(node)
+        source, count = orders.rows_of_order(node)
         known = shapes(source)
         keys = [(read(k.function, known).body, k.descending, k.nulls) for k in node.keys]
         row = (one_value(all_parameters(bindings(source))[:count]),)

@@ -14,8 +14,8 @@ from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.naming import Nesting
 from optimizer.plans.explain import Explanation
 from optimizer.plans.properties import bindings, may_be_negative
+from optimizer.subqueries import orders
 from optimizer.subqueries.keyed import items, over_row
-from optimizer.subqueries.orders import order_above
 from optimizer.traverse import with_inputs
 from reactive.api.keeping_order import check_lost
 from reactive.api.nesting import extended, named_rows, placed
@@ -207,7 +207,7 @@ class OrderedNestedRelation(NestedRelation[*Ts]):
         if isinstance(node, SAME) or not node.inputs() or node.inputs()[0] is not self.plan:
             return super()._new(node, *others)
         order = self._in_order()
-        ordered = order_above(with_inputs(node, [order, *node.inputs()[1:]]), tie_key)
+        ordered = orders.order_above(with_inputs(node, [order, *node.inputs()[1:]]), tie_key)
         if ordered is None:
             check_lost(order, node)
             return super()._new(node, *others)

@@ -54,8 +54,8 @@ from optimizer.plans.binding_names import binding_names
 from optimizer.plans.binding_types import binding_types
 from optimizer.plans.properties import bindings, present, shapes, table_key
 from optimizer.record import record
+from optimizer.subqueries import orders
 from optimizer.subqueries.keyed import read
-from optimizer.subqueries.orders import rows_of_order
 from optimizer.subqueries.outers import outers
 from optimizer.traverse import rebuilt, with_functions
 from reactive.api import inner_lists
@@ -372,7 +372,7 @@ def _order_of(relation: Any) -> tuple[tuple[plan.SortKey, ...], plan.Node, int]:
     node, order = relation.plan, getattr(relation, "order", ())
     if order or not isinstance(node, plan.OrderBy):
         return order, node, bindings(node)
-    return node.keys, *rows_of_order(node)
+    return node.keys, *orders.rows_of_order(node)
 
 
 def _row_of(made: Any, shown: int) -> tuple[Expr, Any]:

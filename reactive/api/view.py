@@ -34,7 +34,6 @@ from reactive.dataflow.delta import Delta
 from reactive.dataflow.plain_data import plain
 from reactive.errors import ClosedError
 from reactive.reference import verify as verifying
-from reactive.reference.evaluate import evaluate
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
@@ -272,7 +271,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
     def _evaluated(self, node: plan.Node) -> Any:
         """The rows of a plan, evaluated from scratch."""
         with self._engine.inside():
-            return evaluate(node, lambda table: self._engine.table_of(table)._all())
+            return verifying.evaluated(node, lambda table: self._engine.table_of(table)._all())
 
     def stats(self) -> statistics.Stats:
         """Rows and bytes that the view and what it depends on hold, and how much was touched."""

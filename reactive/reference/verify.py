@@ -95,3 +95,8 @@ def _differs(name: str, expected: Bag, found: Bag) -> VerificationError:
 def _few(rows: Iterable[Row]) -> str:
     shown = [repr(row) for row, _ in zip(rows, range(MOST + 1), strict=False)]
     return ", ".join(shown[:MOST] + ["..."] * (len(shown) > MOST)) or "none"
+
+
+def evaluated(node: plan.Node, tables: Tables) -> Bag:
+    """Return the rows of a plan, evaluated from scratch; see `evaluate`."""
+    return evaluate(node, tables)
