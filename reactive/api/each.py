@@ -10,6 +10,7 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.plans.properties import is_set, shapes
+from optimizer.subqueries import orders
 from optimizer.subqueries import per_group as groups
 from reactive.api.callables import kind_shown
 from reactive.collections.zset import canonical
@@ -27,8 +28,11 @@ def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
     name = parameter_of(query)
     group = relation._new(plan.Recursive(level, 0, name, is_set(source), shapes(source)))
     made = asked("each", group, query)
+    query_plan = made.plan
+    if isinstance(query_plan, plan.OrderBy) and not orders.is_lost(query_plan):
+        query_plan = orders.in_no_order(query_plan)  # rows that a window chose go on as a bag
     node = groups.per_group(
-        made.plan, level, source, key, of_no_rows=_of_no_rows, canonical=canonical
+        query_plan, level, source, key, of_no_rows=_of_no_rows, canonical=canonical
     )
     return relation._new(node, made)
 

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -45,7 +46,7 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """All of it in this process, and little at a time."""
     for module in (spilled, spilled_keyed):
         monkeypatch.setattr(module, "WRITTEN", 3)
-    monkeypatch.setattr(sys.modules["reactive.dataflow.snapshot"], "PIECE", 4)
+    monkeypatch.setattr(import_module("reactive.dataflow.snapshot"), "PIECE", 4)
     monkeypatch.setattr(sys.modules["reactive.offload.spilling"], "PIECE", 4)
     with in_process():
         yield
