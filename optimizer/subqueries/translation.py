@@ -59,7 +59,7 @@ from optimizer.plans import explain
 from optimizer.plans.extended import extend_of
 from optimizer.plans.properties import bindings, nodes
 from optimizer.record import record
-from optimizer.subqueries import joining
+from optimizer.subqueries import joining, orders
 from optimizer.subqueries.keyed import (
     FIRST,
     ONE,
@@ -341,7 +341,7 @@ class Translation:
         return replace(found, node=plan.UnionAll(found.node, empty))
 
     def _in_no_order(self, node: plan.OrderBy) -> Keyed:
-        if self.values.arguments is None:
+        if self.values.arguments is None and orders.is_lost(node):
             raise self._refusal(node, "what each gives has no order", "order_by() the result")
         if not node.offset:
             return self.side(node.input)
