@@ -44,6 +44,7 @@ MAKES: dict[str, Callable[..., Any]] = {
     "time": casts.to_time,
     "interval": casts.to_interval,
     "bytes": casts.to_bytes,
+    "uuid": casts.to_uuid,
 }
 OF_SQLITE: dict[str, Callable[..., Any]] = {
     "int": casts.to_integer_cut,
@@ -65,6 +66,7 @@ NATIVE: dict[tuple[str, str], Callable[..., Any]] = {
     ("int", "text"): str,
     ("date", "timestamp"): as_timestamp,
     ("timestamp", "date"): as_date,
+    ("uuid", "bytes"): casts.bytes_of_uuid,
 }
 """Of which pairs of kinds something simpler does."""
 
@@ -84,7 +86,20 @@ def cast(value: Value, to: SqlType, scope: Scope, *, attempt: bool = False) -> V
         return value
     if value.type == to and to.kind not in ("any", "array", "struct"):
         return value
+    _check_uuid(value.type, to, scope)
     return _by(_maker(value.type, to), value, to, attempt=attempt)
+
+
+def _check_uuid(of: SqlType, to: SqlType, scope: Scope) -> None:
+    """Refuse casts between UUIDs and what has nothing to do with them."""
+    kinds = {of.kind, to.kind}
+    known = kinds <= {"uuid", "text", "any"} or (of.kind, to.kind) == ("uuid", "bytes")
+    if "uuid" in kinds and not known:
+        raise scope.error(
+            next(iter(scope.at), None),
+            f"there is no cast of {sql_name(of)} to {sql_name(to)}",
+            "cast it to text first",
+        )
 
 
 def _by(

@@ -74,6 +74,9 @@ def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> l
         raise scope.error(node, f"{name_of(node)}() takes {wanted} arguments, and got {len(nodes)}")
     values = [scope.value(each) for each in nodes]
     kinds = (*parameters, *[ANY] * len(values))
+    for value, kind in zip(values, kinds, strict=False):
+        if value.type.kind == "uuid" and kind.kind not in ("any", "uuid"):
+            raise scope.error(node, f"{name_of(node)}() takes no UUID", "cast it to text")
     return [
         value if kind.kind == "any" else cast(value, kind, scope)
         for value, kind in zip(values, kinds, strict=False)

@@ -25,6 +25,7 @@ FROM_TEXT: dict[str, Callable[..., Any]] = {
     "time": moments.time,
     "interval": moments.interval,
     "bytes": forms.bytes_,
+    "uuid": forms.uuid,
 }
 
 

@@ -16,12 +16,15 @@ import struct
 from decimal import Decimal, InvalidOperation
 from fractions import Fraction
 from typing import Any
+from uuid import UUID
 
 from reactive.sql.postgres.numbers import OutOfRangeError
 from reactive.sql.postgres.numerics import EXACT, numeric, scaled
 from reactive.sql.runtime.times import months_of, rest_of
 
 EMPTY = dt.timedelta()
+_DIGITS = r"[0-9a-fA-F]{4}(?:-?[0-9a-fA-F]{4}){7}"
+_UUID = re.compile(rf"\{{({_DIGITS})\}}|({_DIGITS})")
 MICROSECOND = dt.timedelta(microseconds=1)
 
 
@@ -294,6 +297,20 @@ def integer_of_numeric(value: Decimal) -> int:
 
 
 TRUTHS = {"true": True, "false": False, "yes": True, "no": False, "on": True, "off": False}
+
+
+def uuid(value: Any) -> UUID:
+    """Read a UUID: a hyphen may stand behind each four digits, and braces around it.
+
+    >>> str(uuid("{A0EE-BC999C0B4EF8BB6D6BB9BD380A11}"))
+    'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'
+    """
+    if isinstance(value, UUID):
+        return value
+    found = _UUID.fullmatch(value) if isinstance(value, str) else None
+    if found is None:
+        raise ValueError(f"invalid input syntax for type uuid: {value!r:.100}")
+    return UUID((found[1] or found[2]).replace("-", ""))
 
 
 def boolean(text: str) -> bool:

@@ -7,6 +7,7 @@ import math
 import re
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
+from uuid import UUID
 
 from reactive.sql.runtime.numbers import EXACT
 from reactive.sql.runtime.times import interval_of_text, months_of, rest_of
@@ -15,6 +16,7 @@ TRUE, FALSE = (
     frozenset({"true", "t", "yes", "y", "1", "on"}),
     frozenset({"false", "f", "no", "n", "0", "off"}),
 )
+_UUID = re.compile(r"\{([0-9a-fA-F-]+)\}|([0-9a-fA-F-]+)")
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
@@ -84,6 +86,26 @@ def to_decimal(value: Any, precision: int | None, scale: int | None) -> Decimal:
     if precision is not None and made.adjusted() >= precision - scale and made:
         raise ValueError(f"{value!r} has more than {precision - scale} digits before the point")
     return made
+
+
+def to_uuid(value: Any) -> UUID:
+    """A UUID of its text, with hyphens anywhere or nowhere, and perhaps in braces.
+
+    >>> str(to_uuid("{A0EEBC999C0B-4EF8BB6D6BB9BD380A11}"))
+    'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11'
+    """
+    if isinstance(value, UUID):
+        return value
+    found = _UUID.fullmatch(value) if isinstance(value, str) else None
+    digits = (found[1] or found[2]).replace("-", "") if found else ""
+    if len(digits) != 32:
+        raise ValueError(f"{value!r:.100} is no UUID")
+    return UUID(digits)
+
+
+def bytes_of_uuid(value: UUID) -> bytes:
+    """The 16 bytes of a UUID."""
+    return value.bytes
 
 
 def to_real(value: Any) -> float:

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from keyword import iskeyword
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Any
 from unicodedata import normalize
 
 from optimizer.expr import Attribute, Call, Expr, Item, constant
-from optimizer.expressions.declared import zone_of
 from optimizer.expressions.knowledge import Shape
-from optimizer.kinds.fields import members
+from optimizer.kinds.kind import Places, Scalar, Struct, kind_of
 from optimizer.record import record
 from reactive.api.named_rows import row_class
-from reactive.sql.terms.types import ANY, INSTANT, OF_PYTHON, SqlType, type_of_hint
+from reactive.sql.terms.types import ANY, SqlType, type_of_hint
 from reactive.sql.terms.values import Value
 
 
@@ -64,29 +63,15 @@ def schema_of_type(row_type: Any) -> Schema:
     >>> schema_of_type(tuple[int, str | None]).names
     ('column0', 'column1')
     """
-    declared = get_args(row_type) if get_origin(row_type) is tuple else ()
-    if declared and Ellipsis not in declared:
-        return Schema(
-            tuple(
-                Column(f"column{place}", *type_of_hint(hint), place)
-                for place, hint in enumerate(declared)
-            )
-        )
-    names = members(row_type) if isinstance(row_type, type) else []
-    if not names:
-        kind = OF_PYTHON.get(row_type, ANY) if isinstance(row_type, type) else ANY
-        kind = INSTANT if zone_of(row_type) is not None else kind
-        return Schema((Column("value", kind, kind is ANY, None),))
-    hints = _hints(row_type)
-    return Schema(tuple(Column(name, *type_of_hint(hints.get(name, Any)), name) for name in names))
-
-
-def _hints(row_type: Any) -> dict[str, Any]:
-    """The annotations of a class; none where they name what is not there."""
-    try:
-        return get_type_hints(row_type, include_extras=True)
-    except Exception:  # annotations are any expressions
-        return {}
+    kind = kind_of(row_type)
+    if isinstance(kind, Places) and kind.items:
+        places = enumerate(kind.items)
+        return Schema(tuple(Column(f"column{n}", *type_of_hint(each), n) for n, each in places))
+    if isinstance(kind, Struct) and kind.hints:
+        fields = kind.hints.items()
+        return Schema(tuple(Column(name, *type_of_hint(each), name) for name, each in fields))
+    made = type_of_hint(kind)[0] if isinstance(kind, Scalar) else ANY
+    return Schema((Column("value", made, made is ANY, None),))
 
 
 def schema_of_shape(shape: Shape) -> Schema | None:

@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import datetime
+import uuid
 from decimal import Decimal
-from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+from types import NoneType
+from typing import Any, Literal, TypeAlias
 
-from optimizer.expressions.declared import zone_of
+from optimizer.kinds import kind as kinds
+from optimizer.kinds.kind import (
+    ANYTHING,
+    Choice,
+    Either,
+    Items,
+    Scalar,
+    kind_of,
+    may_be_none,
+    without_none,
+)
 from optimizer.record import record
 
 Kind: TypeAlias = Literal[
@@ -23,6 +34,7 @@ Kind: TypeAlias = Literal[
     "timestamp",
     "timestamptz",
     "interval",
+    "uuid",
     "array",
     "struct",
     "any",
@@ -57,6 +69,7 @@ INSTANT = SqlType("timestamptz")
 MOMENT = SqlType("timestamp", names=("any zone",))
 """A field that is declared as `datetime`: its values may have a time zone or not."""
 INTERVAL = SqlType("interval")
+UUID = SqlType("uuid")
 ANY = SqlType("any")
 """Of which nothing is known."""
 
@@ -72,6 +85,7 @@ OF_PYTHON: dict[Any, SqlType] = {
     datetime.date: DATE,
     datetime.time: TIME,
     datetime.timedelta: INTERVAL,
+    uuid.UUID: UUID,
     NoneType: NULL,
 }
 
@@ -96,16 +110,32 @@ def type_of_hint(hint: Any) -> tuple[SqlType, bool]:
     >>> kind.kind, nullable
     ('int', True)
     """
-    if get_origin(hint) in (Union, UnionType):
-        options = get_args(hint)
-        kinds = [type_of_hint(each)[0] for each in options if each is not NoneType]
-        return (kinds[0] if len(set(kinds)) == 1 else ANY), NoneType in options
-    if get_origin(hint) is tuple and len(get_args(hint)) == 2 and get_args(hint)[1] is ...:
-        return SqlType("array", items=(type_of_hint(get_args(hint)[0])[0],)), False
-    if get_origin(hint) is Annotated:
-        return (INSTANT, False) if zone_of(hint) is not None else type_of_hint(get_args(hint)[0])
-    found = OF_PYTHON.get(hint) if isinstance(hint, type) else None
-    return (found, found is NULL) if found is not None else (ANY, not isinstance(hint, type))
+    kind = kind_of(hint)
+    if kind == Items(tuple, ANYTHING) and isinstance(hint, type):
+        return ANY, False  # an array, or a struct
+    return _type_of_kind(without_none(kind)), kind == ANYTHING or may_be_none(kind)
+
+
+def _type_of_kind(kind: kinds.Kind) -> SqlType:
+    """The type of the values of a kind that are not None."""
+    match kind:
+        case Scalar(zone=zone) if zone is not None:
+            return INSTANT
+        case Scalar(python):
+            return OF_PYTHON.get(python, ANY)
+        case Items(python, item) if python is tuple:
+            return SqlType("array", items=(_type_of_kind(without_none(item)),))
+        case Choice(values):
+            return _one({type_of_value(value) for value in values})
+        case Either(options):
+            return _one({_type_of_kind(each) for each in options})
+        case _:
+            return ANY
+
+
+def _one(types: set[SqlType]) -> SqlType:
+    """The type of values of several types, of which nothing is known if they differ."""
+    return types.pop() if len(types) == 1 else ANY
 
 
 OF_SQL: dict[str, SqlType] = {
@@ -116,9 +146,8 @@ OF_SQL: dict[str, SqlType] = {
     **dict.fromkeys(("INT128", "UINT128", "INT256", "UINT256", "HUGEINT"), SqlType("int", size=16)),
     **dict.fromkeys(("DOUBLE",), FLOAT),
     **dict.fromkeys(("FLOAT",), SqlType("float", size=4)),
-    **dict.fromkeys(
-        ("TEXT", "VARCHAR", "CHAR", "NCHAR", "NVARCHAR", "BPCHAR", "NAME", "UUID"), TEXT
-    ),
+    **dict.fromkeys(("TEXT", "VARCHAR", "CHAR", "NCHAR", "NVARCHAR", "BPCHAR", "NAME"), TEXT),
+    "UUID": UUID,
     **dict.fromkeys(("BINARY", "VARBINARY", "BLOB", "BYTEA"), BYTES),
     **dict.fromkeys(("BOOLEAN", "BIT"), BOOL),
     **dict.fromkeys(
