@@ -39,6 +39,7 @@ VALUES: tuple[type, ...] = (
 """Classes whose instances, and those of classes made of them, stay what they are."""
 OTHERS = frozenset(
     {("pathlib", "PurePath"), ("pathlib._local", "PurePath")}
+    | {("reactive.collections.frozen_object", "FrozenObject")}
     | {("uuid", "UUID"), ("zoneinfo", "ZoneInfo"), ("ipaddress", "_IPAddressBase")}
     | {("numpy", "generic"), ("pandas._libs.interval", "Interval")}
     | {("pandas._libs.tslibs.nattype", "_NaT"), ("pandas._libs.tslibs.period", "_Period")}

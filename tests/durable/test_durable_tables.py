@@ -29,6 +29,7 @@ from reactive import (
     SourceError,
     TableError,
 )
+from reactive.collections.frozen_object import FrozenObject
 from reactive.durable.memory_store import MemoryStore
 
 
@@ -116,6 +117,7 @@ ODD: list[Any] = [
     *(NOW.replace(tzinfo=UTC), NOW.replace(tzinfo=timezone(timedelta(hours=2)))),
     *(NOW.replace(tzinfo=ZoneInfo("Europe/Berlin")), date(2026, 1, 1), time(1, 2), timedelta(1, 2)),
     *(UUID(int=7), (), (1, ("a", None)), frozenset({1, "a", (2,)}), range(3), Bag(["a", "a", 1])),
+    *(FrozenObject({}), FrozenObject({"b": (1, FrozenObject({"a": None})), "a": Color.RED.name})),
 ]
 ROWS: list[tuple[Any, list[Any]]] = [
     (

@@ -6,8 +6,9 @@ import math
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
+from dataclasses import make_dataclass
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
@@ -30,6 +31,7 @@ from reactive import (
     Table,
 )
 from reactive.sources.postgres import pgoutput
+from reactive.sources.postgres.frozen_json import frozen_json
 from tests.postgres_server import PostgresServer, running_or_skipped
 
 PATIENCE = 30
@@ -777,3 +779,27 @@ def test_a_server_that_is_not_there_is_told_whoever_asks() -> None:
     for ask in (source.catch_up, source.row_class, source.drop, notified.trigger_sql):
         with pytest.raises(SourceError, match="see that the server can be reached"):
             ask()
+
+
+@pytest.mark.parametrize(
+    "kind", [None, Any, dict, dict[str, Any], Mapping, object, tuple | Mapping]
+)
+def test_documents_of_json_are_kept_in_a_file(sql: Server, tmp_path: Path, kind: Any) -> None:
+    sql("create table docs (id int primary key, extra jsonb)")
+    sql("""insert into docs values (1, '{"a": [1, {"b": null}], "c": {}}'), (2, '[1, 2]')""")
+    of_kind = [("id", int), ("extra", kind)]
+    made: Any = PostgresSource(sql.dsn, "docs").row_class("docs")
+    doc: Any = made if kind is None else make_dataclass("Docs", of_kind, frozen=True)
+    source = PostgresSource(sql.dsn, {"docs": doc}, **QUICK)
+    with Database(tmp_path / "shop.db") as db:
+        table = db.table(doc, key="id", name="docs")
+        with db.ingest(source, {doc: table}):
+            source.catch_up(PATIENCE)
+            sql("update docs set extra = jsonb_build_object('b', 1, 'a', extra) where id = 2")
+            sql("""insert into docs values (3, '{"z": 1, "a": 2}')""")
+            sql("delete from docs where id = 3")
+            source.catch_up(PATIENCE)
+    with Database(tmp_path / "shop.db") as db:
+        found = {row.id: row.extra for row in db.table(doc, key="id", name="docs")}
+    assert found == {1: {"a": (1, {"b": None}), "c": {}}, 2: {"b": 1, "a": (1, 2)}}
+    assert hash(found[1]) == hash(frozen_json('{"c": {}, "a": [1, {"b": null}]}'))

@@ -69,14 +69,14 @@ class Row:
     n: UUID | None
 
 
-def made_by_sql(dialect: str) -> Database:
+def made_by_sql(dialect: Any) -> Database:
     db = Database(dialect=dialect)
     db.execute(SETUP)
     db.execute(INSERT)
     return db
 
 
-def made_by_rows(dialect: str) -> Database:
+def made_by_rows(dialect: Any) -> Database:
     db = Database(dialect=dialect)
     db.table(Row, key="id", name="t").add_all(Row(*row) for row in ROWS)
     return db

@@ -21,6 +21,7 @@ from optimizer.expressions.declared import tuple_width
 from optimizer.kinds.fields import hints, is_record, members
 from reactive.collections.annotations import declared
 from reactive.collections.bag import Bag
+from reactive.collections.frozen_object import FrozenObject
 from reactive.durable.rows.type_text import alternatives, type_text
 from reactive.durable.rows.values import Unstorable, can_be_known
 
@@ -29,7 +30,7 @@ VALUE = "value"
 STORABLE = frozenset(
     {int, float, str, bytes, bool, complex, type(None), object}
     | {date, datetime, time, timedelta, Decimal, Fraction, UUID, range}
-    | {tuple, frozenset, list, set, dict, Bag}
+    | {tuple, frozenset, list, set, dict, Bag, FrozenObject}
 )
 """Classes whose values are stored without being known by name."""
 

@@ -25,6 +25,7 @@ from optimizer.kinds.fields import is_record, members
 from reactive.collections.bag import Bag
 from reactive.collections.frozen_dict import FrozenDict
 from reactive.collections.frozen_list import FrozenList
+from reactive.collections.frozen_object import FrozenObject
 from reactive.collections.frozen_set import FrozenSet
 from reactive.collections.zset import canonical
 from reactive.durable.store import Plain
@@ -119,6 +120,9 @@ def tree(value: Any, names: Mapping[type, str]) -> Any:
         return {kind.__name__: sorted((tree(part, names) for part in value), key=json.dumps)}
     if kind is dict:
         return {"dict": [[tree(key, names), tree(v, names)] for key, v in value.items()]}
+    if kind is FrozenObject:
+        pairs = [[tree(key, names), tree(v, names)] for key, v in value.items()]
+        return {"object": sorted(pairs, key=json.dumps)}
     if kind is Bag:
         pairs = [[tree(part, names), count] for part, count in value.items()]
         return {"Bag": sorted(pairs, key=json.dumps)}
@@ -184,6 +188,8 @@ def untree(stored: Any, classes: Mapping[str, type]) -> Any:
         return made(untree(part, classes) for part in inside)
     if word == "dict":
         return {untree(key, classes): untree(value, classes) for key, value in inside}
+    if word == "object":
+        return FrozenObject({untree(key, classes): untree(value, classes) for key, value in inside})
     if word == "Bag":
         return Bag({untree(part, classes): count for part, count in inside})
     return _known_of(word, inside, classes)
