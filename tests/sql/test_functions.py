@@ -51,7 +51,7 @@ def db() -> Database:
         ("select date_trunc('mnth', day) from t", "no unit of time 'MNTH'; did you mean 'month'"),
         ("select s + day from t", "there is no \\+ for VARCHAR and DATE|there is no \\+ for"),
         ("select cast(a as quaternion) from t", "no type"),
-        ("select a from t where s = a", "cast\\(... as"),
+        ("select a from t where s < a", "cast\\(... as"),
         ("select now() from t", "another time at each change"),
         ("select random() from t", "another value each time"),
         ("select lag(a, a) over (order by id) from t", "has to be a constant"),

@@ -7,16 +7,19 @@ price = 1.5e0               float(price) == 1.5, as a decimal and a float do not
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from optimizer.errors import PlanError
 from optimizer.expr import Call, Constant, constant
 from optimizer.record import record
 from reactive.sql.expressions import zones
+from reactive.sql.expressions.zones import is_constant
 from reactive.sql.postgres import casts as postgres
 from reactive.sql.runtime import casts, nulls
 from reactive.sql.runtime.times import as_date, as_timestamp
-from reactive.sql.terms.types import ANY, DECIMAL, NULL, SqlType, common, sql_name
+from reactive.sql.terms.common_types import VERBS, Place, common_of_all, common_type
+from reactive.sql.terms.types import ANY, INSTANT, INT, NULL, TEXT, SqlType, common, sql_name
 from reactive.sql.terms.values import (
     Value,
     called,
@@ -87,6 +90,8 @@ def cast(value: Value, to: SqlType, scope: Scope, *, attempt: bool = False) -> V
     if value.type == to and to.kind not in ("any", "array", "struct"):
         return value
     _check_uuid(value.type, to, scope)
+    if to.kind == "decimal" and value.type.kind == "bool":
+        value = cast(value, INT, scope)
     return _by(_maker(value.type, to), value, to, attempt=attempt)
 
 
@@ -195,29 +200,112 @@ def maybe(function: Callable[..., Any], kind: SqlType, *values: Value) -> Value:
     return itself(Call(constant(nulls.strict_call), given), kind)
 
 
-def aligned(node: exp.Expr, scope: Scope, *values: Value) -> tuple[Value, ...]:
-    """Values that can be compared with one another, and be results of the same CASE."""
+def aligned(
+    node: exp.Expr, scope: Scope, *values: Value, place: Place = "equality"
+) -> tuple[Value, ...]:
+    """Values that can be compared with one another.
+
+    Raises
+    ------
+    PlanError: the dialect does not compare their types.
+    """
     if scope.dialect.numeric_booleans:
         return values
-    values = zones.agreed(node, scope, values, cast, applied)
-    kind = NULL
-    for value in values:
-        kind = common(kind, value.type)
-    texts = any(v.type.kind == "text" for v in values)
-    if texts and kind.kind not in ("text", "any", "null"):
-        _refuse_mixed(node, scope, kind, values)
+    values, kind = _of_one_type(node, scope, values, place)
     return tuple(fitted(value, kind, scope) for value in values)
 
 
-def _refuse_mixed(node: exp.Expr, scope: Scope, kind: SqlType, values: tuple[Value, ...]) -> None:
-    """A text that is no constant is not taken for a number or a date."""
-    for value in values:
-        if value.type.kind == "text" and not isinstance(value.expr, Constant):
-            raise scope.error(
-                node,
-                f"{node.sql(scope.dialect.name)} has texts and values of type {sql_name(kind)}",
-                f"make them one: cast(... as {sql_name(kind)})",
-            )
+def equal_types(
+    values: tuple[Value, ...],
+    scope: Scope,
+    node: exp.Expr | None = None,
+    *,
+    place: Place = "choice",
+) -> tuple[tuple[Value, ...], SqlType]:
+    """Values as they stand in one column: also whole numbers as decimals or floats.
+
+    Raises
+    ------
+    PlanError: the dialect has no common type of them.
+    """
+    if scope.dialect.numeric_booleans:
+        kind = NULL
+        for value in values:
+            kind = common(kind, value.type)
+        return values, kind
+    values, kind = _of_one_type(node, scope, values, place)
+    if kind.kind in ("any", "null"):
+        return values, kind
+    return tuple(cast(value, _wide(kind), scope) for value in values), kind
+
+
+def _of_one_type(
+    node: exp.Expr | None, scope: Scope, values: tuple[Value, ...], place: Place
+) -> tuple[tuple[Value, ...], SqlType]:
+    """Return values, of which constant texts are of the type of the others, and that type."""
+    name = scope.dialect.name
+    texts = [value.type.kind == "text" and is_constant(value) for value in values]
+    if name == "duckdb" and place == "column":
+        texts = [False] * len(values)
+    kinds = [v.type for v, is_text in zip(values, texts, strict=True) if not is_text]
+    if any(kind.kind == "timestamptz" for kind in kinds):
+        values = tuple(
+            _of_text(node, scope, value, INSTANT) if is_text else value
+            for value, is_text in zip(values, texts, strict=True)
+        )
+    if not any(kind.kind == "text" for kind in kinds):
+        values = zones.agreed(node, scope, values, cast, applied)
+    texts = [is_text and v.type.kind == "text" for v, is_text in zip(values, texts, strict=True)]
+    kinds = [v.type for v, is_text in zip(values, texts, strict=True) if not is_text]
+    kind = common_of_all(name, place, kinds)
+    if kind is None:
+        raise apart(node, scope, kinds, place)
+    if kind.kind == "null":
+        return values, TEXT if any(texts) else kind
+    if not any(texts) or kind.kind in ("any", "text"):
+        return values, kind
+    return tuple(
+        _of_text(node, scope, value, kind) if is_text else value
+        for value, is_text in zip(values, texts, strict=True)
+    ), kind
+
+
+def _of_text(node: exp.Expr | None, scope: Scope, value: Value, kind: SqlType) -> Value:
+    """Return a constant text as a value of a type.
+
+    Raises
+    ------
+    PlanError: it is none, and the dialect says so before it reads a row.
+    """
+    is_nested = kind.kind in ("array", "struct")
+    made = value if is_nested and scope.dialect.name == "duckdb" else cast(value, kind, scope)
+    if made is value and is_nested:
+        raise apart(node, scope, [kind, value.type], "choice")
+    if scope.dialect.name == "postgres" and not isinstance(made.expr, Constant):
+        assert isinstance(value.expr, Constant)
+        raise scope.error(
+            node,
+            f"cannot read {value.expr.value!r} as {sql_name(kind)}: postgres takes a text beside "
+            "such values for one of them",
+            "cast the other side to text",
+        )
+    return made
+
+
+def apart(node: exp.Expr | None, scope: Scope, kinds: Sequence[SqlType], place: Place) -> PlanError:
+    """Return the error of types that have nothing in common."""
+    one = kinds[0]
+    for other in kinds[1:]:
+        made = common_type(scope.dialect.name, place, one, other)
+        if made is None:
+            break
+        one = made
+    return scope.error(
+        node if node is not None else next(iter(scope.at), None),
+        f"cannot {VERBS[place]} {sql_name(one)} and {sql_name(other)}: {scope.dialect.name} has "
+        "no common type of them here",
+        f"make them one: cast(... as {sql_name(one if other.kind == 'text' else other)})",
+    )
 
 
 def fitted(value: Value, kind: SqlType, scope: Scope) -> Value:
@@ -225,26 +313,13 @@ def fitted(value: Value, kind: SqlType, scope: Scope) -> Value:
     of = value.type
     if of == kind or "any" in (of.kind, kind.kind) or of.kind == "null":
         return Value(value.expr, kind, value.nulls) if of.kind == "null" else value
-    if {of.kind, kind.kind} <= {"int", "decimal", "bool"} or of.kind == kind.kind:
+    if {of.kind, kind.kind} <= {"int", "decimal", "bool"}:
+        return value
+    if of.kind == kind.kind and not (of.items and kind.items):
         return value
     if {of.kind, kind.kind} == {"int", "float"} and not isinstance(value.expr, Constant):
-        return value
+        return value if of.size is None else cast(value, kind, scope)
     return cast(value, kind, scope)
-
-
-def equal_types(values: tuple[Value, ...], scope: Scope) -> tuple[tuple[Value, ...], SqlType]:
-    """Values as they stand in one column: also whole numbers as decimals or floats."""
-    kind = NULL
-    if any(value.type.kind == "timestamptz" for value in values):
-        node = next(iter(scope.at), None)
-        values = zones.agreed(node, scope, values, cast, applied)
-    for value in values:
-        kind = common(kind, value.type)
-    if scope.dialect.numeric_booleans or kind.kind in ("any", "null"):
-        return values, kind
-    if scope.dialect.name == "postgres" and kind.kind == "decimal":
-        kind = DECIMAL  # each keeps its own scale
-    return tuple(cast(value, _wide(kind), scope) for value in values), kind
 
 
 def _wide(kind: SqlType) -> SqlType:

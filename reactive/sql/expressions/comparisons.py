@@ -31,6 +31,7 @@ from optimizer.expr import (
 )
 from reactive.sql.expressions.casts import aligned
 from reactive.sql.runtime import rows
+from reactive.sql.terms.common_types import Place
 from reactive.sql.terms.values import Value, is_null, is_simple, leaves, present
 
 if TYPE_CHECKING:
@@ -49,10 +50,15 @@ OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 def comparison(symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scope) -> Expr:
     """Whether a comparison of values of any types is TRUE."""
-    left, right = aligned(node, scope, left, right)
+    left, right = aligned(node, scope, left, right, place=place_of(symbol))
     if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
         return conjunction((*present(left, right), total_order(symbol, left, right)))
     return compared(symbol, left, right)
+
+
+def place_of(symbol: str) -> Place:
+    """Return the place of a comparison in the table of common types."""
+    return "equality" if symbol in ("==", "!=") else "order"
 
 
 def are_ordered_by_parts(left: Value, right: Value, scope: Scope) -> bool:

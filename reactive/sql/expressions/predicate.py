@@ -41,6 +41,7 @@ from reactive.sql.expressions.comparisons import (
     missing,
     negated,
     of_value,
+    place_of,
     total_order,
 )
 from reactive.sql.postgres import patterns
@@ -193,10 +194,12 @@ def _quantifier(node: Any) -> str | None:
 
 
 def _comparison_value(node: Any, scope: Scope) -> Value:
-    left, right = aligned(node, scope, scope.value(node.left), scope.value(node.right))
+    symbol = COMPARISONS[type(node)]
+    left, right = aligned(
+        node, scope, scope.value(node.left), scope.value(node.right), place=place_of(symbol)
+    )
     if is_null(left) or is_null(right):
         return NULL_VALUE
-    symbol = COMPARISONS[type(node)]
     if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
         return strict(total_order(symbol, left, right), BOOL, left, right)
     return strict(Operation(symbol, (left.expr, right.expr)), BOOL, left, right)
@@ -286,9 +289,10 @@ def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     value = scope.value(node.this)
     if isinstance(_row_of(node.this), exp.Tuple) and not scope.dialect.total_rows:
         return _in_rows(node, scope, wanted=wanted)
-    items = [aligned(node, scope, value, scope.value(each)) for each in node.expressions]
-    if not items:
+    if not node.expressions:
         return FALSE if wanted else TRUE
+    mine, *others = aligned(node, scope, value, *(scope.value(each) for each in node.expressions))
+    items = [(mine, theirs) for theirs in others]
     same = all(mine == items[0][0] for mine, _ in items)
     if same and not any(theirs.nullable for _, theirs in items):
         made = tuple(theirs.expr for _, theirs in items)
@@ -341,8 +345,12 @@ def _same(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 def _between(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     value, low, high = (scope.value(node.args[each]) for each in ("this", "low", "high"))
-    one, low = aligned(node, scope, value, low)
-    two, high = aligned(node, scope, value, high)
+    if scope.dialect.name == "duckdb":
+        one, low, high = aligned(node, scope, value, low, high, place="order")
+        two = one
+    else:
+        one, low = aligned(node, scope, value, low, place="order")
+        two, high = aligned(node, scope, value, high, place="order")
     if node.args.get("symmetric"):
         ways = [in_range(wanted, one, low, two, high), in_range(wanted, two, high, one, low)]
         return any_of(*ways) if wanted else all_of(*ways)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def array_of(node: Any, scope: Scope) -> Value:
     """`[a, b]` and `ARRAY[a, b]`."""
-    values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope)
+    values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
     made = SqlType("array", items=(kind,))
     if _levels(made) > MOST_LEVELS:
         raise scope.error(node, f"arrays are nested more than {MOST_LEVELS} levels deep")

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, conjunction, constant
-from reactive.sql.expressions.casts import aligned, applied, equal_types
+from reactive.sql.expressions.casts import aligned, applied, cast, equal_types
 from reactive.sql.expressions.comparisons import comparison
 from reactive.sql.functions.calls import Maker, arguments
 from reactive.sql.runtime import nulls
-from reactive.sql.terms.types import TEXT, sql_name
+from reactive.sql.terms.types import DECIMAL, TEXT, sql_name
 from reactive.sql.terms.values import (
     NULL_VALUE,
     Value,
@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
 
 
-def chosen(branches: list[tuple[Expr, Value]], otherwise: Value, scope: Scope) -> Value:
+def chosen(
+    branches: list[tuple[Expr, Value]], otherwise: Value, scope: Scope, node: exp.Expr
+) -> Value:
     """The value of the first branch whose test is true, or the last."""
     tests = [test for test, _ in branches]
-    values, kind = equal_types((*(value for _, value in branches), otherwise), scope)
+    values, kind = equal_types((*(value for _, value in branches), otherwise), scope, node)
     made = whole(values[-1])
     for test, value in zip(reversed(tests), reversed(values[:-1]), strict=True):
         made = value_if(test, whole(value), made)
@@ -53,7 +55,7 @@ def case(node: Any, scope: Scope) -> Value:
         branches.append((_test(node, each.this, scope), scope.value(each.args["true"])))
     default = node.args.get("default")
     otherwise = NULL_VALUE if default is None else scope.value(default)
-    return chosen(branches, otherwise, scope)
+    return chosen(branches, otherwise, scope, node)
 
 
 def _test(node: Any, when: exp.Expr, scope: Scope) -> Expr:
@@ -69,13 +71,14 @@ def conditional(node: Any, scope: Scope) -> Value:
         [(scope.true(node.this), scope.value(node.args["true"]))],
         NULL_VALUE if otherwise is None else scope.value(otherwise),
         scope,
+        node,
     )
 
 
 def coalesced(node: Any, scope: Scope) -> Value:
     """The first value that is not NULL."""
     found = [scope.value(each) for each in arguments(node)]
-    values, kind = equal_types(tuple(found), scope)
+    values, kind = equal_types(tuple(found), scope, node)
     values = tuple(value for value in values if not is_null(value))
     values = _until_never_null(values)
     if not values:
@@ -105,11 +108,22 @@ def null_if(node: Any, scope: Scope) -> Value:
     if is_null(value) or is_null(other):
         return value
     one, two = aligned(node, scope, value, other)
+    if scope.dialect.name == "postgres":
+        value = _first_operand(value, one, other, scope)
     if one.expr is value.expr:
         made = Call(constant(nulls.null_if), (whole(value), whole(two)))
         return itself(made, value.type)
     test = Call(constant(_equal), (whole(one), whole(two)))
     return itself(Conditional(test, NONE, whole(value)), value.type)
+
+
+def _first_operand(value: Value, one: Value, other: Value, scope: Scope) -> Value:
+    """Return the value of NULLIF in Postgres: of the type of the left operand of its `=`."""
+    kinds = (value.type.kind, other.type.kind)
+    if kinds == ("int", "decimal"):
+        return cast(value, DECIMAL, scope)
+    is_float = kinds in (("int", "float"), ("decimal", "float"))
+    return one if is_float or kinds == ("time", "interval") else value
 
 
 def _equal(one: Any, other: Any) -> bool:
@@ -121,7 +135,7 @@ def _extreme(function: Any, builtin: Any) -> Maker:
 
     def made(node: Any, scope: Scope) -> Value:
         found = tuple(scope.value(each) for each in arguments(node))
-        values, kind = equal_types(found, scope)
+        values, kind = equal_types(found, scope, node)
         if scope.dialect.numeric_booleans or not any(value.nullable for value in values):
             if any(map(is_null, values)):
                 return NULL_VALUE
@@ -161,7 +175,7 @@ def _by_presence(node: Any, scope: Scope) -> Value:
     """NVL2: the second value if the first is not NULL, or else the third."""
     there = conjunction(present(scope.value(node.this)))
     then, otherwise = (scope.value(node.args[each]) for each in ("true", "false"))
-    return chosen([(there, then)], otherwise, scope)
+    return chosen([(there, then)], otherwise, scope, node)
 
 
 def _first(node: Any, scope: Scope) -> Value:

@@ -357,7 +357,7 @@ def _array(node: Any, scope: Scope) -> Value:
     """ARRAY[a, b], or ARRAY(query)."""
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
         return common_arrays.array_of(node, scope)
-    values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope)
+    values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
     made = Value(tuple_of(*map(whole, values)), SqlType("array", items=(kind,)))
     if kind.kind != "array":
         return made
@@ -365,7 +365,9 @@ def _array(node: Any, scope: Scope) -> Value:
 
 
 def same_lengths(array: tuple[Any, ...]) -> tuple[Any, ...]:
-    """An array of arrays of one length."""
+    """An array of arrays of one length; one without elements if all of them are NULL."""
+    if array and all(each is None for each in array):
+        return ()
     if len({len(each) if each is not None else 0 for each in array}) > 1:
         raise ValueError("multidimensional arrays must have array expressions with one length")
     return array

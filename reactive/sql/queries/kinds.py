@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from optimizer import plan
 from optimizer.expr import Outer, Subquery, walk
-from reactive.sql.expressions.casts import equal_types
+from reactive.sql.expressions.casts import apart, equal_types
 from reactive.sql.queries.nodes import constant_of, literal_rows, one_row, selected
 from reactive.sql.queries.ordering import limits, order_of, sort_keys
 from reactive.sql.queries.query import Query, query_of_rows
@@ -115,7 +115,7 @@ def _set_operation(node: Any, around: Scope) -> Query:
             node.right,
             f"{node.key.upper()} of {len(left.values)} columns and of {len(right.values)}",
         )
-    left, right = _same_types(left, right)
+    left, right = _same_types(left, right, node)
     kind = OPERATIONS[_kind(node), bool(node.args.get("distinct", True))]
     (mine, schema), (theirs, other) = left.rows(), right.rows(left.names)
     if schema.names != other.names or _read_of(schema) != _read_of(other):
@@ -123,10 +123,12 @@ def _set_operation(node: Any, around: Scope) -> Query:
     return query_of_rows(kind(mine, theirs), _both(schema, other), around)
 
 
-def _same_types(left: Query, right: Query) -> tuple[Query, Query]:
+def _same_types(left: Query, right: Query, node: Any) -> tuple[Query, Query]:
     """Both with columns of the types that they have in common."""
     pairs = [
-        equal_types((mine, theirs), left.scope)[0] if mine.type != theirs.type else (mine, theirs)
+        (mine, theirs)
+        if mine.type == theirs.type
+        else equal_types((mine, theirs), left.scope, node, place="column")[0]
         for mine, theirs in zip(left.values, right.values, strict=True)
     ]
     mine, theirs = (tuple(side) for side in zip(*pairs, strict=True))
@@ -172,7 +174,7 @@ def _values(node: Any, around: Scope) -> Query:
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     if len({len(row) for row in rows}) > 1:
         raise around.error(node, "the rows of VALUES are not equally long")
-    cells = [[around.value(cell) for cell in row] for row in rows]
+    cells = _of_columns([[around.value(cell) for cell in row] for row in rows], node, around)
     names = _names(node, len(rows[0]), around)
     if any(not _is_constant(cell) for row in cells for cell in row):
         return _evaluated(cells, names, around)
@@ -182,6 +184,21 @@ def _values(node: Any, around: Scope) -> Query:
     except Exception:  # a cell has no value: an error of its row, as if it was computed of a column
         return _evaluated(cells, names, around)
     return query_of_rows(literal_rows(made), schema, around)
+
+
+def _of_columns(
+    rows: Sequence[Sequence[Value]], node: Any, around: Scope
+) -> list[tuple[Value, ...]]:
+    """The cells of VALUES, those of each column of one type."""
+    columns = []
+    for column in zip(*rows, strict=True):
+        kinds = [cell.type for cell in column if cell.type.kind != "null"]
+        if around.dialect.name == "duckdb" and kinds and kinds[0].kind == "text":
+            other = next((kind for kind in kinds if kind.kind not in ("text", "any")), None)
+            if other is not None:  # a constant, too, is a text for the rows behind it
+                raise apart(node, around, [kinds[0], other], "choice")
+        columns.append(equal_types(column, around, node)[0])
+    return list(zip(*columns, strict=True))
 
 
 def _names(node: Any, count: int, around: Scope) -> list[str]:

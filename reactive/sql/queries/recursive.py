@@ -16,10 +16,14 @@ from optimizer import plan
 from reactive.api.fixpoint import fixpoint
 from reactive.api.iterate import iterate
 from reactive.api.relation import AnyRelation, Relation
+from reactive.sql.expressions.casts import cast
+from reactive.sql.expressions.zones import is_constant
 from reactive.sql.queries.query import Query
 from reactive.sql.terms.catalog import Named, named_rows
+from reactive.sql.terms.common_types import goes_on
 from reactive.sql.terms.schema import Schema
 from reactive.sql.terms.scope import Scope
+from reactive.sql.terms.types import sql_name
 
 
 def recursive(cte: Any, names: Sequence[str], around: Scope) -> Named:
@@ -102,6 +106,34 @@ class _Step:
                 f"recursive {self._cte.alias!r} has {len(self._names)} columns, "
                 f"and goes on with {len(again.values)}",
             )
-        node, schema = again.rows(self._names)
+        node, schema = self._of_columns(again).rows(self._names)
         self.made.append(schema)
         return Relation(self._around.environment.engine, node)
+
+    def _of_columns(self, again: Query) -> Query:
+        """Return a query with columns of the types that the recursion begins with.
+
+        Raises
+        ------
+        PlanError: the dialect takes a recursion only where they are of them.
+        """
+        node, scope = self._cte.this.right, again.scope
+        if scope.dialect.numeric_booleans:
+            return again
+        values = []
+        for place, (column, value) in enumerate(
+            zip(self._schema.columns, again.values, strict=True)
+        ):
+            if value.type.kind == "text" and is_constant(value) and column.type.kind != "array":
+                value = cast(value, column.type, scope)
+            if not goes_on(scope.dialect.name, column.type, value.type):
+                raise self._around.error(
+                    node,
+                    f"cannot go on with {sql_name(value.type)} in column {place + 1}: recursive "
+                    f"{self._cte.alias!r} begins with {sql_name(column.type)}",
+                    f"make them one: cast(... as {sql_name(column.type)})",
+                )
+            if column.type.kind not in ("any", "null") and value.type.kind != "any":
+                value = cast(value, column.type, scope) if value.type != column.type else value
+            values.append(value)
+        return replace(again, values=tuple(values))

@@ -28,6 +28,7 @@ from optimizer.expr import (
     reads,
     substitute,
 )
+from reactive.sql.expressions.casts import aligned
 from reactive.sql.expressions.comparisons import compared
 from reactive.sql.functions.calls import name_of
 from reactive.sql.queries.nodes import filtered, freed, lateral, one_row, unnested
@@ -257,7 +258,7 @@ def _shared(
                     join,
                     f"USING names {name!r}, which one side does not have{nearest(name, every)}",
                 )
-        shared.append((name, *pair))
+        shared.append((name, *aligned(join, around, *pair)))
     return [compared("==", a, b) for _, a, b in shared], shared
 
 

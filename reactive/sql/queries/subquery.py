@@ -37,6 +37,7 @@ from optimizer.expr import (
 from optimizer.record import record
 from reactive.api.aggregates import Collect
 from reactive.sql.aggregates.kinds import fold
+from reactive.sql.expressions.casts import aligned
 from reactive.sql.expressions.comparisons import COMPARISONS, OPPOSITE, all_of, any_of, compared
 from reactive.sql.expressions.zones import check_alike
 from reactive.sql.queries.nodes import filtered, freed
@@ -149,12 +150,25 @@ def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
             node,
             f"{len(left)} values are compared with the {len(query.values)} columns of a query",
         )
-    for mine, theirs in zip(left, query.values, strict=True):
-        check_alike(node, scope, mine, theirs)
+    left, query = _of_one_type(left, query, node, scope)
     if len(left) > 1 and symbol not in ("==", "!="):
         raise scope.error(node, "rows are compared with ANY or ALL by = and <> only")
     asked = Compared(left, symbol, query.cut(), correlation)
     return _no_match(asked) if negated else _match(asked)
+
+
+def _of_one_type(
+    left: tuple[Value, ...], query: Query, node: Any, scope: Scope
+) -> tuple[tuple[Value, ...], Query]:
+    """Return both sides as they are compared, column by column."""
+    pairs = []
+    for mine, theirs in zip(left, query.values, strict=True):
+        check_alike(node, scope, mine, theirs)
+        pairs.append(aligned(node, scope, mine, theirs, place="order"))
+    sides = tuple(zip(*pairs, strict=True))
+    if sides == (left, query.values):
+        return left, query
+    return sides[0], replace(query, values=sides[1])
 
 
 def _parts(node: Any, scope: Scope) -> tuple[tuple[Value, ...], Any, str, bool]:

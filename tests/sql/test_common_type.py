@@ -1,0 +1,98 @@
+"""The common type of two operands by place, beside DuckDB and a Postgres server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+from typing import Any
+
+import duckdb
+import pytest
+
+from reactive import Database
+from tests.budget import TIMES, drawing
+from tests.postgres_server import PostgresServer
+from tests.sql.common_types import (
+    PLACES,
+    Failed,
+    Player,
+    Refused,
+    constants,
+    is_of_arrays,
+    is_of_zones,
+    sides,
+)
+
+SHARE = 1 if TIMES else 12
+
+
+def in_duckdb() -> Player:
+    connection = duckdb.connect()
+    connection.execute("set timezone = 'UTC'")
+
+    def run(text: str) -> list[tuple[Any, ...]]:
+        try:
+            return connection.execute(text).fetchall()
+        except (duckdb.BinderException, duckdb.NotImplementedException) as error:
+            raise Refused(str(error)) from error
+        except duckdb.Error as error:
+            kind = Refused if "Unimplemented type" in str(error) else Failed
+            raise kind(str(error)) from error
+
+    player = Player(Database(), run, lambda text: text, [is_of_zones, is_of_arrays])
+    for text in player.made:
+        connection.execute(text)
+    return player
+
+
+def in_postgres(server: PostgresServer) -> Player:
+    import psycopg2
+
+    connection = psycopg2.connect(server.dsn())
+    connection.autocommit = True
+    cursor = connection.cursor()
+    cursor.execute("set timezone = 'UTC'")
+
+    def run(text: str) -> list[tuple[Any, ...]]:
+        try:
+            cursor.execute(text)
+            return cursor.fetchall()
+        except psycopg2.Error as error:
+            if (error.pgcode or "")[:2] in ("42", "0A"):
+                raise Refused(str(error)) from error
+            raise Failed(str(error)) from error
+
+    db = Database(dialect="postgres")
+    player = Player(db, run, lambda text: text.replace("blob", "bytea"), [is_of_zones])
+    for text in player.made:
+        cursor.execute(text)
+    return player
+
+
+@pytest.fixture(scope="module")
+def duck() -> Player:
+    return in_duckdb()
+
+
+@pytest.fixture(scope="module")
+def elephant(postgres: PostgresServer) -> Iterator[Player]:
+    yield in_postgres(postgres)
+
+
+def differing(player: Player, place: str) -> list[str]:
+    pairs = list(product(sides("t", "a"), [*sides("u", "b"), *constants()]))
+    drawn = drawing().sample(pairs, len(pairs) // SHARE)
+    found = [player.play(place, left, right) for left, right in drawn]
+    return [each for each in found if each is not None]
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_types_beside_one_another_are_as_in_duckdb(place: str, duck: Player) -> None:
+    wrong = differing(duck, place)
+    assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:20])
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_types_beside_one_another_are_as_in_postgres(place: str, elephant: Player) -> None:
+    wrong = differing(elephant, place)
+    assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:20])
