@@ -157,8 +157,10 @@ class Player:
         run: Run,
         named: Callable[[str], str],
         refuses: Sequence[Callable[[Side, Side], bool]],
+        passed_over: Sequence[Callable[[Side, Side], bool]] = (),
     ) -> None:
         self._db, self._run, self._refuses = db, run, refuses
+        self._passed_over = passed_over
         self.made = [named(text) for text in statements()]
         for text in self.made:
             db.execute(text)
@@ -168,6 +170,8 @@ class Player:
         """Return what differs."""
         text = text_of(place, left, right)
         self.asked += 1
+        if any(passes(left, right) for passes in self._passed_over):
+            return None
         mine, errors, why = self._own(text)
         if any(refuses(left, right) for refuses in self._refuses):
             return None if mine is None else f"{text}\n    taken: {_shown(mine)}"
@@ -183,7 +187,10 @@ class Player:
             return f"{text}\n    refused: {why}; wanted {_shown(wanted)} {failed=}"
         if wanted is None:  # of which rows it raises, the engine does not say
             return None if errors else f"{text}\n    no errors: {_shown(mine)}; {failed}"
-        if mine != wanted or bool(errors) != bool(failed):
+        spared = mine - wanted if failed else Counter()  # NULL, whatever the other operand is
+        if not set(spared) <= {(plain(None),)} or spared.total() > failed:
+            spared = Counter()
+        if mine - spared != wanted or bool(errors) != bool(failed):
             return f"{text}\n    {_shown(mine)} ({errors=})\n    {_shown(wanted)} ({failed=})"
         return None
 
@@ -230,6 +237,13 @@ def is_of_arrays(left: Side, right: Side) -> bool:
     return (is_text and left.kind.endswith("[]")) or (
         left.kind == "varchar" and is_column and right.kind.endswith("[]")
     )
+
+
+def is_of_loose_texts(left: Side, right: Side) -> bool:
+    """True for a text beside a time or an interval: DuckDB reads '3' and days as such, CAST not."""
+    is_text = right.kind == "varchar" if right.text.startswith("u.") else right.text[0] == "'"
+    kinds = {left.kind, right.kind}
+    return bool(kinds & {"time", "interval"}) and (is_text or left.kind == "varchar")
 
 
 def _shown(rows: Counter[Any] | None) -> str:

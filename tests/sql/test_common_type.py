@@ -19,6 +19,7 @@ from tests.sql.common_types import (
     Refused,
     constants,
     is_of_arrays,
+    is_of_loose_texts,
     is_of_zones,
     sides,
 )
@@ -39,7 +40,9 @@ def in_duckdb() -> Player:
             kind = Refused if "Unimplemented type" in str(error) else Failed
             raise kind(str(error)) from error
 
-    player = Player(Database(), run, lambda text: text, [is_of_zones, is_of_arrays])
+    player = Player(
+        Database(), run, lambda text: text, [is_of_zones, is_of_arrays], [is_of_loose_texts]
+    )
     for text in player.made:
         connection.execute(text)
     return player

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from optimizer.expr import Operation
 from reactive.sql.expressions import zones
-from reactive.sql.expressions.casts import applied, cast, fitted, maybe
+from reactive.sql.expressions.casts import applied, cast, equal_types, fitted, maybe
 from reactive.sql.runtime import arrays, casts, numbers, times
 from reactive.sql.terms.types import (
     DATE,
@@ -78,7 +78,7 @@ def operation(node: Any, scope: Scope) -> Value:
     if is_null(left) or is_null(right):
         return NULL_VALUE
     if isinstance(node, exp.DPipe):
-        return _concatenated(left, right, scope)
+        return _concatenated(left, right, node, scope)
     if isinstance(node, exp.Div | exp.IntDiv | exp.Mod):
         number = _as_number(scope)
         return _divided(node, number(left), number(right), scope)
@@ -168,11 +168,13 @@ def _remainder(left: Value, right: Value, scope: Scope) -> Value:
     return applied(numbers.remainder, kind, left, right)
 
 
-def _concatenated(left: Value, right: Value, scope: Scope) -> Value:
+def _concatenated(left: Value, right: Value, node: Any, scope: Scope) -> Value:
     """`||` of texts, or of arrays."""
     kinds = (left.type.kind, right.type.kind)
     if "array" in kinds:
         kind = left.type if kinds[0] == "array" else right.type
+        if set(kinds) == {"array"}:
+            (left, right), kind = equal_types((left, right), scope, node)
         return applied(arrays.concatenated, kind, left, right)
     left, right = cast(left, TEXT, scope), cast(right, TEXT, scope)
     return strict(Operation("+", (left.expr, right.expr)), TEXT, left, right)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Item, constant, tuple_of
-from reactive.sql.expressions.casts import applied, equal_types, maybe
+from optimizer.expr import Item, Parameter, constant, tuple_of
+from reactive.sql.expressions.casts import applied, cast, equal_types, maybe
 from reactive.sql.functions.calls import SAME, Maker, given, of
 from reactive.sql.runtime import arrays
 from reactive.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
-from reactive.sql.terms.values import Value, literal, whole
+from reactive.sql.terms.values import NULL_VALUE, Value, is_null, literal, whole
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
@@ -118,10 +119,29 @@ def _of_element(function: Any) -> Maker:
 
 
 def _concatenated(node: Any, scope: Scope) -> Value:
-    values = given(node, scope)
+    values, kind = equal_types(tuple(given(node, scope)), scope, node)
     made = values[0]
     for value in values[1:]:
-        made = applied(arrays.concatenated, made.type, made, value)
+        made = applied(arrays.concatenated, kind, made, value)
+    return made
+
+
+def _with_element(
+    function: Callable[..., Any], result: SqlType, *, nullable: bool = False
+) -> Maker:
+    """A function of an array and of what may be an element of it, both of one type."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        array, item = given(node, scope, ANY, ANY)
+        if is_null(array) or is_null(item):
+            return NULL_VALUE
+        if array.type.kind == "array":
+            of = Value(Parameter(0), element_type(array))
+            (_, item), kind = equal_types((of, item), scope, node)
+            array = cast(array, SqlType("array", items=(kind,)), scope)
+        kind = array.type if result is SAME else result
+        return (maybe if nullable else applied)(function, kind, array, item)
+
     return made
 
 
@@ -147,7 +167,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Struct: struct_of,
     exp.StructExtract: _field,
     exp.ArraySize: of(len, INT, ANY),
-    exp.ArrayContains: of(arrays.contains, BOOL, ANY, ANY),
+    exp.ArrayContains: _with_element(arrays.contains, BOOL),
     exp.ArrayContainsAll: of(arrays.contains_all, BOOL, ANY, ANY),
     # Earlier releases of sqlglot turn `a <@ b` around, and have no class for it.
     **(
@@ -157,7 +177,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     ),
     exp.ArrayOverlaps: of(arrays.contains_any, BOOL, ANY, ANY),
     exp.ArrayConcat: _concatenated,
-    exp.ArrayAppend: of(arrays.appended, SAME, ANY, ANY),
+    exp.ArrayAppend: _with_element(arrays.appended, SAME),
     exp.ArrayDistinct: of(arrays.distinct, SAME, ANY),
     exp.ArraySort: _sorted,
     exp.ArrayMin: _of_element(arrays.least),
@@ -165,8 +185,8 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.ArrayToString: of(arrays.joined, TEXT, ANY, TEXT),
     exp.GenerateSeries: _numbers,
     "row": struct_of,
-    "list_position": of(arrays.position, INT, ANY, ANY, nullable=True),
-    "array_position": of(arrays.position, INT, ANY, ANY, nullable=True),
+    "list_position": _with_element(arrays.position, INT, nullable=True),
+    "array_position": _with_element(arrays.position, INT, nullable=True),
     "list_reverse": of(arrays.backwards, SAME, ANY),
     "array_reverse": of(arrays.backwards, SAME, ANY),
     "list_slice": of(arrays.slice_of, SAME, ANY, INT, INT),

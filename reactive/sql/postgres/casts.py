@@ -14,7 +14,7 @@ from optimizer.record import record
 from reactive.sql.postgres import forms, moments, times
 from reactive.sql.postgres.numbers import RANGES
 from reactive.sql.runtime.times import as_date, as_timestamp
-from reactive.sql.terms.types import ANY, SqlType
+from reactive.sql.terms.types import ANY, SqlType, innermost
 
 Made: TypeAlias = "tuple[Callable[..., Any] | None, tuple[Any, ...]]"
 FROM_TEXT: dict[str, Callable[..., Any]] = {
@@ -164,7 +164,7 @@ def _to_array(of: SqlType, to: SqlType) -> Made | None:
         return forms.array, (made[0] or str, made[1])
     if of.kind != "array":
         return None
-    made = maker(of.items[0] if of.items else ANY, item)
+    made = maker(innermost(of), innermost(to))
     if made is None:
         return None
     return (None if made[0] is None else Each(*made)), ()  # type: ignore[arg-type]

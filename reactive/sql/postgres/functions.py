@@ -358,6 +358,7 @@ def _array(node: Any, scope: Scope) -> Value:
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
         return common_arrays.array_of(node, scope)
     values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
+    kind = TEXT if kind.kind == "null" and values else kind
     made = Value(tuple_of(*map(whole, values)), SqlType("array", items=(kind,)))
     if kind.kind != "array":
         return made

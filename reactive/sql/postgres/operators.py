@@ -23,6 +23,7 @@ from reactive.sql.functions.calls import Maker
 from reactive.sql.postgres import arrays, calls, forms, numbers, numerics, times
 from reactive.sql.postgres.calls import Form, form, is_literal, kind_name
 from reactive.sql.runtime import times as moments
+from reactive.sql.terms.common_types import common_type
 from reactive.sql.terms.types import (
     ANY,
     BYTES,
@@ -261,15 +262,19 @@ def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> Value:
 
 def _joined_arrays(node: Any, left: Value, right: Value, scope: Scope) -> Value:
     """An array and another, or an element; NULL beside it is no array, or an element."""
-    kind = left.type if left.type.kind == "array" else right.type
+    kinds = [
+        side.type if side.type.kind in ("array", "null") else SqlType("array", items=(side.type,))
+        for side in (left, right)
+    ]
+    kind = common_type("postgres", "choice", *kinds)
+    if kind is None:
+        names = " and ".join(
+            "arrays" if s.type.kind == "array" else kind_name(s) for s in (left, right)
+        )
+        raise scope.error(node, f"postgres has no operator || for {names}", "cast one of them")
     item = kind.items[0] if kind.items else ANY
-    for side in (left, right):
-        if side.type.kind != "array" and not calls.fits(side, item):
-            raise scope.error(
-                node, f"postgres has no operator || for arrays and {kind_name(side)}", "cast it"
-            )
     left, right = (
-        side
+        cast(side, kind, scope)
         if side.type.kind in ("array", "null")
         else Value(tuple_of(whole(cast(side, item, scope))), kind)
         for side in (left, right)

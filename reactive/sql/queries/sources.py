@@ -258,7 +258,8 @@ def _shared(
                     join,
                     f"USING names {name!r}, which one side does not have{nearest(name, every)}",
                 )
-        shared.append((name, *aligned(join, around, *pair)))
+        left_one, right_one = aligned(join, around, *filter(None, pair))
+        shared.append((name, left_one, right_one))
     return [compared("==", a, b) for _, a, b in shared], shared
 
 

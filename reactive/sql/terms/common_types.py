@@ -31,6 +31,7 @@ from reactive.sql.terms.types import (
     NUMBERS,
     SqlType,
     common,
+    innermost,
 )
 
 Place: TypeAlias = Literal["column", "choice", "equality", "order"]
@@ -94,6 +95,12 @@ def _common_array(dialect: str, place: Place, left: SqlType, right: SqlType) -> 
     if not (left.items and right.items):
         return left if left.items else right
     mine, theirs = left.items[0], right.items[0]
+    if dialect == "postgres" and (mine.kind == "array") is not (theirs.kind == "array"):
+        # its types do not say how deep an array is
+        inner = common_type(dialect, place, innermost(mine), innermost(theirs))
+        return (
+            None if inner is None else SqlType("array", items=(SqlType("array", items=(inner,)),))
+        )
     made = common_type(dialect, place, mine, theirs)
     if dialect == "postgres" and place in COMPARED and not _is_one_type(mine, theirs):
         return None

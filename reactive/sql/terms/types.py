@@ -260,6 +260,17 @@ def _whole_digits(kind: SqlType) -> int:
     return DIGITS_OF_SIZE.get(kind.size or 8, 19)
 
 
+def innermost(kind: SqlType) -> SqlType:
+    """Return the type of what is in an array, or in arrays of arrays.
+
+    >>> innermost(SqlType("array", items=(SqlType("array", items=(INT,)),))).kind
+    'int'
+    """
+    while kind.kind == "array":
+        kind = kind.items[0] if kind.items else ANY
+    return kind
+
+
 def sql_name(kind: SqlType) -> str:
     """How DuckDB writes a type.
 
