@@ -32,6 +32,7 @@ VALUES: dict[str, list[str]] = {
     "timestamp": ["timestamp '2024-01-31 00:00:00'", "timestamp '2024-01-31 10:20:30'"],
     "timestamptz": ["timestamptz '2024-01-31 00:00:00+00'"],
     "interval": ["interval '1 day'"],
+    "uuid": [f"'{each * 32}'::uuid" for each in "0f"],
     "blob": ["'z'::blob", "'q'::blob"],
     "integer[]": ["array[3, null]", "array[4]"],
     "varchar[]": ["array['3']", "array['z', null]"],

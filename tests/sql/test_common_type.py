@@ -59,7 +59,7 @@ def in_postgres(server: PostgresServer) -> Player:
     def run(text: str) -> list[tuple[Any, ...]]:
         try:
             cursor.execute(text)
-            return cursor.fetchall()
+            return list(cursor.fetchall())
         except psycopg2.Error as error:
             if (error.pgcode or "")[:2] in ("42", "0A"):
                 raise Refused(str(error)) from error

@@ -115,9 +115,13 @@ def test_a_text_that_is_no_uuid_is_an_error_as_in_the_engine(
 ) -> None:
     with pytest.raises((duckdb.Error, psycopg2.Error)):
         engines[dialect](f"select id from t where u = '{text}'")
-    shown = made_by_sql(dialect).sql(f"select id from t where u = '{text}'").materialize()
-    assert list(shown) == []
-    assert len(shown.errors) == len(ROWS)
+    if dialect == "postgres":  # which reads the constant before any row
+        with pytest.raises(PlanError, match="as UUID"):
+            made_by_sql(dialect).sql(f"select id from t where u = '{text}'")
+    else:
+        shown = made_by_sql(dialect).sql(f"select id from t where u = '{text}'").materialize()
+        assert list(shown) == []
+        assert len(shown.errors) == len(ROWS)
     with pytest.raises(ReactiveError):
         made_by_sql(dialect).execute(f"insert into t values (9, '{text}', null)")
 

@@ -28,7 +28,7 @@ from optimizer.expr import (
     reads,
     substitute,
 )
-from reactive.sql.expressions.casts import aligned
+from reactive.sql.expressions.casts import aligned, equal_types
 from reactive.sql.expressions.comparisons import compared
 from reactive.sql.functions.calls import name_of
 from reactive.sql.queries.nodes import filtered, freed, lateral, one_row, unnested
@@ -36,6 +36,7 @@ from reactive.sql.queries.rows import Rows, rows_of
 from reactive.sql.terms.catalog import named_rows
 from reactive.sql.terms.errors import nearest
 from reactive.sql.terms.scope import Correlation, Scope, Source
+from reactive.sql.terms.types import NULL, TEXT
 from reactive.sql.terms.values import Value, itself, present, whole
 
 KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
@@ -149,6 +150,9 @@ def _columns(node: Any) -> tuple[str, ...]:
 def _query(node: Any, around: Scope) -> Rows:
     """A query in FROM."""
     query = around.query(node if isinstance(node, exp.Values) else node.this)
+    if around.dialect.name == "postgres":  # a column of NULL has texts
+        values = [replace(v, type=TEXT) if v.type is NULL else v for v in query.values]
+        query = replace(query, values=tuple(values))
     return rows_of(query.named(), node.alias, around.renamed(_columns(node), query.names, node))
 
 
@@ -191,7 +195,7 @@ def _paired(left: Rows, right: Rows, join: Any, kind: Any, around: Scope) -> Row
         tests.append(matched.scope(around).true(on))
     test = conjunction(tuple(t for t in tests if t != TRUE))
     made = _side_by_side(left, right, kind)
-    made = replace(made, merged={**made.merged, **_merged(made, shared, kind)})
+    made = replace(made, merged={**made.merged, **_merged(made, shared, kind, join, around)})
     if kind is None and test == TRUE:
         return made.with_node(plan.Product(left.node, right.node))
     if kind == "left" and right.bindings == 1:
@@ -264,13 +268,15 @@ def _shared(
 
 
 def _merged(
-    rows: Rows, shared: list[tuple[str, Value, Value]], kind: str | None
+    rows: Rows, shared: list[tuple[str, Value, Value]], kind: str | None, join: Any, around: Scope
 ) -> dict[str, Value]:
     """The one column that two became: that of the side that is there, or what is not NULL."""
     merged = {}
     for name, _, _ in shared:
         found = [v for s in rows.sources for v in s.named(name)]
         first, last = rows.merged.get(name.casefold(), found[0]), found[-1]
+        if kind == "full" or around.dialect.name == "postgres":
+            (first, last), _ = equal_types((first, last), around, join)
         if kind == "right":
             first = last
         elif kind == "full":

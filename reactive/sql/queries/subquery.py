@@ -37,15 +37,15 @@ from optimizer.expr import (
 from optimizer.record import record
 from reactive.api.aggregates import Collect
 from reactive.sql.aggregates.kinds import fold
-from reactive.sql.expressions.casts import aligned
+from reactive.sql.expressions.casts import aligned, apart
 from reactive.sql.expressions.comparisons import COMPARISONS, OPPOSITE, all_of, any_of, compared
-from reactive.sql.expressions.zones import check_alike
+from reactive.sql.expressions.zones import check_alike, is_constant
 from reactive.sql.queries.nodes import filtered, freed
 from reactive.sql.queries.query import Query
 from reactive.sql.runtime.single import any_of as any_value
 from reactive.sql.runtime.single import in_order, only_of
 from reactive.sql.terms.scope import Correlation, Scope
-from reactive.sql.terms.types import SqlType
+from reactive.sql.terms.types import TEXT, SqlType
 from reactive.sql.terms.values import Value, is_null, itself, present, whole
 
 
@@ -164,11 +164,22 @@ def _of_one_type(
     pairs = []
     for mine, theirs in zip(left, query.values, strict=True):
         check_alike(node, scope, mine, theirs)
+        if _is_apart(mine, theirs, scope):
+            raise apart(node, scope, [mine.type, TEXT], "order")
         pairs.append(aligned(node, scope, mine, theirs, place="order"))
     sides = tuple(zip(*pairs, strict=True))
     if sides == (left, query.values):
         return left, query
     return sides[0], replace(query, values=sides[1])
+
+
+def _is_apart(mine: Value, theirs: Value, scope: Scope) -> bool:
+    """True for a constant of a query that is a text there, and not of the type of the other side;
+    in Postgres NULL is one, too."""
+    if scope.dialect.numeric_booleans or mine.type.kind in ("text", "any", "null"):
+        return False
+    is_null_text = scope.dialect.name == "postgres" and theirs.type.kind == "null"
+    return is_null_text or (theirs.type.kind == "text" and is_constant(theirs))
 
 
 def _parts(node: Any, scope: Scope) -> tuple[tuple[Value, ...], Any, str, bool]:

@@ -138,14 +138,15 @@ def common_of_all(dialect: str, place: Place, kinds: Iterable[SqlType]) -> SqlTy
 def goes_on(dialect: str, first: SqlType, following: SqlType) -> bool:
     """True if a recursion whose column begins with a type may go on with another.
 
-    DuckDB casts to the first type; Postgres takes only that.
+    DuckDB casts to the first type; Postgres takes it only if it is the common type of both.
     """
     if "any" in (first.kind, following.kind) or following.kind == "null":
         return True
     if dialect == "duckdb":
         return common_type(dialect, "column", first, following) is not None
-    if first.kind == following.kind == "decimal":
-        return (first.precision, first.scale) == (following.precision, following.scale)
-    if first.kind == following.kind == "array" and first.items and following.items:
-        return _is_one_type(first.items[0], following.items[0])
-    return _is_one_type(first, following)
+    made = common_type(dialect, "column", first, following)
+    if made is None or made.kind != first.kind:
+        return False
+    if first.kind == "decimal":  # digits are part of the type
+        return first.scale is None or first == following
+    return _is_one_type(innermost(made), innermost(first))
