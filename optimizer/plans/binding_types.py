@@ -12,7 +12,8 @@ Cost: O(the plan), once; the callables are read if nobody has read them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from decimal import Decimal
 from functools import partial
 from types import GenericAlias
 from typing import Any, get_args, get_origin
@@ -20,8 +21,10 @@ from typing import Any, get_args, get_origin
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
+    NONE,
     Attribute,
     Call,
+    Conditional,
     Constant,
     Display,
     Expr,
@@ -34,6 +37,7 @@ from optimizer.expressions.declared import ARITHMETIC
 from optimizer.expressions.knowledge import TESTS, Shape, makes_record
 from optimizer.expressions.naming import Naming, Nesting, RowsOf, naming_of
 from optimizer.kinds.fields import hints
+from optimizer.kinds.kind import ANYTHING, Scalar, kind_of, without_none
 from optimizer.lifting.lift import lift
 from optimizer.plans.properties import bindings, fact, shapes
 
@@ -46,6 +50,8 @@ _BOTH = (plan.Union, plan.UnionAll, plan.Intersection, plan.IntersectionAll)
 _PAIRS = (plan.Join, plan.OuterJoin, plan.Product)
 _OF_VALUES = ("Min", "Max")
 _ADDED = (int, float)
+_SUMS: dict[Any, type] = {bool: int, int: int, float: float, Decimal: Decimal}
+_AVERAGES: dict[Any, type] = {bool: float, int: float, float: float, Decimal: Decimal}
 
 
 def binding_types(node: plan.Node) -> Types:
@@ -102,12 +108,16 @@ def _of_named(how: Naming | None, types: Types) -> RowsOf | None:
 def _of_aggregate(folded: plan.Folded, node: plan.Node) -> Any:
     if folded.name == "Count":
         return int
-    if folded.value is None or folded.name not in ("Collect", "Sum", *_OF_VALUES):
+    if folded.value is None or folded.name not in ("Collect", "Sum", "Avg", *_OF_VALUES):
         return Any
     value = type_of(folded.value, node)
     if folded.name == "Collect":
         return GenericAlias(tuple, (value, ...))
-    return value if folded.name in _OF_VALUES or value in _ADDED else Any
+    if folded.name in _OF_VALUES:
+        return value
+    kind = without_none(kind_of(value)) if not isinstance(value, RowsOf) else ANYTHING
+    found = kind.python if isinstance(kind, Scalar) else None
+    return (_SUMS if folded.name == "Sum" else _AVERAGES).get(found, Any)
 
 
 def _of_shape(shape: Shape) -> Any:
@@ -131,10 +141,18 @@ def _of(expr: Expr, types: Types) -> Any:
             return GenericAlias(tuple, tuple(map(inner, items)))
         case Operation(operator, operands):
             return _of_operation(operator, [inner(operand) for operand in operands])
+        case Conditional(_, then, otherwise):
+            return _either(then, otherwise, inner)
         case Call(Constant(type() as kind)) if makes_record(expr):
             return kind
         case _:
             return Any
+
+
+def _either(then: Expr, otherwise: Expr, inner: Callable[[Expr], Any]) -> Any:
+    """The annotation of one of two values; None is one of any."""
+    found = [inner(each) for each in (then, otherwise) if each != NONE]
+    return found[0] if found and found[0] == found[-1] else Any
 
 
 def _field(of: Any, name: str) -> Any:

@@ -17,7 +17,7 @@ Cost:   O(values), some 0.1 to 1 us for each.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
@@ -116,6 +116,21 @@ def array(values: Sequence[Any], annotation: Any = Any) -> pa.Array:
 def table(of: Columns) -> pa.Table:
     """A table of columns."""
     return pa.table(of)
+
+
+def typed(of: Columns, hints: Mapping[str, Any]) -> Columns:
+    """Return columns in which one without any value has the type of its annotation.
+
+    >>> found = typed({"a": pa.nulls(2), "b": pa.nulls(0)}, {"a": int})
+    >>> found["a"].type, found["b"].type
+    (DataType(int64), DataType(null))
+    """
+    return {
+        name: pa.nulls(len(found), array([], hints[name]).type)
+        if pa.types.is_null(found.type) and name in hints
+        else found
+        for name, found in of.items()
+    }
 
 
 def columns(rows: Sequence[Any], of: RowsOf) -> Columns:
@@ -315,6 +330,8 @@ def _as(kind: Any, value: Any, place: int) -> Any:
         return value
     if kind is float and isinstance(value, int):
         return int(value)
+    if kind is Decimal and type(value) is int:  # the sum of none
+        return Decimal(value)
     is_kind = isinstance(value, kind) and not (kind is date and isinstance(value, datetime))
     if not is_kind:
         name = type(value).__name__

@@ -45,7 +45,11 @@ def columns_of(shown: Any, rows: Sequence[Any]) -> Any:
     from reactive.collections import arrow_columns
 
     try:
-        return arrow_columns.table(_columns(arrow_columns, rows, shown))
+        made = _columns(arrow_columns, rows, shown)
+        of_sql = getattr(shown, "schema", None)
+        return arrow_columns.table(
+            made if of_sql is None else arrow_columns.typed(made, of_sql.hints)
+        )
     except arrow_columns.Misfit as misfit:
         column = ".".join(misfit.path) or ONE
         raise PlanError(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from decimal import Decimal
 from enum import Enum
 from typing import Any
 
@@ -18,7 +19,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from reactive import Database, PlanError
+from reactive import Avg, Database, Max, Min, PlanError, Sum
 from tests.frames.cases import COLUMNS, KINDS, ROWS, VIEWS, table_of
 
 
@@ -130,3 +131,61 @@ def test_a_schema_that_is_asked_for_is_given() -> None:
 def test_the_class_of_rows_is_no_frame() -> None:
     with pytest.raises(PlanError, match="table_from"):
         Database().table(pl.DataFrame({"a": [1]}))  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class Sale:
+    """A row with columns that may have no value."""
+
+    town: str
+    amount: int | None
+    price: Decimal | None
+    day: date | None
+
+
+EMPTY: dict[str, Callable[[Any, Database], Any]] = {
+    "aggregate": lambda t, _: t.aggregate(
+        a=Sum(lambda s: s.amount, skip_none=True),
+        b=Avg(lambda s: s.amount, skip_none=True),
+        c=Sum(lambda s: s.price, skip_none=True),
+        d=Max(lambda s: s.day, skip_none=True),
+        e=Min(lambda s: s.town),
+        f=Avg(lambda s: s.price, skip_none=True),
+    ),
+    "groups": lambda t, _: t.group_by(lambda s: s.town).aggregate(
+        a=Sum(lambda s: s.amount, skip_none=True),
+        b=Avg(lambda s: s.amount, skip_none=True),
+        c=Sum(lambda s: s.price, skip_none=True),
+        d=Max(lambda s: s.day, skip_none=True),
+        e=Min(lambda s: s.town),
+        f=Avg(lambda s: s.price, skip_none=True),
+    ),
+    "choice": lambda t, _: t.select(lambda s: (s.amount if s.town == "x" else None, s.town)),
+    "sql": lambda _, db: db.sql(
+        "select sum(amount) as a, avg(amount) as b, sum(price) as c, max(day) as d, min(town) as e,"
+        " avg(price) as f, case when count(*) > 9 then 1 end as g, list(day) as h from t"
+    ),
+    "sql of no rows": lambda _, db: db.sql("select amount, price, day, town from t where false"),
+}
+TYPES = {"a": "int64", "b": "double", "c": "decimal128(38, 18)", "d": "date32[day]", "e": "string"}
+
+
+@pytest.mark.parametrize("query", EMPTY)
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_column_without_values_has_the_type_that_is_declared(query: str, is_empty: bool) -> None:
+    db = Database()
+    table = db.table(Sale, name="t")
+    view = EMPTY[query](table, db).materialize()
+    if not is_empty:
+        table.add(Sale("x y", None, None, None))
+    found = {field.name: str(field.type) for field in view.to_arrow().schema}
+    assert "null" not in found.values()
+    if "a" in found:
+        assert {**found, **TYPES} == found
+    assert pl.DataFrame(view).dtypes == pl.from_arrow(view.to_arrow()).dtypes  # type: ignore[union-attr]
+    table.clear()
+    table.add_all([Sale("x", 2, Decimal("1.5"), date(2026, 1, 2))] * 3)
+    filled = {field.name: str(field.type) for field in view.to_arrow().schema}
+    if query != "sql":
+        assert filled == found
+    assert {**filled, **{n: t for n, t in TYPES.items() if n in filled}} == filled

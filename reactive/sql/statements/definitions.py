@@ -12,10 +12,10 @@ from reactive.sql.expressions.scalar import checked_length
 from reactive.sql.queries.nodes import evaluated_constant, misreadings_told
 from reactive.sql.relation import relation_of
 from reactive.sql.statements.changes import evaluated
-from reactive.sql.statements.table_rows import hint_of, table_class
+from reactive.sql.statements.table_rows import table_class
 from reactive.sql.terms.schema import Column, Schema, field_names
 from reactive.sql.terms.scope import Scope
-from reactive.sql.terms.types import type_of_sql
+from reactive.sql.terms.types import hint_of, type_of_sql
 
 REFUSED = {
     exp.CheckColumnConstraint: "CHECK",

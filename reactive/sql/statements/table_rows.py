@@ -3,26 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from functools import cache
-from typing import Annotated, Any, NamedTuple, Optional
+from typing import Any, NamedTuple
 
 from reactive.sql.terms.schema import field_names
-from reactive.sql.terms.types import OF_PYTHON, SqlType
-
-HINTS: dict[str, Any] = {kind.kind: hint for hint, kind in OF_PYTHON.items()}
-HINTS["timestamptz"] = Annotated[datetime, UTC]
-
-
-def hint_of(kind: SqlType, *, nullable: bool) -> Any:
-    """The annotation of a column.
-
-    >>> from reactive.sql.terms.types import INT
-    >>> hint_of(INT, nullable=False)
-    <class 'int'>
-    """
-    hint = tuple if kind.kind in ("array", "struct") else HINTS.get(kind.kind, Any)
-    return Optional[hint] if nullable and hint is not Any else hint  # noqa: UP045
 
 
 @cache

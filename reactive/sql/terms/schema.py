@@ -17,7 +17,7 @@ from optimizer.expressions.knowledge import Shape
 from optimizer.kinds.kind import Places, Scalar, Struct, kind_of
 from optimizer.record import record
 from reactive.api.named_rows import row_class
-from reactive.sql.terms.types import ANY, SqlType, type_of_hint
+from reactive.sql.terms.types import ANY, SqlType, full_hint_of, type_of_hint
 from reactive.sql.terms.values import Value
 
 
@@ -40,6 +40,11 @@ class Schema:
     @property
     def names(self) -> tuple[str, ...]:
         return tuple(column.name for column in self.columns)
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """The annotations of the columns, by the fields of rows that they are read from."""
+        return {str(column.read): full_hint_of(column.type) for column in self.columns}
 
     def values(self, row: Expr, missing: tuple[Expr, ...] = ()) -> tuple[Value, ...]:
         """The columns of a row, which is not there where one of `missing` is None."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 import datetime
 import uuid
 from decimal import Decimal
-from types import NoneType
-from typing import Any, Literal, TypeAlias
+from types import GenericAlias, NoneType
+from typing import Annotated, Any, Literal, Optional, TypeAlias
 
 from optimizer.kinds import kind as kinds
 from optimizer.kinds.kind import (
@@ -88,6 +88,33 @@ OF_PYTHON: dict[Any, SqlType] = {
     uuid.UUID: UUID,
     NoneType: NULL,
 }
+
+
+HINTS: dict[str, Any] = {kind.kind: hint for hint, kind in OF_PYTHON.items()}
+HINTS["timestamptz"] = Annotated[datetime.datetime, datetime.UTC]
+
+
+def hint_of(kind: SqlType, *, nullable: bool) -> Any:
+    """Return the annotation of a column of a table.
+
+    >>> hint_of(INT, nullable=False)
+    <class 'int'>
+    """
+    hint = tuple if kind.kind in ("array", "struct") else HINTS.get(kind.kind, Any)
+    return Optional[hint] if nullable and hint is not Any else hint  # noqa: UP045
+
+
+def full_hint_of(kind: SqlType) -> Any:
+    """Return the annotation of values of a type, which says what is inside of an array or struct.
+
+    >>> full_hint_of(SqlType("array", items=(INT,)))
+    tuple[int, ...]
+    """
+    if kind.kind == "array" and kind.items:
+        return GenericAlias(tuple, (full_hint_of(kind.items[0]), ...))
+    if kind.kind == "struct":
+        return GenericAlias(tuple, tuple(map(full_hint_of, kind.items)))
+    return hint_of(kind, nullable=False)
 
 
 def type_of_value(value: Any) -> SqlType:
