@@ -27,6 +27,7 @@ from optimizer.kinds.kind import (
     name_of,
     without_none,
 )
+from optimizer.kinds.names import columns_of
 from optimizer.kinds.texts import member_of
 from reactive.collections.bag import Bag
 
@@ -106,17 +107,27 @@ class _Record:
             return None
         if self._makers is None:
             self._makers = {name: maker(kind) for name, kind in self._of.fields.items()}
-        fields = {name: make(value[name]) for name, make in self._makers.items() if name in value}
+        try:
+            fields = {name: make(value[name]) for name, make in self._makers.items()}
+        except KeyError:
+            fields = self._of_others(value)
         try:
             return self._kind(**fields)
         except TypeError as error:
-            missing = [name for name in self._makers if name not in value]
+            missing = [name for name in self._makers if name not in fields]
             if not missing:
                 raise
             raise PlanError(
                 f"{self._kind.__name__} has no column for {', '.join(missing)}: {error}\n"
                 f"  there are {', '.join(value)}; give the field a default, or rename a column"
             ) from None
+
+    def _of_others(self, value: dict[str, Any]) -> dict[str, Any]:
+        """The fields of a struct that lacks some, or whose fields are called otherwise."""
+        assert self._makers is not None
+        names = list(value)
+        places = columns_of(self._makers, names)
+        return {name: self._makers[name](value[names[at]]) for name, at in places.items()}
 
 
 def _collection(kind: Any, make: Made) -> Made:

@@ -37,7 +37,7 @@ Piece = tuple[Sequence[Any], plain_rows.PlainTest | None]
 def add_frame(table: Any, data: Any) -> None:
     """What `Table.add_arrow` does."""
     with paused():
-        _add(table, _made(reading.table_of(data, "add_arrow"), table.row_type))
+        _add(table, _made(reading.table_of(data, "add_arrow", table.row_type), table.row_type))
 
 
 def table_from(
@@ -202,7 +202,7 @@ def _pieces(table: Any, given: Any, size: int) -> tuple[Iterator[Piece], int | N
     rows_of_names = isinstance(given, list) and bool(given) and isinstance(given[0], Mapping)
     is_dicts = rows_of_names or isinstance(given, Mapping)
     if is_dicts or isinstance(given, str | Path) or reading.is_frame(given):
-        found = reading.table_of(given, "load")
+        found = reading.table_of(given, "load", table.row_type)
         parts = (found.slice(start, size) for start in range(0, found.num_rows, size))
         return (_made(part, table.row_type) for part in parts), found.num_rows
     if not isinstance(given, Iterable):

@@ -13,13 +13,15 @@ Cost:   O(1) of what is Arrow already; else O(values).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from optimizer.errors import PlanError
+from optimizer.kinds.kind import Places, Scalar, Struct, kind_of
+from optimizer.kinds.names import columns_of
 from reactive.errors import TableError
 from reactive.runtime import needs
 
@@ -33,8 +35,12 @@ FILES: dict[str, tuple[str, str]] = {
 """What reads a file, by the end of its name."""
 
 
-def table_of(data: Any, what: str = "a frame") -> Any:
+def table_of(data: Any, what: str = "a frame", row_type: Any = None) -> Any:
     """A frame as a `pyarrow.Table` of plain columns.
+
+    Parameters
+    ----------
+    row_type: the class of the rows to be made of it, which says what an empty cell of CSV is.
 
     Raises
     ------
@@ -49,6 +55,8 @@ def table_of(data: Any, what: str = "a frame") -> Any:
 
     try:
         found = _table(data, what)
+        if row_type is not None and isinstance(data, str | Path) and _is_csv(Path(data)):
+            found = _with_empty_texts(found, row_type)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise TableError(
             f"{what}: a column has values of several types, or of one that Arrow has not: {error}\n"
@@ -123,8 +131,47 @@ def _read(path: Path, what: str) -> Any:
             "frame"
         )
     module, name = found
-    read: Callable[[str], Any] = getattr(import_module(module), name)
-    return read(str(path))
+    read: Callable[..., Any] = getattr(import_module(module), name)
+    if not _is_csv(path):
+        return read(str(path))
+    options = import_module(module).ConvertOptions(
+        null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=True
+    )
+    return read(str(path), convert_options=options)
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"
+
+
+def _with_empty_texts(table: Any, row_type: Any) -> Any:
+    """A table of a CSV with the empty text in the place of None, where a field is a text always."""
+    import pyarrow as pa
+
+    of = kind_of(row_type)
+    if isinstance(of, Struct):
+        places = places_of(of.fields, table.column_names)
+        fields = {place: of.fields[name] for name, place in places.items()}
+    else:
+        fields = dict(enumerate(of.items if isinstance(of, Places) else (of,)))
+    for place, kind in fields.items():
+        if kind == Scalar(str) and place < table.num_columns and table.column(place).null_count:
+            texts = table.column(place).cast(pa.string()).fill_null("")
+            table = table.set_column(place, table.column_names[place], texts)
+    return table
+
+
+def places_of(fields: Iterable[str], columns: list[str]) -> dict[str, int]:
+    """The places of the columns of fields.
+
+    Raises
+    ------
+    PlanError: several columns have the name of a field.
+    """
+    try:
+        return columns_of(fields, columns)
+    except ValueError as error:
+        raise PlanError(str(error)) from None
 
 
 def _of_pandas(data: Any) -> Any:

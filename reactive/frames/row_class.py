@@ -4,11 +4,8 @@
     Row(id: int, town: str | None, lines: tuple[Lines, ...])
 
 A column is `| None` if it has nulls, or has no rows yet and its schema allows them. Lists are
-tuples; structs are records of their own. Names that are no identifiers are mended: what is no
-letter, digit or `_` becomes `_`; a keyword gets a `_`, a name that is there already a number, and
-one that begins with a digit or `__`, `column_`.
-
-    "unit price" -> unit_price    "class" -> class_    "2024" -> column_2024    "a", "a" -> a, a_2
+tuples; structs are records of their own. Names that are no identifiers are mended as at all
+borders (`optimizer/kinds/names.py`): "unit price" is the field `unit_price`.
 
 The same schema makes the same class, and rows pickle with it.
 """
@@ -16,8 +13,8 @@ The same schema makes the same class, and rows pickle with it.
 from __future__ import annotations
 
 import re
-import unicodedata
-from collections.abc import Collection, Iterable
+from collections.abc import Collection
+from dataclasses import field as field_with
 from dataclasses import make_dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
 from functools import cache
@@ -28,6 +25,7 @@ from uuid import UUID
 
 from optimizer.expressions.declared import zone_of
 from optimizer.kinds.kind import ANYTHING, Scalar, kind_of, may_be_none, without_none
+from optimizer.kinds.names import field_names
 from reactive.collections.instants import name_of_zone, zone_named
 from reactive.errors import TableError
 from reactive.frames.reading import with_types
@@ -51,7 +49,7 @@ def row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
     >>> kind(1, None), kind.__annotations__["unit_price"]
     (Sales(id=1, unit_price=None), float | None)
     """
-    names = mended(table.column_names)
+    names = field_names(table.column_names)
     fields = []
     for column, field, called in zip(table.columns, table.schema, names, strict=True):
         spec = _spec(field.type, called, [column])
@@ -60,34 +58,12 @@ def row_class(table: Any, name: str, keys: Collection[str] = ()) -> Any:
     return type_of(("record", _class_name(name), tuple(fields)))
 
 
-def mended(names: Iterable[str]) -> list[str]:
-    """Names as those of fields, each once.
-
-    >>> mended(["id", "unit price", "class", "2024", "id", ""])
-    ['id', 'unit_price', 'class_', 'column_2024', 'id_2', 'column']
-    """
-    found: list[str] = []
-    for name in names:
-        letters = unicodedata.normalize("NFKC", name)
-        plain = "".join(each if f"_{each}".isidentifier() else "_" for each in letters)
-        if not plain.strip("_"):
-            plain = "column"
-        elif plain.startswith("__") or not plain.isidentifier():
-            plain = f"column_{plain}"
-        plain += "_" * iskeyword(plain)
-        number, free = 2, plain
-        while free in found:
-            free, number = f"{plain}_{number}", number + 1
-        found.append(free)
-    return found
-
-
 def _spec(of: Any, name: str, columns: list[Any]) -> Spec:
     """What the values of a type are."""
     import pyarrow as pa
 
     if pa.types.is_struct(of):
-        names = mended(of.field(place).name for place in range(of.num_fields))
+        names = field_names(of.field(place).name for place in range(of.num_fields))
         fields = [
             (called, ("or None", _spec(of.field(place).type, called, [])))
             for place, called in enumerate(names)
@@ -139,7 +115,9 @@ def _record(spec: Spec) -> Any:
     def reduced(row: Any) -> Any:
         return _unpickled, (spec, [getattr(row, name) for name in names])
 
-    made: Any = make_dataclass(name, typed, frozen=True, slots=True)
+    # a field of its own each, as a class has attributes that would be taken for defaults: `mro`
+    apart = [(field, of, field_with()) for field, of in typed]
+    made: Any = make_dataclass(name, apart, frozen=True, slots=True)
     made.__module__, made.__reduce__ = __name__, reduced
     made.__doc__ = f"A row with the columns {', '.join(names)}."
     return made
@@ -173,7 +151,7 @@ def with_names(table: Any) -> Any:
     import pyarrow as pa
 
     types = [_type(pa, field.type) for field in table.schema]
-    return with_types(table, mended(table.column_names), types)
+    return with_types(table, field_names(table.column_names), types)
 
 
 def fitted(table: Any, kind: Any) -> Any:
@@ -249,6 +227,6 @@ def _type(pa: Any, of: Any) -> Any:
     """A type whose fields have the names of those of a class."""
     if pa.types.is_struct(of):
         fields = [of.field(place) for place in range(of.num_fields)]
-        names = mended(field.name for field in fields)
+        names = field_names(field.name for field in fields)
         return pa.struct([(name, _type(pa, f.type)) for name, f in zip(names, fields, strict=True)])
     return pa.list_(_type(pa, of.value_type)) if pa.types.is_list(of) else of

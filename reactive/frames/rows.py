@@ -22,7 +22,6 @@ from itertools import repeat
 from types import MemberDescriptorType, NoneType
 from typing import Any
 
-from optimizer.errors import PlanError
 from optimizer.kinds.fields import members
 from optimizer.kinds.kind import Kind, Places, Struct, kind_of, without_none
 from reactive.collections.zset import canonical
@@ -46,7 +45,7 @@ def rows_of(data: Any, row_type: Any, what: str = "add_arrow") -> list[Any]:
     [(1, 'a'), (2, None)]
     """
     needs.check(what)
-    return rows_of_table(reading.table_of(data, what), row_type)
+    return rows_of_table(reading.table_of(data, what, row_type), row_type)
 
 
 def rows_of_table(table: Any, row_type: Any) -> list[Any]:
@@ -54,7 +53,7 @@ def rows_of_table(table: Any, row_type: Any) -> list[Any]:
     from reactive.collections import arrow_rows
 
     of = without_none(kind_of(row_type))
-    _check_names(table, of)
+    table = with_fields(table, of)
     how = _how_of(of)
     given = _columns(table, of)
     with paused():
@@ -69,7 +68,7 @@ def known_plain(table: Any, row_type: Any) -> plain_rows.PlainTest | None:
     of = without_none(kind_of(row_type))
     if not isinstance(of, Struct) or _how_of(of) is None:
         return None
-    given, python = _columns(table, of), of.python
+    given, python = _columns(with_fields(table, of), of), of.python
     if given is None or members(python) != list(plain_rows.plain_fields(python) or ()):
         return None
     kinds = [_kinds(column, kind) for column, kind in given]
@@ -121,15 +120,23 @@ def _columns(table: Any, of: Kind) -> list[tuple[Any, Kind]] | None:
     return [(table.column(name), kind) for name, kind in of.fields.items()]
 
 
-def _check_names(table: Any, of: Kind) -> None:
+def with_fields(table: Any, of: Kind) -> Any:
+    """A table whose columns are called as the fields that they are; of no record, as it is.
+
+    Raises
+    ------
+    PlanError: several columns have the name of a field.
+    """
+    if not isinstance(of, Struct):
+        return table
     names = table.column_names
-    wanted = members(of.python) if isinstance(of, Struct) else names
-    twice = sorted({name for name in names if names.count(name) > 1 and name in wanted})
-    if twice:
-        raise PlanError(
-            f"{len(names)} columns of which several are called {', '.join(twice)}\n"
-            "  rename one of them, so that it is known which is the field"
-        )
+    found = reading.places_of(members(of.python), names)
+    if all(names[place] == field for field, place in found.items()) and len({*names}) == len(names):
+        return table
+    others = [place for place in range(len(names)) if place not in found.values()]
+    free = [place for place in others if names[place] not in found]
+    chosen = table.select([*found.values(), *free])
+    return chosen.rename_columns([*found, *(names[place] for place in free)])
 
 
 def _values(column: Any, kind: Kind) -> list[Any]:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 from optimizer.errors import PlanError
 from optimizer.kinds.fields import is_record, members
+from optimizer.kinds.kind import kind_of
 from optimizer.rewriting import fields
 from reactive.collections.zset import Pair, Row
 from reactive.dataflow.moves import by_key
@@ -67,7 +68,9 @@ def sync(table: Any, data: Any, key: str | Sequence[str] | None) -> Synced:
     needs.check("sync")
     needs.check("sync", "numpy")
     read = _read_key(table, key)
-    columns = _fields_of(row_class.fitted(reading.table_of(data, "sync"), table.row_type), table)
+    columns = _fields_of(
+        row_class.fitted(reading.table_of(data, "sync", table.row_type), table.row_type), table
+    )
     told: list[Synced] = []
     table._write_many(_Sync(table, columns, read, told))
     return told[0]
@@ -93,6 +96,7 @@ def _fields_of(found: Any, table: Any) -> Any:
     if not is_record(table.row_type):
         return found
     names = members(table.row_type)
+    found = rows.with_fields(found, kind_of(table.row_type))
     if not (found.column_names or found.num_rows):
         import pyarrow as pa
 

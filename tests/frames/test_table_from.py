@@ -18,8 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optimizer.kinds.names import field_names
 from reactive import Database, PlanError, TableError
-from reactive.frames.row_class import mended
 from tests.frames.cases import PLAIN, frames
 
 
@@ -28,7 +28,7 @@ def check_round_trip(frame: pl.DataFrame) -> None:
     frame = frame.with_row_index("place")  # equal rows stand side by side in a table
     table = Database().table_from(frame, name="rows")
     again = table.to_polars()
-    names = mended(frame.columns)
+    names = field_names(frame.columns)
     assert again.columns == names
     for name, column in zip(names, frame, strict=True):
         if "Struct" in str(column.dtype):
@@ -132,10 +132,10 @@ def test_what_is_wrong_is_told() -> None:
 
 @given(st.lists(st.text(max_size=4), max_size=6))
 def test_mended_names_are_identifiers_and_differ(names: list[str]) -> None:
-    found = mended(names)
+    found = field_names(names)
     assert len(set(found)) == len(names)
     assert all(name.isidentifier() for name in found)
-    assert mended(found) == found
+    assert field_names(found) == found
 
 
 @pytest.mark.parametrize("key", ["id", None])
@@ -259,5 +259,5 @@ def test_a_later_frame_of_other_types_is_refused(changed: dict[str, Any]) -> Non
     assert [type(value) for value in (table[1].n, table[1].x)] == [int, float]
 
 
-def test_digits_that_no_identifier_has_are_mended() -> None:
-    assert mended(["\U0001d360", "a\U0001d360"]) == ["column", "a_"]
+def test_digits_that_no_identifier_has_are_field_names() -> None:
+    assert field_names(["\U0001d360", "a\U0001d360"]) == ["column", "a_"]

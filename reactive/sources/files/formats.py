@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from optimizer.errors import PlanError
+from optimizer.kinds.names import columns_of
 from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.sources.batch import Refused
 from reactive.sources.files.row_maker import RecordMaker, ValueMaker, row_maker
@@ -151,8 +152,12 @@ class Parquet:
         maker = self._maker
         if isinstance(maker, RecordMaker):
             names = [each.name for each in maker.fields]
-            if {*names} <= {*table.column_names}:
-                columns = [table.column(name).to_pylist() for name in names]
+            try:
+                places = columns_of(names, table.column_names)
+            except ValueError as error:
+                raise Unfinished(f"{place.path}: {error}") from None
+            if len(places) == len(names):
+                columns = [table.column(places[name]).to_pylist() for name in names]
                 return _each(list(zip(*columns, strict=True)), maker.of_values, place, len(data))
             return _each(table.to_pylist(), maker.of_object, place, len(data))
         rows = list(zip(*(column.to_pylist() for column in table.columns), strict=True))

@@ -6,7 +6,7 @@
 Values whose classes are the declared ones are taken as they are; of which classes these are is
 remembered for all values of a row together.
 
-State:  the combinations of classes that need no conversion.
+State:  the combinations of classes that need no conversion, and of names that are no fields'.
 Cost:   O(fields) for a row, a microsecond or less where nothing is converted.
 """
 
@@ -19,6 +19,7 @@ from typing import Any
 
 from optimizer.kinds.fields import members
 from optimizer.kinds.kind import ANYTHING, Items, Kind, Places, Struct, kind_of, may_be_none
+from optimizer.kinds.names import columns_of
 from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.sources.files.values import Made, Misfit, from_json, from_text, plain
 
@@ -62,6 +63,7 @@ class RecordMaker:
     def __init__(self, of: Struct, by_name: bool = False) -> None:
         self._kind = kind = of.python
         self._plain: set[tuple[type, ...]] = set()
+        self._places: dict[tuple[str, ...], dict[str, int]] = {}
         self.fields = _fields(of, by_name)
         """What it is called with."""
         names = [field.name for field in self.fields]
@@ -104,7 +106,10 @@ class RecordMaker:
         ------
         UnfitRow: a field has neither a column nor a default.
         """
-        places = {name: place for place, name in enumerate(columns)}
+        try:
+            places = columns_of([field.name for field in self.fields], columns)
+        except ValueError as error:
+            raise UnfitRow(None, str(error)) from None
         for field in self.fields:
             if field.name not in places and not (field.has_default or field.is_optional):
                 raise UnfitRow(None, f"no column {field.name!r} among {', '.join(columns)}")
@@ -133,9 +138,15 @@ class RecordMaker:
     def _of_some(self, value: dict[str, Any]) -> Any:
         """A record of an object that may lack fields."""
         given: dict[str, Any] = {}
+        keys = tuple(value)
+        places = self._places.get(keys)
+        if places is None:
+            places = columns_of([field.name for field in self.fields], keys)
+            if len(self._places) < MOST:
+                self._places[keys] = places
         for field in self.fields:
-            if field.name in value:
-                given[field.name] = self._of(field, value[field.name])
+            if field.name in places:
+                given[field.name] = self._of(field, value[keys[places[field.name]]])
             elif field.is_optional and not field.has_default:
                 given[field.name] = None
             elif not field.has_default:
