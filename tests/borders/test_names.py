@@ -181,4 +181,5 @@ def test_an_empty_cell_of_a_class_that_is_made_is_none(tmp_path: Path) -> None:
     table = Database().table_from(path, name="t")
     assert sorted((r.id, r.s, r.n) for r in table) == [(1, None, None), (2, None, 3), (3, "x", 4)]
     assert table.row_type.__annotations__["s"] == str | None
-    assert duckdb.sql(f"from '{path}'").fetchall() == sorted((r.id, r.s, r.n) for r in table)
+    found: Any = duckdb.sql(f"from '{path}'")
+    assert found.fetchall() == sorted((r.id, r.s, r.n) for r in table)
