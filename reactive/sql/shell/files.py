@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from optimizer.errors import PlanError
-from reactive.sql.statements.table_rows import hint_of, table_class
+from reactive.sql.statements.table_rows import table_class
 from reactive.sql.terms.schema import field_names
-from reactive.sql.terms.types import ANY, TEXT, SqlType, type_of_value
+from reactive.sql.terms.types import ANY, TEXT, SqlType, hint_of, type_of_value
 
 KINDS = (".csv", ".parquet")
 
