@@ -35,7 +35,7 @@ class Active:
     level: object
     is_called: bool = False
     before: Any = UNSET
-    """What the name of a query stands for until the query is made; its text means the query."""
+    """Value of the query's name before the query is made; the text then means the query."""
 
     def is_of(self, called: Any, name: str, text: Any) -> bool:
         """Whether a call is of this function; its name may have no value yet, or that of a query

@@ -20,7 +20,7 @@ OURS = ("builtins", "abc", "typing", "attr", "attrs", "msgspec", "pydantic", "da
 
 
 def is_record(kind: Any) -> bool:
-    """Whether it is a class that declares its fields."""
+    """Return True if `kind` is a class that declares its fields."""
     if not isinstance(kind, type):
         return False
     if hasattr(kind, TRACKED):
@@ -85,7 +85,7 @@ def hints(kind: type) -> dict[str, Any]:
 
 
 def annotated(kind: type) -> dict[str, Any]:
-    """The same, with what `Annotated` says beside."""
+    """Return the annotations of a class with the metadata of `Annotated`."""
     try:
         return _hints(kind, extras=True)
     except Exception:  # as above

@@ -153,7 +153,7 @@ _SEQUENCES: dict[Any, type] = {
 }
 """The collection that is made where an abstract one is declared."""
 _SAME_AS = {"Final", "Required", "NotRequired", "ReadOnly", "ClassVar"}
-"""What is written around an annotation and says nothing of values."""
+"""Wrappers of an annotation that do not change its values."""
 
 
 def kind_of(annotation: Any) -> Kind:
@@ -346,7 +346,7 @@ def _is_unpacked(item: Any) -> bool:
 
 
 def _is_collection(python: type) -> bool:
-    """Whether it is a generic collection of one type of items, as `Bag` is."""
+    """Return True for a generic collection of one type of items, as `Bag`."""
     is_generic = len(getattr(python, "__parameters__", ())) == 1
     return is_generic and issubclass(python, collections.abc.Collection)
 

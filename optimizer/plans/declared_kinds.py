@@ -173,7 +173,7 @@ def _of_call(value: Any) -> OrderKind | None:
 
 
 def _of_returned(function: Opaque) -> OrderKind | None:
-    """What a callable says that it returns."""
+    """Return the kind that a callable declares to return."""
     try:
         declared = get_type_hints(function.function).get("return", Any)
     except (NameError, TypeError, AttributeError, SyntaxError):

@@ -30,7 +30,7 @@ Leaf: TypeAlias = "tuple[int, tuple[int, ...]]"
 
 @record
 class Comparable:
-    """What `reduce` keeps of a group: the rows of most kinds, or all others if they are `refused`.
+    """State of a group in `reduce`: the rows of most kinds, or all others if they are `refused`.
 
     The last `count` items of a row are the kinds of its values.
     """
@@ -130,7 +130,7 @@ class ComparableRows:
         return is_comparable is not self._refused
 
     def _difference(self, changes: Sequence[Pair], before: dict[Leaf, str]) -> list[Pair]:
-        """How what is shown changes, as other kinds are those of most rows."""
+        """Return the changes of the shown rows after another kind became that of most rows."""
         changed: dict[Kinds, dict[Any, int]] = {}
         for row, weight in changes:
             of = changed.setdefault(self._kinds(row), {})

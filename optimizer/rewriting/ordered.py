@@ -42,7 +42,7 @@ from optimizer.record import record
 from optimizer.rewriting.comparable import Comparable
 
 Needs = Callable[[Expr, Shapes], tuple[Expr, ...]]
-"""What has to be evaluated of an expression for its value to be of use."""
+"""Function giving the parts of an expression that must be evaluated for its value to be usable."""
 
 
 Instead = Callable[[Lifted, tuple[Expr, ...], Shapes], Lifted]
@@ -72,7 +72,7 @@ class Ordered:
     is_extreme: bool = False
 
     def needs(self, expr: Expr, of: Shapes) -> tuple[Expr, ...]:
-        """What has to be evaluated for a value to be compared."""
+        """Return the expressions that must be evaluated for a value to be compared."""
         if self.kind is not None and _is_certain(expr):
             return needs(expr, of)
         inside = not self.is_extreme  # an order has a place for None in its keys, MIN has none
@@ -80,7 +80,7 @@ class Ordered:
         return (*hashed(expr, of), check) if self.is_extreme and self.kind is None else (check,)
 
     def kind_of_value(self) -> Lifted:
-        """What gives the kind of the value of a row."""
+        """Return the function that gives the kind of the value of a row."""
         call = constant(OrderKindOf(self.nulls, not self.is_extreme))
         of: Expr = Call(call, (self.function.body,))
         if self.is_extreme and self.nulls:  # by the policy `null` what raises is None there
@@ -94,7 +94,7 @@ def ordered_by(value: Lifted, source: plan.Node, *, nulls: bool) -> Ordered:
 
 
 def extreme(folded: plan.Folded, source: plan.Node, *, null: bool) -> Ordered:
-    """What MIN or MAX reads: with the policy `null` each leaves None out."""
+    """Return the argument of MIN or MAX; under the policy `null` each leaves None out."""
     assert folded.value is not None
     value = lifted(folded.value)
     found = ordered_by(value, source, nulls=folded.skip_none or (null and not folded.functions))
@@ -106,7 +106,7 @@ def asked_of(ordered: Ordered, instead: Instead | None = None) -> Asked:
 
 
 def _is_certain(expr: Expr) -> bool:
-    """Whether a value is of the kind that is known, whatever the rows are."""
+    """Return True if a value has the known kind, whatever the rows are."""
     match expr:
         case Constant():
             return True

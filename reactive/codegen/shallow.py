@@ -81,9 +81,9 @@ class Shallow:
         size = 1 + sum(large for _, _, _, large in known)
         if depth <= DEEPEST and (size <= LARGEST or not isinstance(expr, SPLIT)):
             return expr, depth, size
-        return self._part(expr, size)
+        return self._part(expr)
 
-    def _part(self, expr: Expr, size: int) -> tuple[Expr, int, int]:
+    def _part(self, expr: Expr) -> tuple[Expr, int, int]:
         """Make a call of the expression."""
         arguments: dict[Expr, Parameter] = {}
         body = _with_arguments(expr, arguments)

@@ -305,8 +305,8 @@ def is_nan(value: Any) -> bool:
 
 
 def may_hold_nan(kind: Any) -> bool:
-    """Whether a row of this type can have a NaN, or a zoned datetime, where `canonical` would find
-    it."""
+    """Return True if a row of this type can have a NaN, or a zoned datetime, where `canonical`
+    finds it."""
     if kind in EXACT:
         return False
     numbers = isinstance(kind, type) and issubclass(kind, float | Decimal | datetime)

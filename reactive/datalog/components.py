@@ -49,7 +49,7 @@ def without_components(statements: Sequence[Statement]) -> list[Statement]:
 
 @dataclass(slots=True)
 class _Scope:
-    """What names mean in the statements of a component, or of the program. A relation, a type, an
+    """Meanings of names in the statements of a component, or of the program. A relation, a type, an
     instance and a component may have the same name."""
 
     prefix: str

@@ -275,7 +275,7 @@ def between(start: Any, end: Any, step: Any = None) -> tuple[Any, ...]:
 
 
 def matches(pattern: str, text: str) -> bool:
-    """Whether a regular expression fits all of a text; one that is wrong fits none.
+    """Return True if a regular expression matches all of a text; a malformed one matches none.
 
     >>> matches("[[:alpha:]_][[:alnum:]]*", "_x1"), matches("[[:digit:]]+", "1x")
     (True, False)

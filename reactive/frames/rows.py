@@ -154,7 +154,7 @@ def _values(column: Any, kind: Kind) -> list[Any]:
 
 
 def _how_of(of: Kind) -> Made | None:
-    """How rows of a kind are made of columns; None if that has to be done one by one."""
+    """Return the function that makes rows of a kind from columns; None if rows are made singly."""
     match of:
         case Places():
             return _tuples

@@ -57,7 +57,7 @@ def _on_large_stack(read: Callable[..., Any]) -> Callable[..., Any]:
 
 
 DEEP_LANGUAGE = Language(*(_on_large_stack(getattr(LANGUAGE, f.name)) for f in fields(Language)))
-"""The same for a text that is nested more deeply than the stack of a thread."""
+"""The language for texts nested more deeply than the stack of a thread allows."""
 
 
 def scope_of(

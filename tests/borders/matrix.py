@@ -106,7 +106,7 @@ SHAPES: dict[str, Callable[[Any, list[Any]], tuple[Any, list[Any]]]] = {
     "tuple[{}, int]": lambda of, values: (_TUPLE[of, int], [(value, 1) for value in values]),
     "Box[{}]": lambda of, values: (_BOX[of], [Box(value) for value in values]),
 }
-"""What a value is inside of. `Box` is a generic dataclass."""
+"""Shapes around a value. `Box` is a generic dataclass."""
 RECORDS: dict[str, tuple[Any, list[Any]]] = {
     "NamedTuple": (Point, [Point(1, "a"), Point(2, None)]),
     "dataclass": (Line, [Line("a", UUID(int=7))]),
@@ -122,7 +122,7 @@ CASES: dict[str, tuple[Any, list[Any]]] = {
 
 
 class Cell(NamedTuple):
-    """What came of a case at a border."""
+    """Outcome of a case at a border."""
 
     is_exact: bool
     text: str
@@ -232,7 +232,7 @@ def _filled(kind: Any, rows: Sequence[Any]) -> Any:
 
 
 def crossed(name: str, border: str) -> Cell:
-    """What comes of the values of a case that go over a border and come back."""
+    """Send the values of a case over a border and back, and return the outcome."""
     kind = row_class(name)
     globals()["Row"] = kind
     rows = [kind(place, value) for place, value in enumerate(CASES[name][1])]
@@ -264,7 +264,7 @@ def page() -> str:
 
 
 def _together(cells: dict[str, Cell]) -> str:
-    """What comes of a kind, and of the shapes in which something else comes of it."""
+    """Return the text for a kind, with the shapes whose outcome differs."""
     alone = cells["{}"].text
     others = [shape for shape, cell in cells.items() if cell.is_exact != cells["{}"].is_exact]
     if not others:

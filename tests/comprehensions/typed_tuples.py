@@ -125,7 +125,7 @@ def play_comprehension(seed: int) -> None:
 
 
 def _expected(number: int, rows: list[tuple[str, ...]], v: int, x: int) -> list[Any]:
-    """What the chain of that number has, of the rows of one group."""
+    """Return the expected result of chain `number` over the rows of one group."""
     values = [row[v] for row in rows]
     others = [row[x] for row in rows]
     made: Mapping[int, Any] = {

@@ -27,7 +27,7 @@ class Tag(Base):
 
 
 LEVELS = ["", "IMMEDIATE", None]
-"""What a driver of SQLite begins transactions with; None: it begins none."""
+"""Statement by which a driver of SQLite begins transactions; None if it begins none."""
 
 
 @pytest.fixture(params=LEVELS, ids=["default", "immediate", "none"])

@@ -53,7 +53,7 @@ class ByPolicy(Oracle):
         return [row for row in found if id(row) in kept]
 
     def _compared(self, node: Node) -> list[Call]:
-        """What gives the kinds of values that are compared, or raises where one has no order."""
+        """Return calls that give the kinds of compared values, or raise where one has no order."""
         calls = [
             _kinds_of(self._raw(key.of, node), nulls="inside" if key.nulls else "")
             for key in (node.more[0] if node.op in ("order", "top") else ())

@@ -811,7 +811,7 @@ UNEQUAL = frozenset(
         if kind != "int" or not form or any(letter in form for letter in "DVRT.Ft")
     }
 )
-"""What still differs: formats of numerics and floats, short years, dates before the year 1."""
+"""Known differences: formats of numerics and floats, short years, dates before the year 1."""
 SPANS_AS_TEXTS = re.compile(r"^\(.*\)::text of .*(day|mon|:)")
 """Texts of intervals: here 25 hours are a day and an hour."""
 

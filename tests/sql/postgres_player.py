@@ -38,7 +38,7 @@ SPAN = re.compile(
 
 @dataclass
 class Played:
-    """How many cases there were, what differs, and which texts are refused that Postgres takes."""
+    """Count of the cases played, with the differing ones and the texts that only Postgres takes."""
 
     cases: int = 0
     refused: dict[str, str] = field(default_factory=dict)
@@ -172,7 +172,7 @@ def _constant(server: Server, text: str, played: Played) -> None:
 
 
 def same(one: Any, other: Any) -> bool:
-    """Whether a value of Postgres and one of ours are the same, with their types."""
+    """Return True if a value of Postgres and one of ours are equal, with their types."""
     match one:
         case str() if one is UNREADABLE:
             return other is ERROR

@@ -178,7 +178,7 @@ class ValueMaker:
 
 
 def row_maker(row_type: Any, *, by_name: bool = False) -> RecordMaker | ValueMaker:
-    """What makes rows of a class; `by_name` of values of Arrow (`from_json`)."""
+    """Return the maker of rows of a class; `by_name` reads values of Arrow (`from_json`)."""
     kind = kind_of(row_type)
     return RecordMaker(kind, by_name) if isinstance(kind, Struct) else ValueMaker(kind, by_name)
 

@@ -47,7 +47,7 @@ WORDS = {
 }
 """Text that is true, or false."""
 _HASHABLE: dict[type, type] = {list: tuple, set: frozenset, deque: tuple}
-"""What is made in the place of collections that have no hash."""
+"""Hashable classes made in place of collections that have no hash."""
 
 
 class Misfit(ValueError):

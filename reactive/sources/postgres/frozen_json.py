@@ -9,7 +9,7 @@ from reactive.collections.frozen_object import FrozenObject
 
 
 def frozen_json(text: str) -> Any:
-    """What a JSON text says.
+    """Return the value of a JSON text, with frozen collections.
 
     >>> frozen_json('{"tags": ["a", "b"]}')["tags"]
     ('a', 'b')

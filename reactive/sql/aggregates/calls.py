@@ -92,7 +92,7 @@ def asked_of(node: Any, scope: Scope, *, grouped: bool) -> Asked:
 
 
 def _is_any_value(node: Any) -> bool:
-    """Whether it is ANY_VALUE, which the parser says IGNORE NULLS of."""
+    """Return True for ANY_VALUE, which the parser wraps in IGNORE NULLS."""
     return isinstance(node, exp.IgnoreNulls) and isinstance(node.this, exp.AnyValue)
 
 

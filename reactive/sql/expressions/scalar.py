@@ -97,13 +97,13 @@ def _called(node: Any, scope: Scope) -> Value:
 
 
 def written_name(node: Any, scope: Scope) -> str:
-    """What a function is called in the text: sqlglot may call it by another name."""
+    """Return the name of a function as written; sqlglot may use another name."""
     found = CALL.match(source_of(scope.text, node))
     return found[1].lower() if found else functions.name_of(node)
 
 
 def _maker_of(node: Any, scope: Scope) -> Any:
-    """What makes the value of a call; None if the dialect has no such function."""
+    """Return the function that makes the value of a call; None if the dialect has none."""
     if scope.dialect.name != "postgres":
         return functions.maker_of(node, scope)
     return of_postgres.get(node.name.lower() if isinstance(node, exp.Anonymous) else type(node))

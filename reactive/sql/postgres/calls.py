@@ -1,4 +1,4 @@
-"""How a line of the table of functions becomes a value: the forms of a function, by their types.
+"""Forms of a function by the types of its arguments, and the value that each makes.
 
     "abs": forms(Form(abs, None, INT), Form(numeric_absolute, DECIMAL, DECIMAL), ...)
 
@@ -30,7 +30,7 @@ IMPLICIT = {
     "date": ("date", "timestamp"),
     "time": ("time", "interval"),
 }
-"""What a value of a kind is made where nothing else fits."""
+"""Kinds that a value of a kind is implicitly cast to where no form fits, in this order."""
 NAMES = {
     "int": "integer",
     "float": "double precision",
@@ -173,14 +173,14 @@ def fits(value: Value, kind: SqlType) -> bool:
 
 
 def is_literal(node: Any) -> bool:
-    """Whether it is a text constant, which may be a value of any type."""
+    """Return True for a text constant, which may stand for a value of any type."""
     while isinstance(node, exp.Paren):
         node = node.this
     return isinstance(node, exp.Literal) and node.is_string
 
 
 def kind_name(value: Value) -> str:
-    """How Postgres names the type of a value."""
+    """Return the name that Postgres gives to the type of a value."""
     return NAMES.get(value.type.kind, value.type.kind)
 
 

@@ -1,4 +1,4 @@
-"""How Postgres writes values as texts, and which texts it reads as values.
+"""Texts of values as Postgres writes and reads them.
 
     text_of(1.0), text_of((1, None, "a b"))     '1', '{1,NULL,"a b"}'
     integer(" 7 "), boolean("of"), moment("Jan 2, 2024")

@@ -245,7 +245,7 @@ def _joined_by(node: Any, scope: Scope) -> Value:
 
 
 def _shown(value: Value) -> Value:
-    """What CONCAT writes of a value, where its type says more than the value does."""
+    """Return the text that CONCAT writes of a value, which depends on its type."""
     if value.type.kind == "float" and value.type.size == 4:
         return applied(written.real_text, TEXT, value)
     if value.type.kind == "struct":

@@ -164,7 +164,7 @@ class _NumberForm:
         return "".join(made)
 
     def _other(self, word: str, text: str, digits: str, *, begun: bool, negative: bool) -> str:
-        """What stands for a word that is no digit."""
+        """Return the text of a format word that is not a digit."""
         blank = "" if self.bare else " "
         match word:
             case "," | "G":

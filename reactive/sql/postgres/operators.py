@@ -186,7 +186,7 @@ def combined(symbol: str, left: Value, right: Value, node: Any, scope: Scope) ->
 
 
 def _of_any(symbol: str, left: Value, right: Value) -> Value:
-    """Of values of which the types are not known, what Python makes."""
+    """Apply Python's operator to values whose types are not known."""
     function = {"/": numbers.quotient, "%": numbers.whole_remainder}.get(symbol)
     if function is not None:
         return applied(function, ANY, left, right)

@@ -207,7 +207,7 @@ def age(moment: Moment, other: Moment) -> dt.timedelta:
 
 
 def age_of(one: dt.datetime, two: dt.datetime) -> dt.timedelta:
-    """The same of moments of which the first is the later one."""
+    """Return the months, as spans of 30 days, and the rest between two moments, `one` the later."""
     months = (one.year - two.year) * 12 + one.month - two.month
     days = one.day - two.day
     clock = (one - truncated("day", one)) - (two - truncated("day", two))

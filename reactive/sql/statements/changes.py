@@ -193,7 +193,7 @@ def evaluated(node: plan.Node, around: Scope) -> list[Any]:
 
 
 class _Conflict:
-    """What INSERT does where the key of a row is taken: replaces the row, updates it, or nothing.
+    """Action of INSERT where the key of a row is taken: replace the row, update it, or nothing.
 
     Raises
     ------
