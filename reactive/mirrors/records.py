@@ -17,8 +17,7 @@ import decimal
 import enum
 import uuid
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, make_dataclass
-from keyword import iskeyword
+from dataclasses import dataclass, field, make_dataclass
 from operator import attrgetter
 from typing import Any
 
@@ -35,6 +34,7 @@ from sqlalchemy.sql import visitors
 
 from optimizer.errors import PlanError
 from optimizer.expressions.members import Unreadable
+from optimizer.kinds.names import field_names
 
 IMMUTABLE = (
     *(int, str, float, bool, bytes, complex, decimal.Decimal, uuid.UUID, enum.Enum),
@@ -78,13 +78,15 @@ def record_of_columns(name: str, columns: list[Column[Any]]) -> RecordClass:
 
 def field_of(column: Column[Any]) -> str:
     """The field of a column that no class has as an attribute: `class_` of `class`."""
-    return f"{column.key}_" if iskeyword(column.key) else column.key
+    keys = [each.key for each in column.table.columns]
+    return field_names(keys)[keys.index(column.key)]
 
 
 def _record(
     name: str, module: str, columns: list[tuple[str, Any]], others: dict[str, Any]
 ) -> RecordClass:
-    fields = [(key, annotation(column)) for key, column in columns]
+    # a field of its own each, as a class has attributes that would be taken for defaults: `mro`
+    fields = [(key, annotation(column), field()) for key, column in columns]
     try:
         row = make_dataclass(name, fields, namespace=others, frozen=True, slots=True)
     except TypeError as error:  # of automap, say, whose attributes are called as columns are

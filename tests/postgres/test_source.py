@@ -803,3 +803,39 @@ def test_documents_of_json_are_kept_in_a_file(sql: Server, tmp_path: Path, kind:
         found = {row.id: row.extra for row in db.table(doc, key="id", name="docs")}
     assert found == {1: {"a": (1, {"b": None}), "c": {}}, 2: {"b": 1, "a": (1, 2)}}
     assert hash(found[1]) == hash(frozen_json('{"c": {}, "a": [1, {"b": null}]}'))
+
+
+class Sold(NamedTuple):
+    """A row whose fields are called as its columns are mended."""
+
+    class_: int
+    unit_price: Decimal | None
+    column_2024: int | None
+
+
+@pytest.mark.parametrize("full", [False, True])
+@pytest.mark.parametrize("own", [False, True])
+def test_columns_of_any_name_are_fields(sql: Server, full: bool, own: bool) -> None:
+    sql(
+        'create table "Sold Items" ("class" int primary key, "unit price" numeric, "2024" int, '
+        '"_x" text, "from" int, mro int)'
+    )
+    sql("insert into \"Sold Items\" values (1, 2.5, 3, 'a', 4, 5), (2, null, null, null, 6, 7)")
+    if full:
+        sql('alter table "Sold Items" replica identity full')
+    named = '"Sold Items"'
+    kind: Any = Sold if own else PostgresSource(sql.dsn, named).row_class(named)
+    if not own:
+        assert kind._fields == ("class_", "unit_price", "column_2024", "x", "from_", "mro")
+    db = Database()
+    table = db.table(kind, key="class_", name="sold")
+    source = PostgresSource(sql.dsn, {named: kind}, **QUICK)
+    with db.ingest(source, {kind: table}):
+        source.catch_up(PATIENCE)
+        assert sorted(row[:3] for row in table) == [(1, Decimal("2.5"), 3), (2, None, None)]
+        sql('update "Sold Items" set "unit price" = 9 where "class" = 2')
+        sql('update "Sold Items" set "class" = 7 where "class" = 1')
+        sql('insert into "Sold Items" values (3)')
+        sql('delete from "Sold Items" where "class" = 3')
+        source.catch_up(PATIENCE)
+        assert sorted(row[:3] for row in table) == [(2, Decimal(9), None), (7, Decimal("2.5"), 3)]

@@ -40,7 +40,7 @@ class Feed:
         self._key: Callable[[Any], Any] | None = None
         names = frozenset[str]()
         if self.is_keyed:
-            self._key, names = key_of_values(schema, table)
+            self._key, names = key_of_values(schema, table, self.fields)
         elif not schema.is_full:
             raise SourceError(
                 f"table {table.name!r} has no key, and changes of {schema.name!r} tell only "
@@ -69,15 +69,15 @@ class Feed:
         places = {column.name: place for place, column in enumerate(relation.columns)}
         changes = self._differences(relation, before)
         for field in self.fields:
-            place = places.get(field.name)
+            place = places.get(field.column.name)
             if place is None:
                 raise self._refusal(field.name, "is not there any more", changes)
             kind = relation.columns[place].type
             if kind != field.column.type and types.conversion(kind) != field.column.conversion:
                 raise self._refusal(field.name, "has another type", changes)
         self._check_identity(relation)
-        self._places = tuple(places[field.name] for field in self.fields)
-        self._key_places = [places[field.name] for field in self._key_parts]
+        self._places = tuple(places[field.column.name] for field in self.fields)
+        self._key_places = [places[field.column.name] for field in self._key_parts]
         self._row = self.maker(self._places)
         return changes
 
@@ -97,7 +97,7 @@ class Feed:
 
     def key_of_texts(self, texts: Mapping[str, str | None]) -> Any:
         """The key of texts by the names of columns."""
-        return self._key_of([(part, texts[part.name]) for part in self._key_parts])
+        return self._key_of([(part, texts[part.column.name]) for part in self._key_parts])
 
     def maker(self, places: Sequence[int], native: Collection[int] = ()) -> Make:
         """What makes a row of the values of columns, or a `Refused`."""
@@ -198,7 +198,7 @@ class Feed:
 
     def _check_identity(self, relation: pgoutput.Relation) -> None:
         told = {column.name for column in relation.columns if column.is_key}
-        needed = {field.name for field in self._key_parts}
+        needed = {field.column.name for field in self._key_parts}
         if not needed <= told or (not self.is_keyed and relation.identity != FULL):
             raise SourceError(
                 f"{self.schema.name!r} has another replica identity now, by which rows of table "

@@ -13,8 +13,10 @@ import inspect
 from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from keyword import iskeyword
-from typing import Annotated, Any, NamedTuple, TypeAlias, get_type_hints
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
+from optimizer.kinds.kind import hints_of
+from optimizer.kinds.names import columns_of, field_names
 from reactive.api.table import Table
 from reactive.codegen.functions import Values as Names
 from reactive.codegen.functions import build
@@ -48,11 +50,13 @@ def fields_of(schema: Schema, row_type: Any) -> tuple[Field, ...]:
     ------
     SourceError: the class has no fields, or one that no column is, or that is of another type.
     """
-    columns = {column.name: column for column in schema.columns}
-    hints = _hints(row_type)
+    hints = hints_of(row_type) if isinstance(row_type, type) else {}
+    parameters = _parameters(schema, row_type)
+    places = columns_of([name for name, _ in parameters], [c.name for c in schema.columns])
+    columns = {name: schema.columns[place] for name, place in places.items()}
     found = [
         Field(name, *_fit(schema, row_type, columns, name, hints.get(name, Any)), by_name)
-        for name, by_name in _parameters(schema, row_type)
+        for name, by_name in parameters
     ]
     return tuple(found)
 
@@ -126,7 +130,9 @@ def _value(field: Field, value: Any) -> Any:
         return value
 
 
-def key_of_values(schema: Schema, table: Table[Any]) -> tuple[Callable[[Any], Any], frozenset[str]]:
+def key_of_values(
+    schema: Schema, table: Table[Any], fields: Sequence[Field]
+) -> tuple[Callable[[Any], Any], frozenset[str]]:
     """The key of a row as the table tells it, and the fields that it reads.
 
     Raises
@@ -141,7 +147,8 @@ def key_of_values(schema: Schema, table: Table[Any]) -> tuple[Callable[[Any], An
     except Exception as error:
         reraise_asynchronous(error)
     names = frozenset(reads._read)
-    _check_key(schema, table.name, names)
+    columns = {field.name: field.column.name for field in fields}
+    _check_key(schema, table.name, frozenset(columns.get(name, name) for name in names))
     return call, names
 
 
@@ -201,22 +208,15 @@ def _parameters(schema: Schema, row_type: Any) -> list[tuple[str, bool]]:
     return named
 
 
-def _hints(row_type: Any) -> dict[str, Any]:
-    try:
-        return get_type_hints(row_type)
-    except Exception as error:  # whatever evaluating an annotation may raise
-        reraise_asynchronous(error)
-        return {}
-
-
 def _fit(
     schema: Schema, row_type: Any, columns: dict[str, Column], name: str, hint: Any
 ) -> tuple[Column, Conversion]:
     column = columns.get(name)
     if column is None:
+        names = ", ".join(each.name for each in schema.columns)
         raise SourceError(
             f"field {name!r} of {row_type.__name__} is no column of {schema.name!r}, which has "
-            f"{', '.join(columns)}\n  leave it out of the class, or add the column"
+            f"{names}\n  leave it out of the class, or add the column"
         )
     found = fitted(column.conversion, hint)
     if found is None:
@@ -240,8 +240,8 @@ def _refusal(
     error: Exception,
 ) -> SourceError:
     """Names the column that cannot be converted, and the row by its key."""
-    keys = [f for f in zip(fields, places, strict=True) if f[0].name in schema.identity]
-    row = ", ".join(f"{field.name}={found[place]}" for field, place in keys[:4])
+    keys = [f for f in zip(fields, places, strict=True) if f[0].column.name in schema.identity]
+    row = ", ".join(f"{field.column.name}={found[place]}" for field, place in keys[:4])
     for field, place in zip(fields, places, strict=True):
         value, call = found[place], field.conversion.call
         try:
@@ -250,7 +250,7 @@ def _refusal(
         except Exception as raised:
             reraise_asynchronous(raised)
             return SourceError(
-                f"column {field.name!r} of {schema.name!r}, row {row}: {value!r:.100} is no "
+                f"column {field.column.name!r} of {schema.name!r}, row {row}: {value!r:.100} is no "
                 f"{_name(field.conversion.python)} ({raised})\n"
                 "  declare the field as str to take the text as it is, or leave it out of the class"
             )
@@ -262,21 +262,12 @@ def _name(python: Any) -> str:
 
 
 def row_class(schema: Schema) -> type:
-    """A class of rows with a field per column, a named tuple.
-
-    Raises
-    ------
-    SourceError: a column has a name that no field can have.
-    """
-    odd = [c.name for c in schema.columns if _is_odd(c.name)]
-    if odd:
-        raise SourceError(
-            f"columns {', '.join(map(repr, odd))} of {schema.name!r} cannot be names of fields\n"
-            "  write a class with the other columns"
-        )
+    """A class of rows with a field per column, a named tuple."""
+    names = field_names([column.name for column in schema.columns], of_tuple=True)
     name = "".join(part.capitalize() for part in schema.table.split("_")) or "Row"
-    nullable = [(c.name, _hint(c)) for c in schema.columns]
-    made: type = NamedTuple(name if name.isidentifier() else "Row", nullable)  # type: ignore[misc]
+    fields = list(zip(names, map(_hint, schema.columns), strict=True))
+    is_plain = name.isidentifier() and not iskeyword(name)
+    made: type = NamedTuple(name if is_plain else "Row", fields)  # type: ignore[misc]
     return made
 
 
@@ -286,7 +277,3 @@ def _hint(column: Column) -> Any:
     if column.type == TIMESTAMPTZ:
         python = Annotated[datetime, UTC]
     return python if python is Any or column.not_null else python | None
-
-
-def _is_odd(name: str) -> bool:
-    return not name.isidentifier() or name.startswith("_") or iskeyword(name)

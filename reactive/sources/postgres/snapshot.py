@@ -117,7 +117,7 @@ def read_rows(
     fields, schema = feed.fields, feed.schema
     native = native_types(fields)
     make = feed.maker(range(len(fields)), native)
-    columns = ", ".join(quoted(field.name) for field in fields)
+    columns = ", ".join(quoted(field.column.name) for field in fields)
     where = f" where {condition}" if condition else ""
     cursor = connection.cursor(native)
     query = f"select {columns} from {schema.rows_sql}{where}"

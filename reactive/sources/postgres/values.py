@@ -17,10 +17,20 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from types import NoneType, UnionType
-from typing import Any, NamedTuple, Union, get_args, get_origin
+from typing import Any, NamedTuple, get_origin
 from uuid import UUID
 
+from optimizer.kinds.kind import (
+    Anything,
+    Choice,
+    Either,
+    Members,
+    Places,
+    Scalar,
+    inside_of,
+    kind_of,
+    without_none,
+)
 from reactive.sources.postgres.frozen_json import frozen_json
 
 SETTINGS = (
@@ -149,29 +159,22 @@ def fitted(kind: Conversion, hint: Any) -> Conversion | None:
     >>> fitted(INT, float).call("7"), fitted(INT, int | None) is INT, fitted(INT, bytes)
     (7.0, True, None)
     """
-    wanted = _without_none(hint)
-    if wanted == kind.python or wanted is Any or kind.python is Any:
-        return Conversion(str, None) if wanted is str else kind
-    if wanted is str:
+    wanted = without_none(kind_of(hint))
+    if isinstance(wanted, Anything | Either):
+        return kind
+    if wanted == Scalar(str):
         return TEXT
-    if wanted is float and kind.python in (int, Decimal):
+    if isinstance(wanted, Scalar) and wanted.python is float and kind.python in (int, Decimal):
         return FLOAT
-    if wanted is Decimal and kind.python is int:
+    if wanted == Scalar(Decimal) and kind.python is int:
         return Conversion(Decimal, Decimal)
-    if not isinstance(wanted, type) or get_origin(wanted):
-        return kind  # what generic annotations say is left to type checkers
-    if issubclass(wanted, Enum):
-        return Conversion(wanted, _member(wanted, kind.call))
+    if isinstance(wanted, Members):
+        return Conversion(wanted.python, _member(wanted.python, kind.call))
+    if kind.python is Any or isinstance(wanted, Choice | Places) or inside_of(wanted) != ():
+        return kind  # of what is inside, types are left to type checkers
     made = kind.python if isinstance(kind.python, type) else object
-    return kind if issubclass(get_origin(kind.python) or made, wanted) else None
+    return kind if issubclass(get_origin(kind.python) or made, wanted.python) else None
 
 
 def _member(kind: type[Enum], call: Callable[[str], Any] | None) -> Callable[[str], Enum]:
     return kind if call is None else lambda text: kind(call(text))
-
-
-def _without_none(hint: Any) -> Any:
-    if get_origin(hint) in (Union, UnionType):
-        parts = [part for part in get_args(hint) if part is not NoneType]
-        return parts[0] if len(parts) == 1 else Any
-    return hint

@@ -7,14 +7,14 @@ db.table(int, name="numbers")       one column `value`, the row itself
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
-from keyword import iskeyword
 from typing import Any
-from unicodedata import normalize
 
 from optimizer.expr import Attribute, Call, Expr, Item, constant
 from optimizer.expressions.knowledge import Shape
 from optimizer.kinds.kind import Places, Scalar, Struct, kind_of
+from optimizer.kinds.names import field_names as names_of_fields
 from optimizer.record import record
 from reactive.api.named_rows import row_class
 from reactive.sql.terms.types import ANY, SqlType, full_hint_of, type_of_hint
@@ -108,24 +108,9 @@ def field_names(names: Sequence[str]) -> tuple[str, ...]:
     >>> field_names(["id", "count(*)", "id", "class"])
     ('id', 'count_star', 'id_1', 'class_')
     """
-    made: dict[str, None] = {}
-    for name in names:
-        plain = _identifier(name)
-        found, count = plain, 0
-        while found in made:
-            count += 1
-            found = f"{plain}_{count}"
-        made[found] = None
-    return tuple(made)
+    plain = [BETWEEN.sub("_", name.replace("*", "star")).strip("_") for name in names]
+    return tuple(names_of_fields(plain, of_tuple=True, second=1))
 
 
-def _identifier(name: str) -> str:
-    text = normalize("NFKC", name).replace("*", "star")  # as Python reads identifiers
-    text = "".join(c if c.isalnum() or c == "_" else "_" for c in text).strip("_")
-    while "__" in text:
-        text = text.replace("__", "_")
-    if not text:
-        return "column"
-    if not text.isidentifier():
-        text = f"column_{text}"
-    return f"{text}_" if iskeyword(text) else text
+BETWEEN = re.compile(r"[\W_]+")
+"""What stands between the words of an expression that is the name of its column."""
