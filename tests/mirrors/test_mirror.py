@@ -740,3 +740,27 @@ def test_a_mirror_of_a_closed_database_can_be_printed_and_sessions_go_on() -> No
         session.add(Customer(name="ann"))
         session.commit()
     assert repr(m) == "Mirror(Customer: closed; of sqlite://)"
+
+
+def test_columns_of_tables_are_fields_by_the_rule_of_all_borders() -> None:
+    base = declarative_base()
+    items = Table(
+        "items",
+        base.metadata,
+        Column("class", Integer, primary_key=True),
+        Column("unit price", Integer),
+        Column("2024", Integer),
+        Column("mro", Integer),
+    )
+    engine = create_engine("sqlite://", poolclass=StaticPool)
+    base.metadata.create_all(engine)
+    m = mirror(Database(), engine, items)
+    with Session(engine) as session:
+        session.execute(insert(items).values({"class": 1, "unit price": 2, "2024": 3, "mro": 4}))
+        session.commit()
+        session.execute(update(items).values({"unit price": 5}).where(items.c["class"] == 1))
+        session.commit()
+    (row,) = m[items]
+    assert (row.class_, row.unit_price, row.column_2024, row.mro) == (1, 5, 3, 4)
+    assert m[items][1] == row
+    m.close()
