@@ -17,9 +17,10 @@ Four nodes have no syntax of their own. The optimizer makes them to keep excepti
     Again(test)             the test, of rows that a guard has asked further down
     Attempt(of, otherwise)  the constant `otherwise` where evaluating `of` raises
 
-Two nodes stand for queries in callables, until `optimizer.subqueries` has made joins of them:
+Three nodes stand for queries in callables, until `optimizer.subqueries` has made joins of them:
 
     Subquery(kind, query, arguments)    what a plan gives for the values of `arguments`
+    Quantified(...)                     a comparison with every row of a plan: IN, ANY, ALL
     Outer(i)                            in callables of that plan: the value of `arguments[i]`
 """
 
@@ -273,6 +274,22 @@ class Subquery(Expr):
 
 
 @record
+class Quantified(Expr):
+    """A comparison of values with every row of a query, and the expression that it was made of.
+
+    `translated` has the sub-queries that together give the truth of the comparison. The arguments
+    are the values of the row around that the query reads, and then the values that are compared.
+    `comparison` says by definition what is compared, and how; only the check of a translation
+    reads it.
+    """
+
+    comparison: Any
+    query: Any
+    arguments: tuple[Expr, ...]
+    translated: Expr
+
+
+@record
 class Within(Expr):
     """The rows of a query for values of the row around it, while a callable is being read: in none
     that has been. `rows` are `comprehensions.rows.Rows`, which read `Outer(i)`, the value of
@@ -392,6 +409,7 @@ _PARTS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
     Call: lambda e: (e.function, *e.arguments, *(value for _, value in e.keywords)),
     Formatted: lambda e: (e.value,) if e.spec is None else (e.value, e.spec),
     **dict.fromkeys((Apply, Subquery, Within), _arguments),
+    Quantified: lambda e: (*e.arguments, e.translated),
     First: lambda e: (*e.needs, e.then),
     Guard: lambda e: (*e.needs, e.test),
     Again: lambda e: (e.test,),
@@ -432,6 +450,8 @@ def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
             return Attempt(new[0], otherwise)
         case Subquery() | Within():
             return replace(expr, arguments=new)
+        case Quantified():
+            return replace(expr, arguments=new[:-1], translated=new[-1])
         case _:
             return expr
 
@@ -462,21 +482,6 @@ def walk(expr: Expr) -> Iterator[Expr]:
 def has_subquery(expr: Expr) -> bool:
     """Whether there is a sub-query in an expression."""
     return any(isinstance(part, Subquery) for part in walk(expr))
-
-
-def surely(expr: Expr) -> Iterator[Expr]:
-    """The expression and the parts of it that are evaluated whenever it is."""
-    yield expr
-    match expr:
-        case And(inner) | Or(inner):
-            yield from surely(inner[0])
-        case Conditional(test):
-            yield from surely(test)
-        case Guard() | Attempt():
-            return
-        case _:
-            for part in parts(expr):
-                yield from surely(part)
 
 
 def reads(expr: Expr) -> frozenset[int]:

@@ -20,7 +20,6 @@ from optimizer.expr import (
     Parameter,
     origins,
     substitute,
-    surely,
     transform,
     tuple_of,
     walk,
@@ -133,3 +132,18 @@ def projected(expr: Expr) -> Expr:
             return record_item(of, position) or expr
         case _:
             return evaluated(expr)
+
+
+def surely(expr: Expr) -> Iterator[Expr]:
+    """The expression and the parts of it that are evaluated whenever it is."""
+    yield expr
+    match expr:
+        case And(inner) | Or(inner):
+            yield from surely(inner[0])
+        case Conditional(test):
+            yield from surely(test)
+        case Guard() | Attempt():
+            return
+        case _:
+            for part in parts(expr):
+                yield from surely(part)

@@ -36,6 +36,7 @@ from optimizer.expr import (
     Or,
     Outer,
     Parameter,
+    Quantified,
     Subquery,
     Text,
     transform,
@@ -174,6 +175,8 @@ class Writer:
                 return f"outer[{index}]", ATOM
             case Subquery(kind, query):
                 return f"{kind} ({query.facts.headline(query)})", ATOM
+            case Quantified(translated=translated):
+                return self._written(translated)
             case Attempt(of, otherwise):
                 less = "" if otherwise == FALSE else f", {self.write(otherwise)}"
                 return f"attempt({self.write(of)}{less})", ATOM

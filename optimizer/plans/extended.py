@@ -23,9 +23,8 @@ from optimizer.expr import (
     origins,
     reads,
     row_names,
-    surely,
 )
-from optimizer.expressions.compose import compose, first, is_too_long, needs, over
+from optimizer.expressions.compose import compose, first, is_too_long, needs, over, surely
 from optimizer.expressions.knowledge import is_value
 from optimizer.plans.properties import bindings, shapes
 

@@ -41,9 +41,8 @@ from optimizer.expr import (
     reads,
     rebuilt,
     substitute,
-    surely,
 )
-from optimizer.expressions.compose import needs, over
+from optimizer.expressions.compose import needs, over, surely
 from optimizer.expressions.knowledge import Shapes, is_value
 from optimizer.plans import multiway
 from optimizer.plans.extended import outputs

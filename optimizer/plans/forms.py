@@ -28,6 +28,7 @@ from optimizer.expr import (
     Expr,
     Item,
     Lifted,
+    Quantified,
     Subquery,
     parts,
     rebuilt,
@@ -224,7 +225,8 @@ def with_constants(expr: Expr, change: Callable[[Constant], Constant]) -> Expr:
         return change(expr) if may_differ(expr.value) else expr  # type: ignore
     if kind in LEAVES:
         return expr
-    if kind is Subquery or (isinstance(expr, Apply) and _has_variables(expr.function)):
+    is_query = kind is Subquery or kind is Quantified
+    if is_query or (isinstance(expr, Apply) and _has_variables(expr.function)):
         raise Formless
     old = parts(expr)
     stays = kind is Item and type(old[1]) is Constant

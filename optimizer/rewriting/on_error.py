@@ -86,6 +86,7 @@ from optimizer.rewriting.ordered import (
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.shape_recursion import shape_recursion
+from optimizer.subqueries.asked_form import ByPolicy, with_form
 from optimizer.traverse import Rule, with_inputs
 
 Policy = Literal["null", "drop"]
@@ -132,7 +133,8 @@ def guarded(root: plan.Node, policy: Policy, *, read: bool) -> Guarded:
     start = _rebuilt(root, partial(_read, rules)) if read else root
     guards = _Guards(policy)
     made = _rebuilt(start, guards.node)
-    return Guarded(root if made is start else made, tuple(guards.failures), guards.definitions)
+    query = root if made is start else with_form(made, ByPolicy(root, policy, read))
+    return Guarded(query, tuple(guards.failures), guards.definitions)
 
 
 def elements(found: Iterable[Any]) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ known of the node itself: a rule that makes another node of it leaves the form b
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from optimizer import plan
 from optimizer.expr import Expr, Function
@@ -42,7 +42,29 @@ class OfGroups:
     level: Any
 
 
-Form = InRows | BesideRows | OfGroups
+@record
+class ByPolicy:
+    """A query in which rows that raise go by a policy; `read` as in `guarded`."""
+
+    query: plan.Node
+    policy: Literal["null", "drop"]
+    read: bool
+
+
+@record
+class Comparison:
+    """A comparison of a row of `count` values with ANY or ALL rows of a query, with NULL as None.
+
+    `wanted` is the truth that is asked for: the comparison may also be NULL.
+    """
+
+    symbol: str
+    is_all: bool
+    wanted: bool
+    count: int
+
+
+Form = InRows | BesideRows | OfGroups | ByPolicy
 
 
 def with_form(made: plan.Node, form: Form) -> plan.Node:
@@ -54,7 +76,7 @@ def with_form(made: plan.Node, form: Form) -> plan.Node:
 
 def _given(form: Form) -> tuple[plan.Node, ...]:
     match form:
-        case InRows(node):
+        case InRows(node) | ByPolicy(node):
             return (node,)
         case BesideRows(left, query):
             return left, query

@@ -27,10 +27,12 @@ from optimizer.expr import (
     Lifted,
     Operation,
     Parameter,
+    Quantified,
     Subquery,
     conjunction,
     conjuncts,
     has_subquery,
+    transform,
     tuple_of,
 )
 from optimizer.plans import explain
@@ -67,8 +69,16 @@ def freed(
         return node
     if not isinstance(node, plan.Reduce):
         node = with_called(node, read)
-    made = _freed(node, How(of_no_rows, canonical, in_order))
-    return with_form(made, InRows(node)) if in_order else made
+    made = _freed(with_functions(node, _translated), How(of_no_rows, canonical, in_order))
+    return with_form(made, InRows(node))
+
+
+def _translated(f: Function) -> Function:
+    """The callable with the sub-queries that comparisons with queries were translated to."""
+    if not isinstance(f, Lifted):
+        return f
+    body = transform(f.body, lambda e: e.translated if isinstance(e, Quantified) else e)
+    return f if body is f.body else replace(f, body=body)
 
 
 def _freed(node: plan.Node, how: How) -> plan.Node:

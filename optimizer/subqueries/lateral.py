@@ -83,7 +83,7 @@ def lateral(
     width = bindings(left)
     if row != (Parameter(width),):  # the query's only binding is not where it should be
         node = extended(node, tuple(range(width)), row, names, origins)
-    return with_form(node, form) if in_order else node
+    return with_form(node, form)
 
 
 def _is_source(query: Peeled) -> bool:

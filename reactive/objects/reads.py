@@ -19,7 +19,16 @@ from typing import Any, TypeAlias
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
-from optimizer.expr import Attribute, Constant, Expr, Lifted, Parameter, Subquery, Within
+from optimizer.expr import (
+    Attribute,
+    Constant,
+    Expr,
+    Lifted,
+    Parameter,
+    Quantified,
+    Subquery,
+    Within,
+)
 from optimizer.kinds.fields import members
 from optimizer.lifting.lift import lift
 from optimizer.plans.properties import bindings, tables
@@ -128,7 +137,7 @@ def _walk(part: Any, of: Sequence[bool], found: set[str]) -> None:
                 raise _All
         case Constant():
             pass
-        case Subquery() | Within():
+        case Subquery() | Quantified() | Within():
             raise _All
         case Expr():
             for inner in _parts(part):

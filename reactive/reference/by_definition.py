@@ -5,7 +5,8 @@
 
 A translation keeps the form that it was given beside its result (`asked_form.py` of the optimizer).
 `Definitions` evaluates that form in place of the joins, so that it shares nothing with the
-translation. Inside a recursion, and in SQL, the form is not known, and the joins are evaluated.
+translation. IN, ANY and ALL of SQL are comparisons with each row (`quantified.py`). Inside a
+recursion the form is not known, and the joins are evaluated.
 
 An equation between the sub-query and a value of the row around finds the candidate rows by a hash.
 All conditions are then tested on each candidate, as they stand.
@@ -25,6 +26,7 @@ from optimizer.callables.opaque import opaque
 from optimizer.expr import (
     Attempt,
     Call,
+    Constant,
     Expr,
     Function,
     Item,
@@ -32,6 +34,7 @@ from optimizer.expr import (
     Operation,
     Outer,
     Parameter,
+    Quantified,
     Subquery,
     conjuncts,
     constant,
@@ -42,11 +45,13 @@ from optimizer.expr import (
 )
 from optimizer.plans.extended import extend_of
 from optimizer.plans.properties import bindings, free, nodes
-from optimizer.subqueries.asked_form import BesideRows, Form, InRows, OfGroups, form_of
+from optimizer.rewriting.on_error import guarded
+from optimizer.subqueries.asked_form import BesideRows, ByPolicy, Form, InRows, OfGroups, form_of
 from optimizer.traverse import functions, with_functions, with_inputs
 from reactive.codegen.functions import compiled_of
 from reactive.reference.bags import Bag
 from reactive.reference.nodes import linear, rows_of
+from reactive.reference.quantified import Quantifier
 
 Of = Callable[[plan.Node], Bag]
 NO_VALUE = constant(object(), "no value")
@@ -63,6 +68,8 @@ class Definitions:
         self.groups: dict[Any, Bag] = {}
         """The rows of the group that is asked for, by the level of its query."""
         self.levels: set[Any] = set()
+        self._policy: ByPolicy | None = None
+        """The policy for rows that raise, of the query and of the sub-queries in it."""
 
     def of(self, root: plan.Node, values: _Around | None = None) -> plan.Node:
         """The plan in which callables ask the sub-queries; `values` are those of the row around."""
@@ -81,6 +88,11 @@ class Definitions:
             self._kept.append(node)
             self._made[self._key(node, values)] = self._written(node, values)
         return self._made[self._key(root, values)]
+
+    def query(self, root: plan.Node, values: _Around) -> plan.Node:
+        """The plan of a sub-query, whose rows that raise go by the policy of the query around."""
+        made = self.of(root, values)
+        return made if self._policy is None else _by_policy(made, self._policy)
 
     def close(self) -> None:
         """Forget the plans whose callables hold this object, so that no cycle holds the tables."""
@@ -103,6 +115,9 @@ class Definitions:
         match self._form(node):
             case InRows(written):
                 return written.inputs()
+            case ByPolicy(query) as found:
+                self._policy = found
+                return (query,)
             case BesideRows(left):
                 return (left,)
             case OfGroups(source):
@@ -117,6 +132,8 @@ class Definitions:
         match self._form(node):
             case InRows(written):
                 node = with_inputs(written, map(made, written.inputs()))
+            case ByPolicy(query) as found:
+                return _by_policy(made(query), found)
             case BesideRows(left, query, arguments, is_left):
                 node = self._beside(made(left), query, arguments, is_left)
             case OfGroups(source, key, query, level):
@@ -136,12 +153,14 @@ class Definitions:
                     return Call(constant(values.at(index), "outer"), ())
                 case Subquery(kind, query, arguments):
                     asked = _ASKED[kind](_Asked(self, query))
-                    given = tuple(Attempt(each, NO_VALUE) for each in arguments)
-                    return Call(constant(asked, "asked"), given)
+                case Quantified(comparison, query, arguments):
+                    asked = Quantifier(comparison, _Asked(self, query), NO_VALUE.value)
                 case _:
                     return expr
+            given = tuple(Attempt(each, NO_VALUE) for each in arguments)
+            return Call(constant(asked, "asked"), given)
 
-        body = transform(f.body, asks)
+        body = transform(transform(f.body, _by_itself), asks)
         if body is f.body and (values is None or f.made is not None):
             return f
         made = replace(f, body=body, made=None)
@@ -181,6 +200,10 @@ class Definitions:
         return made if width == 1 else _spread(made, 1, width)
 
 
+def _by_policy(node: plan.Node, by: ByPolicy) -> plan.Node:
+    return guarded(node, by.policy, read=by.read).query
+
+
 def _spread(node: plan.Node, count: int, width: int) -> plan.Node:
     """The node with the items of its last binding as bindings."""
     last = Parameter(count)
@@ -215,6 +238,11 @@ class _Asked:
         self._around = _Around()
         self._query = _Query(owner, query, self._around)
         self._known: dict[Any, Bag] | None = None if free(query) else {}
+
+    @property
+    def is_stored(self) -> bool:
+        """True if the same values give the same bag again."""
+        return self._known is not None
 
     def __call__(self, *values: Any) -> Bag:
         if self._known is None:
@@ -256,7 +284,7 @@ class _Query:
 
     def __init__(self, owner: Definitions, query: plan.Node, around: _Around) -> None:
         self._owner, self._around = owner, around
-        self._root = owner.of(query, around)
+        self._root = owner.query(query, around)
         self._open = self._opened()
         self._calls: dict[int, Callable[[Bag], Bag]] = {}
         self._finds: dict[int, _Found | None] = {}
@@ -324,6 +352,11 @@ class _Query:
         return _Found(source, of(source), tests, pairs) if pairs else None
 
 
+def _by_itself(expr: Expr) -> Expr:
+    """A comparison with a query without what it was translated to."""
+    return replace(expr, translated=NO_VALUE) if isinstance(expr, Quantified) else expr
+
+
 def _asks(f: Function) -> bool:
     """Return True if a callable reads the row around, or asks a sub-query."""
     return isinstance(f, Lifted) and _asks_around(f.body)
@@ -344,6 +377,10 @@ def _is_asking(expr: Expr) -> bool:
 def _equation(test: Expr) -> tuple[Expr, Expr] | None:
     """Return a value of the row, and the value around that it must equal."""
     match test:
+        case Attempt(
+            Operation("==") as equal, Constant(False)
+        ):  # a row that raises is none that agrees
+            return _equation(equal)
         case Operation("==", (one, other)):
             for mine, theirs in ((one, other), (other, one)):
                 is_own = _reads_row(mine) and not _asks_around(mine)

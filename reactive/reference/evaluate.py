@@ -15,19 +15,20 @@ recursion, that of the rows that it comes to.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from optimizer import plan
 from optimizer.plans.properties import free
 from reactive.collections.zset import Pair
-from reactive.reference.bags import Bag, Tables, Variables, added
+from reactive.reference.bags import Bag, Of, Tables, Variables, added
 from reactive.reference.by_definition import Definitions
 from reactive.reference.nodes import inputs_of, rows_of
 from reactive.reference.products import combined, several
 from reactive.reference.recursion import RECURSIONS, iterated, smallest
 from reactive.runtime.progress import SILENT, Progress
 
-__all__ = ["Bag", "Tables", "evaluate", "evaluate_part", "through"]
+__all__ = ["Bag", "Tables", "defined", "evaluate", "evaluate_part", "through"]
 
 
 def evaluate(
@@ -42,12 +43,22 @@ def evaluate(
     Sub-queries are evaluated by definition, or with `by_definition=False` as the joins that they
     were translated to.
     """
-    evaluation = _Evaluation(tables, progress)
     if not by_definition:
-        return evaluation.rows(node, {})
+        return _Evaluation(tables, progress).rows(node, {})
+    with defined(node, tables, progress) as (root, rows):
+        return rows(root)
+
+
+@contextmanager
+def defined(
+    node: plan.Node, tables: Tables, progress: Progress = SILENT
+) -> Iterator[tuple[plan.Node, Of]]:
+    """The query whose callables ask the sub-queries in it by definition, and the function that
+    evaluates a node of that query."""
+    evaluation = _Evaluation(tables, progress)
     definitions = Definitions(lambda source: evaluation.rows(source, {}))
     try:
-        return evaluation.rows(definitions.of(node), {})
+        yield definitions.of(node), lambda source: evaluation.rows(source, {})
     finally:
         definitions.close()
 

@@ -14,7 +14,7 @@ from reactive.collections.zset import Row
 from reactive.errors import TableError, VerificationError
 from reactive.reference.bags import Bag, Tables
 from reactive.reference.bound import are_near, is_within
-from reactive.reference.evaluate import evaluate
+from reactive.reference.evaluate import defined, evaluate
 from reactive.reference.order import in_order, settled
 from reactive.reference.top import are_as_good
 from reactive.runtime.collector import paused
@@ -38,8 +38,14 @@ def verify(
                 "  there are no rows to evaluate the query on"
             )
 
-    with paused(), running, folded.from_scratch(), watched(f"verifying {name}") as progress:
-        _compare(node, contents, name, lambda source: evaluate(source, rows, progress))
+    with (
+        paused(),
+        running,
+        folded.from_scratch(),
+        watched(f"verifying {name}") as progress,
+        defined(node, rows, progress) as (root, of),
+    ):
+        _compare(root, contents, name, of)
 
 
 def _compare(node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Node], Bag]) -> None:

@@ -25,16 +25,19 @@ from optimizer.expr import (
     FALSE,
     TRUE,
     Call,
+    Constant,
     Expr,
     Lifted,
     Operation,
     Parameter,
+    Quantified,
     Subquery,
     conjunction,
     constant,
     tuple_of,
 )
 from optimizer.record import record
+from optimizer.subqueries.asked_form import Comparison
 from reactive.api.aggregates import Collect
 from reactive.sql.aggregates.kinds import fold
 from reactive.sql.expressions.casts import aligned, apart
@@ -141,7 +144,8 @@ class Compared:
 
 def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
     """Whether an IN, or a comparison with ANY or ALL, is TRUE; or whether it is FALSE."""
-    left, query_node, symbol, is_all = _parts(node, scope)
+    left, query_node, written, is_all = _parts(node, scope)
+    wanted, symbol = not negated, written
     if is_all:
         symbol, negated = OPPOSITE[symbol], not negated
     correlation, query = _query(query_node, scope)
@@ -154,7 +158,13 @@ def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
     if len(left) > 1 and symbol not in ("==", "!="):
         raise scope.error(node, "rows are compared with ANY or ALL by = and <> only")
     asked = Compared(left, symbol, query.cut(), correlation)
-    return _no_match(asked) if negated else _match(asked)
+    found = _no_match(asked) if negated else _match(asked)
+    if isinstance(found, Constant):
+        return found
+    columns = asked.query.scope.function(tuple_of(*map(whole, asked.query.values)))
+    rows = plan.Select(asked.query.node, columns)
+    given = (*correlation.arguments, *map(whole, left))
+    return Quantified(Comparison(written, is_all, wanted, len(left)), rows, given, found)
 
 
 def _of_one_type(

@@ -1,0 +1,129 @@
+"""`verify()` evaluates sub-queries of SQL by definition, so that it finds a wrong translation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from optimizer import plan
+from optimizer.expr import TRUE
+from optimizer.subqueries import answers, existing, lateral
+from reactive import Database, VerificationError
+from reactive.sql.queries import nodes, subquery
+from reactive.sql.queries.subquery import Compared
+
+Patch = pytest.MonkeyPatch
+TABLES = (
+    "create table c (id integer, x integer, y integer)",
+    "create table o (k integer, v integer, w integer)",
+    "insert into c values (1, 1, 5), (2, 2, null), (3, null, 7), (4, 9, 9), (5, 5, 1), (6, 0, 2)",
+    "insert into o values (1, 1, 5), (1, 9, 1), (2, null, 3), (2, 2, 2), (4, 8, 8), (5, 3, 1),"
+    " (null, 9, 9)",
+)
+
+
+def _lose_conditions(patch: Patch) -> None:
+    """A join that holds for all pairs."""
+    for module in (existing, lateral):
+        patch.setattr(module, "on_pairs", lambda *a, **k: None)
+
+
+def _lose_values(patch: Patch) -> None:
+    """What is found for one value is found for all."""
+    for module in (answers, existing, lateral):
+        patch.setattr(module, "match_back", lambda *a, **k: plan.Match())
+
+
+def _show_of_no_rows(patch: Patch) -> None:
+    patch.setattr(nodes, "_of_no_rows", lambda folded: 77)
+
+
+def _read_nulls_as_values(patch: Patch) -> None:
+    """NOT IN that does not ask whether there is a NULL."""
+    none = subquery._no_match
+
+    def without(asked: Compared) -> Any:
+        values = tuple(replace(value, nulls=()) for value in asked.query.values)
+        return none(replace(asked, query=replace(asked.query, values=values)))
+
+    patch.setattr(subquery, "_no_match", without)
+
+
+def _compare_otherwise(patch: Patch) -> None:
+    """A comparison that takes `<` for `<=`, and `=` for everything."""
+    tests = subquery._tests
+    other = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
+
+    def wrong(asked: Compared, left: Any) -> Any:
+        if asked.symbol not in other:
+            return [TRUE]
+        return tests(replace(asked, symbol=other[asked.symbol]), left)
+
+    patch.setattr(subquery, "_tests", wrong)
+
+
+BROKEN: tuple[tuple[str, Callable[[Patch], None]], ...] = (
+    ("select id from c where exists (select 1 from o where o.k = c.id)", _lose_conditions),
+    ("select id from c where not exists (select 1 from o where o.k = c.id)", _lose_conditions),
+    (
+        "select id from c where exists (select o.k from o where o.k = c.id group by o.k"
+        " having count(*) > 1)",
+        _lose_values,
+    ),
+    ("select id, (select sum(v) from o where o.k = c.id) as s from c", _lose_values),
+    ("select id, (select count(*) from o where o.k = c.id) as n from c", _show_of_no_rows),
+    ("select id from c where x in (select v from o)", _compare_otherwise),
+    ("select id from c where x in (select v from o where o.k = c.id)", _compare_otherwise),
+    ("select id from c where x not in (select v from o where o.k = c.id)", _compare_otherwise),
+    ("select id from c where x not in (select v from o where w < 4)", _read_nulls_as_values),
+    ("select id, x not in (select v from o where k = 2) as n from c", _read_nulls_as_values),
+    ("select id from c where (x, y) in (select v, w from o)", _compare_otherwise),
+    ("select id from c where (x, y) not in (select v, w from o)", _compare_otherwise),
+    ("select id from c where x < any (select v from o where v > 1)", _compare_otherwise),
+    ("select id from c where x >= all (select v from o where v is not null)", _compare_otherwise),
+    ("select id from c where y > any (select w from o where o.k = c.id)", _compare_otherwise),
+    ("select id from c where y <> all (select w from o)", _compare_otherwise),
+    ("select id, t.v from c, lateral (select v from o where o.k = c.id) t", _lose_conditions),
+    (
+        "select id, t.v from c left join lateral (select v from o where o.k = c.id) t on true",
+        _lose_values,
+    ),
+    (
+        "select id, t.s from c, lateral (select sum(v) as s from o where o.k = c.id) t",
+        _lose_values,
+    ),
+    (
+        "select id, (select max(d.s) from (select w, sum(v) as s from o where o.k = c.id"
+        " group by w) d) as m from c",
+        _lose_values,
+    ),
+    (
+        "select id from c where exists (select 1 from o where o.k = c.id and o.w in"
+        " (select p.v from o p where p.k = c.x))",
+        _compare_otherwise,
+    ),
+)
+
+
+def _view(text: str) -> Any:
+    db = Database(dialect="postgres")
+    for each in TABLES:
+        db.execute(each)
+    return db.sql(text).materialize()
+
+
+@pytest.mark.parametrize(("text", "break_it"), BROKEN)
+def test_verify_finds_a_broken_translation(
+    text: str, break_it: Callable[[Patch], None], monkeypatch: Patch
+) -> None:
+    right = _view(text)
+    right.verify()
+    with monkeypatch.context() as patch:
+        break_it(patch)
+        wrong = _view(text)
+    assert sorted(map(repr, wrong)) != sorted(map(repr, right))
+    with pytest.raises(VerificationError):
+        wrong.verify()
