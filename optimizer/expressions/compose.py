@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from itertools import islice
 
 from optimizer.expr import (
     FALSE,
     TRUE,
+    And,
+    Attempt,
     Attribute,
     Call,
     Composition,
+    Conditional,
     Constant,
     Display,
     Expr,
     First,
+    Guard,
     Item,
     Lifted,
     Operation,
+    Or,
     Parameter,
     origins,
+    parts,
     substitute,
     transform,
     tuple_of,

@@ -49,9 +49,9 @@ from optimizer.expr import (
     Text,
     constant,
     row_names,
-    surely,
     walk,
 )
+from optimizer.expressions.compose import surely
 from optimizer.expressions.evaluated import evaluated_attribute
 from optimizer.expressions.knowledge import Shapes, is_of_values, is_value, total
 from optimizer.lifting import outer_values

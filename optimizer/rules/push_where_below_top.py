@@ -20,8 +20,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.expr import Display, Expr, Lifted, Parameter, parts, reads, surely
-from optimizer.expressions.compose import first, needs
+from optimizer.expr import Display, Expr, Lifted, Parameter, parts, reads
+from optimizer.expressions.compose import first, needs, surely
 from optimizer.expressions.knowledge import is_value, total
 from optimizer.plans.guarded import asked_again, condition, guard
 from optimizer.plans.properties import may_be_negative, shapes

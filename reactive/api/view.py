@@ -244,8 +244,8 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
     def verify(self) -> None:
         """Evaluate the query from scratch, and compare.
 
-        Sub-queries of comprehensions, `each`, `rows`, `nest` and SQL are evaluated by definition, row
-        by row, and not as the joins that they became.
+        Sub-queries of comprehensions, `each`, `rows`, `nest` and SQL are evaluated by definition,
+        row by row, and not as the joins that they became.
 
         It takes a few times as long as loading the rows did. Where a join has no keys, or its
         condition cannot be read (`explain` says so), all pairs of rows are asked. On a terminal a

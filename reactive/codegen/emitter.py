@@ -39,12 +39,11 @@ from optimizer.expr import (
     parts,
     reads,
     substitute,
-    surely,
     transform,
     tuple_of,
     walk,
 )
-from optimizer.expressions.compose import needs, projected
+from optimizer.expressions.compose import needs, projected, surely
 from optimizer.expressions.knowledge import Shapes, is_canonical, is_value, makes_record, total
 from optimizer.record import record
 from reactive.codegen.expected import Expected, Use

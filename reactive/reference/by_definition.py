@@ -26,22 +26,18 @@ from optimizer.callables.opaque import opaque
 from optimizer.expr import (
     Attempt,
     Call,
-    Constant,
     Expr,
     Function,
     Item,
     Lifted,
-    Operation,
     Outer,
     Parameter,
     Quantified,
     Subquery,
     conjuncts,
     constant,
-    one_value,
     row_names,
     transform,
-    walk,
 )
 from optimizer.plans.extended import extend_of
 from optimizer.plans.properties import bindings, free, nodes
@@ -50,6 +46,7 @@ from optimizer.subqueries.asked_form import BesideRows, ByPolicy, Form, InRows, 
 from optimizer.traverse import functions, with_functions, with_inputs
 from reactive.codegen.functions import compiled_of
 from reactive.reference.bags import Bag
+from reactive.reference.candidates import Candidates, asks_around, equation
 from reactive.reference.nodes import linear, rows_of
 from reactive.reference.quantified import Quantifier
 
@@ -287,7 +284,7 @@ class _Query:
         self._root = owner.query(query, around)
         self._open = self._opened()
         self._calls: dict[int, Callable[[Bag], Bag]] = {}
-        self._finds: dict[int, _Found | None] = {}
+        self._finds: dict[int, Candidates | None] = {}
         self._rows: dict[int, Bag] = {}
 
     def rows(self) -> Bag:
@@ -333,7 +330,7 @@ class _Query:
             call = self._calls[id(node)] = made
         return call(of(*node.inputs()))
 
-    def _found(self, node: plan.Where, of: Of) -> _Found | None:
+    def _found(self, node: plan.Where, of: Of) -> Candidates | None:
         """The filters of rows that depend on nothing around, by the equations in them."""
         tests: list[plan.Where] = []
         source: plan.Node = node
@@ -346,10 +343,10 @@ class _Query:
             pair
             for test in tests
             if isinstance(test.predicate, Lifted)
-            for pair in map(_equation, conjuncts(test.predicate.body))
+            for pair in map(equation, conjuncts(test.predicate.body))
             if pair is not None
         ]
-        return _Found(source, of(source), tests, pairs) if pairs else None
+        return Candidates(source, of(source), tests, pairs) if pairs else None
 
 
 def _by_itself(expr: Expr) -> Expr:
@@ -359,75 +356,4 @@ def _by_itself(expr: Expr) -> Expr:
 
 def _asks(f: Function) -> bool:
     """Return True if a callable reads the row around, or asks a sub-query."""
-    return isinstance(f, Lifted) and _asks_around(f.body)
-
-
-def _asks_around(expr: Expr) -> bool:
-    return any(map(_is_asking, walk(expr)))
-
-
-def _is_asking(expr: Expr) -> bool:
-    match expr:
-        case Call(function):
-            return getattr(function, "name", None) in ("outer", "asked")
-        case _:
-            return False
-
-
-def _equation(test: Expr) -> tuple[Expr, Expr] | None:
-    """Return a value of the row, and the value around that it must equal."""
-    match test:
-        case Attempt(
-            Operation("==") as equal, Constant(False)
-        ):  # a row that raises is none that agrees
-            return _equation(equal)
-        case Operation("==", (one, other)):
-            for mine, theirs in ((one, other), (other, one)):
-                is_own = _reads_row(mine) and not _asks_around(mine)
-                if is_own and _asks_around(theirs) and not _reads_row(theirs):
-                    return mine, theirs
-    return None
-
-
-def _reads_row(expr: Expr) -> bool:
-    return any(isinstance(part, Parameter) for part in walk(expr))
-
-
-class _Found:
-    """Rows by the values that equations compare. A row whose value raises or has no hash is a
-    candidate for every value."""
-
-    def __init__(
-        self,
-        source: plan.Node,
-        rows: Bag,
-        tests: list[plan.Where],
-        pairs: list[tuple[Expr, Expr]],
-    ) -> None:
-        count = bindings(source)
-        names = row_names(count)
-        mine = Lifted(one_value([each for each, _ in pairs]), names, (), count)
-        theirs = Lifted(one_value([each for _, each in pairs]), (), (), 0)
-        self._all, self._value = rows, compiled_of(theirs)
-        self._tests = [linear(test) for test in reversed(tests)]
-        self._by: dict[Any, dict[Any, int]] = {}
-        self._odd: dict[Any, int] = {}
-        key = compiled_of(mine)
-        for row, weight in rows.items():
-            try:
-                found = self._by.setdefault(key(row) if count == 1 else key(*row), {})
-            except Exception:
-                found = self._odd
-            found[row] = weight
-
-    def rows(self) -> Bag:
-        """Return the candidates for which all conditions are true."""
-        try:
-            bag: Bag = Counter(self._by.get(self._value(), {}))
-            bag.update(self._odd)
-        except Exception:  # no hash, or no value; conditions before the equation decide
-            bag = self._all
-        for test in self._tests:
-            assert test is not None
-            bag = test(bag)
-        return bag
+    return isinstance(f, Lifted) and asks_around(f.body)

@@ -35,11 +35,10 @@ from optimizer.expr import (
     reads,
     rebuilt,
     substitute,
-    surely,
     transform,
     walk,
 )
-from optimizer.expressions.compose import needs, projected
+from optimizer.expressions.compose import needs, projected, surely
 from optimizer.expressions.knowledge import makes_record
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import residual
