@@ -50,10 +50,12 @@ def in_duckdb() -> Player:
 
 def in_postgres(server: PostgresServer) -> Player:
     import psycopg2
+    from psycopg2.extras import register_uuid
 
     connection = psycopg2.connect(server.dsn())
     connection.autocommit = True
     cursor = connection.cursor()
+    register_uuid(conn_or_curs=cursor)
     cursor.execute("set timezone = 'UTC'")
 
     def run(text: str) -> list[tuple[Any, ...]]:

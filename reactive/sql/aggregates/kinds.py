@@ -49,9 +49,10 @@ from reactive.sql.aggregates.calls import fold as fold
 from reactive.sql.aggregates.of_groups import end, joined, listed, quantile, whole_group
 from reactive.sql.aggregates.statistics import pairs, spread, together
 from reactive.sql.expressions.casts import cast
+from reactive.sql.postgres import aggregates as postgres
 from reactive.sql.runtime import folds
 from reactive.sql.terms.errors import nearest
-from reactive.sql.terms.types import BOOL, FLOAT, INT, SqlType
+from reactive.sql.terms.types import BOOL, DECIMAL, FLOAT, INT, SqlType
 from reactive.sql.terms.values import Value, itself, present
 
 if TYPE_CHECKING:
@@ -118,12 +119,14 @@ def _count_if(asked: Asked) -> Aggregated:
     """DuckDB's COUNT_IF is the sum of truth values, which of no rows is NULL."""
     of = cast(asked.value(), INT, asked.scope)
     if asked.distinct:
-        return of_values(folds.total_of_different, of, sum_type(of.type), asked.scope)
+        return of_values(folds.total_of_different, of, sum_type(of.type, asked.scope), asked.scope)
     return _sum_of_value(asked, of)
 
 
-def sum_type(kind: SqlType) -> SqlType:
+def sum_type(kind: SqlType, scope: Scope) -> SqlType:
     """Of what type a sum is."""
+    if scope.dialect.name == "postgres":
+        return postgres.sum_type(kind)
     match kind.kind:
         case "int" | "bool":
             return SqlType("int", size=16)
@@ -135,7 +138,9 @@ def sum_type(kind: SqlType) -> SqlType:
 
 def _sum(asked: Asked) -> Aggregated:
     of = number(asked)
-    kind = sum_type(of.type)
+    kind = sum_type(of.type, asked.scope)
+    if asked.distinct and kind.kind == "decimal":
+        of = cast(of, SqlType("decimal", None, kind.scale), asked.scope)
     if asked.distinct:
         return of_values(folds.total_of_different, of, kind, asked.scope)
     if of.type.kind == "interval":
@@ -144,7 +149,9 @@ def _sum(asked: Asked) -> Aggregated:
 
 
 def _sum_of_value(asked: Asked, of: Value) -> Aggregated:
-    kind = sum_type(of.type)
+    kind = sum_type(of.type, asked.scope)
+    if kind.kind == "decimal" and of.type.kind == "int":
+        of = cast(of, kind, asked.scope)
     function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
     if asked.grouped and not of.nullable:
         return Aggregated((function,), lambda found: Value(found[0], kind))
@@ -168,9 +175,9 @@ def _total(asked: Asked) -> Aggregated:
 
 def _avg(asked: Asked) -> Aggregated:
     of = number(asked)
+    if asked.scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT:
+        return _numeric_avg(asked, of)
     kind = of.type if of.type.kind == "interval" else FLOAT
-    if of.type.kind == "decimal" and asked.scope.dialect.name == "postgres":
-        kind = SqlType("decimal")
     if asked.distinct or of.type.kind == "interval":
         function = folds.mean_of_different if asked.distinct else folds.mean
         return of_values(function, of, kind, asked.scope)
@@ -179,6 +186,17 @@ def _avg(asked: Asked) -> Aggregated:
         return Aggregated((mean,), lambda found: itself(found[0], kind))
     return Aggregated(
         (mean,), lambda found: Value(Call(constant(float), found), FLOAT, (found[0],))
+    )
+
+
+def _numeric_avg(asked: Asked, of: Value) -> Aggregated:
+    """AVG of integers and numerics in Postgres."""
+    if asked.distinct:
+        return of_values(postgres.mean_of_different, of, DECIMAL, asked.scope)
+    total = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
+    return Aggregated(
+        (total, count_of(of, asked.scope)),
+        lambda found: _if_any((Call(constant(postgres.mean), found), found[1]), DECIMAL),
     )
 
 
@@ -262,11 +280,11 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.BitwiseAndAgg: _bits(_and, -1),
     exp.BitwiseOrAgg: _bits(_or, 0),
     exp.BitwiseXorAgg: _bits(_xor, 0),
-    exp.Stddev: spread(folds.deviation, 1),
-    exp.StddevSamp: spread(folds.deviation, 1),
-    exp.StddevPop: spread(folds.deviation, 0),
-    exp.Variance: spread(folds.variance, 1),
-    exp.VariancePop: spread(folds.variance, 0),
+    exp.Stddev: spread(folds.deviation, postgres.deviation, 1),
+    exp.StddevSamp: spread(folds.deviation, postgres.deviation, 1),
+    exp.StddevPop: spread(folds.deviation, postgres.deviation, 0),
+    exp.Variance: spread(folds.variance, postgres.variance, 1),
+    exp.VariancePop: spread(folds.variance, postgres.variance, 0),
     exp.CovarPop: together(folds.covariance, "x", "y", "xy", less=0),
     exp.CovarSamp: together(folds.covariance, "x", "y", "xy", less=1),
     exp.Corr: together(folds.correlation, "x", "y", "xy", "xx", "yy"),

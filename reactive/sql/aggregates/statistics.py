@@ -29,9 +29,10 @@ from reactive.sql.aggregates.calls import (
     of_values,
     pair,
 )
+from reactive.sql.postgres import aggregates as postgres
 from reactive.sql.runtime import folds
 from reactive.sql.terms.scope import Scope
-from reactive.sql.terms.types import ANY, FLOAT, INT
+from reactive.sql.terms.types import ANY, DECIMAL, FLOAT, INT
 from reactive.sql.terms.values import Value, itself
 
 
@@ -53,17 +54,20 @@ def _sum_of(of: Value, scope: Scope) -> plan.Folded:
     return fold(Sum(nothing, skip_none=of.nullable), of, scope)
 
 
-def spread(function: Callable[..., Any], less: int) -> Maker:
-    """Variance and deviation."""
+def spread(of_float: Callable[..., Any], of_numeric: Callable[..., Any], less: int) -> Maker:
+    """Variance and deviation; of integers and numerics Postgres has its own."""
 
     def made(asked: Asked) -> Aggregated:
         of, scope = number(asked), asked.scope
+        function, kind = of_float, FLOAT
+        if scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT:
+            function, kind = of_numeric, DECIMAL
         if asked.distinct:
-            return of_values(Of(_of_different, (function, less)), of, FLOAT, scope)
+            return of_values(Of(_of_different, (function, less)), of, kind, scope)
         sums = (_sum_of(_exact(of), scope), _sum_of(_exact(of, 2), scope))
         return Aggregated(
             (count_of(of, scope), *sums),
-            lambda found: itself(Call(constant(function), (*found, constant(less))), FLOAT),
+            lambda found: itself(Call(constant(function), (*found, constant(less))), kind),
         )
 
     return made

@@ -221,6 +221,11 @@ def numeric_root(value: Any) -> Decimal:
         raise ValueError("cannot take square root of a negative number")
     digits = (_words(value)[0] + 1) * WORD // 2 - 1
     scale = _limited(DIGITS - digits, scale_of(value))
+    return root_of_scale(value, scale)
+
+
+def root_of_scale(value: Decimal, scale: int) -> Decimal:
+    """Return the square root with digits behind the point."""
     return scaled(_context(value, scale).sqrt(value), scale)
 
 

@@ -22,6 +22,8 @@ from optimizer.expr import (
 from reactive.codegen.functions import callable_of
 from reactive.sql.aggregates.calls import Asked, number
 from reactive.sql.aggregates.kinds import made_of, sum_type
+from reactive.sql.postgres import aggregates as postgres
+from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.types import ANY, FLOAT, INT, SqlType
 from reactive.sql.terms.values import Value, whole
 
@@ -49,8 +51,9 @@ def of_frame(asked: Asked) -> tuple[Any, Value | None, SqlType, bool]:
     name = OF_FRAMES.get(kind)
     if name is not None and name != "count" and not asked.distinct:
         of = number(asked) if name in ("sum", "avg") else asked.value()
-        types = {"sum": sum_type(of.type), "avg": FLOAT}
-        return name, of, types.get(name, of.type), False
+        types = {"sum": sum_type(of.type, asked.scope), "avg": FLOAT}
+        if not _is_numeric(name, of, asked.scope):
+            return name, of, types.get(name, of.type), False
     aggregated = made_of(asked)
     folds_, values = aggregated.folds, aggregated.result
     if len(folds_) == 1 and folds_[0].name == "Collect":
@@ -62,6 +65,13 @@ def of_frame(asked: Asked) -> tuple[Any, Value | None, SqlType, bool]:
     function = _FoldsOf(tuple(folds_), values)
     packed = tuple_of(*(f.value.body if isinstance(f.value, Lifted) else NONE for f in folds_))
     return function, Value(packed, ANY), values(all_parameters(len(folds_))).type, True
+
+
+def _is_numeric(name: str, of: Value, scope: Scope) -> bool:
+    """True if Postgres makes a numeric of what it adds up."""
+    if scope.dialect.name != "postgres" or of.type.kind not in postgres.EXACT:
+        return False
+    return name == "avg" or (name == "sum" and of.type.size == 8)
 
 
 class _FoldsOf:
