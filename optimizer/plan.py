@@ -704,8 +704,9 @@ class IntersectionAll(Node):
 class Folded:
     """One aggregate of a group: how it folds (an engine's object), and the value it reads.
 
-    `functions` are the user's callables in the accumulator itself. With `skip_none` it leaves out
-    values that are None.
+    `functions` are the user's callables in the accumulator itself; `tolerant` is the accumulator
+    whose result is a `Fault` where one of them raises. With `skip_none` it leaves out values that
+    are None.
     """
 
     name: str
@@ -713,6 +714,7 @@ class Folded:
     value: Function | None
     functions: tuple[Opaque, ...] = ()
     skip_none: bool = False
+    tolerant: Any = None
 
 
 @record

@@ -17,6 +17,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
+from optimizer.expressions.attempts import Fault
 from optimizer.plans.properties import bindings, free, nodes
 from reactive.codegen.functions import callable_of
 from reactive.collections.bag import Multiset
@@ -28,6 +29,7 @@ from reactive.collections.sorting import sorted_by
 from reactive.collections.zset import NAN, Pair, Row, canonical, is_nan, repeat
 from reactive.errors import FixpointError
 from reactive.operators import accumulators
+from reactive.operators.tolerant import Tolerant
 
 Bag = Counter[Row]
 Variables = Mapping[tuple[Any, int], Bag]
@@ -311,6 +313,13 @@ def _fold(fold: Any, values: list[Any]) -> Any:
             return _finished(fold.plus, fold.initial, values, fold.finish)
         case accumulators.MonoidAccumulator():
             return _finished(fold.combine, fold.initial, values, fold.finish)
+        case Tolerant(inner):
+            try:
+                found = _fold(inner, values)
+                hash(found)
+            except Exception as error:
+                return Fault(type(error).__name__, str(error))
+            return found
         case _:
             raise TypeError(f"cannot evaluate aggregate {fold!r}")
 

@@ -40,6 +40,7 @@ from optimizer.expr import (
 from optimizer.expressions.booleans import is_plain
 from optimizer.expressions.compose import needs
 from optimizer.expressions.knowledge import (
+    Pure,
     Shapes,
     constructor,
     hashable,
@@ -47,6 +48,42 @@ from optimizer.expressions.knowledge import (
     row_is_hashed_by,
     total,
 )
+from optimizer.record import record
+
+
+@record
+class Fault:
+    """An exception as a value: the result of an aggregate whose functions raise."""
+
+    kind: str
+    message: str
+
+    @classmethod
+    def of(cls, error: Exception) -> Fault:
+        return cls(type(error).__name__, str(error))
+
+
+@record
+class FirstFault(Pure):
+    """A callable of expressions: the first of some values that is a `Fault`; None if none is."""
+
+    def __call__(self, *values: Any) -> Fault | None:
+        return next((value for value in values if value.__class__ is Fault), None)
+
+    def __repr__(self) -> str:
+        return "fault"
+
+
+@record
+class OrNone(Pure):
+    """A callable of expressions: a value, or None in the place of a `Fault`."""
+
+    def __call__(self, value: Any) -> Any:
+        return None if value.__class__ is Fault else value
+
+    def __repr__(self) -> str:
+        return "or_none"
+
 
 NUMBERS = (int, float, complex, len, ord)
 NAN = constant(math.nan)

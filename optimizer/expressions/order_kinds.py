@@ -11,13 +11,18 @@
 A tuple is compared item by item, so its kind is that of its items; one that is longer than another
 compares with it if the items of both do. Where None has a place in the order it is of every kind.
 
-Sound:  a class is taken to compare its own instances if one of them compares with itself.
+What adds up (`sum_kind`) is told apart more finely: no float adds to a Decimal, and integers add to
+both.
+
+Sound:  a class with a `<` of its own is taken to compare its instances if one of them compares with
+        itself; which pairs do not compare is seen where rows are together (`OwnKind`).
 Cost:   a look at the class of a value; of a tuple, at those of its items.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import operator
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -33,6 +38,10 @@ ANY_KIND = "any"
 ITEMS = "items"
 """With one kind: a tuple of any number of items of that kind, as it is declared."""
 NUMBER, TEXT = "number", "text"
+BINARY, DECIMAL = (NUMBER, "binary"), (NUMBER, "decimal")
+"""Of sums: floats and fractions; decimals."""
+DIGITS = 4_000
+"""A decimal with a digit farther from the point adds to no other one exactly."""
 _OF_CLASSES: dict[type, str] = {
     **dict.fromkeys((int, float, bool, Decimal, Fraction), NUMBER),
     str: TEXT,
@@ -76,6 +85,62 @@ def order_kind(value: Any, *, nulls: bool = False, inside: bool = True) -> Order
     return _of_record(value)
 
 
+class OwnKind(str):
+    """The kind of a value whose class has operators of its own, which may raise for some pairs."""
+
+    value: Any
+    agrees: Callable[[Any, Any], object]
+
+    @classmethod
+    def of(cls, value: Any, agrees: Callable[[Any, Any], object]) -> OwnKind:
+        kind = value.__class__
+        made = cls(f"{kind.__module__}.{kind.__qualname__}")
+        made.value, made.agrees = value, agrees
+        return made
+
+    def clashes(self, other: OwnKind) -> bool:
+        """Return True if an operator raises for the values of two kinds that are equal."""
+        try:
+            self.agrees(self.value, other.value)
+            self.agrees(other.value, self.value)
+        except Exception:
+            return True
+        return False
+
+
+def _compare(value: Any, other: Any) -> None:
+    value < other  # noqa: B015
+    value == other  # noqa: B015
+
+
+def sum_kind(value: Any, *, nulls: bool = False, mean: bool = False) -> OrderKind:
+    """Return the kind of a value that is added to others; with `mean` the sum is divided.
+
+    Raises
+    ------
+    TypeError, ValueError, OverflowError: the value has no sum, or no mean.
+
+    >>> sum_kind(2), sum_kind(2.5), sum_kind(Decimal(2)), sum_kind(timedelta(1))
+    ('number', ('number', 'binary'), ('number', 'decimal'), 'duration')
+    """
+    if value is None and nulls:
+        return ANY_KIND
+    if isinstance(value, int):
+        if mean:
+            value / 1  # an integer beyond all floats has no mean
+        return NUMBER
+    if isinstance(value, float | Fraction):
+        return BINARY
+    if isinstance(value, Decimal):
+        is_decimal(value)
+        return DECIMAL
+    if isinstance(value, timedelta):
+        return "duration"
+    total = operator.add(value * 1, value - value)
+    hash((value, total, value / 1, total / 1) if mean else (value, total))
+    return OwnKind.of(value, operator.add)
+
+
 def _of_record(value: Any) -> OrderKind:
     kind = value.__class__
     if kind.__lt__ is getattr(object, "__lt__"):  # noqa: B009
@@ -87,8 +152,8 @@ def _of_record(value: Any) -> OrderKind:
     elif getattr(getattr(kind, "__struct_config__", None), "order", False):
         fields = list(kind.__struct_fields__)
     else:
-        value < value  # noqa: B015  # raises if it has none
-        return name
+        _compare(value, value)  # raises if it has none
+        return OwnKind.of(value, _compare)
     return (name, *[order_kind(getattr(value, field)) for field in fields])
 
 
@@ -143,7 +208,7 @@ class OfOrderKind(Pure):
     inside: bool = True
 
     def __call__(self, value: Any) -> bool:
-        found = _OF_CLASSES.get(value.__class__)
+        found: OrderKind | None = _OF_CLASSES.get(value.__class__)
         if found is None or found != self.kind or value.__class__ is Decimal:
             found_kind = order_kind(value, nulls=self.nulls, inside=self.inside)
             if not same_order(found_kind, self.kind):
@@ -181,6 +246,110 @@ def is_text_or_none(value: Any) -> None:
         _TEXT(value)
 
 
+def is_binary(value: Any) -> None:
+    """Raise for a value that does not add to floats."""
+    if value.__class__ not in _PLAIN_NUMBERS and not isinstance(value, int | float | Fraction):
+        _refuse_sum(value, "floats")
+
+
+def is_binary_or_none(value: Any) -> None:
+    """Raise for a value that is not None and does not add to floats."""
+    if value is not None:
+        is_binary(value)
+
+
+def is_decimal(value: Any) -> None:
+    """Raise for a value that does not add to decimals."""
+    if value.__class__ is int:
+        return
+    if isinstance(value, Decimal):
+        if value.is_finite() and max(abs(value.adjusted()), -_exponent(value)) > DIGITS:
+            raise ValueError(f"{_shown(value)} has a digit too far from the point for a sum")
+        if value.is_snan():
+            raise TypeError("a signaling NaN has no sum")
+    elif not isinstance(value, int):
+        _refuse_sum(value, "decimals")
+
+
+def is_decimal_or_none(value: Any) -> None:
+    """Raise for a value that is not None and does not add to decimals."""
+    if value is not None:
+        is_decimal(value)
+
+
+def _exponent(value: Decimal) -> int:
+    exponent = value.as_tuple().exponent
+    return exponent if isinstance(exponent, int) else 0
+
+
+def _refuse_sum(value: Any, others: str) -> None:
+    raise TypeError(f"{_shown(value)} of class {type(value).__name__} does not add to {others}")
+
+
+def has_mean(value: Any) -> None:
+    """Raise for a value that does not add to floats, or has no mean."""
+    kind = value.__class__
+    if kind is float or kind is bool:
+        return
+    is_binary(value)
+    value / 1  # an integer beyond all floats has no mean
+
+
+def has_mean_or_none(value: Any) -> None:
+    """Raise for a value that is not None and has no mean."""
+    if value is not None:
+        has_mean(value)
+
+
+def has_decimal_mean(value: Any) -> None:
+    """Raise for a value that does not add to decimals, or has no mean."""
+    is_decimal(value)
+    if isinstance(value, int):
+        value / 1
+
+
+def has_decimal_mean_or_none(value: Any) -> None:
+    """Raise for a value that is not None and has no mean among decimals."""
+    if value is not None:
+        has_decimal_mean(value)
+
+
+_ADDS: dict[tuple[OrderKind, bool, bool], Callable[[Any], None]] = {
+    (BINARY, False, False): is_binary,
+    (BINARY, True, False): is_binary_or_none,
+    (BINARY, False, True): has_mean,
+    (BINARY, True, True): has_mean_or_none,
+    (DECIMAL, False, False): is_decimal,
+    (DECIMAL, True, False): is_decimal_or_none,
+    (DECIMAL, False, True): has_decimal_mean,
+    (DECIMAL, True, True): has_decimal_mean_or_none,
+}
+
+
+def sum_checks(
+    kind: OrderKind | None, *, nulls: bool, mean: bool = False
+) -> Callable[[Any], object]:
+    """Return what raises for a value that does not add to those of a kind; without one, for a value
+    that has no sum."""
+    if kind is None:
+        return SumKindOf(nulls, mean)
+    return _ADDS[kind, nulls, mean]
+
+
+@record
+class SumKindOf(Pure):
+    """A callable of expressions: the kind of a value that is added, as `sum_kind`."""
+
+    nulls: bool
+    mean: bool = False
+
+    def __call__(self, value: Any) -> OrderKind:
+        return sum_kind(value, nulls=self.nulls, mean=self.mean)
+
+    def __repr__(self) -> str:
+        return "sum_kind"
+
+
 _PLAIN_NUMBERS = frozenset({int, float, bool})
 _NUMBER, _TEXT = OfOrderKind(NUMBER, nulls=False), OfOrderKind(TEXT, nulls=False)
 _FAST: dict[tuple[OrderKind, bool], Callable[[Any], None]] = {
@@ -198,10 +367,65 @@ def checks(kind: OrderKind | None, *, nulls: bool, inside: bool = True) -> Calla
     return _FAST.get((kind, nulls)) or OfOrderKind(kind, nulls, inside)
 
 
+FAST_CHECKS = (*_FAST.values(), *_ADDS.values())
+CHECKS = (OrderKindOf, OfOrderKind, SumKindOf)
+"""What looks at values, and does nothing to them."""
+
+
 def refuse(*values: Any) -> None:
     """Raise for values of an order in which most values are of other kinds."""
     shown = ", ".join(map(_shown, values))
     raise TypeError(f"{shown} does not compare with most values of this order")
+
+
+def refuse_later(*values: Any) -> None:
+    """Raise for values of `keep=` that do not compare with those of the first kind by name."""
+    shown = ", ".join(map(_shown, values))
+    raise TypeError(f"{shown} does not compare with another value of `keep=` for its key")
+
+
+@record
+class Ranked(Pure):
+    """A callable of expressions: a value as one that compares with those of all kinds, in the order
+    of the names of these; the first kind is the best, also of the `largest`."""
+
+    largest: bool
+
+    def __call__(self, value: Any) -> RankedValue:
+        return RankedValue(order_kind(value), value, self.largest)
+
+    def __repr__(self) -> str:
+        return "ranked"
+
+
+class RankedValue:
+    """A value of `keep=`, beside its kind."""
+
+    __slots__ = ("_kind", "_largest", "_names", "_value")
+
+    def __init__(self, kind: OrderKind, value: Any, largest: bool) -> None:
+        self._kind, self._value, self._largest = kind, value, largest
+        self._names = [name for _, name in leaves(kind)]
+
+    def __repr__(self) -> str:
+        return repr(self._value)
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RankedValue) and not (self < other or other < self)
+
+    def __lt__(self, other: RankedValue) -> bool:
+        if self._names != other._names and not same_order(self._kind, other._kind):
+            return (self._names < other._names) is not self._largest
+        try:
+            return bool(self._value < other._value)
+        except Exception:  # values of one class that clash: by what they show
+            return repr(self._value) < repr(other._value)
+
+    def __gt__(self, other: RankedValue) -> bool:
+        return other < self
 
 
 def _shown(value: Any) -> str:

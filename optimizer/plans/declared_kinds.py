@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from types import UnionType
+from types import BuiltinFunctionType, FunctionType, MethodType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from optimizer import plan
@@ -43,7 +43,16 @@ from optimizer.expr import (
 )
 from optimizer.expressions.declared import ARITHMETIC, zone_of
 from optimizer.expressions.knowledge import TESTS, record_field
-from optimizer.expressions.order_kinds import ANY_KIND, ITEMS, NUMBER, TEXT, OrderKind, order_kind
+from optimizer.expressions.order_kinds import (
+    ANY_KIND,
+    BINARY,
+    DECIMAL,
+    ITEMS,
+    NUMBER,
+    TEXT,
+    OrderKind,
+    order_kind,
+)
 from optimizer.kinds.fields import hints
 from optimizer.kinds.kind import is_uuid
 from optimizer.plans.binding_types import binding_types, type_of
@@ -55,6 +64,11 @@ _OF_TYPES: dict[Any, str] = {
     bytes: "bytes",
     date: "date",
     timedelta: "duration",
+}
+_FAMILIES: dict[Any, frozenset[str]] = {
+    **dict.fromkeys((int, bool, type(None), None), frozenset()),
+    **dict.fromkeys((float, Fraction), frozenset({"binary"})),
+    Decimal: frozenset({"decimal"}),
 }
 _OF_CALLS: dict[Any, str] = {
     **dict.fromkeys((int, float, len, ord, bool, hash), NUMBER),
@@ -102,6 +116,69 @@ def declared_kind(expr: Expr, node: plan.Node, most: int = MOST) -> OrderKind | 
             return kind_of_type(_type_of(expr, node))
         case _:
             return None
+
+
+def declared_sum_kind(expr: Expr, node: plan.Node) -> OrderKind | None:
+    """Return the kind of sums (`sum_kind`) to which all values add that an expression over the rows
+    of `node` is declared to give; None if that is not one.
+    """
+    found = _families(expr, node)
+    if found is None or found == {"binary", "decimal"}:
+        return None
+    return DECIMAL if found == {"decimal"} else BINARY
+
+
+def _families(expr: Expr, node: plan.Node) -> frozenset[str] | None:
+    """Return the families of numbers, beside integers, of an expression; None if not declared."""
+    match expr:
+        case Constant(None):
+            return frozenset()
+        case Constant(value):
+            return _FAMILIES.get(type(value))
+        case Conditional(_, then, otherwise):
+            return _all_families([then, otherwise], node)
+        case And(inner) | Or(inner):
+            return _all_families(inner, node)
+        case First(_, then):
+            return _families(then, node)
+        case Attempt(of, otherwise):
+            return _all_families([of, otherwise], node)
+        case Operation(operator) if operator in TESTS:
+            return frozenset()
+        case Operation(operator, operands) if operator in ARITHMETIC:
+            found = _all_families(operands, node)
+            return frozenset({"binary"}) if operator == "/" and found == frozenset() else found
+        case Call(Constant(value)) if any(value is known for known in (int, len, ord, bool, hash)):
+            return frozenset()
+        case Call(Constant(value)) if value is float:
+            return frozenset({"binary"})
+        case Apply(function):
+            return _families_of_type(_returned(function))
+        case _:
+            return _families_of_type(_type_of(expr, node))
+
+
+def _all_families(exprs: Sequence[Expr], node: plan.Node) -> frozenset[str] | None:
+    found: frozenset[str] = frozenset()
+    for expr in exprs:
+        families = _families(expr, node)
+        if families is None:
+            return None
+        found |= families
+    return found
+
+
+def _families_of_type(annotation: Any) -> frozenset[str] | None:
+    origin = get_origin(annotation)
+    if origin in (Union, UnionType):
+        found = [_families_of_type(part) for part in get_args(annotation)]
+        return None if None in found else frozenset().union(*[each for each in found if each])
+    if origin is Annotated:
+        return _families_of_type(get_args(annotation)[0])
+    try:
+        return _FAMILIES.get(annotation)
+    except TypeError:  # no hash
+        return None
 
 
 def kind_of_type(annotation: Any) -> OrderKind | None:
@@ -174,11 +251,17 @@ def _of_call(value: Any) -> OrderKind | None:
 
 def _of_returned(function: Opaque) -> OrderKind | None:
     """Return the kind that a callable declares to return."""
+    return kind_of_type(_returned(function))
+
+
+def _returned(function: Opaque) -> Any:
+    called = function.function
+    if not isinstance(called, FunctionType | MethodType | BuiltinFunctionType | type):
+        called = type(called).__call__
     try:
-        declared = get_type_hints(function.function).get("return", Any)
+        return get_type_hints(called).get("return", Any)
     except (NameError, TypeError, AttributeError, SyntaxError):
-        return None
-    return kind_of_type(declared)
+        return Any
 
 
 def _of_binding(node: plan.Node, place: int, most: int) -> OrderKind | None:

@@ -63,11 +63,8 @@ from optimizer.expressions.attempts import (
 from optimizer.expressions.compose import needs, one_row
 from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.naming import naming_of
-from optimizer.expressions.order_kinds import (
-    NUMBER,
-    checks,
-)
-from optimizer.plans.declared_kinds import declared_kind
+from optimizer.expressions.order_kinds import Ranked, sum_checks
+from optimizer.plans.declared_kinds import declared_sum_kind
 from optimizer.plans.explain import headline
 from optimizer.plans.nodes.reduce import keeper, replaced
 from optimizer.plans.properties import bindings, nodes, row_shape, shapes
@@ -76,12 +73,15 @@ from optimizer.rewriting.closing import closed
 from optimizer.rewriting.ordered import (
     EXTREMES,
     SUMS,
+    Added,
     Asked,
     Ordered,
+    added,
     asked_of,
     by_most_kinds,
     extreme,
     ordered_by,
+    without_faults,
 )
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
@@ -209,7 +209,9 @@ class _Guards:
                 rows = self._comparable(rows, None, ordered)
                 return _changed(node, input=rows, keys=_sort_keys(keys, of))
             case plan.Fixpoint():
-                new = _changed(node, bodies=tuple(map(self._kept, node.bodies, node.best)))
+                kept = [*map(self._kept, node.bodies, node.best)]
+                bodies, best = (tuple(each) for each in zip(*kept, strict=True))
+                new = _changed(node, bodies=bodies, best=best)
                 return self.definitions.setdefault(node.level, new)
             case plan.Iterate():
                 return self.definitions.setdefault(node.level, self._iterate(node))
@@ -316,11 +318,11 @@ class _Guards:
         return ordered_by(lifted(key.function), source, nulls=key.nulls is not None)
 
     def _comparable(
-        self, rows: plan.Node, key: Lifted | None, values: Sequence[Ordered]
+        self, rows: plan.Node, key: Lifted | None, values: Sequence[Ordered | Added]
     ) -> plan.Node:
-        """The rows whose values compare with most others of their group, where no kind of them is
-        declared."""
-        unknown = [each for each in values if each.kind is None]
+        """The rows whose values compare with most others of their group, or add to them, where no
+        kind of them is declared."""
+        unknown = [each for each in values if isinstance(each, Added) or each.kind is None]
         if not unknown:
             return rows
         shown, refused, call = by_most_kinds(rows, key, unknown)
@@ -335,13 +337,24 @@ class _Guards:
         given = iter(found)
         key = None if node.key is None else next(given)
         aggregates = tuple(
-            each if each.value is None else self._folded(each, next(given))
+            self._folded(each, None if each.value is None else next(given))
             for each in node.aggregates
         )
-        extremes = [each for each in values if each.name in EXTREMES]
-        ordered = [extreme(each, node.input, null=self._null) for each in extremes]
-        rows = self._comparable(rows, key, [each for each in ordered if each.kind is None])
-        return _changed(node, input=rows, key=key, aggregates=aggregates)
+        ordered = [
+            extreme(each, node.input, null=self._null) for each in values if each.name in EXTREMES
+        ]
+        unknown = [each for each in ordered if each.kind is None]
+        rows = self._comparable(rows, key, [*unknown, *added(values, node.input, null=self._null)])
+        made = _changed(node, input=rows, key=key, aggregates=aggregates)
+        tolerant = [n for n, each in enumerate(node.aggregates) if each.tolerant]
+        if not tolerant:
+            return made
+        first = int(key is not None)
+        shown, failed, call = without_faults(
+            made, first, [first + n for n in tolerant], null=self._null
+        )
+        self._failed(failed, call)
+        return shown
 
     def _aggregated(self, folded: plan.Folded, source: plan.Node) -> Asked:
         """What an aggregate reads; those of the user's own do not leave None out."""
@@ -350,13 +363,17 @@ class _Guards:
         instead = or_none if self._null and not folded.functions else None
         if folded.name in EXTREMES:
             return asked_of(extreme(folded, source, null=self._null), instead)
-        if folded.name in SUMS and declared_kind(value.body, source) == NUMBER:
-            check = checks(NUMBER, nulls=folded.skip_none)
+        if folded.name in SUMS:
+            kind = declared_sum_kind(value.body, source)
+            mean = folded.name == "Avg"
+            check = sum_checks(kind, nulls=folded.skip_none, mean=mean)
             return Asked(value, partial(taken_by, check), instead)
         return Asked(value, partial(taken_by, folded.accumulator.check), instead)
 
-    def _folded(self, folded: plan.Folded, value: Lifted) -> plan.Folded:
-        if not self._null or folded.functions:
+    def _folded(self, folded: plan.Folded, value: Lifted | None) -> plan.Folded:
+        if folded.tolerant is not None:
+            return replace(folded, value=value, accumulator=folded.tolerant)
+        if not self._null or value is None or folded.functions:
             return replace(folded, value=value)
         skipping = replace(folded.accumulator, skip_none=True)
         return replace(folded, value=value, accumulator=skipping, skip_none=True)
@@ -371,15 +388,21 @@ class _Guards:
             return plan.Reduce(rows, by, replaced(function, kept.dropping()))
         return plan.Reduce(rows, by, f.with_body(Attempt(made, NO_ROWS)))
 
-    def _kept(self, body: plan.Node, best: plan.Best | None) -> plan.Node:
-        """The rows of which one may be kept of each key."""
+    def _kept(self, body: plan.Node, best: plan.Best | None) -> tuple[plan.Node, plan.Best | None]:
+        """The rows of which one may be kept of each key, and which: without a declared kind, one of
+        the kind that is the first by name, since in a recursion no rows are counted."""
         if best is None:
-            return body
+            return body, None
         by = Asked(lifted(best.by), hashed)
         value = ordered_by(lifted(best.value), body, nulls=False)
-        if value.kind is None:  # in a recursion no rows are counted
-            return self._values(body, [by, Asked(value.function, needs)])[0]
-        return self._values(body, [by, asked_of(value)])[0]
+        if value.kind is not None:
+            return self._values(body, [by, asked_of(value)])[0], best
+        rows = self._values(body, [by, asked_of(value)])[0]
+        _, refused, call = by_most_kinds(rows, by.function, [value], first=True)
+        self._failed(refused, call)
+        ranked = Ranked(best.largest)
+        by_kinds = value.function.with_body(Call(constant(ranked), (value.function.body,)))
+        return rows, replace(best, value=by_kinds)
 
     def _iterate(self, node: plan.Iterate) -> plan.Node:
         if not node.is_tolerant():

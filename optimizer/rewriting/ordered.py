@@ -1,4 +1,4 @@
-"""Values of rows that a guard asks for: what must not raise, and those that are compared.
+"""Values of rows that a guard asks for: what must not raise, and those that are compared or added.
 
     order by f                 f(row) is of the kind that f is declared to give, or else of the kind
     Min(f), Max(f) of k        that most rows of the group have (`comparable.py`)
@@ -24,18 +24,21 @@ from optimizer.expr import (
     Parameter,
     constant,
     origins,
+    row_names,
 )
-from optimizer.expressions.attempts import hashed, lifted
+from optimizer.expressions.attempts import FirstFault, OrNone, hashed, lifted
 from optimizer.expressions.compose import needs
 from optimizer.expressions.knowledge import TESTS, Shapes
 from optimizer.expressions.order_kinds import (
     ANY_KIND,
     OrderKind,
     OrderKindOf,
+    SumKindOf,
     checks,
     refuse,
+    refuse_later,
 )
-from optimizer.plans.declared_kinds import declared_kind
+from optimizer.plans.declared_kinds import declared_kind, declared_sum_kind
 from optimizer.plans.nodes.reduce import kept_by
 from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
@@ -88,6 +91,21 @@ class Ordered:
         return self.function.with_body(of)
 
 
+@record
+class Added:
+    """A value of rows that is added to those of other rows, and is not declared to add to them."""
+
+    function: Lifted
+    nulls: bool
+    mean: bool
+    may_raise: bool
+
+    def kind_of_value(self) -> Lifted:
+        """Return the callable that gives the kind of the value of a row."""
+        of: Expr = Call(constant(SumKindOf(self.nulls, self.mean)), (self.function.body,))
+        return self.function.with_body(Attempt(of, constant(ANY_KIND)) if self.may_raise else of)
+
+
 def ordered_by(value: Lifted, source: plan.Node, *, nulls: bool) -> Ordered:
     kind = declared_kind(value.body, source)
     return Ordered(value, None if kind == ANY_KIND else kind, nulls)
@@ -119,10 +137,14 @@ def _is_certain(expr: Expr) -> bool:
 
 
 def by_most_kinds(
-    rows: plan.Node, key: Lifted | None, values: Sequence[Ordered]
+    rows: plan.Node,
+    key: Lifted | None,
+    values: Sequence[Ordered | Added],
+    *,
+    first: bool = False,
 ) -> tuple[plan.Node, plan.Node, Lifted]:
-    """Return the rows whose values are of the kinds that most rows of their group have, the other
-    rows, and a call that raises for these."""
+    """Return the rows whose values are of the kinds that most rows of their group have, or of the
+    `first` by name; the other rows; and a call that raises for these."""
     count = bindings(rows)
     names = values[0].function.names
     by = Lifted(NONE, names, (), count) if key is None else key
@@ -132,7 +154,7 @@ def by_most_kinds(
     shape = (*shapes(rows), *(None for _ in kinds))
 
     def kept(*, refused: bool) -> plan.Node:
-        group = kept_by(Comparable(len(kinds), refused, shape), "comparable")
+        group = kept_by(Comparable(len(kinds), refused, shape, first), "comparable")
         grouped = plan.Reduce(extended, widened, group)
         items = [Item(Parameter(1), constant(place)) for place in range(count)]
         columns = [Lifted(item, ("key", "row"), (), 2) for item in items]
@@ -140,5 +162,40 @@ def by_most_kinds(
 
     asked = tuple(each.function.body for each in values)
     together = origins(*(each.function for each in values))
-    call = Lifted(Call(constant(refuse), asked), names, together, count)
+    call = Lifted(Call(constant(refuse_later if first else refuse), asked), names, together, count)
     return kept(refused=False), kept(refused=True), call
+
+
+def added(values: Sequence[plan.Folded], source: plan.Node, *, null: bool) -> list[Added]:
+    """Return the values of sums that are not declared to add."""
+    return [
+        Added(value, each.skip_none or null, mean=each.name == "Avg", may_raise=null)
+        for each in values
+        if each.name in SUMS and each.value is not None
+        for value in [lifted(each.value)]
+        if declared_sum_kind(value.body, source) is None
+    ]
+
+
+def without_faults(
+    made: plan.Node, key: int, places: Sequence[int], *, null: bool
+) -> tuple[plan.Node, plan.Node, Lifted]:
+    """Return the groups of which no aggregate of the user's own raises, or with `null` all, with
+    None in its place; the other groups, and a call that gives the `Fault` of each.
+
+    The first `key` bindings of `made` are the key; `places` are those of such aggregates.
+    """
+    count = bindings(made)
+    names = row_names(count) if count > 1 else ("group",)
+    fault = Lifted(Call(constant(FirstFault()), tuple(map(Parameter, places))), names, (), count)
+    is_one = Operation("is not", (fault.body, NONE))
+    failed = plan.Extend(plan.Where(made, fault.with_body(is_one)), tuple(range(key)), (fault,))
+    call = Lifted(Parameter(key), row_names(key + 1), (), key + 1)
+    if not null:
+        return plan.Where(made, fault.with_body(Operation("not", (is_one,)))), failed, call
+    columns = [
+        Call(constant(OrNone()), (Parameter(n),)) if n in places else Parameter(n)
+        for n in range(count)
+    ]
+    made = plan.Extend(made, (), tuple(Lifted(each, names, (), count) for each in columns))
+    return made, failed, call

@@ -32,6 +32,7 @@ from reactive.operators.accumulators import (
     SumAccumulator,
     UserAccumulator,
 )
+from reactive.operators.tolerant import Tolerant
 from reactive.runtime.boundary import outermost
 
 Ts = TypeVarTuple("Ts")
@@ -387,7 +388,10 @@ def folded(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function
     name = type(aggregate).__name__
     value = None if aggregate._of is None else take(aggregate._of, name)
     accumulator = aggregate._accumulator
-    return Folded(name, accumulator, value, aggregate._functions, accumulator.skip_none)
+    functions, tolerant = aggregate._functions, None
+    if isinstance(accumulator, UserAccumulator | MonoidAccumulator):
+        tolerant = Tolerant(accumulator)
+    return Folded(name, accumulator, value, functions, accumulator.skip_none, tolerant)
 
 
 _HINT = "such as Count(), Sum(lambda row: ...), or your own Aggregate or Monoid"

@@ -19,6 +19,7 @@ from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
 from optimizer.expr import Apply, Lifted, all_parameters
+from optimizer.expressions.attempts import Fault
 from optimizer.plans.properties import free
 from optimizer.rewriting.on_error import Failure, Guarded, guarded
 from reactive.codegen.functions import callable_of
@@ -102,12 +103,17 @@ class _ErrorOf:
 
     def __call__(self, *row: Any) -> RowError:
         try:
-            self.call(*row)
+            value = self.call(*row)
         except Exception as error:
             reraise_asynchronous(error)
-            shown = row[0] if len(row) == 1 else row
-            return RowError(self.operator, shown, Raised(type(error).__name__, str(error)))
+            return RowError(self.operator, _shown(row), Raised(type(error).__name__, str(error)))
+        if isinstance(value, Fault):  # the last binding, behind the key of its group
+            return RowError(self.operator, _shown(row[:-1]), Raised(value.kind, value.message))
         raise AssertionError(f"{self.operator} raises of {row!r:.100} once, and then no more")
+
+
+def _shown(row: tuple[Any, ...]) -> Any:
+    return row[0] if len(row) == 1 else row
 
 
 def _error_of(failure: Failure) -> Lifted:

@@ -37,13 +37,14 @@ from optimizer.expr import (
     parts,
     walk,
 )
+from optimizer.expressions import order_kinds
 from optimizer.expressions.knowledge import Shapes, is_value, makes_record
 from reactive.collections.running_sum import summable, summable_or_none
 
 WORTH_A_NAME = (Attempt, Attribute, Item, Operation, Call, Conditional)
 LOOKS = (
     *(abs, bool, float, hash, int, isinstance, len, ord, repr, round, str),
-    *(summable, summable_or_none),
+    *(summable, summable_or_none, *order_kinds.FAST_CHECKS),
 )
 """Functions that do nothing to their arguments, and keep none."""
 MAKES_NEW = frozenset({"+", "*", "/", "//", "%", "**"})
@@ -111,6 +112,10 @@ class Expected:
             self._note(part, of_part)
 
 
+def _is_look(value: object) -> bool:
+    return isinstance(value, order_kinds.CHECKS) or any(value is look for look in LOOKS)
+
+
 def _parts(expr: Expr, use: Use) -> Iterator[tuple[Expr, Use]]:
     """The parts of an expression, with what it does with them if `use` is done with it."""
     looked_at, inside = Use.LOOKED_AT, max(use, Use.KEPT)
@@ -135,7 +140,7 @@ def _parts(expr: Expr, use: Use) -> Iterator[tuple[Expr, Use]]:
         case Item(of, key):
             yield of, looked_at if use is looked_at else Use.GIVEN
             yield key, looked_at
-        case Call(Constant(value), arguments, ()) if any(value is look for look in LOOKS):
+        case Call(Constant(value), arguments, ()) if _is_look(value):
             yield from ((argument, looked_at) for argument in arguments)
         case Text() | Formatted() | Guard() | Again():
             yield from ((part, looked_at) for part in parts(expr))

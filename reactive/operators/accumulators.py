@@ -279,7 +279,10 @@ class UserAccumulator:
     in_place = False
     over_values = False
     skip_none = False
-    check = None
+
+    def check(self, value: Any) -> None:
+        """Raise for a value that does not add to the zero."""
+        self.plus.function(self.initial, value)
 
     def zero(self) -> Any:
         return self.initial
@@ -310,7 +313,11 @@ class MonoidAccumulator:
     in_place = True
     over_values = False
     skip_none = False
-    check = None
+
+    def check(self, value: Any) -> None:
+        """Raise for a value that has no hash, or does not combine with the zero."""
+        hash(value)
+        self.combine.function(self.initial, value)
 
     def zero(self) -> MonoidTree:
         return MonoidTree(self.initial, self.combine.function)

@@ -18,12 +18,15 @@ from fractions import Fraction
 from typing import Any
 
 from optimizer import plan
+from optimizer.expressions.attempts import Fault
 from optimizer.plans.costs import Cost
 from reactive.collections import bag as bags
 from reactive.collections.order import placed
 from reactive.collections.zset import DECIMAL_NAN, NAN, Pair, canonical, is_nan, repeat
 from reactive.operators import accumulators
+from reactive.operators.tolerant import Tolerant
 from reactive.reference.bags import Bag, added, caller, grouped_by, there
+from reactive.runtime.interrupts import reraise_asynchronous
 
 EXACTLY = Context(prec=10_000, traps=[Inexact])
 """For decimals, of which more digits are refused."""
@@ -79,6 +82,8 @@ def _accumulator(accumulator: Any, values: Values) -> Any:
             return _finished(accumulator, values)
         case accumulators.MonoidAccumulator():
             return _combined(accumulator, values)
+        case Tolerant(inner):
+            return _tolerated(inner, values)
         case _:
             raise TypeError(f"cannot evaluate aggregate {accumulator!r}")
 
@@ -133,6 +138,17 @@ def _combined(of: accumulators.MonoidAccumulator, values: Values) -> Any:
     for value in repeat(values):
         state = of.combine.function(state, value)
     return canonical(state if of.finish is None else of.finish.function(state))
+
+
+def _tolerated(inner: Any, values: Values) -> Any:
+    """An aggregate of the user's own, or what its functions raise."""
+    try:
+        found = _accumulator(inner, values)
+        hash(found)
+    except Exception as error:
+        reraise_asynchronous(error)
+        return Fault.of(error)
+    return found
 
 
 def total(values: Values) -> Any:

@@ -21,6 +21,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.lifting.lift import lift
 from reactive.collections.bag import Bag
 from reactive.operators import accumulators
+from reactive.operators.tolerant import Tolerant
 from spark_backend.aggregates.reduced import ReducedAccumulator, reduced_result
 from spark_backend.codec.returned import returned
 from spark_backend.codec.schema import (
@@ -57,6 +58,8 @@ def own_result(folded: plan.Folded, value: Value) -> Typed:
             return _of_monoid(own, value)
         case ReducedAccumulator() as own:
             return reduced_result(own, value)
+        case Tolerant():
+            raise Inexact(f"{folded.name}, whose functions may raise: on_error= is not of Spark")
         case _:
             raise Inexact(f"{folded.name} of {type_name(value.of)}, whose order is not Spark's")
 

@@ -11,7 +11,7 @@ TEXTS, STATEMENTS = 450, 50
 
 @pytest.fixture(scope="module")
 def player() -> Player:
-    return Player(strange=False)
+    return Player(strange=True)
 
 
 def test_a_broken_text_raises_nothing_of_its_own(player: Player) -> None:

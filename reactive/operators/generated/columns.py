@@ -28,6 +28,18 @@ from optimizer.expr import (
     Or,
     Parameter,
 )
+from optimizer.expressions.order_kinds import (
+    has_mean,
+    has_mean_or_none,
+    is_binary,
+    is_binary_or_none,
+    is_decimal,
+    is_decimal_or_none,
+    is_number,
+    is_number_or_none,
+    is_text,
+    is_text_or_none,
+)
 from reactive.collections.running_sum import summable, summable_or_none
 from reactive.collections.zset import Row
 
@@ -41,8 +53,15 @@ COMPARED = {
     ">": "greater",
     ">=": "greater_equal",
 }
-CHECKS = (hash, summable, summable_or_none)
-"""What raises for values that are of none of the classes that columns have; but for texts."""
+NUMBERS = frozenset({int, float, bool})
+CHECKS: dict[Any, frozenset[type]] = {
+    hash: NUMBERS | {str},
+    **dict.fromkeys((summable, summable_or_none, is_number, is_number_or_none), NUMBERS),
+    **dict.fromkeys((is_binary, is_binary_or_none, has_mean, has_mean_or_none), NUMBERS),
+    **dict.fromkeys((is_decimal, is_decimal_or_none), NUMBERS - {float}),
+    **dict.fromkeys((is_text, is_text_or_none), frozenset({str})),
+}
+"""What raises for some values, and the classes of columns for which it raises nothing."""
 COMPUTED = {"+": "add", "-": "subtract", "*": "multiply"}
 """Operators, and what numpy calls them."""
 
@@ -161,7 +180,7 @@ class Columns:
                 return self.value(of)
             case Call(Constant(check), (of,)):
                 column = self.value(of)
-                if check is not hash and column.kind is str:
+                if column.kind not in CHECKS[check]:
                     raise NotTaken
                 return column
         raise NotTaken
