@@ -18,6 +18,8 @@ from optimizer.record import record
 from reactive.api.aggregates import Aggregation, Count, Sum, folded
 from reactive.operators.accumulators import CollectAccumulator
 from reactive.sql.expressions.casts import cast
+from reactive.sql.sqlite.comparisons import is_number, mapped
+from reactive.sql.sqlite.values import addend
 from reactive.sql.terms.arguments import peek
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.types import ANY, FLOAT, INT, SqlType
@@ -162,6 +164,8 @@ def pair(*values: Value) -> Value:
 def number(asked: Asked, place: int = 0) -> Value:
     """An argument that is added up; a text is a number where the dialect says so."""
     value = asked.value(place)
+    if asked.scope.dialect.numeric_booleans:
+        return value if is_number(value.type) else mapped(addend, FLOAT, value)
     if value.type.kind == "text":
         value = cast(value, FLOAT, asked.scope)
     return value

@@ -51,6 +51,7 @@ from reactive.sql.aggregates.statistics import pairs, spread, together
 from reactive.sql.expressions.casts import cast
 from reactive.sql.postgres import aggregates as postgres
 from reactive.sql.runtime import folds
+from reactive.sql.sqlite.comparisons import has_one_class, ranked, unranked
 from reactive.sql.terms.errors import nearest
 from reactive.sql.terms.types import BOOL, DECIMAL, FLOAT, INT, SqlType
 from reactive.sql.terms.values import Value, itself, present
@@ -92,10 +93,14 @@ def made_of(asked: Asked) -> Aggregated:
         if isinstance(asked.node, exp.Anonymous)
         else (type(asked.node))
     )
-    maker = TABLE.get(key)
+    maker, where = TABLE.get(key), ""
+    if asked.scope.dialect.name == "sqlite" and key not in OF_SQLITE:
+        maker, where = None, " in sqlite"
     if maker is None:
         name = name_of(asked.node)
-        raise asked.scope.error(asked.node, f"there is no aggregate {name!r}{nearest(name, NAMES)}")
+        raise asked.scope.error(
+            asked.node, f"there is no aggregate {name!r}{where}{nearest(name, NAMES)}"
+        )
     return maker(asked)
 
 
@@ -205,6 +210,9 @@ def _extreme(kind: Any) -> Maker:
         of = asked.value()
         if len(asked.arguments) > 1:
             raise asked.scope.error(asked.node, "least or greatest values of a number: array_agg")
+        is_sqlite = asked.scope.dialect.numeric_booleans
+        if is_sqlite and not has_one_class(of.type):
+            return _extreme_by_class(kind, of, asked)
         function = fold(kind(nothing, skip_none=of.nullable), of, asked.scope)
         never = asked.grouped and not of.nullable
         return Aggregated(
@@ -212,6 +220,13 @@ def _extreme(kind: Any) -> Maker:
         )
 
     return made
+
+
+def _extreme_by_class(kind: Any, of: Value, asked: Asked) -> Aggregated:
+    """The least or greatest of values of several classes, by their ranks."""
+    place = ranked(of)
+    function = fold(kind(nothing, skip_none=of.nullable), place, asked.scope)
+    return Aggregated((function,), lambda found: unranked(Value(found[0], of.type, (found[0],))))
 
 
 def _truth(kind: Any) -> Maker:
@@ -323,6 +338,8 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "entropy": whole_group(folds.entropy, FLOAT),
     "mad": whole_group(folds.spread, FLOAT),
 }
+OF_SQLITE = frozenset({exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.GroupConcat, "total"})
+"""Those that SQLite has."""
 OTHER_NAMES = (
     *("string_agg", "listagg", "list", "max_by", "min_by", "quantile_cont", "quantile_disc"),
     *("row_number", "rank", "dense_rank", "ntile", "lag", "lead", "first_value", "last_value"),

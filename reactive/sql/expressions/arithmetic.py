@@ -9,8 +9,8 @@ from sqlglot import exp
 
 from optimizer.expr import Operation
 from reactive.sql.expressions import zones
-from reactive.sql.expressions.casts import applied, cast, equal_types, fitted, maybe
-from reactive.sql.runtime import arrays, casts, numbers, times
+from reactive.sql.expressions.casts import applied, cast, equal_types, fitted
+from reactive.sql.runtime import arrays, numbers, times
 from reactive.sql.terms.types import (
     DATE,
     FLOAT,
@@ -132,8 +132,6 @@ def _as_number(scope: Scope) -> Callable[[Value], Value]:
     def made(value: Value) -> Value:
         if value.type.kind != "text":
             return value
-        if scope.dialect.numeric_booleans:
-            return applied(casts.to_number_of_prefix, FLOAT, value)
         return cast(value, FLOAT if "." in str(value.expr) else INT, scope)
 
     return made
@@ -143,8 +141,6 @@ def _divided(node: Any, left: Value, right: Value, scope: Scope) -> Value:
     whole_numbers = left.type.kind == right.type.kind == "int"
     if isinstance(node, exp.Mod):
         return _remainder(left, right, scope)
-    if scope.dialect.zero_division == "null":
-        return maybe(numbers.quotient_or_none, INT if whole_numbers else FLOAT, left, right)
     if left.type.kind == "interval":
         by = cast(right, FLOAT, scope)
         inverse = applied(numbers.checked_quotient, FLOAT, literal(1.0), by)
@@ -162,8 +158,6 @@ def _divided(node: Any, left: Value, right: Value, scope: Scope) -> Value:
 
 def _remainder(left: Value, right: Value, scope: Scope) -> Value:
     kind = common(left.type, right.type)
-    if scope.dialect.zero_division == "null":
-        return maybe(numbers.remainder_or_none, kind, left, right)
     left, right = fitted(left, kind, scope), fitted(right, kind, scope)
     return applied(numbers.remainder, kind, left, right)
 

@@ -8,6 +8,7 @@ price = 1.5e0               float(price) == 1.5, as a decimal and a float do not
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from optimizer.errors import PlanError
@@ -18,8 +19,10 @@ from reactive.sql.expressions.zones import is_constant
 from reactive.sql.postgres import casts as postgres
 from reactive.sql.runtime import casts, nulls
 from reactive.sql.runtime.times import as_date, as_timestamp
+from reactive.sql.sqlite import comparisons as sqlite
+from reactive.sql.sqlite import values as of_sqlite
 from reactive.sql.terms.common_types import VERBS, Place, common_of_all, common_type
-from reactive.sql.terms.types import ANY, INSTANT, INT, NULL, TEXT, SqlType, common, sql_name
+from reactive.sql.terms.types import ANY, INSTANT, INT, TEXT, SqlType, sql_name
 from reactive.sql.terms.values import (
     Value,
     called,
@@ -50,14 +53,10 @@ MAKES: dict[str, Callable[..., Any]] = {
     "uuid": casts.to_uuid,
 }
 OF_SQLITE: dict[str, Callable[..., Any]] = {
-    "int": casts.to_integer_cut,
-    "float": casts.to_float_of_prefix,
-    "text": casts.to_text_of_sqlite,
-    "any": casts.to_number_of_prefix,
-    "bool": casts.to_number_of_prefix,
-    "date": casts.to_number_of_prefix,
-    "timestamp": casts.to_number_of_prefix,
-    "bytes": casts.to_bytes,
+    "int": of_sqlite.integer,
+    "float": of_sqlite.number,
+    "text": of_sqlite.characters,
+    "bytes": of_sqlite.cast_to_blob,
 }
 NATIVE: dict[tuple[str, str], Callable[..., Any]] = {
     ("bool", "int"): int,
@@ -79,7 +78,8 @@ def cast(value: Value, to: SqlType, scope: Scope, *, attempt: bool = False) -> V
     if value.type.kind == "null":
         return Value(value.expr, to, value.nulls)
     if scope.dialect.numeric_booleans:
-        return _made(OF_SQLITE.get(to.kind, casts.to_text_of_sqlite), to, value)
+        function = OF_SQLITE.get(to.kind)
+        return value if function is None else sqlite.mapped(function, to, value)
     of_zone = zones.function_of(value.type, to, scope.dialect.timezone)
     if of_zone is not None:
         return _by(of_zone, value, to, attempt=attempt)
@@ -200,6 +200,26 @@ def maybe(function: Callable[..., Any], kind: SqlType, *values: Value) -> Value:
     return itself(Call(constant(nulls.strict_call), given), kind)
 
 
+def assigned(value: Value, to: SqlType, scope: Scope) -> Value:
+    """A value as a column of a type keeps it."""
+    if not scope.dialect.numeric_booleans:
+        return cast(value, to, scope)
+    if to.affinity is not None:
+        return sqlite.mapped(_Stored(to.affinity), to, value)
+    function = MAKES.get(to.kind)
+    return value if function is None else _made(function, to, value)
+
+
+@record
+class _Stored:
+    """Makes values as a column of SQLite keeps them."""
+
+    affinity: str
+
+    def __call__(self, value: Any) -> Any:
+        return of_sqlite.stored(value, self.affinity)
+
+
 def aligned(
     node: exp.Expr, scope: Scope, *values: Value, place: Place = "equality"
 ) -> tuple[Value, ...]:
@@ -210,7 +230,8 @@ def aligned(
     PlanError: the dialect does not compare their types.
     """
     if scope.dialect.numeric_booleans:
-        return values
+        left, right = values
+        return sqlite.compared(left, right, ordered=place == "order")
     values, kind = _of_one_type(node, scope, values, place)
     return tuple(fitted(value, kind, scope) for value in values)
 
@@ -229,10 +250,8 @@ def equal_types(
     PlanError: the dialect has no common type of them.
     """
     if scope.dialect.numeric_booleans:
-        kind = NULL
-        for value in values:
-            kind = common(kind, value.type)
-        return values, kind
+        kind = sqlite.together([value.type for value in values])
+        return values, replace(kind, affinity=None, collation=None, is_collated=False)
     values, kind = _of_one_type(node, scope, values, place)
     if kind.kind in ("any", "null"):
         return values, kind

@@ -46,6 +46,8 @@ from reactive.sql.expressions.comparisons import (
 )
 from reactive.sql.postgres import patterns
 from reactive.sql.runtime import rows, texts
+from reactive.sql.sqlite import strings
+from reactive.sql.sqlite.comparisons import as_truth, bare
 from reactive.sql.terms.types import BOOL, TEXT
 from reactive.sql.terms.values import (
     NULL_VALUE,
@@ -87,7 +89,7 @@ def truth(node: Any, scope: Scope) -> Value:
             return _comparison_value(node, scope)
     match node:
         case exp.Not():
-            of = scope.value(node.this)
+            of = _condition(scope.value(node.this), scope)
             return strict(Operation("not", (of.expr,)), BOOL, of)
         case exp.Like() | exp.ILike() | exp.Escape():
             return _like(node, scope)
@@ -126,7 +128,7 @@ def may_be_null(node: Any, scope: Scope) -> bool:
 def _is(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     known = scope.known(node)
     if known is not None:
-        return of_value(known, wanted=wanted)
+        return of_value(_condition(known, scope), wanted=wanted)
     match node:
         case exp.Paren():
             return _is(node.this, scope, wanted=wanted)
@@ -149,7 +151,12 @@ def _is(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         case _ if type(node) in COMPARISONS:
             return _comparison(node, scope, wanted=wanted)
         case _:
-            return of_value(scope.value(node), wanted=wanted)
+            return of_value(_condition(scope.value(node), scope), wanted=wanted)
+
+
+def _condition(value: Value, scope: Scope) -> Value:
+    """A value that is asked whether it is true."""
+    return as_truth(value) if scope.dialect.numeric_booleans else value
 
 
 def _flat(node: Any, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
@@ -291,8 +298,12 @@ def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         return _in_rows(node, scope, wanted=wanted)
     if not node.expressions:
         return FALSE if wanted else TRUE
-    mine, *others = aligned(node, scope, value, *(scope.value(each) for each in node.expressions))
-    items = [(mine, theirs) for theirs in others]
+    others = [scope.value(each) for each in node.expressions]
+    if scope.dialect.numeric_booleans:  # only the left says how they are compared
+        items = [aligned(node, scope, value, bare(each)) for each in others]
+    else:
+        mine, *others = aligned(node, scope, value, *others)
+        items = [(mine, theirs) for theirs in others]
     same = all(mine == items[0][0] for mine, _ in items)
     if same and not any(theirs.nullable for _, theirs in items):
         made = tuple(theirs.expr for _, theirs in items)
@@ -393,7 +404,7 @@ def _like_function(node: Any, scope: Scope) -> Any:
             return patterns.similar
         return patterns.like_folded if isinstance(node, exp.ILike) else patterns.like
     if scope.dialect.name == "sqlite":
-        return texts.like_ascii
+        return strings.like
     if isinstance(node, exp.ILike):
         return texts.like_folded
     return texts.like

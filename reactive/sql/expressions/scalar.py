@@ -26,6 +26,8 @@ from reactive.sql.postgres import operators
 from reactive.sql.postgres.forms import decimal_of_text
 from reactive.sql.postgres.functions import TABLE as of_postgres
 from reactive.sql.runtime import texts
+from reactive.sql.sqlite import arithmetic as of_sqlite
+from reactive.sql.sqlite import functions as sqlite
 from reactive.sql.terms.errors import nearest, source_of
 from reactive.sql.terms.types import TEXT, SqlType, length_of_sql, type_of_sql
 from reactive.sql.terms.values import NULL_VALUE, Value, literal, whole
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
 
 CALL = re.compile(r"(\w+)\s*\(")
+OF_DIALECTS: dict[str, dict[Any, Any]] = {"postgres": of_postgres, "sqlite": sqlite.TABLE}
+"""The functions of dialects that have their own only."""
 
 
 def value(node: Any, scope: Scope) -> Value:
@@ -49,7 +53,7 @@ def value(node: Any, scope: Scope) -> Value:
         case exp.Literal():
             return _literal(node, scope)
         case exp.Boolean():
-            return literal(bool(node.this))
+            return literal(int(node.this) if scope.dialect.numeric_booleans else bool(node.this))
         case exp.Null():
             return NULL_VALUE
         case exp.Paren() | exp.Alias():
@@ -72,7 +76,9 @@ def value(node: Any, scope: Scope) -> Value:
             )
         case _ if arithmetic.is_operator(node) and scope.dialect.name == "postgres":
             return operators.operation(node, scope)
-        case _ if arithmetic.is_operator(node):
+        case _ if scope.dialect.name == "sqlite" and of_sqlite.is_operator(node):
+            return of_sqlite.operation(node, scope)
+        case _ if arithmetic.is_operator(node) and scope.dialect.name == "duckdb":
             return arithmetic.operation(node, scope)
         case _:
             return _called(node, scope)
@@ -104,17 +110,20 @@ def written_name(node: Any, scope: Scope) -> str:
 
 def _maker_of(node: Any, scope: Scope) -> Any:
     """Return the function that makes the value of a call; None if the dialect has none."""
-    if scope.dialect.name != "postgres":
-        return functions.maker_of(node, scope)
-    return of_postgres.get(node.name.lower() if isinstance(node, exp.Anonymous) else type(node))
+    if scope.dialect.name == "duckdb":
+        return functions.maker_of(node)
+    table = OF_DIALECTS[scope.dialect.name]
+    return table.get(node.name.lower() if isinstance(node, exp.Anonymous) else type(node))
 
 
 def unknown_function(node: Any, scope: Scope) -> Exception:
     """The error about a function that there is not."""
     name, where = written_name(node, scope), ""
     known = (*functions.NAMES, *aggregates.NAMES)
-    if scope.dialect.name == "postgres":
-        known, where = tuple(each for each in of_postgres if isinstance(each, str)), " in postgres"
+    if scope.dialect.name != "duckdb":
+        table = OF_DIALECTS[scope.dialect.name]
+        known = tuple(each for each in table if isinstance(each, str))
+        where = f" in {scope.dialect.name}"
     if name in known:
         return scope.error(node, f"{name}() does not take these arguments")
     return scope.error(
@@ -150,8 +159,9 @@ def _number(text: str) -> Value:
 
 def _cast(node: Any, scope: Scope) -> Value:
     """CAST, `::`, TRY_CAST, and constants such as DATE '2024-01-01'."""
-    exact = not scope.dialect.numeric_booleans
-    kind = type_of_sql(node.args["to"], exact=exact)
+    if scope.dialect.name == "sqlite":
+        return sqlite.cast(node, scope)
+    kind = type_of_sql(node.args["to"])
     if kind is None:
         raise scope.error(node, f"there is no type {node.args['to'].sql()!r}")
     if kind.kind == "decimal" and kind.precision is None and scope.dialect.name == "duckdb":

@@ -11,7 +11,7 @@ from reactive.sql.expressions.casts import aligned, applied, cast, equal_types
 from reactive.sql.expressions.comparisons import comparison
 from reactive.sql.functions.calls import Maker, arguments
 from reactive.sql.runtime import nulls
-from reactive.sql.terms.types import DECIMAL, TEXT, sql_name
+from reactive.sql.terms.types import DECIMAL, sql_name
 from reactive.sql.terms.values import (
     NULL_VALUE,
     Value,
@@ -131,12 +131,12 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def _extreme(function: Any, builtin: Any) -> Maker:
-    """GREATEST and LEAST; of SQLite, and where none may be NULL, strict."""
+    """GREATEST and LEAST; strict where none may be NULL."""
 
     def made(node: Any, scope: Scope) -> Value:
         found = tuple(scope.value(each) for each in arguments(node))
         values, kind = equal_types(found, scope, node)
-        if scope.dialect.numeric_booleans or not any(value.nullable for value in values):
+        if not any(value.nullable for value in values):
             if any(map(is_null, values)):
                 return NULL_VALUE
             return values[0] if len(values) == 1 else applied(builtin, kind, *values)
@@ -147,28 +147,6 @@ def _extreme(function: Any, builtin: Any) -> Maker:
 
 def _type_name(node: Any, scope: Scope) -> Value:
     return literal(sql_name(scope.value(arguments(node)[0]).type))
-
-
-def sqlite_type(value: Any) -> str:
-    """What SQLite calls the type of a value."""
-    names = {bool: "integer", int: "integer", float: "real", str: "text", bytes: "blob"}
-    return names.get(type(value), "null")
-
-
-def _type_in_sqlite(node: Any, scope: Scope) -> Value:
-    value = scope.value(arguments(node)[0])
-    return Value(Call(constant(sqlite_type), (whole(value),)), TEXT)
-
-
-def quoted(value: Any) -> str:
-    """A value as SQLite would read it."""
-    if value is None:
-        return "NULL"
-    return f"'{value.replace(chr(39), chr(39) * 2)}'" if isinstance(value, str) else repr(value)
-
-
-def _quoted(node: Any, scope: Scope) -> Value:
-    return Value(Call(constant(quoted), (whole(scope.value(arguments(node)[0])),)), TEXT)
 
 
 def _by_presence(node: Any, scope: Scope) -> Value:
@@ -205,9 +183,4 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "likely": _first,
     "unlikely": _first,
     "likelihood": _first,
-}
-OF_SQLITE: dict[str | type[exp.Expr], Maker] = {
-    exp.Typeof: _type_in_sqlite,
-    "quote": _quoted,
-    exp.Collate: _first,
 }

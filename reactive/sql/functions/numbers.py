@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 def _rounded(node: Any, scope: Scope) -> Value:
     value, *digits = given(node, scope)
-    if scope.dialect.numeric_booleans or value.type.kind not in NUMBERS:
+    if value.type.kind not in NUMBERS:
         value = cast(value, FLOAT, scope)
     kind = value.type
     if kind.kind == "float" and scope.dialect.name == "duckdb":
@@ -146,9 +146,3 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "log10": _float(numbers.logarithm_10),
     "log2": _float(numbers.logarithm_2),
 }
-
-OF_SQLITE: dict[str | type[exp.Expr], Maker] = {
-    exp.Ceil: of(numbers.ceiling, SAME),
-    exp.Floor: of(numbers.floor, SAME),
-}
-"""Where SQLite differs."""

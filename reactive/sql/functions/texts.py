@@ -12,7 +12,6 @@ from optimizer.expr import Call, constant
 from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import Maker, arguments, given, of
 from reactive.sql.runtime import arrays, texts
-from reactive.sql.runtime.casts import to_text
 from reactive.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType
 from reactive.sql.terms.values import Value, leaves, literal, whole
 
@@ -33,11 +32,6 @@ def sha256(text: str, length: int = 256) -> str:
 def hexadecimal(value: Any) -> str:
     """A number, or the bytes of a text, in hexadecimal digits."""
     return f"{value & (1 << 64) - 1:X}" if isinstance(value, int) else value.encode().hex().upper()
-
-
-def hexadecimal_of_text(value: Any) -> str:
-    """SQLite's: the bytes of what is written."""
-    return "" if value is None else to_text(value).encode().hex().upper()
 
 
 def base_64(text: str) -> str:
@@ -197,13 +191,3 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "regexp_full_match": of(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
     "string": _same_text,
 }
-
-OF_SQLITE: dict[str | type[exp.Expr], Maker] = {
-    exp.Upper: of(texts.upper_ascii, TEXT, TEXT),
-    exp.Lower: of(texts.lower_ascii, TEXT, TEXT),
-    exp.Hex: lambda node, scope: Value(
-        Call(constant(hexadecimal_of_text), (whole(scope.value(node.this)),)), TEXT
-    ),
-    exp.Unicode: of(texts.code_or_none, INT, TEXT, nullable=True),
-}
-"""Where SQLite differs."""

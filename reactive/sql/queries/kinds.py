@@ -17,11 +17,12 @@ from reactive.sql.queries.query import Query, query_of_rows
 from reactive.sql.queries.recursive import recursive
 from reactive.sql.queries.select import select
 from reactive.sql.queries.stars import Column
+from reactive.sql.sqlite.comparisons import together
 from reactive.sql.terms.catalog import Named
 from reactive.sql.terms.schema import Column as OfRow
 from reactive.sql.terms.schema import Schema
 from reactive.sql.terms.scope import Scope
-from reactive.sql.terms.types import NULL, common
+from reactive.sql.terms.types import NULL, SqlType, common
 from reactive.sql.terms.values import Value, whole
 
 OPERATIONS: dict[tuple[type, bool], Any] = {
@@ -120,7 +121,7 @@ def _set_operation(node: Any, around: Scope) -> Query:
     (mine, schema), (theirs, other) = left.rows(), right.rows(left.names)
     if schema.names != other.names or _read_of(schema) != _read_of(other):
         theirs = _same_rows(theirs, other, schema, around)
-    return query_of_rows(kind(mine, theirs), _both(schema, other), around)
+    return query_of_rows(kind(mine, theirs), _both(schema, other, around), around)
 
 
 def _same_types(left: Query, right: Query, node: Any) -> tuple[Query, Query]:
@@ -158,13 +159,17 @@ def _by_name(left: Query, right: Query, node: Any, around: Scope) -> Query:
     return replace(right, names=left.names, values=tuple(right.values[n] for n in order))
 
 
-def _both(left: Schema, right: Schema) -> Schema:
+def _both(left: Schema, right: Schema, around: Scope) -> Schema:
     """What is known of columns that are of either."""
     columns = []
     for mine, theirs in zip(left.columns, right.columns, strict=True):
-        kind = theirs.type if mine.type is NULL else common(mine.type, theirs.type)
+        kind = theirs.type if mine.type is NULL else _common(mine.type, theirs.type, around)
         columns.append(replace(mine, type=kind, nullable=mine.nullable or theirs.nullable))
     return Schema(tuple(columns))
+
+
+def _common(left: SqlType, right: SqlType, around: Scope) -> SqlType:
+    return together([left, right]) if around.dialect.numeric_booleans else common(left, right)
 
 
 # VALUES.
@@ -178,7 +183,7 @@ def _values(node: Any, around: Scope) -> Query:
     names = _names(node, len(rows[0]), around)
     if any(not _is_constant(cell) for row in cells for cell in row):
         return _evaluated(cells, names, around)
-    schema = _schema(names, cells)
+    schema = _schema(names, cells, around)
     try:
         made = [tuple(map(constant_of, row)) for row in cells]
     except Exception:  # a cell has no value: an error of its row, as if it was computed of a column
@@ -212,13 +217,13 @@ def _is_constant(value: Value) -> bool:
     return not any(isinstance(part, Outer | Subquery) for part in walk(whole(value)))
 
 
-def _schema(names: Sequence[str], rows: Sequence[Sequence[Value]]) -> Schema:
+def _schema(names: Sequence[str], rows: Sequence[Sequence[Value]], around: Scope) -> Schema:
     columns = []
     for place, name in enumerate(names):
         cells = [row[place] for row in rows]
         kind = cells[0].type
         for cell in cells[1:]:
-            kind = common(kind, cell.type)
+            kind = _common(kind, cell.type, around)
         columns.append(OfRow(name, kind, any(cell.nullable for cell in cells), place))
     return Schema(tuple(columns))
 
@@ -229,5 +234,5 @@ def _evaluated(rows: Sequence[Sequence[Value]], names: Sequence[str], around: Sc
     made = [selected(one_row(), scope, names, row) for row in rows]
     node, schema = made[0]
     for other, more in made[1:]:
-        node, schema = plan.UnionAll(node, other), _both(schema, more)
+        node, schema = plan.UnionAll(node, other), _both(schema, more, around)
     return query_of_rows(node, schema, around)

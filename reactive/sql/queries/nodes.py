@@ -29,7 +29,7 @@ from optimizer.subqueries import lateral as correlated
 from reactive.codegen.functions import callable_of
 from reactive.collections.zset import canonical
 from reactive.errors import ReactiveError
-from reactive.sql.expressions.casts import cast
+from reactive.sql.expressions.casts import assigned
 from reactive.sql.runtime.elements import elements, elements_or_none
 from reactive.sql.terms.schema import Schema, record_of, schema_of_values
 from reactive.sql.terms.scope import Scope
@@ -147,7 +147,7 @@ def evaluated_constant(node: Any, scope: Scope, kind: SqlType | None = None) -> 
     ------
     PlanError: it reads a query, or cannot be evaluated.
     """
-    value = scope.value(node) if kind is None else cast(scope.value(node), kind, scope)
+    value = scope.value(node) if kind is None else assigned(scope.value(node), kind, scope)
     if reads_query(value):
         raise scope.error(node, "a sub-query stands where a constant is needed")
     with failures_told(node, scope):

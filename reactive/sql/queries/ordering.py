@@ -10,6 +10,7 @@ from sqlglot import exp
 from optimizer import plan
 from reactive.sql.queries.nodes import evaluated_constant, freed, key_of
 from reactive.sql.queries.stars import Column
+from reactive.sql.sqlite.comparisons import sorted_by
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.values import Value, whole
 
@@ -56,6 +57,8 @@ def sort_key(node: Any, value: Value, scope: Scope) -> plan.SortKey:
     descending = bool(node.args.get("desc"))
     nulls_first = node.args.get("nulls_first")
     nulls: Any = None if not value.nullable else "first" if nulls_first else "last"
+    if scope.dialect.numeric_booleans:
+        value = sorted_by(value)
     return plan.SortKey(scope.function(whole(value), node), descending, nulls)
 
 
@@ -117,8 +120,5 @@ def distinct_on(
     values: Sequence[Value],
 ) -> plan.Node:
     """The first row of each group, in the order of keys; without an order, by its columns."""
-    keys = keys or tuple(
-        plan.SortKey(scope.function(whole(v)), False, "last" if v.nullable else None)
-        for v in values
-    )
+    keys = keys or tuple(sort_key(exp.Ordered(), v, scope) for v in values)
     return freed(plan.Top(node, scope.function(key_of(on)), keys, 1))

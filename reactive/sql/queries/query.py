@@ -12,9 +12,10 @@ from dataclasses import field, replace
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Parameter
+from optimizer.expr import Expr, Parameter
 from optimizer.record import record
 from reactive.sql.queries.nodes import selected
+from reactive.sql.sqlite.comparisons import sorted_by
 from reactive.sql.terms.catalog import Named, named_rows
 from reactive.sql.terms.schema import Schema
 from reactive.sql.terms.scope import Scope, Source
@@ -51,7 +52,9 @@ class Query:
     def _any_order(self) -> tuple[plan.SortKey, ...]:
         """An order where none was asked for: by all columns."""
         return tuple(
-            plan.SortKey(self.scope.function(whole(v)), False, "last" if v.nullable else None)
+            plan.SortKey(
+                self.scope.function(_in_order(v, self.scope)), False, "last" if v.nullable else None
+            )
             for v in self.values
         )
 
@@ -78,6 +81,11 @@ class Query:
         """The columns of rows that are put together already."""
         schema = self.scope.schema
         return None if schema is None else schema.values(Parameter(0))
+
+
+def _in_order(value: Value, scope: Scope) -> Expr:
+    """What rows stand in order by."""
+    return whole(sorted_by(value) if scope.dialect.numeric_booleans else value)
 
 
 def _is_read(value: Value) -> bool:

@@ -48,6 +48,9 @@ def recursive(cte: Any, names: Sequence[str], around: Scope) -> Named:
     first = around.query(body.left)
     called = around.renamed(names, first.names, cte)
     begin, schema = first.rows(called)
+    if around.dialect.numeric_booleans:  # what follows may be of other classes
+        columns = (replace(c, type=replace(c.type, kind="any")) for c in schema.columns)
+        schema = Schema(tuple(columns))
     return _settled(cte, begin, schema, called, around)
 
 

@@ -28,6 +28,7 @@ from reactive.sql.queries.query import Query, query_of_rows
 from reactive.sql.queries.rows import Rows
 from reactive.sql.queries.sources import from_
 from reactive.sql.queries.stars import Column, columns_of
+from reactive.sql.sqlite.comparisons import shown
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.values import Value, whole
 from reactive.sql.windows.kinds import appended
@@ -74,6 +75,8 @@ def select(node: Any, around: Scope) -> Query:
         made, is_one = filtered(made, scope.reading(qualify), scope.true(qualify.this)), False
     made, scope, grows = _with_elements(made, scope, asked)
     values = tuple(scope.value(column.node) for column in columns)
+    if scope.dialect.numeric_booleans:
+        values = tuple(map(shown, values))
     names = tuple(column.name for column in columns)
     scope.reading(*node.expressions)
     query = Query(made, scope, names, values, is_one_row=is_one and not grows)

@@ -47,6 +47,7 @@ from reactive.sql.queries.nodes import filtered, freed
 from reactive.sql.queries.query import Query
 from reactive.sql.runtime.single import any_of as any_value
 from reactive.sql.runtime.single import in_order, only_of
+from reactive.sql.sqlite import comparisons as sqlite
 from reactive.sql.terms.scope import Correlation, Scope
 from reactive.sql.terms.types import TEXT, SqlType
 from reactive.sql.terms.values import Value, is_null, itself, present, whole
@@ -260,9 +261,13 @@ def _inside(asked: Compared, *, nullable: bool) -> tuple[Value, ...]:
 
 def _tests(asked: Compared, left: Sequence[Value]) -> list[Expr]:
     columns = asked.query.values
+    pairs = list(zip(left, columns, strict=True))
+    if asked.query.scope.dialect.numeric_booleans:
+        is_ordered = asked.symbol not in ("==", "!=")
+        pairs = [sqlite.compared(*pair, ordered=is_ordered) for pair in pairs]
     return [
         compared(asked.symbol, *_without_guard(mine, column, asked.symbol))
-        for mine, column in zip(left, columns, strict=True)
+        for mine, column in pairs
     ]
 
 

@@ -27,16 +27,18 @@ from optimizer.expr import (
 from optimizer.traverse import has_subqueries
 from reactive.codegen.functions import callable_of
 from reactive.errors import TableError, TransactionError
-from reactive.sql.expressions.casts import cast
+from reactive.sql.expressions.casts import assigned
 from reactive.sql.queries.nodes import evaluated_constant, failures_told, freed, misreadings_told
 from reactive.sql.queries.rows import Rows, rows_of
 from reactive.sql.relation import relation_of
 from reactive.sql.terms.catalog import named_rows
 from reactive.sql.terms.errors import nearest
-from reactive.sql.terms.schema import Schema
+from reactive.sql.terms.schema import Column, Schema
 from reactive.sql.terms.scope import Scope, Source
 from reactive.sql.terms.values import Value, whole
 
+OF_NAMES: dict[str, type] = {"int": int, "float": float, "text": str, "bytes": bytes}
+"""The classes of values of fields, by the kinds of their types."""
 Pairs = list[tuple[Any, Any]]
 """Rows, and those that take their place."""
 
@@ -90,6 +92,8 @@ class Target:
                 raise TableError(
                     f"column {column.name!r} of table {self.name!r} is NOT NULL, and has no value"
                 )
+            if column.type.affinity is not None and value is not None:
+                self._check_class(column, value)
             length = self.lengths.get(column.name)
             if length is not None and isinstance(value, str) and len(value) > length:
                 raise TableError(
@@ -98,6 +102,15 @@ class Target:
                 )
         read = self.schema.columns[0].read
         return values[0] if read is None else self._maker()(values)
+
+    def _check_class(self, column: Column, value: Any) -> None:
+        """Check that a value is of the class that a column of SQLite has, if it has one."""
+        kind = OF_NAMES.get(column.type.kind)
+        if kind is not None and not isinstance(value, kind):
+            raise TableError(
+                f"column {column.name!r} of table {self.name!r} takes {kind.__name__}, "
+                f"and {value!r:.100} is none"
+            )
 
     def _maker(self) -> Callable[[Sequence[Any]], Any]:
         kind = self.table.row_type
@@ -160,7 +173,9 @@ def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iter
     query = around.query(source)
     _check_width(len(query.values), places, source, around)
     made = query.cut()
-    cast_values = [cast(v, kind, made.scope) for v, kind in zip(made.values, kinds, strict=True)]
+    cast_values = [
+        assigned(v, kind, made.scope) for v, kind in zip(made.values, kinds, strict=True)
+    ]
     row = tuple_of(*map(whole, cast_values))
     yield from evaluated(plan.Select(made.node, made.scope.function(row)), around)
 
@@ -321,7 +336,7 @@ def _changed(assignments: Sequence[Any], target: Target, scope: Scope) -> Expr:
         if _is_default(each.expression):
             values[place] = Value(constant(target.defaults.get(column.name)), column.type)
         else:
-            values[place] = cast(scope.value(each.expression), column.type, scope)
+            values[place] = assigned(scope.value(each.expression), column.type, scope)
     return tuple_of(*map(whole, values))
 
 

@@ -11,11 +11,14 @@ from sqlglot import exp
 from reactive.sql.expressions.scalar import checked_length
 from reactive.sql.queries.nodes import evaluated_constant, misreadings_told
 from reactive.sql.relation import relation_of
+from reactive.sql.sqlite.comparisons import column_type
+from reactive.sql.sqlite.functions import collation_named, declared_name
+from reactive.sql.sqlite.values import stored
 from reactive.sql.statements.changes import evaluated
 from reactive.sql.statements.table_rows import table_class
 from reactive.sql.terms.schema import Column, Schema, field_names
 from reactive.sql.terms.scope import Scope
-from reactive.sql.terms.types import hint_of, type_of_sql
+from reactive.sql.terms.types import SqlType, hint_of, type_of_sql
 
 REFUSED = {
     exp.CheckColumnConstraint: "CHECK",
@@ -131,7 +134,7 @@ def _declared(tree: Any, around: Scope) -> tuple[Schema, dict[str, Any], tuple[s
         if isinstance(node, exp.PrimaryKey):
             node.args.get("include")  # a node also where nothing is included
             key += [_key_name(each) for each in node.expressions]
-        elif isinstance(node, exp.ColumnDef):
+        elif isinstance(node, exp.ColumnDef) or _is_untyped(node, around):
             column, default, is_key = _column(node, around)
             columns.append(column)
             key += [column.name.casefold()] if is_key else []
@@ -144,12 +147,33 @@ def _declared(tree: Any, around: Scope) -> tuple[Schema, dict[str, Any], tuple[s
         if name not in names:
             raise around.error(tree, f"the primary key names {name!r}, which is no column")
     made = (replace(c, nullable=c.nullable and c.name.casefold() not in key) for c in columns)
+    if around.dialect.name == "sqlite" and len(key) == 1:
+        rowid = _rowid_of(tree, key[0])
+        made = (
+            replace(c, type=rowid) if rowid and c.name.casefold() == key[0] else c for c in made
+        )
     return Schema(tuple(made)), defaults, tuple(key)
+
+
+def _is_untyped(node: Any, around: Scope) -> bool:
+    """Whether it is the name of a column that has no type, as SQLite lets it."""
+    return around.dialect.name == "sqlite" and isinstance(node, exp.Identifier)
+
+
+def _rowid_of(tree: Any, name: str) -> SqlType | None:
+    """The type of an INTEGER PRIMARY KEY, whose values are integers; None of other keys."""
+    for node in tree.this.expressions:
+        is_key = isinstance(node, exp.ColumnDef) and node.name.casefold() == name
+        if is_key and declared_name(node.args.get("kind")).upper() == "INTEGER":
+            return column_type("INTEGER", is_rowid=True)
+    return None
 
 
 def _lengths(tree: Any, around: Scope) -> dict[str, int]:
     """The greatest lengths of texts, by the names of columns that have one."""
     columns = [node for node in tree.this.expressions if isinstance(node, exp.ColumnDef)]
+    if around.dialect.name == "sqlite":
+        return {}
     found = {node.name: checked_length(node.args["kind"], around) for node in columns}
     return {name: length for name, length in found.items() if length is not None}
 
@@ -172,7 +196,7 @@ def _refuse(tree: Any, around: Scope) -> None:
 
 
 def _column(node: Any, around: Scope) -> tuple[Column, Any, bool]:
-    constraints = [constraint.args.get("kind") for constraint in node.args.get("constraints") or ()]
+    constraints = [each.args.get("kind") for each in node.args.get("constraints") or ()]
     is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
     for each in constraints:
         if isinstance(each, exp.PrimaryKeyColumnConstraint):
@@ -184,12 +208,27 @@ def _column(node: Any, around: Scope) -> tuple[Column, Any, bool]:
     default = next(
         (c.this for c in constraints if isinstance(c, exp.DefaultColumnConstraint)), None
     )
-    kind = type_of_sql(node.args.get("kind"))
+    declared = node.args.get("kind")
+    if around.dialect.name == "sqlite":
+        kind: SqlType | None = _sqlite_type(declared, constraints, around)
+    else:
+        kind = type_of_sql(declared)
     if kind is None:
-        declared = node.args.get("kind")
         raise around.error(node, f"there is no type {declared.sql() if declared else ''!r}")
     value = None if default is None else evaluated_constant(default, around)
+    if kind.affinity is not None:
+        value = stored(value, kind.affinity)
     return Column(node.name, kind, not (is_key or not_null), None), value, is_key
+
+
+def _sqlite_type(declared: Any, constraints: list[Any], around: Scope) -> SqlType:
+    """The type of a column of SQLite: its affinity, and what its texts are compared by."""
+    names = [
+        collation_named(each.this, around)
+        for each in constraints
+        if isinstance(each, exp.CollateColumnConstraint)
+    ]
+    return column_type(declared_name(declared), collation=names[-1] if names else None)
 
 
 # Views.

@@ -4,7 +4,7 @@ that were given as parameters."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from optimizer import plan
@@ -13,7 +13,7 @@ from optimizer.plans.properties import shapes
 from optimizer.record import record
 from reactive.api.relation import AnyRelation, Relation
 from reactive.sql.terms.schema import Column, Schema, schema_of_shape, schema_of_type
-from reactive.sql.terms.types import ANY
+from reactive.sql.terms.types import ANY, with_affinity
 from reactive.sql.terms.values import Value
 
 
@@ -62,7 +62,13 @@ class Catalog:
 
     def schema_of(self, table: Any) -> Schema:
         """The columns of a table."""
-        return self.schemas.get(table.plan.number) or schema_of_type(table.row_type)
+        declared = self.schemas.get(table.plan.number)
+        if declared is not None:
+            return declared
+        found = schema_of_type(table.row_type)
+        if self.engine.dialect != "sqlite":
+            return found
+        return Schema(tuple(replace(c, type=with_affinity(c.type)) for c in found.columns))
 
     def table(self, name: str) -> Any:
         """The table of a name, or None."""

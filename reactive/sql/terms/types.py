@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
+from dataclasses import replace
 from decimal import Decimal
 from types import GenericAlias, NoneType
 from typing import Annotated, Any, Literal, Optional, TypeAlias
@@ -44,7 +45,10 @@ Kind: TypeAlias = Literal[
 @record
 class SqlType:
     """A type. `precision` and `scale` are of decimals, `size` of integers in bytes, `items` the
-    types of the elements of an array (one) or of the fields of a struct, which `names` names."""
+    types of the elements of an array (one) or of the fields of a struct, which `names` names.
+
+    Of SQLite: `affinity` is that of a column or a CAST, `collation` what a text is compared by, and
+    `is_collated` says that COLLATE is written in the expression."""
 
     kind: Kind
     precision: int | None = None
@@ -52,6 +56,9 @@ class SqlType:
     items: tuple[SqlType, ...] = ()
     names: tuple[str, ...] = ()
     size: int | None = None
+    affinity: str | None = None
+    collation: str | None = None
+    is_collated: bool = False
 
 
 NULL = SqlType("null")
@@ -92,6 +99,12 @@ OF_PYTHON: dict[Any, SqlType] = {
 
 HINTS: dict[str, Any] = {kind.kind: hint for hint, kind in OF_PYTHON.items()}
 HINTS["timestamptz"] = Annotated[datetime.datetime, datetime.UTC]
+OF_AFFINITIES: dict[str, Any] = {
+    "TEXT": str | bytes,
+    "REAL": float | str | bytes,
+    "BLOB": int | float | str | bytes,
+}
+"""What a column of SQLite keeps, by its affinity; INTEGER and NUMERIC keep all that BLOB does."""
 
 
 def hint_of(kind: SqlType, *, nullable: bool) -> Any:
@@ -101,6 +114,8 @@ def hint_of(kind: SqlType, *, nullable: bool) -> Any:
     <class 'int'>
     """
     hint = tuple if kind.kind in ("array", "struct") else HINTS.get(kind.kind, Any)
+    if kind.affinity is not None and kind.kind == "any":
+        hint = OF_AFFINITIES.get(kind.affinity, OF_AFFINITIES["BLOB"])
     return Optional[hint] if nullable and hint is not Any else hint  # noqa: UP045
 
 
@@ -275,6 +290,15 @@ def _common_number(left: SqlType, right: SqlType) -> SqlType:
         return DECIMAL
     whole, scale = max(d for d, _ in digits), max(s for _, s in digits)
     return SqlType("decimal", min(38, whole + scale), scale)
+
+
+OF_KINDS = {"int": "INTEGER", "float": "REAL", "text": "TEXT", "bytes": "BLOB", "bool": "NUMERIC"}
+"""The affinity that fields of classes of Python have in SQLite, by the kinds of their types."""
+
+
+def with_affinity(kind: SqlType) -> SqlType:
+    """The type of a field, with its affinity in SQLite."""
+    return replace(kind, affinity=OF_KINDS.get(kind.kind))
 
 
 DIGITS_OF_SIZE = {1: 3, 2: 5, 4: 10, 8: 19, 16: 38}

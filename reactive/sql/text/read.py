@@ -15,6 +15,7 @@ from sqlglot.errors import SqlglotError
 from optimizer.errors import PlanError
 from reactive.runtime.large_stack import call_with_any_stack
 from reactive.sql.postgres.grammar import PostgresGrammar
+from reactive.sql.sqlite.grammar import SQLiteGrammar
 from reactive.sql.terms.arguments import record_arguments
 from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import error_at, too_deep
@@ -48,7 +49,8 @@ def parsed(text: str, dialect: Dialect, parameters: Container[str] = ()) -> list
 
 
 def _grammar(dialect: Dialect) -> Any:
-    return PostgresGrammar if dialect.name == "postgres" else dialect.name
+    own = {"postgres": PostgresGrammar, "sqlite": SQLiteGrammar}
+    return own.get(dialect.name, dialect.name)
 
 
 def _dollars(text: str, dialect: Dialect, parameters: Container[str]) -> str:

@@ -49,6 +49,8 @@ def of_frame(asked: Asked) -> tuple[Any, Value | None, SqlType, bool]:
         of = asked.value() if asked.arguments else asked.only(Value(constant(1), INT))
         return "count", of, INT, False
     name = OF_FRAMES.get(kind)
+    if name in ("min", "max") and asked.scope.dialect.numeric_booleans:
+        name = None
     if name is not None and name != "count" and not asked.distinct:
         of = number(asked) if name in ("sum", "avg") else asked.value()
         types = {"sum": sum_type(of.type, asked.scope), "avg": FLOAT}

@@ -49,6 +49,7 @@ from reactive.sql.partitions.frames import (
 )
 from reactive.sql.partitions.function import Asked
 from reactive.sql.partitions.window import Window
+from reactive.sql.sqlite.comparisons import sorted_by
 from reactive.sql.terms.types import FLOAT, INT, SqlType
 from reactive.sql.terms.values import Value, itself, whole
 from reactive.sql.windows.frames import of_frame
@@ -99,13 +100,24 @@ class _Partitioned:
         self.partition: Expr = tuple_of(*keys)
         order = node.args.get("order")
         self.order = tuple(order.expressions) if order is not None else ()
-        self.keys: Expr = tuple_of(*(whole(scope.value(each.this)) for each in self.order))
+        keys_of_order = [scope.value(each.this) for each in self.order]
+        if scope.dialect.numeric_booleans and not _has_distances(node):
+            keys_of_order = list(map(sorted_by, keys_of_order))
+        self.keys: Expr = tuple_of(*map(whole, keys_of_order))
         self.directions = directions_of(self.order)
 
     def fits(self, other: _Partitioned) -> bool:
         """Whether one sort of the same partitions does for both."""
         mine = (self.partition, self.keys, self.directions)
         return mine == (other.partition, other.keys, other.directions)
+
+
+def _has_distances(window: Any) -> bool:
+    """Whether the frame of a window is by distances of values."""
+    spec = window.args.get("spec")
+    bounds = () if spec is None else (spec.args.get("start"), spec.args.get("end"))
+    is_range = spec is not None and str(spec.args.get("kind")).lower() == "range"
+    return is_range and any(isinstance(bound, exp.Expr) for bound in bounds)
 
 
 def _reduced(

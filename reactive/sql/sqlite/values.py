@@ -1,0 +1,283 @@
+"""Values of SQLite at run time: storage classes, their order, affinity, and conversions.
+
+    stored("12", "INTEGER")   12        numeric("x")     'x'         rank(None) does not occur
+    stored("x", "INTEGER")    'x'       integer("3abc")  3           rank(1) < rank("a") < rank(b"")
+
+Source: https://sqlite.org/datatype3.html
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
+_EXACT = 1 << 51
+_SPACES = " \t\n\v\f\r"
+_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?)")
+_INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)")
+
+
+def affinity_of(declared: str) -> str:
+    """The affinity that the name of a declared type says.
+
+    >>> [affinity_of(each) for each in ("CHARINT", "varchar(9)", "", "doub", "date")]
+    ['INTEGER', 'TEXT', 'BLOB', 'REAL', 'NUMERIC']
+    """
+    name = declared.upper()
+    if "INT" in name:
+        return "INTEGER"
+    if any(part in name for part in ("CHAR", "CLOB", "TEXT")):
+        return "TEXT"
+    if "BLOB" in name or not name:
+        return "BLOB"
+    return "REAL" if any(part in name for part in ("REAL", "FLOA", "DOUB")) else "NUMERIC"
+
+
+# Conversions.
+
+
+def plain(value: Any) -> Any:
+    """A value of Python as one of SQLite: a truth is a number, NaN is NULL."""
+    if isinstance(value, bool):
+        return int(value)
+    return None if isinstance(value, float) and value != value else value
+
+
+def characters(value: Any) -> str:
+    """A value as a text.
+
+    >>> characters(1.0), characters(1e20), characters(True), characters(0.1 + 0.2)
+    ('1.0', '1.0e+20', '1', '0.3')
+    """
+    match value:
+        case str():
+            return value
+        case bool():
+            return str(int(value))
+        case float():
+            return _float_text(value)
+        case bytes():
+            return value.decode(errors="replace")
+        case _:
+            return str(value)
+
+
+def _float_text(value: float) -> str:
+    if math.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    if not value:
+        return "0.0"
+    digits, sign, exponent = f"{value:.15g}".partition("e")
+    return f"{digits}{sign}{exponent}" if "." in digits else f"{digits}.0{sign}{exponent}"
+
+
+def integer(value: Any) -> int:
+    """A value as an integer: a number without its fraction, of a text the one it begins with.
+
+    >>> integer(2.9), integer("12abc"), integer("1e3"), integer(1e30) == GREATEST
+    (2, 12, 1, True)
+    """
+    if isinstance(value, int):
+        return min(max(int(value), LEAST), GREATEST)
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            return 0 if value != value else GREATEST if value > 0 else LEAST
+        return min(max(int(value), LEAST), GREATEST)
+    found = _INTEGER.match(characters(value))
+    return min(max(int(found[1]), LEAST), GREATEST) if found else 0
+
+
+def real(value: Any) -> float:
+    """A value as a float, of a text the number that it begins with."""
+    if isinstance(value, int | float):
+        return float(value)
+    found = _NUMBER.match(characters(value))
+    return float(found[1]) if found else 0.0
+
+
+def number(value: Any) -> int | float:
+    """A value as an operand of arithmetic.
+
+    >>> number("3abc"), number("3.5"), number("3.0"), number("x"), number("1e2x")
+    (3, 3.5, 3.0, 0, 100.0)
+    """
+    if isinstance(value, int | float):
+        return value
+    found = _NUMBER.match(characters(value))
+    if found is None:
+        return 0
+    text = found[1]
+    if found[2] is None and found[3] is None and found[4] is None:
+        whole = int(text)
+        return whole if LEAST <= whole <= GREATEST else float(text)
+    return float(text)
+
+
+def addend(value: Any) -> int | float:
+    """A value as SUM adds it: an integer only where a text is one as a whole.
+
+    >>> addend("12"), addend("12x"), addend("x"), addend(b"5")
+    (12, 12.0, 0.0, 5.0)
+    """
+    if isinstance(value, int | float):
+        return value
+    made = numeric(value)
+    return real(value) if isinstance(made, str | bytes) else made
+
+
+def numeric(value: Any) -> Any:
+    """A text that is a number as a whole as that number; any other value as it is.
+
+    >>> numeric(" 12 "), numeric("1e3"), numeric("12 a"), numeric(3.0), numeric("2024-01-31")
+    (12, 1000.0, '12 a', 3.0, '2024-01-31')
+    """
+    if value.__class__ is not str:
+        return value
+    stripped = value.strip(_SPACES)
+    found = _NUMBER.fullmatch(stripped)
+    if found is None:
+        return value
+    if found[2] is None and found[3] is None and found[4] is None:
+        whole = int(stripped)
+        if LEAST <= whole <= GREATEST:
+            return whole
+    return float(stripped)
+
+
+def _as_integer(value: float) -> int | float:
+    """A float as the integer that it equals, if there is one."""
+    if math.isfinite(value) and value == (whole := int(value)) and LEAST < whole < GREATEST:
+        return whole
+    return value
+
+
+def stored(value: Any, affinity: str | None) -> Any:
+    """A value as a column of some affinity keeps it.
+
+    >>> stored("2.7", "INTEGER"), stored("3.0", "INTEGER"), stored(12, "TEXT"), stored("1", "REAL")
+    (2.7, 3, '12', 1.0)
+    """
+    value = plain(value)
+    match affinity:
+        case "TEXT":
+            return characters(value) if isinstance(value, int | float) else value
+        case "INTEGER" | "NUMERIC":
+            made = numeric(value)
+            return _as_integer(made) if isinstance(made, float) else made
+        case "REAL":
+            made = numeric(value)
+            return float(made) if isinstance(made, int) else made
+        case _:
+            return value
+
+
+def as_text(value: Any) -> Any:
+    """A number as a text; any other value as it is."""
+    return characters(value) if isinstance(value, int | float) else value
+
+
+# CAST.
+
+
+def cast_to_numeric(value: Any) -> Any:
+    """CAST to NUMERIC: of a text the number that it begins with, an integer where it equals one."""
+    if isinstance(value, int | float):
+        return plain(value)
+    made = number(value)
+    if isinstance(made, float) and -_EXACT <= made < _EXACT and made == int(made):
+        return int(made)
+    return made
+
+
+def cast_to_blob(value: Any) -> bytes:
+    """CAST to BLOB: the bytes of the text."""
+    return value if isinstance(value, bytes) else characters(value).encode()
+
+
+CASTS = {
+    "TEXT": characters,
+    "INTEGER": integer,
+    "REAL": real,
+    "NUMERIC": cast_to_numeric,
+    "BLOB": cast_to_blob,
+}
+"""What a CAST to a type of some affinity makes."""
+
+
+def truth(value: Any) -> bool:
+    """Whether a value that is not NULL is true: another number than 0."""
+    return value != 0 if isinstance(value, int | float) else real(value) != 0.0
+
+
+# Order and collations.
+
+
+def rank(value: Any) -> Any:
+    """What a value is compared by: numbers before texts before blobs; None of None.
+
+    The places of all ranks have values of the same classes; the first says where the value is.
+
+    >>> sorted(["a", 2, b"a", 1.5], key=rank)
+    [1.5, 2, 'a', b'a']
+    """
+    kind = value.__class__
+    if kind is str:
+        return (2, 0, value, b"")
+    if kind is int or kind is float:
+        return (1, value, "", b"")
+    if value is None:
+        return None
+    if kind is bytes:
+        return (3, 0, "", value)
+    is_number = isinstance(value, int | float)
+    return (1, value, "", b"") if is_number else (2, 0, characters(value), b"")
+
+
+_LOWER = {n: n + 32 for n in range(ord("A"), ord("Z") + 1)}
+
+
+def without_case(value: Any) -> Any:
+    """A text as NOCASE compares it: its letters A to Z small."""
+    if value.__class__ is not str:
+        return value
+    return value.lower() if value.isascii() else value.translate(_LOWER)
+
+
+def without_spaces(value: Any) -> Any:
+    """A text as RTRIM compares it: without spaces at its end."""
+    return value.rstrip(" ") if value.__class__ is str else value
+
+
+COLLATIONS = {"NOCASE": without_case, "RTRIM": without_spaces}
+"""What texts are compared by; BINARY leaves them as they are."""
+
+
+def least(*values: Any) -> Any:
+    """The least of values that are not None; of equal ones the last."""
+    return min(reversed(values), key=rank)
+
+
+def greatest(*values: Any) -> Any:
+    """The greatest of values that are not None; of equal ones the first."""
+    return max(values, key=rank)
+
+
+def type_name(value: Any) -> str:
+    """The storage class of a value.
+
+    >>> type_name(None), type_name(1), type_name(1.0), type_name("a"), type_name(b"")
+    ('null', 'integer', 'real', 'text', 'blob')
+    """
+    match value:
+        case None:
+            return "null"
+        case int():
+            return "integer"
+        case float():
+            return "real"
+        case bytes():
+            return "blob"
+        case _:
+            return "text"

@@ -1,0 +1,204 @@
+"""The dialect "sqlite" is what SQLite does: stored values, comparisons, order, statements."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from reactive import Database, PlanError, TableError
+from tests.budget import TIMES, drawing
+from tests.sql.sqlite_player import Both
+
+TYPES = (
+    *("", "integer", "int", "unsigned big int", "text", "varchar(3)", "native character(70)"),
+    *("real", "double precision", "float", "numeric", "decimal(10, 2)", "date", "datetime"),
+    *("boolean", "blob", "floating point", "string", "any thing"),
+)
+VALUES = (
+    *(
+        "null",
+        "1",
+        "-1",
+        "0",
+        "2.7",
+        "3.0",
+        "1e20",
+        "'1'",
+        "'x'",
+        "''",
+        "' 12 '",
+        "'12 a'",
+        "'3.0'",
+    ),
+    *("'1e3'", "'2024-01-31'", "x'31'", "x''", "9223372036854775807", "'9223372036854775808'"),
+    *("true", "'é'", "'X'", "'x '", "'10'", "10", "-2.5", "'-0'", "'0x10'", "9.5e15"),
+)
+COLUMNS = ("i integer", "t text", "r real", "n numeric", "b", "d date")
+
+
+def _share(cases: list[Any], count: int) -> list[Any]:
+    return cases if TIMES else drawing().sample(cases, min(count, len(cases)))
+
+
+def _filled() -> Both:
+    both = Both(f"create table v (id integer primary key, {', '.join(COLUMNS)})")
+    for number, value in enumerate(VALUES):
+        both.execute(f"insert into v values ({number}, {', '.join([value] * len(COLUMNS))})")
+    return both
+
+
+def test_values_are_stored_by_affinity() -> None:
+    both = Both()
+    for number, declared in enumerate(TYPES):
+        both.execute(f"create table t{number} (id integer primary key, x {declared})")
+        for place, value in enumerate(VALUES):
+            both.execute(f"insert into t{number} values ({place}, {value})")
+            both.execute(f"insert into t{number} select {place + 100}, {value}")
+        both.execute(f"update t{number} set x = (x || '0') where id > 110")
+        both.execute(f"update t{number} set x = '7' where id = 111")
+        both.ask(f"select id, x, typeof(x) from t{number} order by id")
+    assert not both.wrong, "\n".join(both.wrong)
+
+
+SIGNS = ("=", "<>", "<", "<=", ">", ">=", "is", "is not")
+
+
+def test_a_column_is_compared_with_constants_by_its_affinity() -> None:
+    both = _filled()
+    names = [column.split()[0] for column in COLUMNS]
+    for name, sign, value in _share(list(product(names, SIGNS, VALUES)), 150):
+        both.ask(f"select id, {name} {sign} {value} as x from v order by id")
+        both.ask(f"select id from v where {name} {sign} {value}")
+        both.ask(f"select id from v where not ({value} {sign} +{name})")
+    assert not both.wrong, "\n".join(both.wrong[:10])
+
+
+def test_columns_and_expressions_are_compared_by_their_affinities() -> None:
+    both = _filled()
+    sides = [
+        *("a.i", "a.t", "a.r", "a.n", "a.b", "+a.i", "+a.t", "a.i + 0", "a.t || ''"),
+        *("cast(a.b as text)", "cast(a.t as integer)", "cast(a.b as blob)", "(a.t)"),
+        "(select max(c.i) from v c where c.id = a.id)",
+        "(select c.t from v c where c.id = a.id)",
+        "case when a.id > 3 then a.i else a.t end",
+        "coalesce(a.t, a.i)",
+    ]
+    others = [side.replace("a.", "b.") for side in sides]
+    every = [(x, s, y) for x, s, y in product(sides, SIGNS, others) if "select" not in x + y]
+    for one, sign, other in _share(every, 60):
+        both.ask(f"select a.id, b.id from v a join v b on {one} {sign} {other}")
+    for one, sign, other in _share(list(product(sides, SIGNS, sides)), 60):
+        both.ask(f"select id, {one} {sign} {other} as x from v a order by id")
+    assert not both.wrong, "\n".join(both.wrong[:10])
+
+
+FORMS = (
+    "select id, {a} in ({x}, {y}) as z from v order by id",
+    "select id, {a} in ({x}) as z from v order by id",
+    "select id, {a} not in ({x}, {b}) as z from v order by id",
+    "select id from v where {a} between {x} and {y}",
+    "select id from v where {a} not between {b} and {y}",
+    "select id, case {a} when {x} then 1 when {b} then 2 else 3 end as z from v order by id",
+    "select id from v where {a} in (select {b} from v where id > 5)",
+    "select id from v where {a} not in (select {b} from v where {b} is not null)",
+    "select id, {x} in (select {b} from v) as z from v order by id",
+    "select id, (select count(*) from v w where w.{b} = v.{a}) as z from v order by id",
+    "select a.id, b.id from v a left join v b on a.{a} = b.{b} where a.id < 9",
+    "select id from v where exists (select 1 from v w where w.{a} = v.{b} and w.id <> v.id)",
+    "select id, nullif({a}, {x}) as z, nullif({a}, {b}) as y from v order by id",
+    "select id, max({a}, {b}) as z, min({a}, {x}, {b}) as y from v order by id",
+    "select id, ({a}, {b}) = ({x}, {y}) as z, ({a}, {b}) < ({b}, {x}) as y from v order by id",
+    "select max({a}) as x, min({a}) as n, count({a}) as c, count(distinct {a}) as d from v",
+    "select {b}, max({a}) as x, min({a}) as n from v group by {b}",
+    "select {a} as z, typeof({a}) as y from v order by {a}, id",
+    "select id from v order by {a} desc, {b}, id",
+    "select {a} as z from v union select {x} as z",
+    "select {a} as z from v except select {b} as z from v",
+    "select {a} as z from v intersect select {b} as z from v",
+    "select sum({a}) as s, total({a}) as t, avg({a}) as a, typeof(sum({a})) as y from v "
+    "where id < 16",
+    "select id, sum({a}) over (order by id rows 2 preceding) as s from v where id not in "
+    "(6, 8, 17, 18, 28) order by id",
+    "select id, max({a}) over (order by id rows 2 preceding) as s from v order by id",
+    "select id, rank() over (order by {a}) as s, lag({a}, 1, {x}) over (order by id) as l "
+    "from v order by id",
+    "select z.p, z.p = {x} as q from (select {a} as p from v) z",
+    "select count(*) as n from (select distinct {a} from v)",
+    "select w.id, v.id from v join (select id, {b} as {a} from v) w using ({a})",
+    "select id from v where {a}",
+    "select id, not {a} as x, {a} and {b} as y, {a} or {x} as z, {a} is true as w from v "
+    "order by id",
+    "with recursive r(n, s) as (select 1, {a} from v where id = 3 union all select n + 1, "
+    "n || s from r where n < 4) select n, s from r",
+)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_queries_compare_as_sqlite_does(form: str) -> None:
+    both = _filled()
+    names = [column.split()[0] for column in COLUMNS]
+    every = [
+        each
+        for each in product(names, names, VALUES[1:], VALUES[1:])
+        if "using" not in form or each[0] != each[1]
+    ]
+    texts = {form.format(a=a, b=b, x=x, y=y) for a, b, x, y in drawing().sample(every, 40)}
+    for text in sorted(texts)[: 40 if TIMES else 5]:
+        both.ask(text)
+    assert not both.wrong, "\n".join(both.wrong[:10])
+
+
+OPERATORS = ("+", "-", "*", "/", "%", "&", "|", "<<", ">>", "||")
+
+
+def test_arithmetic_is_of_numbers_of_64_bits() -> None:
+    both = _filled()
+    names = [column.split()[0] for column in COLUMNS]
+    every = list(product(names, OPERATORS, (*names, *VALUES)))
+    for one, sign, other in _share(every, 120):
+        both.ask(f"select id, {one} {sign} {other} as x from v where id < 26 order by id")
+    for text in ("-{0}", "~{0}", "+{0}", "not {0}", "-(-{0})", "cast({0} as text)"):
+        for name in names:
+            both.ask(f"select id, {text.format(name)} as x from v order by id")
+    assert not both.wrong, "\n".join(both.wrong[:10])
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("'3abc' + 1", 4),
+        ("9223372036854775807 + 1", 9.223372036854775807e18),
+        ("7 / 2", 3),
+        ("1 / 0", None),
+        ("1e20 || ''", "1.0e+20"),
+        ("typeof(true)", "integer"),
+        ("cast('12abc' as integer)", 12),
+        ("1 < 'a'", 1),
+        ("'a' < x'00'", 1),
+    ],
+)
+def test_a_constant_is_what_sqlite_gives(text: str, expected: object) -> None:
+    (value,) = Database(dialect="sqlite").sql(f"select {text} as x").materialize().value
+    assert value == expected and type(value) is type(expected)
+
+
+def test_rows_of_a_table_admit_what_sqlite_admits() -> None:
+    db = Database(dialect="sqlite")
+    db.execute("create table t (id integer primary key, i integer not null, r real, s text)")
+    table = next(iter(db.tables()))
+    table.add(table.row_type(1, "x", b"", b"y"))
+    db.execute("insert into t values ('2', 2.5, 1, 3)")
+    assert set(table) == {(1, "x", b"", b"y"), (2, 2.5, 1.0, "3")}
+    with pytest.raises(TableError, match="takes int, and 'x' is none"):
+        db.execute("insert into t values ('x', 1, 1, 1)")
+    with pytest.raises(TableError, match="NOT NULL"):
+        db.execute("insert into t values (4, null, 1, 1)")
+
+
+def test_what_sqlite_has_not_is_refused_with_its_name() -> None:
+    db = Database(dialect="sqlite")
+    for text in ("list_sum(1)", "strpos('a', 'b')", "median(1)", "greatest(1, 2)"):
+        with pytest.raises(PlanError, match="in sqlite"):
+            db.sql(f"select {text}")
