@@ -36,7 +36,7 @@ def total(a: Any, b: Any) -> Any:
     """`a + b`.
 
     >>> total("3abc", 1), total(GREATEST, 1)
-    (4, 9.223372036854775e+18)
+    (4, 9.223372036854776e+18)
     """
     a, b = number(a), number(b)
     return _fitting(a + b, float.__add__, a, b)
