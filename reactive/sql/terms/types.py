@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import uuid
-from dataclasses import replace
+from dataclasses import field, replace
 from decimal import Decimal
 from types import GenericAlias, NoneType
 from typing import Annotated, Any, Literal, Optional, TypeAlias
@@ -56,9 +56,9 @@ class SqlType:
     items: tuple[SqlType, ...] = ()
     names: tuple[str, ...] = ()
     size: int | None = None
-    affinity: str | None = None
-    collation: str | None = None
-    is_collated: bool = False
+    affinity: str | None = field(default=None, repr=False)
+    collation: str | None = field(default=None, repr=False)
+    is_collated: bool = field(default=False, repr=False)
 
 
 NULL = SqlType("null")
