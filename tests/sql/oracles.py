@@ -1,15 +1,19 @@
-"""DuckDB and SQLite as one thing: run statements, hold rows, answer queries.
+"""DuckDB, SQLite and Postgres as one thing: run statements, hold rows, answer queries.
 
 A row is a tuple of Python values. DuckDB's lists and structs are tuples here, as in views.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Sequence
 from typing import Any, Protocol
 
 import duckdb
+import psycopg2
+
+from tests.sql.postgres_player import Server
 
 Row = tuple[Any, ...]
 
@@ -119,6 +123,79 @@ class SQLite:
         one = f"(select min(rowid) from {table} where {test})"
         for row in rows:
             self._connection.execute(f"delete from {table} where rowid = {one}", row)
+
+
+MADE = re.compile(r"\s*create\s+(table|view)\s+(\w+)", re.IGNORECASE)
+
+
+class Postgres:
+    """A schema of its own in a database of a Postgres server."""
+
+    name = "postgres"
+    _schemas = 0
+
+    def __init__(self, dsn: str) -> None:
+        self._server = Server(dsn)
+        self._definitions: list[tuple[str, str, str]] = []
+        Postgres._schemas += 1
+        self.run(f"create schema s{Postgres._schemas}")
+        self.run(f"set search_path to s{Postgres._schemas}")
+
+    def run(self, text: str) -> None:
+        text = re.sub(r"\bdouble\b(?! precision)", "double precision", text)
+        try:
+            self._server.cursor.execute(text)
+        except psycopg2.Error as error:
+            raise Refused(str(error)) from error
+        made = MADE.match(text)
+        if made is not None:
+            self._definitions.append((made[1].lower(), made[2], text))
+
+    def ask(self, text: str) -> list[Row]:
+        try:
+            return self._server.rows(text)
+        except psycopg2.Error as error:
+            raise Refused(str(error)) from error
+
+    def definitions(self) -> list[tuple[str, str, str]]:
+        return self._definitions
+
+    def add(self, table: str, rows: Sequence[Row]) -> None:
+        for row in rows:
+            marks = ", ".join(["%s"] * len(row))
+            self._server.cursor.execute(f"insert into {table} values ({marks})", row)
+
+    def remove(self, table: str, rows: Sequence[Row]) -> None:
+        names = [column.name for column in self._columns(table)]
+        test = " and ".join(f"{name} is not distinct from %s" for name in names)
+        one = f"(select min(ctid) from {table} where {test})"
+        for row in rows:
+            self._server.cursor.execute(f"delete from {table} where ctid = {one}", row)
+
+    def change(self, text: str) -> int:
+        """Run a statement; how many rows it changed, until `keep` or `undo`."""
+        cursor = self._server.cursor
+        cursor.execute("begin")
+        try:
+            cursor.execute(text)
+        except psycopg2.Error as error:
+            cursor.execute("rollback")
+            raise Refused(str(error)) from error
+        return int(cursor.rowcount)
+
+    def keep(self) -> None:
+        self._server.cursor.execute("commit")
+
+    def undo(self) -> None:
+        self._server.cursor.execute("rollback")
+
+    def _columns(self, table: str) -> Sequence[Any]:
+        self._server.cursor.execute(f"select * from {table} limit 0")
+        found: Sequence[Any] = self._server.cursor.description
+        return found
+
+    def close(self) -> None:
+        self._server.close()
 
 
 def oracle(engine: str) -> Oracle:

@@ -122,9 +122,9 @@ class Target:
 
 def insert(tree: Any, around: Scope, db: Any) -> int:
     """Add rows; how many."""
-    for part in ("returning", "overwrite", "where"):
+    for part in ("with_", "returning", "overwrite", "where"):
         if tree.args.get(part):
-            raise around.error(tree, f"{part.upper()} of INSERT is not supported")
+            raise around.error(tree, f"{part.strip('_').upper()} of INSERT is not supported")
     with misreadings_told(tree, around):
         target = Target(tree.this, around)
         named = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
@@ -226,17 +226,31 @@ class _Conflict:
         if alternative not in ("", "REPLACE", "IGNORE"):
             raise around.error(tree, f"INSERT OR {alternative} is not supported")
         self._update: Callable[[Any, Any], Any] | None = None
+        self._changes_once = around.dialect.name == "postgres"
+        self._changed: set[Any] = set()
         if conflict is not None:
             _check_conflict(conflict, target, around)
             if conflict.expressions:
                 self._update = _conflict_update(conflict, target, around)
 
     def insert(self, rows: list[Any]) -> int:
-        """Insert rows; return the number of rows that were inserted or changed."""
+        """Insert rows; return the number of rows that were inserted or changed.
+
+        Raises
+        ------
+        TableError: in Postgres, DO UPDATE of a row that the statement has inserted or changed.
+        """
         return sum(map(self._insert, rows))
 
     def _insert(self, row: Any) -> bool:
-        old = self._table.get(self._table._keyed.key(row))
+        key = self._table._keyed.key(row)
+        old = self._table.get(key)
+        if self._changes_once and self._update is not None and key in self._changed:
+            raise TableError(
+                f"cannot insert {row!r:.99}: ON CONFLICT DO UPDATE changes no row twice"
+                " in one statement of postgres"
+                "\n  insert each key once: select distinct on (key) ..."
+            )
         if old is None:
             self._table.add(row)
         elif self._replaces:
@@ -248,6 +262,7 @@ class _Conflict:
             self._table.update(old, new)
         else:
             return False
+        self._changed.add(key)
         return True
 
 
@@ -290,7 +305,7 @@ def _conflict_update(conflict: Any, target: Target, around: Scope) -> Callable[[
 
 def update(tree: Any, around: Scope, db: Any) -> int:
     """Change rows; how many."""
-    for part in ("returning", "from_", "order", "limit"):
+    for part in ("with_", "returning", "from_", "order", "limit"):
         if tree.args.get(part):
             raise around.error(tree, f"{part.strip('_').upper()} of UPDATE is not supported")
     target = Target(tree.this, around)
@@ -313,9 +328,9 @@ def update(tree: Any, around: Scope, db: Any) -> int:
 
 def delete(tree: Any, around: Scope, db: Any) -> int:
     """Remove rows; how many."""
-    for part in ("returning", "using", "order", "limit"):
+    for part in ("with_", "returning", "using", "order", "limit"):
         if tree.args.get(part):
-            raise around.error(tree, f"{part.upper()} of DELETE is not supported")
+            raise around.error(tree, f"{part.strip('_').upper()} of DELETE is not supported")
     target = Target(tree.this, around)
     scope = target.rows().scope(around)
     rows = [old for old, _ in _found(tree, target, scope, tuple_of())]
