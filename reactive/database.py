@@ -80,8 +80,8 @@ class Database(NotCopied, Closeable):
     rules: further rules, `optimizer.plan.Node -> Node`, tried after ours at every node of a plan.
     offload: where parts of queries go whose state outgrows the process, `SparkOffload` for one.
     strict: refuse a commit, instead of warning, when a variable that a query captured has
-        changed since the query was made; and a row that was changed in place since it was added,
-        when it is removed.
+        changed since the query was made; a row that was changed in place since it was added, when
+        it is removed; and a row with a value of another class than its field declares.
     dialect: of `sql` and `execute`: `"duckdb"`, `"postgres"` or `"sqlite"`.
     timezone: of `sql` and `execute`: the zone of texts of instants (TIMESTAMPTZ) that name none,
         and in which instants are shown and taken apart.

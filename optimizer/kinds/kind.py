@@ -259,12 +259,12 @@ def hints_of(kind: type) -> dict[str, Any]:
 
     One annotation that names a class which is not there yet leaves the others as they are.
     """
-    known = annotated(kind) or _evaluated_apart(kind)
+    known = annotated(kind) or evaluated_apart(kind)
     return {name: known.get(name, Any) for name in members(kind)}
 
 
-def _evaluated_apart(kind: type) -> dict[str, Any]:
-    """The annotations of a class, each evaluated alone."""
+def evaluated_apart(kind: type) -> dict[str, Any]:
+    """Return the annotations of a class, each evaluated alone; `Any` where that cannot be done."""
     found: dict[str, Any] = {}
     for base in reversed(kind.__mro__):
         for name, hint in vars(base).get("__annotations__", {}).items():

@@ -370,7 +370,7 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
     def count(self, row: object) -> int:
         """How often a row is there."""
         self._check_stored("count")
-        if not self._do.is_row(row):
+        if not self._do.gate.is_row(row):
             return 0
         with self._reading():
             return int(self._visible().count(canonical(row)))

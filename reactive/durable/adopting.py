@@ -199,9 +199,10 @@ class Adoption:
         do, name = self.table._do, self.table.name
         is_plain = self.codec.read_plain is not None
         try:
-            do.add_all(once, kinds.test_of(once) if is_plain else None)
+            do.add_all(once, kinds.test_of(once) if is_plain else None, is_new=False)
             for row, weight in often:
-                do.add(row, weight)
+                do.add(row, weight, is_new=False)
+            do.gate.check_restored([*once, *(row for row, _ in often)], self.where)
         except TableError as error:
             raise DurabilityError(
                 f"a row of table {name!r} in {self.where} is refused: {error}"

@@ -19,13 +19,14 @@ import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, make_dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, get_args, get_origin
 
 from sqlalchemy import Column, Select, TypeDecorator
 from sqlalchemy.ext.hybrid import HybridExtensionType
 from sqlalchemy.orm import (
     ColumnProperty,
     CompositeProperty,
+    Mapped,
     Mapper,
     RelationshipProperty,
     SynonymProperty,
@@ -34,7 +35,9 @@ from sqlalchemy.sql import visitors
 
 from optimizer.errors import PlanError
 from optimizer.expressions.members import Unreadable
+from optimizer.kinds.kind import ANYTHING, Kind, evaluated_apart, kind_of, name_of
 from optimizer.kinds.names import field_names
+from optimizer.kinds.values import admits_none, with_none
 
 IMMUTABLE = (
     *(int, str, float, bool, bytes, complex, decimal.Decimal, uuid.UUID, enum.Enum),
@@ -62,9 +65,11 @@ class RecordClass:
 def record_of_class(mapper: Mapper[Any]) -> RecordClass:
     """The record class of a mapped class."""
     kept, others = [], dict(_others(mapper))
+    declared = _declared(mapper.class_)
     for prop in mapper.column_attrs:
         why = _why_left_out(prop, mapper)
         if why is None:
+            _check_nullable(mapper, prop, declared.get(prop.key, ANYTHING))
             kept.append((prop.key, prop.columns[0]))
         else:
             others[prop.key] = Unreadable(f"{mapper.class_.__name__}.{prop.key} {why}")
@@ -98,6 +103,32 @@ def _record(
     row.__doc__ = f"What the columns of {name} hold."
     mutable = [place for place, (_, column) in enumerate(columns) if _may_change(column)]
     return RecordClass(row, tuple([key for key, _ in columns]), tuple(mutable))
+
+
+def _declared(kind: type) -> dict[str, Kind]:
+    """What the attributes of a mapped class are annotated as; none that cannot be evaluated."""
+    found: dict[str, Kind] = {}
+    for name, hint in evaluated_apart(kind).items():
+        is_mapped = isinstance(get_origin(hint), type) and issubclass(get_origin(hint), Mapped)
+        found[name] = kind_of(get_args(hint)[0] if is_mapped else hint)
+    return found
+
+
+def _check_nullable(mapper: Mapper[Any], prop: ColumnProperty[Any], kind: Kind) -> None:
+    """Refuse a column that may be NULL over an attribute that is not optional.
+
+    Raises
+    ------
+    PlanError: it is one.
+    """
+    column = prop.columns[0]
+    if isinstance(column, Column) and column.nullable and not admits_none(kind):
+        name = mapper.class_.__name__
+        raise PlanError(
+            f"{name} cannot be mirrored: column {column.name!r} may be NULL, and {name}.{prop.key} "
+            f"is declared {name_of(kind)}\n"
+            f"  declare `{prop.key}: Mapped[{with_none(kind)}]`, or the column as nullable=False"
+        )
 
 
 def annotation(column: Any) -> Any:

@@ -22,6 +22,7 @@ from reactive.objects.records import RECORDS, Record, known_record
 from reactive.objects.shapes import MISSING, is_twin
 from reactive.runtime.boundary import hide
 from reactive.storage.immutable import PLAIN
+from reactive.storage.row_check import row_check
 
 Store = Callable[[Any, str, Any], object]
 
@@ -117,10 +118,24 @@ def _stored(given: tuple[Record, str, Any, Store]) -> list[Pair]:
         record.mark(name)
         if new.__class__ not in PLAIN:
             record.check(name)
+        if record.places and (new is None or _is_strict(record)):
+            _check_declared(record, name, new)
     except BaseException:
         shape.write(instance, name, old)
         raise
     return undone
+
+
+def _is_strict(record: Record) -> bool:
+    return bool(record.places[0].store.objects.engine.strict)
+
+
+def _check_declared(record: Record, name: str, value: Any) -> None:
+    """Refuse None in an attribute that is not optional; if strict, values of other classes too."""
+    kind, strict = record.shape.kind, _is_strict(record)
+    why = row_check(kind, kind, strict=strict).refusal_of(name, value)
+    if why is not None:
+        raise TableError(f"cannot assign {value!r:.200} to {kind.__name__}.{name}: {why}")
 
 
 def _is_equal(new: Any, old: Any) -> bool:

@@ -43,6 +43,14 @@ from all over."""
 
 Shape = tuple[frozenset[type], ...]
 """The classes that each field of rows has."""
+Admitted = Callable[[int, Any], Shape]
+"""The classes that each of so many fields of rows of a class may have; nothing if all may have any
+(`row_check.py`)."""
+
+
+def admit_all(width: int, kind: Any) -> Shape:
+    """Admit every class in each field."""
+    return ()
 
 
 class OtherClass(Exception):
@@ -58,12 +66,14 @@ class RowText:
     is_odd: whether the row is not plain.
     part: the value of the field.
     by_name: what these have by name.
+    parts: of each field, its value and the classes that it may have if the row is plain.
     """
 
     unpacked: Sequence[str]
     is_odd: str
     part: str
     by_name: Mapping[str, Any]
+    parts: Sequence[tuple[str, frozenset[type]]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -89,16 +99,20 @@ class PlainTest:
     kind: the class of the rows.
     is_odd: whether one row is not plain.
     fields: those that have one class in all of them then, by name or place.
+    shape: the classes of all fields.
     """
 
     kind: Any
     are_plain: Callable[[Sequence[Row]], bool]
     is_odd: Callable[[Row], bool]
     fields: Mapping[Any, type]
+    shape: Shape
 
 
-def plain_test(rows: Sequence[Row]) -> PlainTest | None:
+def plain_test(rows: Sequence[Row], admitted: Admitted = admit_all) -> PlainTest | None:
     """The test that rows of the class of some pass; None if these, or a few of them, do not.
+
+    admitted: the classes that fields may have; a row with another one does not pass.
 
     >>> test = plain_test([("a", 1), ("b", None)])
     >>> test.are_plain([("c", None)]), test.are_plain([("c", [])]), test.are_plain([("c", 1, 2)])
@@ -109,13 +123,20 @@ def plain_test(rows: Sequence[Row]) -> PlainTest | None:
     {0: <class 'str'>}
     """
     kind, shape = _kind(rows), _shape(rows)
-    return None if shape is None else _test(kind, shape)
+    return None if shape is None else _admitted_test(kind, shape, admitted)
 
 
-def plain_test_of(kind: Any, shape: Shape) -> PlainTest | None:
-    """The test of rows whose fields have these classes; None if such rows are not plain."""
+def plain_test_of(kind: Any, shape: Shape, admitted: Admitted = admit_all) -> PlainTest | None:
+    """The test of rows whose fields have these classes; None if such rows are not plain, or a class
+    is not admitted."""
     is_known = plain_fields(kind) is not None and len(plain_fields(kind) or ()) == len(shape)
-    return _test(kind, shape) if is_known and shape and all(map(_is_plain, shape)) else None
+    is_plain = is_known and shape and all(map(_is_plain, shape))
+    return _admitted_test(kind, shape, admitted) if is_plain else None
+
+
+def _admitted_test(kind: Any, shape: Shape, admitted: Admitted) -> PlainTest | None:
+    some = admitted(len(shape), kind)
+    return _test(kind, shape, some) if all(map(frozenset.issubset, shape, some)) else None
 
 
 def _fields(kind: Any, shape: Shape) -> dict[Any, type]:
@@ -246,9 +267,9 @@ def _is_same(function: Any, other: Any) -> bool:
 
 
 @lru_cache(maxsize=512)
-def _test(kind: Any, shape: Shape) -> PlainTest:
+def _test(kind: Any, shape: Shape, admitted: Shape) -> PlainTest:
     """The test of many rows."""
-    values, unpacked, is_odd, _ = _asked_of(kind, shape)
+    values, unpacked, is_odd, _ = _asked_of(kind, shape, admitted)
     each = ["for row in rows:", "    if row.__class__ is not Kind:", "        return False"]
     each += [f"    {line}" for line in unpacked]
     each += [f"    if {is_odd}:", "        return False", "return True"]
@@ -258,6 +279,7 @@ def _test(kind: Any, shape: Shape) -> PlainTest:
         are_plain=build("all_plain", _careful("all_plain", "rows", each, "False"), values),
         is_odd=build("is_odd", _careful("is_odd", "row", one, "True"), values),
         fields=_fields(kind, shape),
+        shape=shape,
     )
 
 
@@ -265,7 +287,9 @@ def _test(kind: Any, shape: Shape) -> PlainTest:
 def _field(kind: Any, shape: Shape, number: int) -> Field:
     """What finds the place of a row by one of its fields."""
     values, unpacked, is_odd, parts = _asked_of(kind, shape)
-    text = RowText(unpacked, is_odd, parts[number], values.by_name)
+    mixed = [kinds if len(kinds) == 1 else MIXED for kinds in shape]
+    each = list(zip(parts, mixed, strict=True))
+    text = RowText(unpacked, is_odd, parts[number], values.by_name, each)
     sure = ["if row.__class__ is not Kind:", "    raise OtherClass"]
     if unpacked:
         sure += ["try:", f"    {unpacked[0]}", "except ValueError:", "    raise OtherClass"]
@@ -274,13 +298,16 @@ def _field(kind: Any, shape: Shape, number: int) -> Field:
     return Field(kind, _reader(kind, number), place, text)
 
 
-def _asked_of(kind: Any, shape: Shape) -> tuple[Values, list[str], str, list[str]]:
+def _asked_of(
+    kind: Any, shape: Shape, admitted: Shape = ()
+) -> tuple[Values, list[str], str, list[str]]:
     """What texts have by name, the line that unpacks a row, the test, and what its parts are."""
     values = Values()
     values.by_name |= {"Kind": kind, "MIXED": MIXED, "OtherClass": OtherClass}
     values.by_name["reraise_asynchronous"] = reraise_asynchronous
     parts, unpacked = _parts(kind, len(shape))
-    asked = [_asked(part, kinds, values) for part, kinds in zip(parts, shape, strict=True)]
+    some = [MIXED & each for each in admitted] or [MIXED] * len(shape)
+    asked = [_asked(*of, values) for of in zip(parts, shape, some, strict=True)]
     return values, unpacked, " or ".join(asked), parts
 
 
@@ -305,10 +332,11 @@ def _careful(name: str, parameter: str, lines: Sequence[str], otherwise: str) ->
     return _function(name, parameter, [*tried, *caught])
 
 
-def _asked(part: str, kinds: frozenset[type], values: Values) -> str:
+def _asked(part: str, kinds: frozenset[type], mixed: frozenset[type], values: Values) -> str:
     """Whether a part of a row is of another class, or a NaN, as text."""
     if len(kinds) > 1:
-        return f"{part}.__class__ not in MIXED or {part} != {part}"
+        name = "MIXED" if mixed == MIXED else values.name(mixed, "Mixed")
+        return f"{part}.__class__ not in {name} or {part} != {part}"
     (kind,) = kinds
     is_other = f"{part}.__class__ is not {values.name(kind, kind.__name__)}"
     if kind is float or kind is Decimal:

@@ -13,7 +13,6 @@ from optimizer.callables.source import place_of
 from optimizer.errors import PlanError
 from optimizer.expressions.declared import tuple_width
 from optimizer.kinds.fields import TRACKED
-from reactive.codegen.functions import Values, build
 from reactive.collections.annotations import declared
 from reactive.collections.zset import nan_fields
 from reactive.errors import TableError
@@ -128,24 +127,22 @@ def key_function(row_type: Any, key: str | Callable[[Any], Hashable]) -> Callabl
     return attrgetter(key)
 
 
-def nan_test(row_type: Any) -> Callable[[Any], bool] | None:
-    """A quick way to ask whether a row of a class holds a NaN; None if there is none.
+def nan_texts(row_type: Any) -> list[str] | None:
+    """Return tests, as text, of which one is true if a row of a class holds a NaN; None if there
+    are none.
 
-    There is one if the fields that may hold a NaN are annotated as plain numbers.
+    There are some if the fields that may hold a NaN are annotated as plain numbers.
 
     >>> from typing import NamedTuple
-    >>> point = NamedTuple("Point", [("x", float), ("name", str)])
-    >>> test = nan_test(point)
-    >>> test is not None and (test(point(1.0, "a")), test(point(float("nan"), "b")))
-    (False, True)
+    >>> nan_texts(NamedTuple("Point", [("x", float), ("name", str)]))
+    ['row.x != row.x']
     """
+    if row_type is float:
+        return ["row != row"]
     hints = declared(row_type)
     names = nan_fields(row_type) if hints else ()
-    if row_type is not float and not (names and all(_is_number(hints[name]) for name in names)):
-        return None
-    places = [f"row.{name}" for name in names] or ["row"]
-    test = " or ".join(f"{place} != {place}" for place in places)
-    return build("nan_test", f"def nan_test(row):\n    return {test}\n", Values())
+    is_known = names and all(_is_number(hints[name]) for name in names)
+    return [f"row.{name} != row.{name}" for name in names] if is_known else None
 
 
 def _is_number(hint: Any) -> bool:

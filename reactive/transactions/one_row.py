@@ -47,8 +47,13 @@ def one_row(
     known = {"statements": statements, "engine": engine, "store": store, "field": field}
     known |= {"NONE": NONE, **field.text.by_name}
     is_keyed = isinstance(store, KeyedStore)
+    values = Values()
+    values.by_name |= known
+    unfit = _unfit(field, statements.gate.admitted, values)
+    known = values.by_name
     texts = {
         "looked_at": "".join(f"    {line}\n" for line in _looked_at(field)),
+        "unfit": unfit,
         "part": field.text.part,
         "held": "store.by_key" if is_keyed else "store.held",
         "one_more": "" if is_keyed else "    store.size += 1\n",
@@ -70,6 +75,20 @@ def _looked_at(field: plain_rows.Field) -> list[str]:
     return [*lines, f"if {text.is_odd}:", "    return otherwise(row)"]
 
 
+def _unfit(field: plain_rows.Field, admitted: plain_rows.Admitted, values: Values) -> str:
+    """The lines that leave rows to the general way in which a field has a class that is not
+    admitted, though it was in rows of the first load, or may be in rows that are plain."""
+    parts = field.text.parts
+    some = zip(parts, admitted(len(parts), field.kind), strict=False)
+    lines = [
+        f"    if {part}.__class__ not in {values.name(classes, 'Admitted')}:\n"
+        "        return otherwise(row)\n"
+        for (part, kinds), classes in some
+        if not kinds <= classes
+    ]
+    return "".join(lines)
+
+
 def _built(name: str, text: str, by_name: dict[str, Any]) -> Statement:
     values = Values()
     values.by_name |= by_name
@@ -79,6 +98,7 @@ def _built(name: str, text: str, by_name: dict[str, Any]) -> Statement:
 _ADD = """\
 def add_one(row):
 {looked_at}\
+{unfit}\
     if statements._known is not None or statements._lost_at == engine.version:
         return otherwise(row)
     held, key = {held}, {part}

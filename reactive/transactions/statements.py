@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from reactive.collections import unhashable
@@ -16,28 +15,22 @@ from reactive.collections.zset import (
     Batch,
     Pair,
     Row,
-    canonical,
     consolidate,
-    may_hold_nan,
     negate,
     repeat,
 )
 from reactive.errors import TableError
 from reactive.runtime.interrupts import surely
 from reactive.storage import plain_rows
-from reactive.storage.immutable import REMEDIES, check_objects, why_changeable
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.rows import (
     check_count,
-    class_and_width,
-    fits,
     label_of,
-    nan_test,
     times,
-    wrong_class,
 )
 from reactive.storage.store import Absent, BagStore, Duplicate, Store
 from reactive.transactions import one_row
+from reactive.transactions.row_gate import MANY, RowGate
 
 if TYPE_CHECKING:
     from reactive.transactions.base import Base
@@ -45,49 +38,29 @@ if TYPE_CHECKING:
 
 
 Predicate = Callable[[Row], object]
-MANY = 64
-"""From so many rows on they are looked at by a test that is made for them."""
 
 
 class Statements:
     """The statements of one table. They raise `TableError` for what the table refuses."""
 
     __slots__ = (
-        "_accepted",
-        "_class",
         "_engine",
-        "_has_nan",
         "_known",
         "_lost_at",
-        "_may_hold_nan",
-        "_plain",
         "_table",
-        "_test",
-        "_until_learned",
-        "_width",
         "add_one",
+        "gate",
         "remove_one",
         "store",
     )
 
     def __init__(self, table: Base, engine: Engine) -> None:
         self._table = table
+        self._engine = engine
         self.store: Store
         """Of the table; it may be replaced between two commits."""
-        self._class, self._width = class_and_width(table.row_type)
-        self._may_hold_nan = may_hold_nan(self._class or object)
-        self._has_nan = nan_test(self._class) if self._may_hold_nan else None
-        self._accepted: set[type] = set()
-        """Classes whose rows do not change in place."""
-        quick = self._has_nan is not None or not self._may_hold_nan
-        is_sure = isinstance(self._class, type) and self._accepts(self._class)
-        self._plain = self._class if quick and is_sure else None
-        """The class whose rows need at most that test."""
-        self._until_learned = MANY if self._plain is None else 0
-        """After so many rows, each looked at, the class and the test are taken from rows: no type
-        says what they hold. 0: they are known."""
-        self._test: plain_rows.PlainTest | None = None
-        self._engine = engine
+        self.gate = RowGate(table, lambda: self.store, strict=engine.strict)
+        """What rows have to pass."""
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
         self._lost_at = -1
         """The version that was there when rows were last removed: if it still is, a transaction may
@@ -96,9 +69,9 @@ class Statements:
         """As `add`, of one copy; a generated function, once a load has shown what rows are like."""
         self.remove_one: one_row.Statement = self.remove
 
-    def add(self, row: Row, count: int = 1) -> list[Pair]:
-        if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
-            row = self._checked(row)
+    def add(self, row: Row, count: int = 1, *, is_new: bool = True) -> list[Pair]:
+        if self.gate.is_odd(row):
+            row = self.gate.checked(row, is_new=is_new)
         if count != 1:
             check_count(count)
         try:
@@ -109,11 +82,21 @@ class Statements:
             raise self._refusal(row, error, count) from None
 
     def add_all(
-        self, rows: Iterable[Row], known: plain_rows.PlainTest | None = None
+        self,
+        rows: Iterable[Row],
+        known: plain_rows.PlainTest | None = None,
+        *,
+        is_new: bool = True,
     ) -> Sequence[Pair]:
-        """As `add` each of them, in one loop; `known` is a test that all are known to pass."""
+        """As `add` each of them, in one loop.
+
+        known: a test that all are known to pass.
+        is_new: False of rows that a file has, whose fields may not be as declared.
+        """
         wants_plain = getattr(self.store, "wants_plain", False)
-        checked, plain = self._all_checked(rows, wants_plain=wants_plain, known=known)
+        checked, plain = self.gate.all_checked(
+            rows, wants_plain=wants_plain, known=known, is_new=is_new
+        )
         add = None if plain is None else getattr(self.store, "add_plain", None)
         try:
             if self._may_return():
@@ -130,7 +113,7 @@ class Statements:
 
     def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
         """As `remove` each of them, in one loop."""
-        checked, _ = self._all_checked(rows, wants_plain=False)
+        checked, _ = self.gate.all_checked(rows, wants_plain=False, is_new=False)
         self._lost_at = self._engine.version
         try:
             batch = Batch((), -1)
@@ -172,8 +155,8 @@ class Statements:
         return error
 
     def remove(self, row: Row, count: int = 1) -> list[Pair]:
-        if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
-            row = self._checked(row)
+        if self.gate.is_odd(row):
+            row = self.gate.checked(row, is_new=False)
         if count != 1:
             check_count(count)
         self._lost_at = self._engine.version
@@ -190,20 +173,20 @@ class Statements:
         return [change]
 
     def discard(self, row: Row) -> list[Pair]:
-        return self.remove(row) if self.store.count(self._checked(row)) else []
+        return self.remove(row) if self.store.count(self.gate.sought(row)) else []
 
     def update(self, old: Row, new: Row) -> list[Pair]:
         if old is new and self._table.plan.stored:
             try:
-                if self.store.count(self._checked(old)):
+                if self.store.count(self.gate.sought(old)):
                     return []
             except TypeError as error:
                 raise self._refusal(old, error) from None
         return self.together(lambda: self.remove(old), lambda: self.add(new), is_noted=True)
 
     def upsert(self, row: Row) -> list[Pair]:
-        if row.__class__ is not self._plain or (self._has_nan and self._has_nan(row)):
-            row = self._checked(row)
+        if self.gate.is_odd(row):
+            row = self.gate.checked(row)
         keyed = self._table._keyed
         assert keyed is not None
         old = keyed.get(keyed.key(row))
@@ -212,12 +195,12 @@ class Statements:
         return [] if old == row else self.together(lambda: self.remove(old), lambda: self.add(row))
 
     def replace_all(self, rows: Iterable[Row]) -> list[Pair]:
-        wanted = [self._checked(row) for row in rows]
+        wanted = [self.gate.checked(row) for row in rows]
         return self._replace(list(self.store.pairs()), wanted)
 
     def replace_where(self, predicate: Predicate, rows: Iterable[Row]) -> list[Pair]:
         """As `replace_all`, of the rows for which a predicate is true."""
-        wanted = [self._checked(row) for row in rows]
+        wanted = [self.gate.checked(row) for row in rows]
         with self._engine.graph.running():
             outside = [row for row in wanted if not self._asked(predicate, row)]
             held = [pair for pair in self.store.pairs() if self._asked(predicate, pair[0])]
@@ -240,8 +223,8 @@ class Statements:
 
     def replace_some(self, gone: Iterable[Row], come: Iterable[Row]) -> list[Pair]:
         """Remove rows and add others, in one loop each; what is in both stays as it is."""
-        wanted = [self._checked(row) for row in come]
-        return self._replace([(self._checked(row), 1) for row in gone], wanted)
+        wanted = [self.gate.checked(row) for row in come]
+        return self._replace([(self.gate.sought(row), 1) for row in gone], wanted)
 
     def _replace(self, held: Sequence[Pair], wanted: Iterable[Row]) -> list[Pair]:
         difference = consolidate([*((row, 1) for row in wanted), *negate(held)])
@@ -262,7 +245,7 @@ class Statements:
     def upsert_all(self, rows: Iterable[Row]) -> list[Pair]:
         rows, upsert = list(rows), self.upsert
         if hasattr(self.store, "expect"):
-            self.store.expect(map(self._table._keyed.key, map(self._checked, rows)))
+            self.store.expect(map(self._table._keyed.key, map(self.gate.checked, rows)))
         return self.together(*((lambda r=row: upsert(r)) for row in rows))
 
     def delete(self, key: Any) -> list[Pair]:
@@ -313,95 +296,9 @@ class Statements:
     def check(self, row: Row) -> None:
         """Raise what is wrong with a row, whatever else is in the table."""
         try:
-            hash(self._checked(row))
+            hash(self.gate.checked(row))
         except TypeError as error:
             raise self._refusal(row, error) from None
-
-    def is_row(self, row: object) -> bool:
-        """Whether the table could have such a row."""
-        return fits(row, self._class, self._width)
-
-    def _all_checked(
-        self,
-        rows: Iterable[Row],
-        *,
-        wants_plain: bool,
-        known: plain_rows.PlainTest | None = None,
-    ) -> tuple[list[Row], plain_rows.PlainTest | None]:
-        """The rows as the table takes them, and the test that has found them plain.
-
-        If nobody wants to know that, it is only asked where the rows would be looked at each.
-        """
-        given = list(rows)
-        if known is not None and len(given) >= MANY:
-            return given, self._passed(given, known)
-        is_of_class = set(map(type, given)) == {self._plain}
-        is_looked_at = not is_of_class or self._has_nan is not None or wants_plain
-        if is_looked_at and len(given) >= MANY:
-            passed = self._passed(given)
-            if passed is not None:
-                return given, passed
-        if is_of_class and not (self._has_nan and any(map(self._has_nan, given))):
-            return given, None
-        return [self._checked(row) for row in given], None
-
-    def _passed(
-        self, rows: Sequence[Row], known: plain_rows.PlainTest | None = None
-    ) -> plain_rows.PlainTest | None:
-        """The test that finds rows of one class plain: one that is known to, the one that was right
-        last, or another."""
-        self._checked(rows[0])
-        last = self._test
-        if known is None and last is not None and last.are_plain(rows):
-            return last
-        test = self._test = known or plain_rows.plain_test(rows)
-        if test is None or (known is None and (test is last or not test.are_plain(rows))):
-            return None
-        if self._until_learned:
-            self._learn(test)
-        return test
-
-    def _learn(self, test: plain_rows.PlainTest) -> None:
-        """Ask rows by this test first from now on; one that it finds odd is looked at whole."""
-        self._plain, self._has_nan, self._until_learned = test.kind, test.is_odd, 0
-
-    def _learn_from(self, row: Row) -> None:
-        """Count a row that was looked at; the last one makes a test, with some that are held."""
-        self._until_learned -= 1
-        if self._until_learned == 0:
-            is_at_hand = hasattr(self.store, "distinct")
-            held = islice(self.store.pairs(), MANY) if is_at_hand else ()
-            test = plain_rows.plain_test([row, *map(_row, held)])
-            if test is not None and not test.is_odd(row):
-                self._learn(test)
-
-    def _checked(self, row: Row) -> Row:
-        """The row as the table takes it, or an error that says what is wrong with it."""
-        if not fits(row, self._class, self._width):
-            raise TableError(wrong_class(self._table.name, self._table.row_type, row))
-        kind = type(row)
-        if kind not in self._accepted and not self._accepts(kind):
-            name = kind.__name__
-            raise TableError(
-                f"table {self._table.name!r} cannot take a {name}: it may change in place "
-                f"({why_changeable(kind)}), and no view would notice\n  {REMEDIES.format(name)}"
-            )
-        if self._until_learned:
-            self._learn_from(row)
-        if not self._may_hold_nan:
-            return row
-        if not self._table.identity:
-            check_objects(row, "table ", self._table.name)
-        return canonical(row)
-
-    def _accepts(self, kind: type) -> bool:
-        """Whether rows of a class do not change in place, or so it has been promised."""
-        if kind.__hash__ is None:
-            return True  # it is refused for that
-        if not self._table.identity and why_changeable(kind) is not None:
-            return False
-        self._accepted.add(kind)
-        return True
 
     def _refusal(self, row: Row, error: BaseException, count: int = 1) -> BaseException:
         """What to raise for a row that the store would not take, or give."""

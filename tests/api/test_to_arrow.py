@@ -55,7 +55,7 @@ class Customer(NamedTuple):
 
 class Folder(NamedTuple):
     name: str
-    folders: tuple[Folder, ...] = ()
+    folders: tuple[Folder, ...] | None = ()
 
 
 class Colour(IntEnum):
@@ -218,7 +218,7 @@ def test_values_that_annotations_do_not_name_are_what_they_are() -> None:
     assert column(Cents, Cents(7)).type == column(Annotated[int, "cents"], Colour.RED).type
     assert column(int, True, Colour.RED).to_pylist() == [1, 1]
     assert column(float, 1, float("inf"), Decimal("1") == 1).to_pylist() == [1.0, float("inf"), 1.0]
-    assert column(datetime, aware, None).to_pylist() == [aware, None]
+    assert column(datetime | None, aware, None).to_pylist() == [aware, None]
     assert str(column(datetime, aware).type) == "timestamp[us, tz=UTC]"
     assert column(Any, 1, 2.5).type == column(int | float, 1.5).type == pa.float64()
     assert column(object).type == column(Any, None).type == pa.null()
@@ -257,7 +257,7 @@ def test_what_arrow_cannot_have_is_refused_with_its_place(
     kind: Any, value: Any, reason: str
 ) -> None:
     with pytest.raises(PlanError, match=r"'rows' .*is no Arrow table: column 'field") as refused:
-        column(kind, None, value, None)
+        column(kind | None, None, value, None)
     shown, *more = str(refused.value).split("\n")
     assert "row 1: " in shown and reason in shown
     assert more[0].startswith("  the row is Row(id=1, field=") and "declare the field" in more[1]
@@ -310,7 +310,7 @@ def loaded(row_type: Any, **columns: Any) -> list[Any]:
 def test_rows_are_made_as_their_class_declares() -> None:
     folders = [[{"name": "b", "folders": []}], None]
     made = loaded(Folder, folders=folders, name=["a", "c"], more=[1, 2])
-    assert made == [Folder("a", (Folder("b"),)), Folder("c", None)]  # type: ignore[arg-type]
+    assert made == [Folder("a", (Folder("b"),)), Folder("c", None)]
     numbers: Any = Database().table(int, name="numbers")
     numbers.add_arrow(pa.record_batch({"n": [1, 2]}))
     numbers.add_arrow(Stream(pa.table({"n": [3]})))

@@ -55,14 +55,14 @@ class Order:
     paid: bool
     price: Decimal | None
     color: Color
-    lines: tuple[Line, ...]
+    lines: tuple[Line, ...] | None
     made: datetime
     note: Any = None
     marks: Marks = Marks.A
 
 
 class Named(NamedTuple):
-    a: int
+    a: int | None
     b: str | None
 
 
@@ -137,7 +137,7 @@ ROWS: list[tuple[Any, list[Any]]] = [
     (Derived, [Derived(1), Derived(2)]),
     (Raised, [Raised(1.0), Raised(2.0)]),
     (Nothing, [Nothing(), Nothing()]),
-    (tuple[int, str], [(1, "a"), (2, None)]),
+    (tuple[int, str | None], [(1, "a"), (2, None)]),
     (tuple, [(), (1, "a"), ((1,),)]),
     (int, [1, 2**70]),
     (float, [1.5, 2]),

@@ -20,7 +20,7 @@ QUERIES = [
 ]
 KINDS: dict[str, tuple[str, list[Any]]] = {
     "a text among integers": ("int", [3, 5, "a"]),
-    "None where it is not declared": ("int not null", [3, 5, None]),
+    "NULL among integers": ("int", [3, 5, None]),
     "a struct with NULL": ("struct(a int)", [(3,), (5,), (None,)]),
     "a list with NULL": ("int[]", [(3,), (5,), (None,)]),
 }

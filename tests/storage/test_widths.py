@@ -47,7 +47,7 @@ HISTORIES = st.lists(
 @given(history=HISTORIES, optimize=st.booleans())
 def test_they_are_joined_as_tuples_are(history: Any, optimize: bool) -> None:
     db = Database(optimize=optimize)
-    tables = [db.table(tuple[int, Any], name=name) for name in "abc"]
+    tables = [db.table(tuple[int | None, Any], name=name) for name in "abc"]
     a, b, c = tables
     view = (
         a.join(b).join(c).where(lambda x, y, z: x[0] == y[0] and y[1] == z[1] and z[0] == 5)
