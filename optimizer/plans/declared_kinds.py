@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from types import BuiltinFunctionType, FunctionType, MethodType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
+from types import BuiltinFunctionType, FunctionType, MethodType, NoneType, UnionType
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
@@ -41,8 +41,9 @@ from optimizer.expr import (
     Parameter,
     Text,
 )
-from optimizer.expressions.declared import ARITHMETIC, zone_of
+from optimizer.expressions.declared import ARITHMETIC
 from optimizer.expressions.knowledge import TESTS, record_field
+from optimizer.expressions.naming import Level, RowsOf
 from optimizer.expressions.order_kinds import (
     ANY_KIND,
     BINARY,
@@ -53,8 +54,18 @@ from optimizer.expressions.order_kinds import (
     OrderKind,
     order_kind,
 )
-from optimizer.kinds.fields import hints
-from optimizer.kinds.kind import is_uuid
+from optimizer.kinds.kind import (
+    Choice,
+    Either,
+    Instance,
+    Items,
+    Kind,
+    Places,
+    Scalar,
+    Struct,
+    is_uuid,
+    kind_of,
+)
 from optimizer.plans.binding_types import binding_types, type_of
 from optimizer.plans.properties import bindings
 
@@ -187,37 +198,34 @@ def kind_of_type(annotation: Any) -> OrderKind | None:
     >>> kind_of_type(int | None), kind_of_type(tuple[int, str]), kind_of_type(int | str)
     ('number', ('tuple', 'number', 'text'), None)
     """
-    origin = get_origin(annotation)
-    if annotation is type(None) or annotation is None:
-        return ANY_KIND
-    if origin in (Union, UnionType):
-        return _common([kind_of_type(part) for part in get_args(annotation)])
-    if origin is Annotated:
-        return "instant" if zone_of(annotation) else kind_of_type(get_args(annotation)[0])
-    if origin is Literal:
-        return _common([_of_constant(value) for value in get_args(annotation)])
-    if origin is tuple:
-        return _of_items(get_args(annotation))
-    if hasattr(annotation, "__supertype__"):
-        return kind_of_type(annotation.__supertype__)
-    if is_uuid(annotation):
-        return f"{annotation.__module__}.{annotation.__qualname__}"
-    if isinstance(annotation, type) and issubclass(annotation, tuple):
-        fields = getattr(annotation, "_fields", None)
-        declared = hints(annotation) if fields else {}
-        return _of_items([declared.get(name, Any) for name in fields]) if fields else None
-    try:
-        return _OF_TYPES.get(annotation)
-    except TypeError:  # no hash
+    if isinstance(annotation, RowsOf | Level):
         return None
+    match kind_of(annotation):
+        case Either(kinds):
+            return _common([kind_of_type(each) for each in kinds])
+        case Choice(values):
+            return _common([_of_constant(value) for value in values])
+        case Places(items):
+            return _of_items("tuple", items)
+        case Items(python, item) if python is tuple:
+            return _of_items(ITEMS, (item,))
+        case Struct(python) as record if issubclass(python, tuple):
+            return _of_items("tuple", tuple(record.fields.values()))
+        case Scalar(_, zone) if zone is not None:
+            return "instant"
+        case Scalar(python) if is_uuid(python):
+            return f"{python.__module__}.{python.__qualname__}"
+        case Scalar(python) | Instance(python):
+            return ANY_KIND if python is NoneType else _OF_TYPES.get(python)
+        case _:
+            return None
 
 
-def _of_items(items: Sequence[Any]) -> OrderKind | None:
-    is_long = len(items) == 2 and items[1] is ...
-    found = [kind_of_type(item) for item in (items[:1] if is_long else items)]
+def _of_items(word: str, items: Sequence[Kind]) -> OrderKind | None:
+    found = [kind_of_type(item) for item in items]
     if None in found or not found:
         return None
-    return (ITEMS if is_long else "tuple", *[each for each in found if each])
+    return (word, *[each for each in found if each])
 
 
 def _of_constant(value: Any) -> OrderKind | None:

@@ -16,11 +16,25 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import date, datetime
 from decimal import Context, Decimal
-from types import NoneType, UnionType
-from typing import Any, TypeAlias, Union, get_args, get_origin
+from types import NoneType
+from typing import Any, TypeAlias
 
 from optimizer.expressions.knowledge import constructor, fields_of
-from reactive.collections.annotations import declared
+from optimizer.kinds.kind import (
+    ANYTHING,
+    KINDS,
+    NONE,
+    Choice,
+    Either,
+    Items,
+    Kind,
+    Places,
+    Scalar,
+    Struct,
+    kind_of,
+    name_of,
+    without_none,
+)
 from reactive.collections.bag import Bag
 from reactive.collections.nested_rows import is_nested_class
 from reactive.storage.rows import class_name
@@ -135,20 +149,35 @@ def typed(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
     ------
     Untyped: no column holds them exactly.
     """
-    if get_origin(annotation) in (Union, UnionType):
-        return _optional(annotation, inside)
-    if annotation in PLAIN:
-        return Plain(annotation)
-    if get_origin(annotation) is tuple:
-        return _tuple(annotation, inside)
-    if get_origin(annotation) is Bag:
-        return Whole(Bag, typed(get_args(annotation)[0], inside))
-    if isinstance(annotation, type) and (declared(annotation) or is_dataclass(annotation)):
-        return _record(annotation, inside)
-    name = annotation if isinstance(annotation, str) else class_name(annotation)
-    if get_origin(annotation) is list:
-        raise Untyped(f"{name} has no hash; Bag[...] and tuple[..., ...] are lists on Spark")
-    raise Untyped(f"{name} has no Spark type")
+    kind = kind_of(annotation)
+    match kind:
+        case Either(kinds) if NONE in kinds and len(kinds) == 2:
+            return replace(typed(without_none(kind), inside), optional=True)
+        case Either():
+            raise Untyped(f"{_name(annotation)} is of several types")
+        case Scalar(python, None) if python in PLAIN:
+            return Plain(python)
+        case Choice(values) if len(of := {*map(type, values)} - {NoneType}) == 1 and of <= PLAIN:
+            return Plain(of.pop(), optional=None in values)
+        case Places(items) if items:
+            return tuple_of(tuple(typed(item, inside) for item in items))
+        case Places():
+            raise Untyped("the empty tuple has no columns")
+        case Items(python, item) if python in (tuple, Bag) and item != ANYTHING:
+            return Whole(python, typed(item, inside))
+        case Items(python) if python is list and not isinstance(annotation, type):
+            name = _name(annotation)
+            raise Untyped(f"{name} has no hash; Bag[...] and tuple[..., ...] are lists on Spark")
+        case Struct():
+            return _record(kind, inside)
+        case _:
+            raise Untyped(f"{_name(annotation)} has no Spark type")
+
+
+def _name(annotation: Any) -> str:
+    if isinstance(annotation, KINDS):
+        return name_of(annotation)
+    return annotation if isinstance(annotation, str) else class_name(annotation)
 
 
 def tuple_of(fields: tuple[Typed, ...]) -> Record:
@@ -265,31 +294,16 @@ def _alike(left: Record, right: Record) -> bool:
     return left.kind is right.kind and left.names == right.names
 
 
-def _optional(annotation: Any, inside: frozenset[type]) -> Typed:
-    kinds = [kind for kind in get_args(annotation) if kind is not NoneType]
-    if len(kinds) != 1:
-        raise Untyped(f"{annotation} is of several types")
-    return replace(typed(kinds[0], inside), optional=True)
-
-
-def _tuple(annotation: Any, inside: frozenset[type]) -> Typed:
-    items = get_args(annotation)
-    if items[1:] == (...,):
-        return Whole(tuple, typed(items[0], inside))
-    if not items:
-        raise Untyped("the empty tuple has no columns")
-    return tuple_of(tuple(typed(item, inside) for item in items))
-
-
-def _record(kind: type, inside: frozenset[type]) -> Record:
+def _record(of: Struct, inside: frozenset[type]) -> Record:
+    kind = of.python
     if kind in inside:
         raise Untyped("it contains itself")
     names = record_of(kind, ()).names
-    hints = declared(kind)
-    return record_of(kind, tuple(_field(kind, name, hints[name], inside) for name in names))
+    fields = of.fields
+    return record_of(kind, tuple(_field(kind, name, fields[name], inside) for name in names))
 
 
-def _field(kind: type, name: str, hint: Any, inside: frozenset[type]) -> Typed:
+def _field(kind: type, name: str, hint: Kind, inside: frozenset[type]) -> Typed:
     try:
         return typed(hint, inside | {kind})
     except Untyped as untyped:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import date, datetime, timezone
+from datetime import UTC, date, datetime, timezone
 from decimal import Context, Decimal
-from typing import Any, NamedTuple
+from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, TypeVar
 
 import pytest
 from hypothesis import example, given, settings
@@ -17,7 +17,15 @@ pytest.importorskip("pyarrow")
 from reactive import OffloadError
 from reactive.collections.zset import NAN
 from spark_backend.codec.arrow import from_arrow, to_arrow
-from spark_backend.codec.schema import Pickled, Plain, Record, described, in_common, kept_as
+from spark_backend.codec.schema import (
+    Pickled,
+    Plain,
+    Record,
+    described,
+    in_common,
+    kept_as,
+    type_name,
+)
 
 
 @dataclass(frozen=True)
@@ -154,6 +162,35 @@ def test_what_would_come_back_as_something_else_is_refused(
         to_arrow(kept, [row])
 
 
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Of(Generic[T]):
+    inside: T
+
+
+TYPED = [
+    (Literal["a", "b"], ["a", "b"], "str"),
+    (Literal[1, 2, None], [1, None], "int | None"),
+    (Literal["a"] | None, ["a", None], "str | None"),
+    (NewType("Euro", Decimal), [Decimal("1.5")], "Decimal"),
+    (Annotated[str, "a note"], ["a"], "str"),
+    (TypeVar("Bound", bound=int), [1], "int"),
+    (tuple[Literal[1], ...], [(1, 1), ()], "tuple[int, ...]"),
+    (Of[str], [Of("a")], "Of"),
+    (Of[Literal["a"] | None], [Of("a"), Of(None)], "Of"),
+]
+
+
+@pytest.mark.parametrize(("kind", "rows", "name"), TYPED, ids=str)
+def test_what_stands_for_a_type_is_kept_as_that(kind: Any, rows: list[Any], name: str) -> None:
+    kept = kept_as(kind)
+    assert not isinstance(kept, Pickled)
+    assert type_name(kept) == name
+    assert from_arrow(kept, to_arrow(kept, rows)) == rows
+
+
 PICKLED = [
     (list, "list has no Spark type"),
     (object, "object has no Spark type"),
@@ -161,6 +198,8 @@ PICKLED = [
     (list[int], r"list\[int\] has no hash; Bag\[...\] and tuple\[..., ...\] are lists on Spark"),
     (tuple[()], "the empty tuple has no columns"),
     (tuple[int, frozenset[str]], r"frozenset\[str\] has no Spark type"),
+    (Annotated[datetime, UTC], "has no Spark type"),
+    (Literal[1, "a"], "has no Spark type"),
     (Own, "Own is not equal by its fields"),
     (Half, "Half is not equal by its fields"),
     (Checked, "Checked does more than keep its fields"),
