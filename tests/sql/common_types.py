@@ -240,6 +240,11 @@ def is_of_arrays(left: Side, right: Side) -> bool:
     )
 
 
+def is_of_uuids(left: Side, right: Side) -> bool:
+    """True for a UUID beside a BLOB, which DuckDB reads as one: the library does not."""
+    return {left.kind, right.kind} == {"uuid", "blob"}
+
+
 def is_of_loose_texts(left: Side, right: Side) -> bool:
     """True for a text beside a time or an interval: DuckDB reads '3' and days as such, CAST not."""
     is_text = right.kind == "varchar" if right.text.startswith("u.") else right.text[0] == "'"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import product
-from typing import Any
+from typing import Any, Literal
 
 import duckdb
 import pytest
 
 from reactive import Database
+from reactive.sql.expressions import casts
+from reactive.sql.terms.types import SqlType
 from tests.budget import TIMES, drawing
 from tests.postgres_server import PostgresServer
 from tests.sql.common_types import (
@@ -17,14 +20,22 @@ from tests.sql.common_types import (
     Failed,
     Player,
     Refused,
+    Side,
     constants,
     is_of_arrays,
     is_of_loose_texts,
+    is_of_uuids,
     is_of_zones,
     sides,
 )
 
 SHARE = 1 if TIMES else 12
+
+
+@dataclass(frozen=True)
+class Thing:
+    a: Any
+    b: int
 
 
 def in_duckdb() -> Player:
@@ -41,7 +52,11 @@ def in_duckdb() -> Player:
             raise kind(str(error)) from error
 
     player = Player(
-        Database(), run, lambda text: text, [is_of_zones, is_of_arrays], [is_of_loose_texts]
+        Database(),
+        run,
+        lambda text: text,
+        [is_of_zones, is_of_arrays, is_of_uuids],
+        [is_of_loose_texts],
     )
     for text in player.made:
         connection.execute(text)
@@ -101,3 +116,38 @@ def test_types_beside_one_another_are_as_in_duckdb(place: str, duck: Player) -> 
 def test_types_beside_one_another_are_as_in_postgres(place: str, elephant: Player) -> None:
     wrong = differing(elephant, place)
     assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:20])
+
+
+def test_a_wrong_common_type_is_found(duck: Player, monkeypatch: pytest.MonkeyPatch) -> None:
+    def first(dialect: str, place: str, kinds: Sequence[SqlType]) -> SqlType:
+        return next(iter(kinds))
+
+    date, text = Side("date", "t.a"), Side("varchar", "u.b")
+    assert duck.play("union all", date, text) is None
+    assert duck.play("case", date, text) is None
+    monkeypatch.setattr(casts, "common_of_all", first)
+    assert duck.play("union all", date, text)
+    assert duck.play("case", date, text)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_columns_of_unknown_types_go_with_all(dialect: Literal["duckdb", "postgres"]) -> None:
+    db = Database(dialect=dialect)
+    things, counts = db.table(Thing, name="things"), db.table(tuple[int], name="counts")
+    views = [
+        db.sql("select a from things union all select column0 from counts").materialize(),
+        db.sql("select coalesce(a, column0) from things, counts").materialize(),
+        db.sql("select b from things where b > 2 and b in (2.5, 4)").materialize(),
+    ]
+    things.add_all([Thing("z", 4), Thing(1, 2**70)])
+    counts.add((3,))
+    found = [sorted((tuple(row) for row in view), key=repr) for view in views]
+    assert found == [[("z",), (1,), (3,)], [("z",), (1,)], [(4,)]]
+
+
+def test_the_digits_of_a_column_are_those_of_its_common_type() -> None:
+    db = Database()
+    db.execute("create table t (a decimal(5, 2), b decimal(9, 4))")
+    db.execute("insert into t values (1.5, 2.25)")
+    view = db.sql("select a from t union all select b from t union all select 3").materialize()
+    assert sorted(str(row.a) for row in view) == ["1.5000", "2.2500", "3.0000"]

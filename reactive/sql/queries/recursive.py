@@ -13,17 +13,19 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer import plan
+from optimizer.expr import NONE
 from reactive.api.fixpoint import fixpoint
 from reactive.api.iterate import iterate
 from reactive.api.relation import AnyRelation, Relation
 from reactive.sql.expressions.casts import cast
-from reactive.sql.expressions.zones import is_constant
+from reactive.sql.expressions.zones import check_alike, is_constant
 from reactive.sql.queries.query import Query
 from reactive.sql.terms.catalog import Named, named_rows
 from reactive.sql.terms.common_types import goes_on
 from reactive.sql.terms.schema import Schema
 from reactive.sql.terms.scope import Scope
-from reactive.sql.terms.types import sql_name
+from reactive.sql.terms.types import NULL, sql_name
+from reactive.sql.terms.values import Value
 
 
 def recursive(cte: Any, names: Sequence[str], around: Scope) -> Named:
@@ -127,9 +129,12 @@ class _Step:
         for place, (column, value) in enumerate(
             zip(self._schema.columns, again.values, strict=True)
         ):
+            following = value.type
             if value.type.kind == "text" and is_constant(value) and column.type.kind != "array":
-                value = cast(value, column.type, scope)
-            if not goes_on(scope.dialect.name, column.type, value.type):
+                value, following = cast(value, column.type, scope), NULL
+            if not is_constant(value):
+                check_alike(node, scope, Value(NONE, column.type), value)
+            if not goes_on(scope.dialect.name, column.type, following):
                 raise self._around.error(
                     node,
                     f"cannot go on with {sql_name(value.type)} in column {place + 1}: recursive "

@@ -14,8 +14,9 @@
     varchar, blob         blob      none      blob   none  none
     arrays                of the common type of elements   the same; not compared
 
-A constant text is of the type of the other operand, but for columns of DuckDB. A type that is not
-known (`ANY`) goes with all. In SQLite a value has the type that it has, whatever stands beside it.
+DuckDB compares elements of arrays by = as in columns. A constant text is of the type of the other
+operand, but for columns of DuckDB. A type that is not known (`ANY`) goes with all. In SQLite a
+value has the type that it has, whatever stands beside it.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ def _common_array(dialect: str, place: Place, left: SqlType, right: SqlType) -> 
         return (
             None if inner is None else SqlType("array", items=(SqlType("array", items=(inner,)),))
         )
-    made = common_type(dialect, place, mine, theirs)
+    is_equality = dialect == "duckdb" and place == "equality"
+    made = common_type(dialect, "column" if is_equality else place, mine, theirs)
     if dialect == "postgres" and place in COMPARED and not _is_one_type(mine, theirs):
         return None
     return None if made is None else SqlType("array", items=(made,))
@@ -138,10 +140,13 @@ def common_of_all(dialect: str, place: Place, kinds: Iterable[SqlType]) -> SqlTy
 def goes_on(dialect: str, first: SqlType, following: SqlType) -> bool:
     """True if a recursion whose column begins with a type may go on with another.
 
-    DuckDB casts to the first type; Postgres takes it only if it is the common type of both.
+    DuckDB casts to the first type; Postgres takes it only if it is the common type of both,
+    which has no digits beside NULL or a constant text.
     """
-    if "any" in (first.kind, following.kind) or following.kind == "null":
+    if "any" in (first.kind, following.kind):
         return True
+    if following.kind == "null":
+        return dialect == "duckdb" or first.scale is None
     if dialect == "duckdb":
         return common_type(dialect, "column", first, following) is not None
     made = common_type(dialect, "column", first, following)
