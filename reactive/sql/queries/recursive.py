@@ -17,14 +17,15 @@ from optimizer.expr import NONE
 from reactive.api.fixpoint import fixpoint
 from reactive.api.iterate import iterate
 from reactive.api.relation import AnyRelation, Relation
-from reactive.sql.expressions.casts import cast
+from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.expressions.zones import check_alike, is_constant
+from reactive.sql.postgres.numbers import RANGES
 from reactive.sql.queries.query import Query
 from reactive.sql.terms.catalog import Named, named_rows
 from reactive.sql.terms.common_types import goes_on
 from reactive.sql.terms.schema import Schema
 from reactive.sql.terms.scope import Scope
-from reactive.sql.terms.types import NULL, sql_name
+from reactive.sql.terms.types import NULL, SqlType, sql_name
 from reactive.sql.terms.values import Value
 
 
@@ -132,7 +133,7 @@ class _Step:
             following = value.type
             if value.type.kind == "text" and is_constant(value) and column.type.kind != "array":
                 value, following = cast(value, column.type, scope), NULL
-            if not is_constant(value):
+            if not is_constant(value) and "text" not in (column.type.kind, following.kind):
                 check_alike(node, scope, Value(NONE, column.type), value)
             if not goes_on(scope.dialect.name, column.type, following):
                 raise self._around.error(
@@ -142,6 +143,17 @@ class _Step:
                     f"make them one: cast(... as {sql_name(column.type)})",
                 )
             if column.type.kind not in ("any", "null") and value.type.kind != "any":
-                value = cast(value, column.type, scope) if value.type != column.type else value
+                value = _narrowed(value, column.type, scope)
             values.append(value)
         return replace(again, values=tuple(values))
+
+
+def _narrowed(value: Value, to: SqlType, scope: Scope) -> Value:
+    """Return a value as one of the type that a recursion begins with, which it may not fit."""
+    if value.type == to:
+        return value
+    fits = value.type.kind in ("int", "bool") and (value.type.size or 0) <= (to.size or 0)
+    made = cast(value, to, scope)
+    if to.kind != "int" or to.size not in RANGES or fits:
+        return made
+    return applied(RANGES[to.size], to, made)

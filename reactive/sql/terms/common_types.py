@@ -148,6 +148,8 @@ def goes_on(dialect: str, first: SqlType, following: SqlType) -> bool:
     if following.kind == "null":
         return dialect == "duckdb" or first.scale is None
     if dialect == "duckdb":
+        if (first.kind, following.kind) == ("time", "timestamp"):
+            return True
         return common_type(dialect, "column", first, following) is not None
     made = common_type(dialect, "column", first, following)
     if made is None or made.kind != first.kind:
