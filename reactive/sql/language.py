@@ -22,9 +22,14 @@ from reactive.sql.text.read import depth_of
 
 def _value(node: Any, scope: Scope) -> Value:
     """A value; ARRAY of a query is one that is made of all its rows."""
-    if isinstance(node, exp.Array) and [type(e) for e in node.expressions] == [exp.Select]:
+    if isinstance(node, exp.Array) and _is_of_query(node.expressions):
         return subquery.array(node.expressions[0], scope)
     return scalar.value(node, scope)
+
+
+def _is_of_query(parts: list[Any]) -> bool:
+    """True if the only part of an ARRAY is a query that is not in brackets of its own."""
+    return len(parts) == 1 and isinstance(parts[0], exp.Select | exp.SetOperation | exp.Values)
 
 
 LANGUAGE = Language(

@@ -45,6 +45,8 @@ class Asked:
     order: tuple[exp.Expr, ...]
     test: Expr | None
     grouped: bool
+    in_order: bool = False
+    """True if the values come in the order of a window, which has the place of one of its own."""
 
     def value(self, place: int = 0) -> Value:
         """An argument, NULL where FILTER leaves the row out."""

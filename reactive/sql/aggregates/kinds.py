@@ -37,6 +37,7 @@ from reactive.sql.aggregates.calls import Aggregated as Aggregated
 from reactive.sql.aggregates.calls import (
     Asked,
     Maker,
+    OfDifferent,
     asked_of,
     count_of,
     name_of,
@@ -53,7 +54,15 @@ from reactive.sql.postgres import aggregates as postgres
 from reactive.sql.runtime import folds
 from reactive.sql.sqlite.comparisons import has_one_class, ranked, unranked
 from reactive.sql.terms.errors import nearest
-from reactive.sql.terms.types import BOOL, DECIMAL, FLOAT, INT, SqlType
+from reactive.sql.terms.types import (
+    BOOL,
+    DECIMAL,
+    FLOAT,
+    INT,
+    TIMESTAMP,
+    SqlType,
+    sql_name,
+)
 from reactive.sql.terms.values import Value, itself, present
 
 if TYPE_CHECKING:
@@ -183,6 +192,8 @@ def _avg(asked: Asked) -> Aggregated:
     if asked.scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT:
         return _numeric_avg(asked, of)
     kind = of.type if of.type.kind == "interval" else FLOAT
+    if of.type.kind in ("date", "time", "timestamp", "timestamptz"):
+        return _mean_of_times(asked, of)
     if asked.distinct or of.type.kind == "interval":
         function = folds.mean_of_different if asked.distinct else folds.mean
         return of_values(function, of, kind, asked.scope)
@@ -203,6 +214,23 @@ def _numeric_avg(asked: Asked, of: Value) -> Aggregated:
         (total, count_of(of, asked.scope)),
         lambda found: _if_any((Call(constant(postgres.mean), found), found[1]), DECIMAL),
     )
+
+
+def _mean_of_times(asked: Asked, of: Value) -> Aggregated:
+    """The mean of moments, by the exact sum of their microseconds."""
+    if asked.scope.dialect.name != "duckdb":
+        raise asked.scope.error(
+            asked.node, f"{asked.scope.dialect.name} has no avg of {sql_name(of.type)}"
+        )
+    kind = TIMESTAMP if of.type.kind == "date" else of.type
+    whole_numbers = Value(Call(constant(folds.microseconds_of), (of.expr,)), INT, of.nulls)
+    back = {"time": folds.time_of_mean, "timestamptz": folds.instant_of_mean}
+    function = back.get(of.type.kind, folds.moment_of_mean)
+    if asked.distinct:
+        return of_values(OfDifferent(folds.MeanOf(function)), whole_numbers, kind, asked.scope)
+    total = fold(Sum(nothing, skip_none=of.nullable), whole_numbers, asked.scope)
+    count = count_of(of, asked.scope)
+    return Aggregated((total, count), lambda found: itself(Call(constant(function), found), kind))
 
 
 def _extreme(kind: Any) -> Maker:

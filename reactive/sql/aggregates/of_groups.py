@@ -74,7 +74,11 @@ class _Ordered:
     more: tuple[Any, ...] = ()
 
     def __call__(self, rows: Any) -> Any:
-        values = folds.in_order(rows, self.directions, distinct=self.distinct)
+        if not self.directions:  # of a window with an order
+            values = [row[-1] for row in rows]
+            values = list(dict.fromkeys(values)) if self.distinct else values
+        else:
+            values = folds.in_order(rows, self.directions, distinct=self.distinct)
         return self.function(values, *self.more)
 
 
@@ -88,8 +92,8 @@ def _in_order(
 ) -> Aggregated:
     """An aggregate whose result depends on the order: ORDER BY's, or else that of the values."""
     scope = asked.scope
-    order = asked.order or (exp.Ordered(nulls_first=False),)
-    keys = [scope.value(o.this) for o in asked.order] or [of]
+    order = asked.order or (() if asked.in_order else (exp.Ordered(nulls_first=False),))
+    keys = [scope.value(o.this) for o in order if asked.order] or [of][: len(order)]
     packed = Value(tuple_of(*map(whole, keys), whole(of)), ANY)
     test = (
         asked.test if nulls else _both(asked.test, conjunction(present(of)) if of.nulls else None)

@@ -22,7 +22,16 @@ from reactive.sql.runtime.times import as_date, as_timestamp
 from reactive.sql.sqlite import comparisons as sqlite
 from reactive.sql.sqlite import values as of_sqlite
 from reactive.sql.terms.common_types import VERBS, Place, common_of_all, common_type
-from reactive.sql.terms.types import ANY, INSTANT, INT, TEXT, SqlType, sql_name
+from reactive.sql.terms.types import (
+    ANY,
+    INSTANT,
+    INT,
+    TEXT,
+    TIMESTAMP,
+    UNSIGNED,
+    SqlType,
+    sql_name,
+)
 from reactive.sql.terms.values import (
     Value,
     called,
@@ -73,8 +82,13 @@ NATIVE: dict[tuple[str, str], Callable[..., Any]] = {
 """Of which pairs of kinds something simpler does."""
 
 
-def cast(value: Value, to: SqlType, scope: Scope, *, attempt: bool = False) -> Value:
-    """A value as one of a type; what cannot be one raises, or is NULL if it is an `attempt`."""
+def cast(
+    value: Value, to: SqlType, scope: Scope, *, attempt: bool = False, exact: bool = False
+) -> Value:
+    """A value as one of a type; what cannot be one raises, or is NULL if it is an `attempt`.
+
+    An `exact` cast is one that is written: in DuckDB its integers have the range of their type.
+    """
     if value.type.kind == "null":
         return Value(value.expr, to, value.nulls)
     if scope.dialect.numeric_booleans:
@@ -92,7 +106,11 @@ def cast(value: Value, to: SqlType, scope: Scope, *, attempt: bool = False) -> V
     _check_uuid(value.type, to, scope)
     if to.kind == "decimal" and value.type.kind == "bool":
         value = cast(value, INT, scope)
-    return _by(_maker(value.type, to), value, to, attempt=attempt)
+    try:
+        made = _maker(value.type, to, attempt=attempt, exact=exact)
+    except ValueError as error:
+        raise scope.error(next(iter(scope.at), None), str(error)) from None
+    return _by(made, value, to, attempt=attempt)
 
 
 def _check_uuid(of: SqlType, to: SqlType, scope: Scope) -> None:
@@ -143,14 +161,31 @@ def _of_postgres(value: Value, to: SqlType, scope: Scope) -> Value:
     return _made(function, to, value, *more)
 
 
-def _maker(of: SqlType, to: SqlType) -> tuple[Callable[..., Any] | None, tuple[Any, ...]]:
-    """The function that makes a value of a type, and what it is given besides."""
+def _maker(
+    of: SqlType, to: SqlType, *, attempt: bool = False, exact: bool = False
+) -> tuple[Callable[..., Any] | None, tuple[Any, ...]]:
+    """The function that makes a value of a type, and what it is given besides.
+
+    Raises
+    ------
+    ValueError: the fields of two structs have nothing in common.
+    """
     match to.kind:
+        case "struct" if of.kind == "struct":
+            return _of_fields(of, to, attempt=attempt, exact=exact), ()
         case "any" | "null" | "struct":
             return None, ()
+        case "array" if of.kind == "array":
+            inner = of.items[0] if of.items else ANY
+            item = _part_maker(inner, to.items[0], attempt=attempt, exact=exact)
+            return None if item is None else _Each(item), ()
         case "array":
-            item, more = _maker(of.items[0] if of.items else ANY, to.items[0])
-            return (None, ()) if item is None else (_Each(item, more), ())
+            return None, ()
+        case "int" if exact:
+            return _in_range(of, to), ()
+        case "timestamp" if to.scale is not None:
+            to_moment, _ = _maker(of, TIMESTAMP)
+            return casts.Rounded(to_moment, to.scale), ()
         case "decimal":
             return casts.to_decimal, (to.precision, to.scale)
         case "float" if to.size == 4:
@@ -161,15 +196,104 @@ def _maker(of: SqlType, to: SqlType) -> tuple[Callable[..., Any] | None, tuple[A
             return NATIVE.get((of.kind, kind), MAKES[kind]), ()
 
 
+RANGES: dict[int, int] = {1: 7, 2: 15, 4: 31, 8: 63, 16: 127}
+"""The number of bits of an integer beside the sign, by its size."""
+
+
+def _in_range(of: SqlType, to: SqlType) -> Callable[..., Any] | None:
+    """Return the function that makes an integer of the range of a type."""
+    bits, unsigned = RANGES[to.size or 8], to.names == UNSIGNED
+    if of.kind == "int" and of.size is not None and not unsigned:
+        mine = RANGES[of.size] + (of.names == UNSIGNED)
+        if mine <= bits:
+            return None
+    function = None if of.kind == "int" else NATIVE.get((of.kind, "int"), casts.to_integer)
+    low, high = (0, (2 << bits) - 1) if unsigned else (-(1 << bits), (1 << bits) - 1)
+    return casts.Ranged(function, low, high, sql_name(to))
+
+
+def _part_maker(
+    of: SqlType, to: SqlType, *, attempt: bool, exact: bool
+) -> Callable[..., Any] | None:
+    """Return the function of a value inside an array or a struct; an attempt is of each."""
+    if of == to and to.kind not in ("any", "array", "struct"):
+        return None
+    function, more = _maker(of, to, attempt=attempt, exact=exact)
+    if function is None:
+        return None
+    return _Part(function, more, attempt)
+
+
+def _of_fields(
+    of: SqlType, to: SqlType, *, attempt: bool, exact: bool
+) -> Callable[..., Any] | None:
+    """Return the function that makes a struct another, whose fields are found by their names.
+
+    A field that is not there is NULL, one that is not wanted is left out. The fields of a row,
+    which have no names, are found by their places.
+
+    Raises
+    ------
+    ValueError: no field of the one has the name of a field of the other.
+    """
+    places: list[int | None] = list(range(len(to.names)))
+    if not is_row(of):
+        known = {name.casefold(): place for place, name in reversed(tuple(enumerate(of.names)))}
+        places = [known.get(name.casefold()) for name in to.names]
+        if places and not any(place is not None for place in places):
+            raise ValueError(f"a struct of {', '.join(of.names)} has no field {to.names[0]!r}")
+    elif len(of.items) != len(to.items):
+        raise ValueError(
+            f"a row of {len(of.items)} values cannot be a struct of {len(to.items)} fields"
+        )
+    items = tuple(
+        None if place is None else _part_maker(of.items[place], kind, attempt=attempt, exact=exact)
+        for place, kind in zip(places, to.items, strict=True)
+    )
+    is_same = places == list(range(len(of.names))) and not any(items)
+    return None if is_same else _Fields(tuple(zip(places, items, strict=True)))
+
+
+def is_row(kind: SqlType) -> bool:
+    """True if a struct is of `row(a, b)` or `(a, b)`, which names no fields."""
+    return kind.names == tuple(f"column{place}" for place in range(len(kind.names)))
+
+
+@record
+class _Part:
+    """A cast of a value inside another, which is NULL where an attempt fails."""
+
+    function: Callable[..., Any]
+    more: tuple[Any, ...]
+    attempt: bool
+
+    def __call__(self, value: Any) -> Any:
+        if self.attempt:
+            return nulls.attempt(self.function, value, *self.more)
+        return None if value is None else self.function(value, *self.more)
+
+
 @record
 class _Each:
     """Makes the elements of an array others."""
 
     item: Callable[..., Any]
-    more: tuple[Any, ...]
 
     def __call__(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
-        return tuple(None if each is None else self.item(each, *self.more) for each in value)
+        return tuple(map(self.item, value))
+
+
+@record
+class _Fields:
+    """Makes a struct another: the place of each field before, and what makes its value."""
+
+    fields: tuple[tuple[int | None, Callable[..., Any] | None], ...]
+
+    def __call__(self, value: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple(
+            None if place is None else value[place] if made is None else made(value[place])
+            for place, made in self.fields
+        )
 
 
 def _made(function: Callable[..., Any], to: SqlType, value: Value, *more: Any) -> Value:
@@ -203,7 +327,7 @@ def maybe(function: Callable[..., Any], kind: SqlType, *values: Value) -> Value:
 def assigned(value: Value, to: SqlType, scope: Scope) -> Value:
     """A value as a column of a type keeps it."""
     if not scope.dialect.numeric_booleans:
-        return cast(value, to, scope)
+        return cast(value, to, scope, exact=True)
     if to.affinity is not None:
         return sqlite.mapped(_Stored(to.affinity), to, value)
     function = MAKES.get(to.kind)

@@ -172,7 +172,9 @@ def _cast(node: Any, scope: Scope) -> Value:
             raise scope.error(node, "bit strings of postgres are not supported", "use bytea")
         if node.args["to"].this == exp.DType.CHAR and not node.args["to"].expressions:
             raise scope.error(node, "CHAR of postgres is CHAR(1), which is not supported", "text")
-    made = cast(scope.value(node.this), kind, scope, attempt=isinstance(node, exp.TryCast))
+    scope.at = (node,)
+    attempt = isinstance(node, exp.TryCast)
+    made = cast(scope.value(node.this), kind, scope, attempt=attempt, exact=True)
     length = checked_length(node.args["to"], scope)
     return made if length is None else applied(texts.cut, TEXT, made, literal(length))
 

@@ -11,7 +11,17 @@ from optimizer.expr import Item, Parameter, constant, tuple_of
 from reactive.sql.expressions.casts import applied, cast, equal_types, maybe
 from reactive.sql.functions.calls import SAME, Maker, given, of
 from reactive.sql.runtime import arrays
-from reactive.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
+from reactive.sql.terms.types import (
+    ANY,
+    BOOL,
+    FLOAT,
+    INSTANT,
+    INT,
+    TEXT,
+    TIMESTAMP,
+    SqlType,
+    sql_name,
+)
 from reactive.sql.terms.values import NULL_VALUE, Value, is_null, literal, whole
 
 if TYPE_CHECKING:
@@ -104,10 +114,43 @@ def struct_of(node: Any, scope: Scope) -> Value:
 
 def _numbers(node: Any, scope: Scope) -> Value:
     """RANGE and GENERATE_SERIES."""
-    function = arrays.numbers if node.args.get("is_end_exclusive") else arrays.series
+    return series_of(node, scope, None)
+
+
+def series_of(node: Any, scope: Scope, most: int | None) -> Value:
+    """The array of RANGE or GENERATE_SERIES, cut to the first elements if that is known.
+
+    Raises
+    ------
+    PlanError: there is no series from values of these types.
+    """
+    is_range = bool(node.args.get("is_end_exclusive"))
     parts = [node.args.get(each) for each in ("start", "end", "step")]
     values = [scope.value(each) for each in parts if isinstance(each, exp.Expr)]
-    return applied(function, SqlType("array", items=(values[0].type,)), *values)
+    kinds = [value.type.kind for value in values]
+    limit = [] if most is None else [literal(most)]
+    if set(kinds) <= {"int", "null", "any", "bool"}:
+        if len(values) == 2 and limit:
+            values.append(literal(1))
+        function = arrays.numbers if is_range else arrays.series
+        return applied(function, SqlType("array", items=(INT,)), *values, *limit)
+    moments = {"date", "timestamp", "timestamptz", "null"}
+    if len(kinds) != 3 or kinds[2] not in ("interval", "null") or not {*kinds[:2]} <= moments:
+        names = ", ".join(sql_name(value.type) for value in values)
+        raise scope.error(
+            node,
+            f"there is no {'range' if is_range else 'generate_series'} of {names}",
+            "give two integers, or two moments and an INTERVAL",
+        )
+    kind, zone = TIMESTAMP, ""
+    if "timestamptz" in kinds:
+        kind, zone = INSTANT, scope.dialect.timezone
+        values[:2] = [cast(value, INSTANT, scope) for value in values[:2]]
+    more = (literal(most or MOST), literal(zone), literal(not is_range))
+    return applied(arrays.moments, SqlType("array", items=(kind,)), *values, *more)
+
+
+MOST = arrays.MOST_ELEMENTS + 1
 
 
 def _of_element(function: Any) -> Maker:

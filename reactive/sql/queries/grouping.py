@@ -125,7 +125,9 @@ def keys_in(group: exp.Expr | None, target: Callable[[exp.Expr], exp.Expr]) -> K
 
     parts = [_sets(each, place) for each in (*group.expressions, *_other_sets(group))]
     every = [frozenset().union(*chosen) for chosen in product(*parts)]
-    plain = not any(isinstance(e, _SETS) for e in (*group.expressions, *_other_sets(group)))
+    plain = bool(nodes) and not any(
+        isinstance(e, _SETS) for e in (*group.expressions, *_other_sets(group))
+    )
     return Keys(tuple(nodes), None if plain else tuple(every))
 
 

@@ -104,7 +104,8 @@ def _asked(node: Any, scope: Scope, columns: Sequence[Column]) -> list[Any]:
 def _keys(node: Any, scope: Scope, columns: Sequence[Column]) -> Keys | None:
     group = node.args.get("group")
     if group is not None and group.args.get("all"):
-        return Keys(tuple(c.node for c in columns if not has_aggregate(c.node)))
+        keys = tuple(c.node for c in columns if not has_aggregate(c.node))
+        return Keys(keys, None if keys else (frozenset(),))
     return keys_in(group, lambda key: _target(key, scope, columns))
 
 

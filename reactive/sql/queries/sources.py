@@ -30,9 +30,12 @@ from optimizer.expr import (
 )
 from reactive.sql.expressions.casts import aligned, equal_types
 from reactive.sql.expressions.comparisons import compared
+from reactive.sql.functions.arrays import series_of
 from reactive.sql.functions.calls import name_of
 from reactive.sql.queries.nodes import filtered, freed, lateral, one_row, unnested
+from reactive.sql.queries.ordering import limits
 from reactive.sql.queries.rows import Rows, rows_of
+from reactive.sql.terms.arguments import peek
 from reactive.sql.terms.catalog import named_rows
 from reactive.sql.terms.errors import nearest
 from reactive.sql.terms.scope import Correlation, Scope, Source
@@ -336,7 +339,7 @@ def _unnested(call: Any, item: Any, around: Scope, left: Rows | None, side: str 
     arrays = (
         [scope.value(e) for e in call.expressions]
         if isinstance(call, exp.Unnest)
-        else [scope.value(call)]
+        else [_called(call, item, scope)]
     )
     offset = bool(item.args.get("offset") or item.args.get("ordinality"))
     kinds = [array.type.items[0] if array.type.items else array.type for array in arrays]
@@ -348,6 +351,36 @@ def _unnested(call: Any, item: Any, around: Scope, left: Rows | None, side: str 
     every = [*names, *[*usual, *(["ordinality"] if offset else [])][len(names) :]]
     made = Source(item.alias or every[0], tuple(zip(every, values, strict=False)))
     return Rows(node, before.bindings + 1, (*before.sources, made), before.merged)
+
+
+def _called(call: Any, item: Any, scope: Scope) -> Value:
+    """The array of a call in FROM; a series is no longer than a LIMIT asks for."""
+    if not isinstance(call, exp.GenerateSeries) or scope.dialect.name != "duckdb":
+        return scope.value(call)
+    step = call.args.get("step")
+    if isinstance(step, exp.Literal) and not step.is_string and not float(step.this):
+        raise scope.error(step, "the step of a series in FROM cannot be 0")
+    return series_of(call, scope, _most(item, scope))
+
+
+def _most(item: Any, scope: Scope) -> int | None:
+    """Return how many rows of the only item of FROM the SELECT around it can show; None for all."""
+    select = getattr(item.parent, "parent", None)
+    if not isinstance(item.parent, exp.From) or not isinstance(select, exp.Select):
+        return None
+    if any(peek(select, part) for part in _READ_ALL) or not peek(select, "limit"):
+        return None
+    if any(each.find(exp.AggFunc, exp.Window, *_MORE) for each in select.expressions):
+        return None
+    if any(isinstance(part, exp.Anonymous) for e in select.expressions for part in e.walk()):
+        return None
+    wanted, left_out = limits(select, scope)
+    return None if wanted is None else wanted + left_out
+
+
+_READ_ALL = ("joins", "laterals", "where", "group", "having", "qualify", "distinct", "order")
+"""The parts of a SELECT that may need more rows than a LIMIT shows."""
+_MORE = (exp.Query, exp.Explode, exp.Unnest)
 
 
 def _filtered_join(rows: Rows, join: Any, around: Scope) -> Rows:

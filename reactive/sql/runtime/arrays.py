@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from typing import Any
 
 Array = tuple[Any, ...]
@@ -115,26 +116,87 @@ def joined(array: Array, separator: str) -> str:
     return separator.join(to_text(item) for item in array if item is not None)
 
 
-def numbers(start: int, end: int, step: int = 1) -> Array:
-    """The numbers from one up to another, without that."""
-    return tuple(range(start, end, step))
+MOST_ELEMENTS = 10_000_000
+"""The elements of the longest series; a longer one is an error, not a process without memory."""
 
 
-def series(start: Any, end: Any, step: Any = 1) -> Array:
-    """The numbers or moments from one up to another, with that.
+def numbers(start: int, end: int, step: int = 1, most: int | None = None) -> Array:
+    """The numbers from one up to another, without that; `most` of them.
+
+    >>> numbers(5, 1, -2), numbers(1, 5, 0), numbers(0, 10**12, 1, 2)
+    ((5, 3), (), (0, 1))
+    """
+    return _cut(range(start, end, step) if step else range(0), most)
+
+
+def series(start: int, end: int, step: int = 1, most: int | None = None) -> Array:
+    """The numbers from one up to another, with that; `most` of them.
 
     >>> series(1, 3), series(5, 1, -2)
     ((1, 2, 3), (5, 3, 1))
     """
-    from reactive.sql.runtime.times import later
+    return numbers(start, end + (1 if step > 0 else -1), step, most)
 
-    if isinstance(start, int):
-        return tuple(range(start, end + (1 if step > 0 else -1), step))
-    made = []
-    while start <= end:
+
+def _cut(found: range, most: int | None) -> Array:
+    if most is not None:
+        found = found[:most]
+    try:
+        count = len(found)
+    except OverflowError:
+        count = MOST_ELEMENTS + 1
+    if count > MOST_ELEMENTS:
+        raise too_long()
+    return tuple(found)
+
+
+def too_long() -> Exception:
+    """The error about a series that would fill the memory."""
+    return OverflowError(
+        f"a series of more than {MOST_ELEMENTS:,} elements: give it a nearer end, or a LIMIT"
+    )
+
+
+def moments(
+    start: Any,
+    end: Any,
+    step: Any,
+    most: int | None = None,
+    zone: str = "",
+    inclusive: bool = False,
+) -> Array:
+    """The moments from one to another by an interval, `inclusive` with the end; instants by the
+    calendar of a zone. An interval of nothing gives none.
+
+    Raises
+    ------
+    ValueError: the interval has parts before and after.
+    """
+    from reactive.sql.runtime import times, zones
+
+    months, rest = times.months_of(step), times.rest_of(step)
+    if months * (rest // MICROSECOND) < 0:
+        raise ValueError("a series by an interval with parts before and after is not supported")
+    if not months and not rest:
+        return ()
+    rises = months > 0 or rest > NOTHING
+    if not zone:
+        start, end = times.as_timestamp(start), times.as_timestamp(end)
+    made: list[Any] = []
+    while (start < end if rises else start > end) or (inclusive and start == end):
+        if most is not None and len(made) >= most:
+            break
+        if len(made) >= MOST_ELEMENTS:
+            raise too_long()
         made.append(start)
-        start = later(start, step)
+        try:
+            start = zones.later_of_duckdb(start, step, zone) if zone else times.later(start, step)
+        except (OverflowError, ValueError):  # beyond the last year that Python has
+            break
     return tuple(made)
+
+
+NOTHING, MICROSECOND = dt.timedelta(), dt.timedelta(microseconds=1)
 
 
 def length(of: Any) -> int:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
 
+from optimizer.record import record
 from reactive.sql.runtime.numbers import EXACT
 from reactive.sql.runtime.times import interval_of_text, months_of, rest_of
 
@@ -18,6 +20,46 @@ TRUE, FALSE = (
 )
 _UUID = re.compile(r"\{([0-9a-fA-F-]+)\}|([0-9a-fA-F-]+)")
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
+
+
+class BeyondPython(Exception):
+    """A value of a database that Python has no place for, as a year after 9999."""
+
+
+@record
+class Ranged:
+    """An integer that a function makes, if a type has it."""
+
+    function: Callable[..., Any] | None
+    low: int
+    high: int
+    name: str
+
+    def __call__(self, value: Any) -> int:
+        made: int = value if self.function is None else self.function(value)
+        if self.low <= made <= self.high:
+            return made
+        raise ValueError(f"{made} is out of the range of {self.name}")
+
+
+@record
+class Rounded:
+    """A timestamp with as many digits of its seconds as a type has."""
+
+    function: Callable[..., Any] | None
+    digits: int
+
+    def __call__(self, value: Any) -> dt.datetime:
+        made: dt.datetime = value if self.function is None else self.function(value)
+        unit: int = 10 ** max(0, 6 - self.digits)
+        since = made - EPOCH
+        whole = (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
+        away = whole + unit // 2 if whole >= 0 else whole - unit // 2
+        cut = away // unit if away >= 0 else -(-away // unit)
+        return EPOCH + dt.timedelta(microseconds=cut * unit)
+
+
+EPOCH = dt.datetime(1970, 1, 1)
 
 
 def to_integer(value: Any) -> int:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import reduce
 from operator import xor
 from typing import Any
 
+from optimizer.record import record
 from reactive.collections.order import sort_key
 from reactive.sql.runtime.sort_keys import key_of
 
@@ -134,6 +135,57 @@ def mean(values: Iterable[Any]) -> Any:
     )
 
 
+EPOCH = datetime(1970, 1, 1)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def microseconds_of(value: date | time) -> int:
+    """The microseconds of a moment since 1970, or of a time since midnight.
+
+    >>> microseconds_of(date(1970, 1, 2)), microseconds_of(time(0, 0, 1))
+    (86400000000, 1000000)
+    """
+    if isinstance(value, time):
+        whole = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second)
+        return whole // MICROSECOND + value.microsecond
+    if not isinstance(value, datetime):
+        return (value - EPOCH.date()) // MICROSECOND
+    if value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    return (value - EPOCH) // MICROSECOND
+
+
+def moment_of_mean(total: int, count: int) -> datetime | None:
+    """The moment that a sum of microseconds is the mean of, cut towards 1970."""
+    if not count:
+        return None
+    mean = total // count if total >= 0 else -(-total // count)
+    return EPOCH + timedelta(microseconds=mean)
+
+
+def instant_of_mean(total: int, count: int) -> datetime | None:
+    """The instant that a sum of microseconds is the mean of."""
+    found = moment_of_mean(total, count)
+    return None if found is None else found.replace(tzinfo=UTC)
+
+
+def time_of_mean(total: int, count: int) -> time | None:
+    """The time of day that a sum of microseconds is the mean of."""
+    found = moment_of_mean(total, count)
+    return None if found is None else found.time()
+
+
+@record
+class MeanOf:
+    """A function of a sum and a count, given the numbers."""
+
+    function: Callable[[int, int], Any]
+
+    def __call__(self, values: Iterable[int]) -> Any:
+        found = list(values)
+        return self.function(sum(found), len(found))
+
+
 def total_of_different(values: Iterable[Any]) -> Any:
     """The sum of the different values."""
     return total(set(values))
@@ -236,12 +288,20 @@ def _between(found: Sequence[Any], at: Any) -> Any:
             return float(low + (high - low) * part)
         case Decimal():
             return _scaled(low, high, part)
+        case datetime(tzinfo=zone) if zone is not None:
+            return instant_of_mean(_microsecond(low, high, part), 1)
+        case time():
+            return time_of_mean(_microsecond(low, high, part), 1)
         case date():
-            from reactive.sql.runtime.times import as_timestamp
-
-            return as_timestamp(low) + (as_timestamp(high) - as_timestamp(low)) * float(part)
+            return moment_of_mean(_microsecond(low, high, part), 1)
         case _:
             return low + (high - low) * float(part)
+
+
+def _microsecond(low: Any, high: Any, part: Fraction) -> int:
+    """Between two moments, rounded."""
+    first, last = microseconds_of(low), microseconds_of(high)
+    return first + math.floor((last - first) * part + Fraction(1, 2))
 
 
 def _scaled(low: Decimal, high: Decimal, part: Fraction) -> Decimal:

@@ -18,6 +18,7 @@ from optimizer.expr import (
     Attribute,
     Constant,
     Expr,
+    Lifted,
     Operation,
     Parameter,
     conjuncts,
@@ -127,16 +128,32 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
             raise around.error(tree, f"{part.strip('_').upper()} of INSERT is not supported")
     with misreadings_told(tree, around):
         target = Target(tree.this, around)
-        named = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
-        places = [target.place(c.name, c) for c in named] or list(range(len(target.schema.columns)))
+        places = _places(tree, target, around)
         rows = list(_rows(tree, target, places, around))
-        conflict = _Conflict(tree, target, around) if _has_conflict(tree) else None
+        conflict = _Conflict(tree, target, around, places) if _has_conflict(tree) else None
     around.refuse_unread(tree)
     with db.transaction():
         if conflict is not None:
             return conflict.insert(rows)
         target.table.add_all(rows)
     return len(rows)
+
+
+def _places(tree: Any, target: Target, around: Scope) -> list[int]:
+    """Return which columns the values of an INSERT are for."""
+    named = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
+    if tree.args.get("by_name"):
+        if named or not isinstance(tree.expression, exp.Query):
+            raise around.error(tree, "INSERT BY NAME takes the columns of a SELECT")
+        places = [target.place(name, tree) for name in around.query(tree.expression).names]
+    else:
+        places = [target.place(c.name, c) for c in named]
+        places = places or list(range(len(target.schema.columns)))
+    twice = next((place for place in places if places.count(place) > 1), None)
+    if twice is not None:
+        name = target.schema.names[twice]
+        raise around.error(tree, f"column {name!r} is named twice in INSERT")
+    return places
 
 
 def _has_conflict(tree: Any) -> bool:
@@ -215,8 +232,11 @@ class _Conflict:
     PlanError: the table has no key, or DO UPDATE names what there is not.
     """
 
-    def __init__(self, tree: Any, target: Target, around: Scope) -> None:
+    def __init__(self, tree: Any, target: Target, around: Scope, places: list[int]) -> None:
         self._table, conflict = target.table, tree.args.get("conflict")
+        self._kept: Callable[[Any, Any], Any] | None = None
+        if around.dialect.name == "duckdb" and len(places) < len(target.schema.columns):
+            self._kept = _keeping(target, places)
         if self._table._keyed is None:
             raise around.error(
                 tree, f"table {target.name!r} has no key that rows could conflict by"
@@ -253,6 +273,8 @@ class _Conflict:
             )
         if old is None:
             self._table.add(row)
+        elif self._replaces and self._kept is not None:
+            self._table.update(old, self._kept(old, row))
         elif self._replaces:
             self._table.upsert(row)
         elif self._update is not None:
@@ -264,6 +286,16 @@ class _Conflict:
             return False
         self._changed.add(key)
         return True
+
+
+def _keeping(target: Target, places: list[int]) -> Callable[[Any, Any], Any]:
+    """Return what makes the row that INSERT OR REPLACE of some columns leaves: DuckDB keeps the
+    values of the others."""
+    columns = len(target.schema.columns)
+    sides = [target.schema.values(Parameter(side)) for side in (0, 1)]
+    values = [whole(sides[place in places][place]) for place in range(columns)]
+    read = callable_of(Lifted(tuple_of(*values), ("old", "new"), (), 2))
+    return lambda old, new: target.made(read(old, new))
 
 
 def _check_conflict(conflict: Any, target: Target, around: Scope) -> None:

@@ -75,6 +75,8 @@ INSTANT = SqlType("timestamptz")
 """TIMESTAMPTZ."""
 MOMENT = SqlType("timestamp", names=("any zone",))
 """A field that is declared as `datetime`: its values may have a time zone or not."""
+UNSIGNED = ("unsigned",)
+"""The names of an integer type without a sign."""
 INTERVAL = SqlType("interval")
 UUID = SqlType("uuid")
 ANY = SqlType("any")
@@ -181,21 +183,26 @@ def _one(types: set[SqlType]) -> SqlType:
 
 
 OF_SQL: dict[str, SqlType] = {
-    **dict.fromkeys(("TINYINT", "UTINYINT"), SqlType("int", size=1)),
-    **dict.fromkeys(("SMALLINT", "USMALLINT"), SqlType("int", size=2)),
-    **dict.fromkeys(("INT", "UINT", "MEDIUMINT", "SERIAL"), SqlType("int", size=4)),
-    **dict.fromkeys(("BIGINT", "UBIGINT", "BIGSERIAL"), SqlType("int", size=8)),
-    **dict.fromkeys(("INT128", "UINT128", "INT256", "UINT256", "HUGEINT"), SqlType("int", size=16)),
+    "TINYINT": SqlType("int", size=1),
+    "SMALLINT": SqlType("int", size=2),
+    **dict.fromkeys(("INT", "MEDIUMINT", "SERIAL"), SqlType("int", size=4)),
+    **dict.fromkeys(("BIGINT", "BIGSERIAL"), SqlType("int", size=8)),
+    **dict.fromkeys(("INT128", "HUGEINT"), SqlType("int", size=16)),
+    "UTINYINT": SqlType("int", size=1, names=UNSIGNED),
+    "USMALLINT": SqlType("int", size=2, names=UNSIGNED),
+    "UINT": SqlType("int", size=4, names=UNSIGNED),
+    "UBIGINT": SqlType("int", size=8, names=UNSIGNED),
+    "UINT128": SqlType("int", size=16, names=UNSIGNED),
     **dict.fromkeys(("DOUBLE",), FLOAT),
     **dict.fromkeys(("FLOAT",), SqlType("float", size=4)),
     **dict.fromkeys(("TEXT", "VARCHAR", "CHAR", "NCHAR", "NVARCHAR", "BPCHAR", "NAME"), TEXT),
     "UUID": UUID,
     **dict.fromkeys(("BINARY", "VARBINARY", "BLOB", "BYTEA"), BYTES),
     **dict.fromkeys(("BOOLEAN", "BIT"), BOOL),
-    **dict.fromkeys(
-        ("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME", "TIMESTAMP_S", "TIMESTAMP_MS"), TIMESTAMP
-    ),
-    **dict.fromkeys(("TIMESTAMP_NS", "DATETIME2"), TIMESTAMP),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPNTZ", "DATETIME", "DATETIME2"), TIMESTAMP),
+    "TIMESTAMP_S": SqlType("timestamp", scale=0),
+    "TIMESTAMP_MS": SqlType("timestamp", scale=3),
+    "TIMESTAMP_NS": SqlType("timestamp", scale=9),
     **dict.fromkeys(("TIMESTAMPTZ", "TIMESTAMPLTZ"), INSTANT),
     "DATE": DATE,
     "TIME": TIME,
@@ -330,9 +337,8 @@ def sql_name(kind: SqlType) -> str:
     """
     match kind.kind:
         case "int":
-            return {1: "TINYINT", 2: "SMALLINT", 4: "INTEGER", 16: "HUGEINT"}.get(
-                kind.size or 8, "BIGINT"
-            )
+            sizes = {1: "TINYINT", 2: "SMALLINT", 4: "INTEGER", 16: "HUGEINT"}
+            return "U" * (kind.names == UNSIGNED) + sizes.get(kind.size or 8, "BIGINT")
         case "decimal":
             return f"DECIMAL({kind.precision or 18},{kind.scale or 0})"
         case "array":

@@ -54,7 +54,7 @@ def of_frame(asked: Asked) -> tuple[Any, Value | None, SqlType, bool]:
     if name is not None and name != "count" and not asked.distinct:
         of = number(asked) if name in ("sum", "avg") else asked.value()
         types = {"sum": sum_type(of.type, asked.scope), "avg": FLOAT}
-        if not _is_numeric(name, of, asked.scope):
+        if not (_is_numeric(name, of, asked.scope) or _is_mean_of_times(name, of)):
             return name, of, types.get(name, of.type), False
     aggregated = made_of(asked)
     folds_, values = aggregated.folds, aggregated.result
@@ -74,6 +74,11 @@ def _is_numeric(name: str, of: Value, scope: Scope) -> bool:
     if scope.dialect.name != "postgres" or of.type.kind not in postgres.EXACT:
         return False
     return name == "avg" or (name == "sum" and of.type.size == 8)
+
+
+def _is_mean_of_times(name: str, of: Value) -> bool:
+    """True if it is AVG of moments, which have no sum."""
+    return name == "avg" and of.type.kind in ("date", "time", "timestamp", "timestamptz")
 
 
 class _FoldsOf:

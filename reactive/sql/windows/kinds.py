@@ -17,6 +17,7 @@ Source: SQL:2003, window functions, by `reduce` per group with a function that k
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -195,7 +196,7 @@ def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[As
         case _ if is_aggregate(node):
             if node is not of.node.this and not isinstance(node, exp.AnyValue):
                 raise scope.error(of.node, "IGNORE NULLS and RESPECT NULLS are not of aggregates")
-            return _aggregate(node, scope, place, frame)
+            return _aggregate(node, scope, place, frame, in_order=bool(of.order))
     raise scope.error(of.node, f"there is no window function {node.sql()}")
 
 
@@ -213,9 +214,9 @@ def _shifted(
 
 
 def _aggregate(
-    node: Any, scope: Scope, place: Callable[[Value], int], frame: Frame
+    node: Any, scope: Scope, place: Callable[[Value], int], frame: Frame, *, in_order: bool
 ) -> tuple[Asked, SqlType]:
-    asked = asked_of(node, scope, grouped=False)
+    asked = replace(asked_of(node, scope, grouped=False), in_order=in_order)
     function, value, kind, keeps = of_frame(asked)
     argument = None if value is None else place(value)
     if function in ("sum", "avg", "min", "max"):

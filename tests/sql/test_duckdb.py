@@ -1,0 +1,326 @@
+"""Queries and statements of the default dialect are what DuckDB gives."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from reactive import Database, PlanError
+from tests.sql.oracles import DuckDB, Refused
+
+NUMBERS = "(values (1), (3), (2), (null), (3)) t(x)"
+
+
+def both(text: str, statements: Sequence[str] = ()) -> tuple[list[Any], list[Any]]:
+    """The rows of a query here and in DuckDB, after some statements."""
+    engine, db = DuckDB(), Database()
+    engine.run("set timezone = 'UTC'")
+    for statement in statements:
+        engine.run(statement)
+        db.execute(statement)
+    view = db.sql(text).materialize()
+    assert not list(view.errors)
+    return [tuple(row) for row in view], engine.ask(text)
+
+
+def assert_alike(text: str, statements: Sequence[str] = ()) -> None:
+    mine, theirs = both(text, statements)
+    assert sorted(mine, key=repr) == sorted(map(_in_utc, theirs), key=repr)
+
+
+def _in_utc(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    from datetime import UTC, datetime
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return _in_utc(value)
+        is_zoned = isinstance(value, datetime) and value.tzinfo is not None
+        return value.astimezone(UTC) if is_zoned else value
+
+    return tuple(map(plain, row))
+
+
+INTEGERS = {
+    name: bits
+    for bits, names in {
+        8: ("tinyint", "utinyint"),
+        16: ("smallint", "usmallint"),
+        32: ("integer", "uinteger"),
+        64: ("bigint", "ubigint"),
+        128: ("hugeint", "uhugeint"),
+    }.items()
+    for name in names
+}
+
+
+@pytest.mark.parametrize("kind", INTEGERS)
+def test_integers_have_the_range_of_their_type(kind: str) -> None:
+    bits = INTEGERS[kind]
+    ends = (0, 1 << bits) if kind.startswith("u") else (-(1 << bits - 1), 1 << bits - 1)
+    near = [end + step for end in ends for step in (-1, 0, 1)]
+    numbers = [n for n in near if -(1 << 127) <= n < 1 << 127]
+    forms = [f"'{n}'" for n in near] + [f"'{n}'::hugeint" for n in numbers]
+    forms += ["1.5", "-0.5", "2.5::double", "'2.5'", "true", "'x'", "1e40::double", "'nan'::double"]
+    forms += [f"{f}::{other}" for f in ("100", "1") for other in INTEGERS]
+    assert_alike(f"select {', '.join(f'try_cast({form} as {kind})' for form in forms)}")
+
+
+@pytest.mark.parametrize("kind", ["tinyint", "usmallint", "integer", "decimal(4, 1)"])
+def test_a_cast_out_of_range_is_an_error_of_its_row(kind: str) -> None:
+    db = Database()
+    db.execute("create table t (a hugeint)")
+    view = db.sql(f"select a::{kind} as x from t").materialize()
+    db.execute("insert into t values (7), (99999999999), (-99999999999), (null)")
+    assert sorted((row.x for row in view), key=str) == [7, None]
+    assert len(view.errors) == 2
+
+
+def test_values_that_are_inserted_have_the_range_of_their_column() -> None:
+    db = Database()
+    db.execute("create table t (id integer primary key, a tinyint)")
+    db.execute("insert into t values (1, 100)")
+    for statement in ("insert into t values (2, 300)", "insert into t select 2, 300"):
+        with pytest.raises(Exception, match="300 is out of the range of TINYINT"):
+            db.execute(statement)
+    with pytest.raises(Exception, match="200 is out of the range of TINYINT"):
+        db.execute("update t set a = a + 100")
+    assert [tuple(row) for row in db.sql("select * from t").materialize()] == [(1, 100)]
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        "cast({'a': 1, 'b': 2} as struct(b int, a int))",
+        "cast({'a': 1} as struct(a int, b varchar))",
+        "cast({'a': 1, 'c': 3} as struct(a varchar))",
+        "cast({'A': 1, 'b': 2} as struct(a int))",
+        "cast(row(1, 2) as struct(a varchar, b int))",
+        "cast([{'a': 1, 'b': '2'}] as struct(b int, a varchar)[])",
+        "cast({'a': {'x': 1}} as struct(a struct(y int, x varchar)))",
+        "try_cast({'a': 'x', 'b': '4'} as struct(a int, b int))",
+        "try_cast(['1', 'x', null] as int[])",
+        "cast({'a': null, 'b': 2} as struct(b int, a int))",
+        "cast(null as struct(a int))",
+    ],
+)
+def test_structs_are_cast_by_the_names_of_their_fields(expression: str) -> None:
+    assert_alike(f"select {expression} as x")
+
+
+@pytest.mark.parametrize(
+    ("expression", "message"),
+    [
+        ("cast({'x': 1} as struct(a int))", "has no field 'a' at line 1, column"),
+        ("cast(row(1) as struct(a int, b int))", "a row of 1 values cannot be a struct of 2"),
+    ],
+)
+def test_structs_without_a_common_field_are_not_cast(expression: str, message: str) -> None:
+    with pytest.raises(Refused):
+        DuckDB().ask(f"select {expression}")
+    with pytest.raises(PlanError, match=message):
+        Database().sql(f"select {expression}")
+
+
+@pytest.mark.parametrize("over", ["order by x desc", "order by x", "order by -x nulls first"])
+@pytest.mark.parametrize(
+    "call",
+    [
+        "list(x)",
+        "list(distinct x)",
+        "list(x) filter (where x > 1)",
+        "list(x order by x)",
+        "list(x order by x desc nulls first)",
+        "string_agg(x::varchar, '-')",
+        "first(x)",
+        "last(x)",
+        "any_value(x)",
+        "arg_max(x, -x)",
+    ],
+)
+def test_values_of_a_window_come_in_its_order(call: str, over: str) -> None:
+    assert_alike(f"select x, {call} over ({over}) as v from {NUMBERS}")
+    frame = "rows between 1 preceding and 1 following"
+    assert_alike(f"select x, {call} over (partition by x > 1 {over} {frame}) as v from {NUMBERS}")
+
+
+@pytest.mark.parametrize("rows", ["select 1 as x where false", "select 1 as x", "select null as x"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "count(*), sum(x) from t group by ()",
+        "1 from t group by ()",
+        "count(*) from t group by () having count(*) > 1",
+        "count(*) from t group by () having count(*) < 1",
+        "x, count(*) from t group by grouping sets ((x), ())",
+        "x, count(*), grouping(x) from t group by rollup (x)",
+        "x, count(*) from t group by x, ()",
+        "count(*) from t group by (), ()",
+        "count(*) from t group by grouping sets ((), ())",
+        "count(*) from t group by all",
+        "max(x) from t group by all",
+    ],
+)
+def test_groups_by_nothing_have_one_row(query: str, rows: str) -> None:
+    assert_alike(f"with t as ({rows}) select {query}")
+
+
+ENDS = {
+    "date": ("date '2024-01-31'", "date '2024-05-30'"),
+    "timestamp": ("timestamp '2024-01-31 12:30:00'", "timestamp '2024-03-31 12:30:00'"),
+    "instant": ("timestamptz '2024-03-30 01:30+00'", "timestamptz '2024-04-02 01:30+00'"),
+    "mixed": ("date '2024-02-27'", "timestamp '2024-03-01'"),
+    "equal": ("date '2024-02-27'", "date '2024-02-27'"),
+    "none": ("timestamp '2024-01-01'", "null"),
+    "integer": ("3", "11"),
+}
+STEPS = (
+    *("interval 1 day", "interval 1 month", "interval '36 hours'", "interval '1 month 1 day'"),
+    *("interval '0 day'", "null"),
+)
+
+
+@pytest.mark.parametrize("ends", ENDS)
+@pytest.mark.parametrize("function", ["range", "generate_series"])
+def test_series_are_those_of_duckdb(function: str, ends: str) -> None:
+    start, end = ENDS[ends]
+    integers = ends == "integer"
+    for step in ("1", "4", "-1", "0", "null") if integers else STEPS:
+        assert_alike(f"select {function}({start}, {end}, {step}) as x")
+        assert_alike(f"select {function}({end}, {start}, {step}) as x")
+        if not integers and step != "null":
+            assert_alike(f"select {function}({end}, {start}, {step} * -1) as x")
+        if "0" not in (step, step[10:11]):
+            assert_alike(f"select x from {function}({start}, {end}, {step}) t(x)")
+
+
+def test_a_series_is_no_longer_than_a_limit() -> None:
+    for text in (
+        "select * from range(10000000000000) limit 3",
+        "select x * 2 as y from range(10000000000000) t(x) limit 3 offset 4",
+        "select x from range(100, -100000000000000, -7) t(x) limit 3",
+        "select x from generate_series(timestamp '2024-01-01', timestamp '9999-01-01',"
+        " interval '1 microsecond') t(x) limit 2",
+    ):
+        assert_alike(text)
+    view = Database().sql("select count(*) as n from range(10000000000000) limit 3").materialize()
+    assert "a series of more than 10,000,000 elements" in str(list(view.errors))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("select range(1.5, 3)", r"no range of DECIMAL\(2,1\), INTEGER"),
+        ("select range(date '2024-01-01', date '2024-01-03')", "no range of DATE, DATE"),
+        ("select range(time '10:00', time '12:00', interval 1 hour)", "no range of TIME, TIME"),
+        ("select * from range(0, 5, 0)", "step of a series in FROM cannot be 0"),
+    ],
+)
+def test_series_that_duckdb_has_not_are_refused(text: str, message: str) -> None:
+    with pytest.raises(Refused):
+        DuckDB().ask(text)
+    with pytest.raises(PlanError, match=message):
+        Database().sql(text)
+
+
+@pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz", "time"])
+def test_times_have_a_mean_and_quantiles(kind: str) -> None:
+    moments = "('1960-01-01 00:00:00.000001'), ('1970-03-04 23:00'), ('2024-01-31 10:00:00.5')"
+    rows = f"(select v::timestamp::{kind} as x from (values {moments}, (null)) t(v))"
+    rows = f"(select *, row_number() over (order by x) as n from {rows})"
+    calls = ["avg(x)", "avg(distinct x)", "avg(x) filter (where n < 3)", "min(x)", "max(x)"]
+    calls += ["median(x)", "quantile_cont(x, 0.25)", "quantile_disc(x, 0.5)", "list(x order by x)"]
+    for call in calls:
+        assert_alike(f"select {call} as v from {rows}")
+    assert_alike(f"select n, avg(x) over (order by n) as v from {rows}")
+    assert_alike(f"select avg(x) as v from {rows} where false")
+
+
+def test_a_mean_of_times_follows_its_rows() -> None:
+    db = Database()
+    db.execute("create table t (id integer primary key, at timestamp)")
+    view = db.sql("select avg(at) as x from t").materialize()
+    db.execute("insert into t values (1, '2024-01-01'), (2, '2024-01-03'), (3, null)")
+    assert str(view.value.x) == "2024-01-02 00:00:00"
+    db.execute("delete from t where id = 1")
+    assert str(view.value.x) == "2024-01-03 00:00:00"
+    db.execute("delete from t")
+    assert view.value.x is None
+    with pytest.raises(PlanError, match="postgres has no avg of DATE"):
+        Database(dialect="postgres").sql("select avg(date '2024-01-01')")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "select x from t order by x desc limit 2",
+        "select 1 union select x from t order by 1 desc",
+        "select x from t union all select 7",
+        "select x from t except select 3 order by x",
+        "select x from t intersect all select 3",
+        "(select x from t order by x limit 1) union all (select 9 limit 1) order by 1",
+        "select 1 where false union select 2 where false",
+        "values (1), (2)",
+    ],
+)
+def test_arrays_are_made_of_queries_of_any_form(query: str) -> None:
+    assert_alike(f"with t as (select * from {NUMBERS}) select list_sort(array({query})) as x")
+
+
+@pytest.mark.parametrize("kind", ["timestamp_s", "timestamp_ms", "timestamp_ns"])
+def test_timestamps_have_the_digits_of_their_type(kind: str) -> None:
+    texts = [f"{y}-05-06 10:00:{s}" for y in (1960, 2024) for s in ("00.5", "01.4995", "01.1245")]
+    for text in texts:
+        assert_alike(f"select '{text}'::{kind} as a, timestamp '{text}'::{kind} as b")
+    statements = [f"create table t (a {kind})", f"insert into t values ('{texts[1]}'), (null)"]
+    assert_alike("select a, a + interval 1 day as b, a > timestamp '2000-01-01' from t", statements)
+
+
+MADE = [
+    "create table t (id int primary key, a int default 5, b int)",
+    "insert into t values (1, 1, 1), (2, 2, 2)",
+]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "insert or replace into t (id, b) values (1, 9), (3, 8)",
+        "insert or replace into t (id) values (2), (4)",
+        "insert or replace into t values (2, 7, null), (5, 5, 5)",
+        "insert or replace into t (b, id) select 70 + x, x from range(4) r(x)",
+        "insert or ignore into t (id, b) values (1, 9), (3, 8)",
+        "insert into t (id, b) values (1, 7), (3, 3) on conflict do update set b = excluded.b",
+        "insert into t (id, b) values (1, 77) on conflict do update set a = excluded.a",
+        "insert into t (id) values (1) on conflict (id) do update set b = 3 where t.a > 1000",
+        "insert into t (id, a) values (2, 7), (6, 7) on conflict do nothing",
+        "insert into t by name select 7 as b, 4 as id",
+        "insert into t by name select 4 as ID, null as a",
+        "insert or replace into t by name select 2 as id, 44 as a",
+        "insert into t (id, a) values (6, default)",
+        "update t set a = default where id = 1",
+        "update t set id = id + 10, a = id, b = a",
+        "delete from t where a = 1 or b is null",
+    ],
+)
+def test_statements_change_what_they_change_in_duckdb(statement: str) -> None:
+    assert_alike("select * from t", [*MADE, statement])
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("insert into t by name select 7 as zz, 4 as id", "no column 'zz'"),
+        ("insert into t by name values (1)", "takes the columns of a SELECT"),
+        ("insert into t (id, id) values (1, 2)", "column 'id' is named twice"),
+    ],
+)
+def test_columns_of_inserts_are_checked(statement: str, message: str) -> None:
+    engine, db = DuckDB(), Database()
+    engine.run(MADE[0])
+    db.execute(MADE[0])
+    with pytest.raises(Refused):
+        engine.run(statement)
+    with pytest.raises(PlanError, match=message):
+        db.execute(statement)
