@@ -202,3 +202,66 @@ def test_what_sqlite_has_not_is_refused_with_its_name() -> None:
     for text in ("list_sum(1)", "strpos('a', 'b')", "median(1)", "greatest(1, 2)"):
         with pytest.raises(PlanError, match="in sqlite"):
             db.sql(f"select {text}")
+
+
+TEXTS = ("'a'", "'A'", "'b '", "'b'", "'É'", "'é'", "null", "1", "x'61'", "'a  '", "'ab'", "''")
+COLLATED = (
+    "select id from w where n {s} {x} order by id",
+    "select id from w where {x} {s} n order by id",
+    "select id from w where r {s} {x} order by id",
+    "select id from w where p collate {c} {s} {x} order by id",
+    "select id from w where n {s} p collate {c} order by id",
+    "select id from w where n {s} p order by id",
+    "select id from w where p {s} n order by id",
+    "select id from w where r {s} n order by id",
+    "select id, (p collate {c} || 'x') {s} ({x} || 'X') as z from w order by id",
+    "select id from w where n in ({x}, 'B') order by id",
+    "select id from w where p in ({x} collate {c}, 'B') order by id",
+    "select id from w where n between 'A' and {x} order by id",
+    "select id, case n when {x} then 1 else 2 end as z, nullif(n, {x}) as y from w order by id",
+    "select id, max(n, {x}) as z, min(p, n) as y, max(r, p) as u from w order by id",
+    "select id from w order by n, id",
+    "select id from w order by p collate {c} desc, id",
+    "select count(*) as k, lower(rtrim(n)) as m from w group by n, lower(rtrim(n))",
+    "select count(*) as k from w group by r",
+    "select count(*) as k, count(distinct n) as d, count(distinct p) as e from w",
+    "select count(*) as k from (select distinct n, r from w)",
+    "select count(*) as k from (select distinct p collate {c} from w)",
+    "select lower(max(n)) as z, lower(min(n)) as y, rtrim(max(p collate {c})) is null as x from w",
+    "select id, count(*) over (partition by n) as z from w order by id",
+    "select id, rank() over (order by n) as z from w order by id",
+    "select a.id, b.id from w a join w b using (n)",
+    "select a.id, b.id from w a join w b on a.p {s} b.n",
+    "select id from w where n in (select p from w where id > 3) order by id",
+    "select id from w where p in (select n from w where id > 3) order by id",
+)
+
+
+def test_texts_are_compared_by_their_collation() -> None:
+    both = Both(
+        "create table w (id integer primary key, n text collate nocase, r collate rtrim,"
+        " p text collate binary)"
+    )
+    for number, value in enumerate(TEXTS):
+        other = TEXTS[(number * 5 + 3) % len(TEXTS)]
+        both.execute(f"insert into w values ({number}, {value}, {value}, {other})")
+    every = product(COLLATED, ("=", "<", ">=", "<>"), TEXTS[:7], ("nocase", "rtrim", "binary"))
+    texts = {form.format(s=s, x=x, c=c) for form, s, x, c in every}
+    for text in _share(sorted(texts), 150):
+        both.ask(text)
+    assert not both.wrong, "\n".join(both.wrong[:10])
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("select 'a' collate german", "no collation 'german' in sqlite"),
+        ("create table t (a text collate german)", "no collation 'german' in sqlite"),
+        ("create table t (a text collate nocase primary key)", "compares the key 'a' by NOCASE"),
+        ("select 'a' collate nocase as x union select 'b'", "UNION of columns with a collation"),
+    ],
+)
+def test_collations_that_cannot_be_are_refused(text: str, message: str) -> None:
+    db = Database(dialect="sqlite")
+    with pytest.raises(PlanError, match=message):
+        db.execute(text) if text.startswith("create") else db.sql(text)

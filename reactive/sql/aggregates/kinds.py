@@ -52,7 +52,14 @@ from reactive.sql.aggregates.statistics import pairs, spread, together
 from reactive.sql.expressions.casts import cast
 from reactive.sql.postgres import aggregates as postgres
 from reactive.sql.runtime import folds
-from reactive.sql.sqlite.comparisons import has_one_class, ranked, unranked
+from reactive.sql.sqlite.comparisons import (
+    bare,
+    grouped_by,
+    has_collation,
+    has_one_class,
+    ranked_by_collation,
+    unranked,
+)
 from reactive.sql.terms.errors import nearest
 from reactive.sql.terms.types import (
     BOOL,
@@ -117,6 +124,8 @@ def _count(asked: Asked) -> Aggregated:
     scope = asked.scope
     if asked.distinct:
         of = _all_arguments(asked)
+        if scope.dialect.numeric_booleans:
+            of = grouped_by(of)
         function = fold(CountDistinct(nothing, skip_none=of.nullable), of, scope)
         return Aggregated((function,), lambda found: Value(found[0], INT))
     of = asked.value() if asked.arguments else asked.only(Value(constant(1), INT))
@@ -239,7 +248,7 @@ def _extreme(kind: Any) -> Maker:
         if len(asked.arguments) > 1:
             raise asked.scope.error(asked.node, "least or greatest values of a number: array_agg")
         is_sqlite = asked.scope.dialect.numeric_booleans
-        if is_sqlite and not has_one_class(of.type):
+        if is_sqlite and (not has_one_class(of.type) or has_collation(of.type)):
             return _extreme_by_class(kind, of, asked)
         function = fold(kind(nothing, skip_none=of.nullable), of, asked.scope)
         never = asked.grouped and not of.nullable
@@ -252,9 +261,10 @@ def _extreme(kind: Any) -> Maker:
 
 def _extreme_by_class(kind: Any, of: Value, asked: Asked) -> Aggregated:
     """The least or greatest of values of several classes, by their ranks."""
-    place = ranked(of)
+    place = ranked_by_collation(of)
     function = fold(kind(nothing, skip_none=of.nullable), place, asked.scope)
-    return Aggregated((function,), lambda found: unranked(Value(found[0], of.type, (found[0],))))
+    kind_of = bare(of).type
+    return Aggregated((function,), lambda found: unranked(Value(found[0], kind_of, (found[0],))))
 
 
 def _truth(kind: Any) -> Maker:

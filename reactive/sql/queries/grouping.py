@@ -21,9 +21,15 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import NONE, Expr, Item, Parameter, all_parameters, constant, tuple_of
 from optimizer.record import record
-from reactive.api.aggregates import Count
+from reactive.api.aggregates import Count, Min
 from reactive.sql.aggregates.kinds import Aggregated, fold, is_aggregate, made
 from reactive.sql.queries.nodes import freed, key_of, keys_of
+from reactive.sql.sqlite.comparisons import (
+    grouped_by,
+    has_collation,
+    ranked_by_collation,
+    unranked,
+)
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.types import INT
 from reactive.sql.terms.values import Value, whole
@@ -178,11 +184,16 @@ def grouped(
     ]
     folds = tuple(dict.fromkeys(each for _, aggregated in found for each in aggregated.folds))
     values = [scope.value(node) for node in wanted.nodes]
+    shown = {n: _least(v, scope) for n, v in enumerate(values) if has_collation(v.type)}
+    folds = tuple(dict.fromkeys((*folds, *shown.values())))
     scope.reading(*wanted.nodes)
     if wanted.sets is None:
         node, key_values, results = _one_set(
-            source, scope, values, folds, is_grouped=keys is not None
+            source, scope, list(map(grouped_by, values)), folds, is_grouped=keys is not None
         )
+        for n, each in shown.items():
+            result = results[folds.index(each)]
+            key_values[n] = unranked(Value(result, values[n].type, (result,)))
     else:
         node, key_values, results = _several(source, scope, values, folds, wanted.sets)
     groups = _scope(scope, wanted, values, key_values, len(results) + (1 if keys else 0))
@@ -192,6 +203,15 @@ def grouped(
         if isinstance(call, exp.Grouping):
             groups.values[id(call)] = _grouping(call, scope, values, wanted.sets, len(results))
     return node, groups
+
+
+def _least(value: Value, scope: Scope) -> plan.Folded:
+    """The value that stands for those of a group that a collation says are the same."""
+    return fold(Min(_stands_in, skip_none=value.nullable), ranked_by_collation(value), scope)
+
+
+def _stands_in(*row: Any) -> Any:
+    """Stands where the plan has an expression."""
 
 
 def _grouping(

@@ -17,7 +17,7 @@ from reactive.sql.queries.query import Query, query_of_rows
 from reactive.sql.queries.recursive import recursive
 from reactive.sql.queries.select import select
 from reactive.sql.queries.stars import Column
-from reactive.sql.sqlite.comparisons import together
+from reactive.sql.sqlite.comparisons import has_collation, together
 from reactive.sql.terms.catalog import Named
 from reactive.sql.terms.schema import Column as OfRow
 from reactive.sql.terms.schema import Schema
@@ -116,6 +116,9 @@ def _set_operation(node: Any, around: Scope) -> Query:
             node.right,
             f"{node.key.upper()} of {len(left.values)} columns and of {len(right.values)}",
         )
+    is_set = bool(node.args.get("distinct", True)) or not isinstance(node, exp.Union)
+    if around.dialect.name == "sqlite" and is_set:
+        _refuse_collations(left, node, around)
     left, right = _same_types(left, right, node)
     kind = OPERATIONS[_kind(node), bool(node.args.get("distinct", True))]
     (mine, schema), (theirs, other) = left.rows(), right.rows(left.names)
@@ -134,6 +137,16 @@ def _same_types(left: Query, right: Query, node: Any) -> tuple[Query, Query]:
     ]
     mine, theirs = (tuple(side) for side in zip(*pairs, strict=True))
     return replace(left, values=mine), replace(right, values=theirs)
+
+
+def _refuse_collations(left: Query, node: Any, around: Scope) -> None:
+    """Refuse a set of texts that a collation of SQLite says are the same."""
+    if any(has_collation(value.type) for value in left.values):
+        raise around.error(
+            node,
+            f"{node.key.upper()} of columns with a collation of sqlite is not supported",
+            "write COLLATE BINARY, or UNION ALL inside of SELECT DISTINCT",
+        )
 
 
 def _kind(node: Any) -> type:

@@ -28,7 +28,7 @@ from reactive.sql.queries.query import Query, query_of_rows
 from reactive.sql.queries.rows import Rows
 from reactive.sql.queries.sources import from_
 from reactive.sql.queries.stars import Column, columns_of
-from reactive.sql.sqlite.comparisons import shown
+from reactive.sql.sqlite.comparisons import grouped_by, has_collation, shown
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.values import Value, whole
 from reactive.sql.windows.kinds import appended
@@ -222,6 +222,10 @@ def _in_order(query: Query, node: Any, columns: Sequence[Column]) -> Query:
             ]
             keys = sort_keys(order, scope)
             query = replace(query, node=distinct_on(query.node, scope, on, keys, query.values))
+        elif any(has_collation(value.type) for value in query.values):
+            same = [grouped_by(value) for value in query.values]
+            one = distinct_on(query.node, scope, same, (), query.values)
+            query = replace(query, node=one)
         else:
             query, order = _distinct(query, order)
     keys = sort_keys(order, query.scope)

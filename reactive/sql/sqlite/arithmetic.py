@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -160,6 +161,9 @@ def operation(node: Any, scope: Scope) -> Value:
 
 def of_two(function: Callable[..., Any], kind: SqlType, *values: Value, may_be_null: bool) -> Value:
     """A function of values, NULL where one is; at once of constants."""
+    said = next((v.type for v in values if v.type.is_collated), None)
+    if said is not None:  # a COLLATE is of the expression that it is in
+        kind = replace(kind, collation=said.collation, is_collated=True)
     if all(isinstance(v.expr, Constant) and not v.nulls for v in values):
         try:
             return literal_of(function(*(v.expr.value for v in values)), kind)  # type: ignore[attr-defined]

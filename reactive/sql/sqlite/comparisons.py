@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from optimizer.expr import Call, Constant, Item, constant
+from optimizer.expr import Call, Constant, constant
 from reactive.sql.runtime import nulls
 from reactive.sql.sqlite import values as runtime
 from reactive.sql.terms.types import ANY, BOOL, INT, NUMBERS, TEXT, SqlType
@@ -36,9 +36,8 @@ NUMERIC = frozenset({"INTEGER", "REAL", "NUMERIC"})
 def column_type(declared: str, *, collation: str | None = None, is_rowid: bool = False) -> SqlType:
     """The type of a column, by the words that declare it. An INTEGER PRIMARY KEY has integers."""
     affinity = runtime.affinity_of(declared)
-    collation = None if collation == "BINARY" else collation
     kind = "int" if is_rowid else "any"
-    return SqlType(kind, affinity=affinity, collation=collation)  # type: ignore[arg-type]
+    return SqlType(kind, affinity=affinity, collation=collation or "BINARY")  # type: ignore[arg-type]
 
 
 def bare(value: Value) -> Value:
@@ -120,6 +119,18 @@ def _are_of_one_class(left: SqlType, right: SqlType) -> bool:
     return kinds <= NUMBERS | {"bool"} or (len(kinds) == 1 and "any" not in kinds)
 
 
+def has_collation(kind: SqlType) -> bool:
+    """Whether texts of a type are the same that are not equal."""
+    return kind.collation in runtime.COLLATIONS
+
+
+def ranked_by_collation(value: Value) -> Value:
+    """A value by its collation, of which `unranked` is the value itself."""
+    if not has_collation(value.type):
+        return ranked(value)
+    return mapped(runtime.RankBy(str(value.type.collation)), ANY, value)
+
+
 def ranked(value: Value) -> Value:
     """A value by its class, and among those of its class."""
     return value if value.type.kind == "null" else mapped(runtime.rank, ANY, value)
@@ -143,7 +154,7 @@ def grouped_by(value: Value) -> Value:
 
 def unranked(value: Value) -> Value:
     """The value whose `rank` this is."""
-    return Value(Item(value.expr, Item(value.expr, constant(0))), bare(value).type, value.nulls)
+    return Value(Call(constant(runtime.value_of), (value.expr,)), value.type, value.nulls)
 
 
 def as_truth(value: Value) -> Value:

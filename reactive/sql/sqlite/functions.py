@@ -268,7 +268,9 @@ def _same(least: int) -> Maker:
 
     def made(node: Any, scope: Scope) -> Value:
         value = given(node, scope, least, least)[0]
-        return bare(value) if str(node.this) == "+" else value
+        if str(node.this) != "+":
+            return value
+        return replace(value, type=replace(value.type, affinity=None))
 
     return made
 

@@ -254,6 +254,31 @@ COLLATIONS = {"NOCASE": without_case, "RTRIM": without_spaces}
 """What texts are compared by; BINARY leaves them as they are."""
 
 
+class RankBy:
+    """The rank of a value by a collation, and by itself behind that, so that it can be told.
+
+    >>> value_of(max(map(RankBy("NOCASE"), ["a", "B"])))
+    'B'
+    """
+
+    def __init__(self, collation: str) -> None:
+        self.collation = collation
+
+    def __call__(self, value: Any) -> Any:
+        return (*rank(COLLATIONS[self.collation](value)), *rank(value))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RankBy) and self.collation == other.collation
+
+    def __hash__(self) -> int:
+        return hash(self.collation)
+
+
+def value_of(place: Any) -> Any:
+    """The value whose rank stands at the end."""
+    return place[len(place) - 4 + place[-4]]
+
+
 def least(*values: Any) -> Any:
     """The least of values that are not None; of equal ones the last."""
     return min(reversed(values), key=rank)

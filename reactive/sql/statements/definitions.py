@@ -11,7 +11,7 @@ from sqlglot import exp
 from reactive.sql.expressions.scalar import checked_length
 from reactive.sql.queries.nodes import evaluated_constant, misreadings_told
 from reactive.sql.relation import relation_of
-from reactive.sql.sqlite.comparisons import column_type
+from reactive.sql.sqlite.comparisons import column_type, has_collation
 from reactive.sql.sqlite.functions import collation_named, declared_name
 from reactive.sql.sqlite.values import stored
 from reactive.sql.statements.changes import evaluated
@@ -143,6 +143,14 @@ def _declared(tree: Any, around: Scope) -> tuple[Schema, dict[str, Any], tuple[s
         else:
             raise around.error(node, f"{node.sql()[:40]} is not supported in CREATE TABLE")
     names = [column.name.casefold() for column in columns]
+    for column in columns:
+        if has_collation(column.type) and column.name.casefold() in key:
+            raise around.error(
+                tree,
+                f"sqlite compares the key {column.name!r} by {column.type.collation}, which a "
+                "table here cannot",
+                "leave COLLATE out of the key, and write it in queries",
+            )
     for name in key:
         if name not in names:
             raise around.error(tree, f"the primary key names {name!r}, which is no column")

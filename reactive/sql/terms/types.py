@@ -305,7 +305,7 @@ OF_KINDS = {"int": "INTEGER", "float": "REAL", "text": "TEXT", "bytes": "BLOB", 
 
 def with_affinity(kind: SqlType) -> SqlType:
     """The type of a field, with its affinity in SQLite."""
-    return replace(kind, affinity=OF_KINDS.get(kind.kind))
+    return replace(kind, affinity=OF_KINDS.get(kind.kind), collation="BINARY")
 
 
 DIGITS_OF_SIZE = {1: 3, 2: 5, 4: 10, 8: 19, 16: 38}

@@ -50,7 +50,7 @@ from reactive.sql.partitions.frames import (
 )
 from reactive.sql.partitions.function import Asked
 from reactive.sql.partitions.window import Window
-from reactive.sql.sqlite.comparisons import sorted_by
+from reactive.sql.sqlite.comparisons import grouped_by, sorted_by
 from reactive.sql.terms.types import FLOAT, INT, SqlType
 from reactive.sql.terms.values import Value, itself, whole
 from reactive.sql.windows.frames import of_frame
@@ -97,8 +97,10 @@ class _Partitioned:
 
     def __init__(self, scope: Scope, node: Any) -> None:
         self.node = node
-        keys = [whole(scope.value(each)) for each in node.args.get("partition_by") or ()]
-        self.partition: Expr = tuple_of(*keys)
+        keys = [scope.value(each) for each in node.args.get("partition_by") or ()]
+        if scope.dialect.numeric_booleans:
+            keys = list(map(grouped_by, keys))
+        self.partition: Expr = tuple_of(*map(whole, keys))
         order = node.args.get("order")
         self.order = tuple(order.expressions) if order is not None else ()
         keys_of_order = [scope.value(each.this) for each in self.order]
