@@ -265,3 +265,53 @@ def test_collations_that_cannot_be_are_refused(text: str, message: str) -> None:
     db = Database(dialect="sqlite")
     with pytest.raises(PlanError, match=message):
         db.execute(text) if text.startswith("create") else db.sql(text)
+
+
+FUNCTIONS = (
+    *("abs({})", "round({})", "round({}, {})", "sign({})", "ceil({})", "floor({})", "trunc({})"),
+    *("sqrt({})", "exp({})", "ln({})", "log({})", "log({}, {})", "log10({})", "log2({})"),
+    *("pow({}, {})", "mod({}, {})", "degrees({})", "radians({})", "sin({})", "acos({})"),
+    *("atan2({}, {})", "upper({})", "lower({})", "length({})", "substr({}, {})", "pi()"),
+    *("substr({}, {}, {})", "substring({}, {})", "instr({}, {})", "trim({})", "trim({}, {})"),
+    *("ltrim({})", "rtrim({}, {})", "replace({}, {}, {})", "unicode({})", "char({}, {})"),
+    *("hex({})", "quote({})", "typeof({})", "nullif({}, {})", "ifnull({}, {})", "coalesce({}, {})"),
+    *("iif({}, {}, {})", "max({}, {}, {})", "min({}, {})", "likely({})", "like({}, {})"),
+    *("glob({}, {})", "{} like {}", "{} not like {}", "{} glob {}", "{} like {} escape '!'"),
+    *("cast({} as text)", "cast({} as int)", "cast({} as real)", "cast({} as numeric)"),
+    *("cast({} as blob)", "cast({} as varchar(3))", "{} is true", "{} is not false", "not {}"),
+    *("{} between {} and {}", "{} in ({}, {})", "case {} when {} then {} end"),
+)
+ARGUMENTS = (
+    *("null", "0", "1", "-1", "2", "-3", "3.7", "-2.5", "0.5", "1e20", "-1e-7", "1e308", "''"),
+    *("9223372036854775807", "-9223372036854775808", "'a'", "'Äpfel é'", "'a%b_!%'", "'*[a-c]?'"),
+    *(
+        "'12'",
+        "' -3.5x'",
+        "'1e3'",
+        "x''",
+        "x'6162ff'",
+        "x'61'",
+        "'  pad '",
+        "true",
+        "450359962737049.5",
+    ),
+)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_are_what_sqlite_gives(function: str) -> None:
+    random, count = drawing(), function.count("{}")
+    both = Both("create table f (id integer primary key, a, b, c)")
+    given = [[random.choice(ARGUMENTS) for _ in range(3)] for _ in range(40)]
+    given += [[each, random.choice(ARGUMENTS), random.choice(ARGUMENTS)] for each in ARGUMENTS]
+    for number, each in enumerate(given):
+        expr = function.format(*each[:count])
+        try:
+            both.other.execute(f"select {expr}").fetchall()
+        except Exception:
+            continue  # an error there, of this row
+        both.execute(f"insert into f values ({number}, {', '.join(each)})")
+        if number % 8 == 0:
+            both.ask(f"select {expr} as x")
+    both.ask(f"select id, {function.format(*'abc')} as x from f order by id")
+    assert not both.wrong, "\n".join(both.wrong[:10])

@@ -376,10 +376,11 @@ def _like(node: Any, scope: Scope) -> Value:
     parts = [inner.this, inner.expression]
     parts += [node.expression] if isinstance(node, exp.Escape) else []
     values = [cast(scope.value(each), TEXT, scope) for each in parts]
+    is_negated = inner.args.get("negate")
     if any(map(is_null, values)):
         return NULL_VALUE
     made = applied(_like_function(inner, scope), BOOL, *values)
-    if not inner.args.get("negate"):
+    if not is_negated:
         return made
     return strict(Operation("not", (made.expr,)), BOOL, made)
 

@@ -160,7 +160,7 @@ def _whole(function: Callable[[float], int]) -> Callable[..., Any]:
 
 def rounded(value: Any, digits: Any = 0) -> float:
     """ROUND, halves away from zero."""
-    of, places = runtime.real(value), min(max(runtime.integer(digits), 0), 30)
+    of, places = runtime.real(value), min(max(runtime.short_integer(digits), 0), 30)
     if not -4503599627370496.0 <= of <= 4503599627370496.0:
         return of
     if not places:
@@ -178,7 +178,7 @@ def _at_place(value: float, places: int) -> float:
 def _logarithm(one: float, other: float | None = None) -> float:
     if other is None:
         return math.log10(one)
-    if one <= 0 or one == 1:
+    if one <= 1:
         raise ValueError
     return math.log(other) / math.log(one)
 

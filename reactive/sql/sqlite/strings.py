@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Any
 
 from reactive.sql.runtime.texts import _pattern
-from reactive.sql.sqlite.values import characters, integer, without_case
+from reactive.sql.sqlite.values import characters, integer, short_integer, without_case
 
 
 def length(value: Any) -> int:
@@ -24,8 +24,8 @@ def part(value: Any, start: Any, count: Any = None) -> Any:
     ('ell', 'll', 'he', 'el')
     """
     of = value if isinstance(value, bytes) else characters(value)
-    first, size = integer(start), len(of)
-    wanted = (1 << 62) if count is None else integer(count)
+    first, size = short_integer(start), len(of)
+    wanted = (1 << 31) if count is None else short_integer(count)
     goes_left, wanted = wanted < 0, abs(wanted)
     if first < 0:
         first += size

@@ -89,6 +89,11 @@ def integer(value: Any) -> int:
     return min(max(int(found[1]), LEAST), GREATEST) if found else 0
 
 
+def short_integer(value: Any) -> int:
+    """A value as an integer of 32 bits, of which SQLite leaves the lower ones."""
+    return (integer(value) + (1 << 31)) % (1 << 32) - (1 << 31)
+
+
 def real(value: Any) -> float:
     """A value as a float, of a text the number that it begins with."""
     if isinstance(value, int | float):
