@@ -18,14 +18,17 @@ def length(value: Any) -> int:
 
 
 def part(value: Any, start: Any, count: Any = None) -> Any:
-    """SUBSTR: a negative start counts from the end, a negative count goes to the left.
+    """SUBSTR: a negative start counts from the end, a negative count goes to the left. Of an empty
+    blob it is None.
 
     >>> part("hello", 2, 3), part("hello", -3, 2), part("hello", 0, 3), part("hello", 4, -2)
     ('ell', 'll', 'he', 'el')
     """
     of = value if isinstance(value, bytes) else characters(value)
+    if of == b"":
+        return None
     first, size = short_integer(start), len(of)
-    wanted = (1 << 31) if count is None else short_integer(count)
+    wanted = 1_000_000_000 if count is None else short_integer(count)
     goes_left, wanted = wanted < 0, abs(wanted)
     if first < 0:
         first += size
