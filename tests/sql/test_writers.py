@@ -63,3 +63,21 @@ def test_of_values_without_a_declared_kind_most_are_shown() -> None:
     assert list(view) == [(4, 5), (5, 6), (2, 7)]
     rows.remove_all([(1, "b"), (3, "a")])
     assert list(view.errors) == []
+
+
+def test_two_recursions_beside_each_other_are_apart() -> None:
+    db = Database()
+    db.execute("create table e (a int, b int)")
+    db.execute("insert into e values (1, 2), (2, 3), (3, 0)")
+    text = """
+        with recursive
+          x(a, b) as (select a, 10 % b from e where b > 0 union
+            select x.a, 10 % e.b from x join e on x.a = e.a where e.b > 0),
+          y(a, b) as (select a, 25 % b from e union
+            select y.a, 25 % e.b from y join e on y.a = e.a)
+        select 'x' as k, a, b from x union all select 'y', a, b from y"""
+    view = db.sql(text).materialize(on_error="drop")
+    rows = sorted(map(tuple, view))
+    assert rows == [("x", 1, 0), ("x", 2, 1), ("y", 1, 1), ("y", 2, 1)]
+    assert {error.error.kind for error in view.errors} == {"ZeroDivisionError"}
+    view.verify()
