@@ -11,6 +11,7 @@ from optimizer.expr import Function
 from optimizer.subqueries.keyed import Keyed
 from optimizer.subqueries.translation import Translation
 from reactive import Database, VerificationError
+from tests.budget import TIMES, drawing
 from tests.comprehensions.typed_tuples import play_comprehension, play_group
 
 EACH = 60
@@ -26,6 +27,13 @@ def test_comprehensions_are_what_python_computes_of_their_texts(seed: int) -> No
 def test_queries_of_groups_are_what_python_computes(seed: int) -> None:
     for each in range(seed, seed + EACH // 2):
         play_group(each)
+
+
+@pytest.mark.parametrize("play", [play_comprehension, play_group])
+def test_tuples_of_any_types_are_what_python_computes(play: Any) -> None:
+    random = drawing()
+    for _ in range(2_000 if TIMES else 30):
+        play(random.randrange(10**9), typed=True)
 
 
 def _views_of_a_broken_translation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

@@ -7,6 +7,7 @@ also how the engine reads a key and a row that it has put together itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from datetime import date
 from random import Random
 from typing import Any
 
@@ -63,20 +64,43 @@ def _other(place: int) -> Any:
     return evaluated(f"lambda t: t[{place}] != 'b'", {})
 
 
-class Case:
-    """A table of tuples, the words around, and where key, value and the third are."""
+KINDS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
+    (str, ("a", "b", "c")),
+    (int, (0, 1, 2)),
+    (float, (0.5, 1.0, 2.5)),
+    (bool, (False, True)),
+    (date, (date(2024, 1, 31), date(2024, 2, 29), date(1970, 1, 1))),
+    (str | None, ("a", None, "c")),
+    (int | None, (0, 1, None)),
+)
+"""Types of places, and values of each."""
+COMPARING = ("min(", "max(", " < ", "<=", "sorted(", "len({v}) for", "len(each)")
+"""Parts of forms whose values have to compare, or to have a length."""
 
-    def __init__(self, random: Random) -> None:
+
+class Case:
+    """A table of tuples, the words around, and where key, value and the third are.
+
+    With `typed`, each place has a type of its own, and words are values of the key's.
+    """
+
+    def __init__(self, random: Random, *, typed: bool = False) -> None:
         self.random = random
         self.width = random.randint(2, 5)
         self.db = Database(optimize=random.random() < 0.8)
-        kind: Any = tuple[(str,) * self.width]  # type: ignore[misc]
-        self.rows: Any = self.db.table(kind, name="rows")
-        self.who: Any = self.db.table(str, name="who")
+        self.kinds = [random.choice(KINDS) if typed else KINDS[0] for _ in range(self.width)]
+        kind: Any = tuple[tuple(each for each, _ in self.kinds)]  # type: ignore[misc]
         self.k, self.v, self.x = (random.randrange(self.width) for _ in range(3))
+        self.rows: Any = self.db.table(kind, name="rows")
+        self.who: Any = self.db.table(self.kinds[self.k][0], name="who")
 
-    def row(self) -> tuple[str, ...]:
-        return tuple(self.random.choice("abc") for _ in range(self.width))
+    def row(self) -> tuple[Any, ...]:
+        return tuple(self.random.choice(values) for _, values in self.kinds)
+
+    def takes(self, form: str) -> bool:
+        """Return True if the values of the places can do what a form does with them."""
+        is_plain = all(self.kinds[place][0] is str for place in (self.k, self.v, self.x))
+        return is_plain or not any(part in form for part in COMPARING)
 
     def change(self) -> None:
         """Insert rows and words, or delete some that are there."""
@@ -89,7 +113,7 @@ class Case:
                 else:
                     self.rows.add(self.row())
             if random.random() < 0.6:
-                self.who.add(random.choice("abc"))
+                self.who.add(random.choice(self.kinds[self.k][1]))
 
     def text(self, form: str) -> str:
         """The form with places, as names of an unpacked row or as items of it."""
@@ -109,11 +133,11 @@ class Case:
         return ", ".join(f"{name}{at}" for at in range(self.width)) if names else name
 
 
-def play_comprehension(seed: int) -> None:
+def play_comprehension(seed: int, *, typed: bool = False) -> None:
     """Compare a view of a comprehension with its text over lists, after every commit."""
-    case = Case(Random(seed))
+    case = Case(Random(seed), typed=typed)
     case.change()
-    value = case.text(case.random.choice(FORMS))
+    value = case.text(case.random.choice([form for form in FORMS if case.takes(form)]))
     text = case.random.choice((f"[(w, {value}) for w in who]", f"{{(w, {value}) for w in who}}"))
     names = {"db": case.db, "rows": case.rows, "who": case.who}
     view = evaluated(f"db.query(lambda: {text})", names).materialize()
@@ -124,7 +148,7 @@ def play_comprehension(seed: int) -> None:
         case.change()
 
 
-def _expected(number: int, rows: list[tuple[str, ...]], v: int, x: int) -> list[Any]:
+def _expected(number: int, rows: list[tuple[Any, ...]], v: int, x: int) -> list[Any]:
     """Return the expected result of chain `number` over the rows of one group."""
     values = [row[v] for row in rows]
     others = [row[x] for row in rows]
@@ -143,9 +167,9 @@ def _expected(number: int, rows: list[tuple[str, ...]], v: int, x: int) -> list[
     return list(made[number])
 
 
-def play_group(seed: int) -> None:
+def play_group(seed: int, *, typed: bool = False) -> None:
     """Compare `each`, `rows` and `nest` with plain Python, after every commit."""
-    case = Case(Random(seed))
+    case = Case(Random(seed), typed=typed)
     case.change()
     number = case.random.randrange(len(CHAINS))
     chain, k, v, x = CHAINS[number], case.k, case.v, case.x
@@ -155,7 +179,7 @@ def play_group(seed: int) -> None:
     link = evaluated(f"lambda w: lambda t: t[{k}] == w", {})
     nest = case.who.nest(inner=lambda w: chain(case.rows.where(link(w)), v, x)).materialize()
     for _ in range(4):
-        held: dict[str, list[Any]] = {}
+        held: dict[Any, list[Any]] = {}
         for row in case.rows:
             held.setdefault(row[k], []).append(row)
         given = {key: _expected(number, each_, v, x) for key, each_ in held.items()}
