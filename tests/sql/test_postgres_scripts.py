@@ -31,10 +31,6 @@ PLAYED = {
 UNEQUAL = {
     "subqueries.test:112": "sum of bigint is numeric in Postgres",
     "functions.test:379": "date_trunc of a date has a zone in Postgres",
-    "windows.test:104": "avg of whole numbers and decimals is numeric in Postgres",
-    "windows.test:116": "avg of whole numbers is numeric in Postgres",
-    "windows.test:136": "avg of decimals in a window is numeric in Postgres",
-    "windows.test:228": "avg of whole numbers in a window is numeric in Postgres",
 }
 REFUSED = ("WITH of", "MERGE", "FROM of UPDATE", "USING of", "RETURNING of", "a sub-query")
 """How refusals begin, of statements that Postgres takes."""
