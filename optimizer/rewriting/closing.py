@@ -13,8 +13,8 @@ from functools import partial
 from typing import Any
 
 from optimizer import plan
-from optimizer.plans.properties import free
-from optimizer.traverse import substituted
+from optimizer.plans.properties import free, nodes
+from optimizer.traverse import substituted, with_inputs
 
 
 def closed(rows: plan.Node, definitions: Mapping[Any, plan.Node]) -> plan.Node:
@@ -48,3 +48,36 @@ def _of_all_rounds(of: plan.Iterate, rows: plan.Node) -> plan.Node:
 def _relation(of: plan.Node, read: plan.Recursive) -> plan.Node:
     assert isinstance(of, plan.Fixpoint)
     return plan.Component(of, read.index) if len(of.bodies) > 1 else of
+
+
+def with_own_levels(root: plan.Node) -> plan.Node:
+    """The plan with a level of its own for each recursion; itself if they have that already.
+
+    Recursions that are not inside each other may have the same level, and are told apart by it.
+    """
+    every = [n for n in nodes(root, until=_is_view) if isinstance(n, plan.Fixpoint | plan.Iterate)]
+    if len({node.level for node in every}) == len(set(every)):
+        return root
+    numbers = [node.level for node in every if isinstance(node.level, int)]
+    first = 1 + max(numbers, default=0)  # bodies may read the levels of before
+    levels: dict[plan.Node, int] = {}
+
+    def changed(node: plan.Node) -> plan.Node:
+        if not isinstance(node, plan.Fixpoint | plan.Iterate):
+            return node
+        level = levels.setdefault(node, first + len(levels))
+        named = partial(replace, level=level)
+        bodies = [substituted(body, node.level, named) for body in node.bodies]
+        return replace(node, level=level, bodies=tuple(bodies))
+
+    made: dict[int, plan.Node] = {}
+    for node in nodes(root, until=_is_view):
+        if _is_view(node):
+            made[id(node)] = node
+        else:
+            made[id(node)] = changed(with_inputs(node, [made[id(s)] for s in node.inputs()]))
+    return made[id(root)]
+
+
+def _is_view(node: plan.Node) -> bool:
+    return isinstance(node, plan.View)

@@ -69,7 +69,7 @@ from optimizer.plans.explain import headline
 from optimizer.plans.nodes.reduce import keeper, replaced
 from optimizer.plans.properties import bindings, nodes, row_shape, shapes
 from optimizer.record import record
-from optimizer.rewriting.closing import closed
+from optimizer.rewriting.closing import closed, with_own_levels
 from optimizer.rewriting.ordered import (
     EXTREMES,
     SUMS,
@@ -87,7 +87,7 @@ from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.shape_recursion import shape_recursion
 from optimizer.subqueries.asked_form import ByPolicy, with_form
-from optimizer.traverse import Rule, substituted, with_inputs
+from optimizer.traverse import Rule, with_inputs
 
 Policy = Literal["null", "drop"]
 READING = (read_callables, read_bitwise_tests)
@@ -130,7 +130,7 @@ def guarded(root: plan.Node, policy: Policy, *, read: bool) -> Guarded:
     within a guard.
     """
     rules = WITH_SHAPES if policy == "drop" else READING  # None is of another shape than its body
-    apart = _with_own_levels(root)
+    apart = with_own_levels(root)
     start = _rebuilt(apart, partial(_read, rules)) if read else apart
     guards = _Guards(policy)
     made = _rebuilt(start, guards.node)
@@ -149,39 +149,13 @@ def _rebuilt(root: plan.Node, change: Callable[[plan.Node, plan.Node], plan.Node
     """The plan with every node changed, inputs first, down to the views that it is made of;
     `change` is given the node over its new inputs, and as it was."""
     made: dict[int, plan.Node] = {}
-    for node in nodes(root, until=_is_view):
+    for node in nodes(root, until=lambda node: isinstance(node, plan.View)):
         if isinstance(node, plan.View):
             made[id(node)] = node
         else:
             inputs = [made[id(source)] for source in node.inputs()]
             made[id(node)] = change(with_inputs(node, inputs), node)
     return made[id(root)]
-
-
-def _with_own_levels(root: plan.Node) -> plan.Node:
-    """The plan with a level of its own for each recursion; itself if they have that already.
-
-    Recursions that are not inside each other may have the same level, and are told apart by it.
-    """
-    every = [n for n in nodes(root, until=_is_view) if isinstance(n, plan.Fixpoint | plan.Iterate)]
-    if len({node.level for node in every}) == len(set(every)):
-        return root
-    first = 1 + max(node.level for node in every)  # bodies may read the levels of before
-    levels: dict[plan.Node, int] = {}
-
-    def changed(node: plan.Node, _: plan.Node) -> plan.Node:
-        if not isinstance(node, plan.Fixpoint | plan.Iterate):
-            return node
-        level = levels.setdefault(node, first + len(levels))
-        named = partial(replace, level=level)
-        bodies = [substituted(body, node.level, named) for body in node.bodies]
-        return replace(node, level=level, bodies=tuple(bodies))
-
-    return _rebuilt(root, changed)
-
-
-def _is_view(node: plan.Node) -> bool:
-    return isinstance(node, plan.View)
 
 
 def _read(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.Node:
