@@ -588,6 +588,34 @@ def test_mappings_that_cannot_be_followed_are_refused(db: Database) -> None:
     engine.dispose()
 
 
+def test_a_column_that_may_be_null_needs_an_optional_attribute(db: Database) -> None:
+    class Base(DeclarativeBase): ...
+
+    class Note(Base):
+        __tablename__ = "notes"
+        id: Mapped[int] = mapped_column(primary_key=True)
+        text: Mapped[str] = mapped_column(nullable=True)
+
+    class Mark(Base):
+        __tablename__ = "marks"
+        id: Mapped[int] = mapped_column(primary_key=True)
+        text: Mapped[str | None]
+        other = mapped_column(String)
+
+    engine = create_engine("sqlite://", poolclass=StaticPool)
+    Base.metadata.create_all(engine)
+    with pytest.raises(
+        PlanError, match=r"column 'text' may be NULL, and Note\.text .* str\n"
+    ) as told:
+        mirror(db, engine, Note)
+    assert "declare `text: Mapped[str | None]`" in str(told.value)
+    with mirror(db, engine, Mark) as m, Session(engine) as session:
+        session.add(Mark(id=1))
+        session.commit()
+        assert [(row.text, row.other) for row in m[Mark]] == [(None, None)]
+    engine.dispose()
+
+
 def test_a_tree_of_cascades_is_followed(db: Database) -> None:
     class Base(DeclarativeBase): ...
 

@@ -117,7 +117,7 @@ def test_a_transaction_is_one_commit_over_all_tables(sql: Server) -> None:
         number: int
         total: int
 
-    sql("create table orders (number int primary key, total int)")
+    sql("create table orders (number int primary key, total int not null)")
     db = Database()
     users, orders = table_of(db), db.table(Order, key="number")
     total = orders.aggregate(Sum(lambda o: o.total)).materialize()
@@ -148,27 +148,27 @@ class Typed(NamedTuple):
 
     id: int
     truth: bool | None
-    small: int
+    small: int | None
     real: float
     exact: Decimal
     as_float: float
-    text: str
-    padded: str
-    data: bytes
-    day: date
-    hour: time_of_day
-    moment: datetime
-    instant: datetime
-    length: timedelta
-    uid: UUID
+    text: str | None
+    padded: str | None
+    data: bytes | None
+    day: date | None
+    hour: time_of_day | None
+    moment: datetime | None
+    instant: datetime | None
+    length: timedelta | None
+    uid: UUID | None
     doc: Any
-    raw_doc: str
-    numbers: tuple[int | None, ...]
-    texts: tuple[Any, ...]
-    mood: Mood
-    mood_text: str
-    email: str
-    address: str
+    raw_doc: str | None
+    numbers: tuple[int | None, ...] | None
+    texts: tuple[Any, ...] | None
+    mood: Mood | None
+    mood_text: str | None
+    email: str | None
+    address: str | None
     none: int | None
 
 
@@ -176,8 +176,9 @@ TYPED = """
 create type mood as enum ('happy', 'sad');
 create domain email as text check (value like '%@%');
 drop table users;
-create table users (id int8 primary key, truth bool, small int2, real float4, exact numeric,
-    as_float numeric, text varchar(20), padded char(4), data bytea, day date, hour time,
+create table users (id int8 primary key, truth bool, small int2, real float4 not null,
+    exact numeric not null, as_float numeric not null, text varchar(20),
+    padded char(4), data bytea, day date, hour time,
     moment timestamp, instant timestamptz, length interval, uid uuid, doc jsonb, raw_doc json,
     numbers int[], texts text[][], mood mood, mood_text mood, email email, address inet, none int)
 """
@@ -352,6 +353,10 @@ def test_a_class_that_does_not_fit_is_refused(sql: Server) -> None:
     )
     assert "field 'name' of Wrong is declared as <class 'bytes'>" in error_of(sql.dsn, Wrong)
     assert "which has no fields" in error_of(sql.dsn, tuple, None)
+    refused = error_of(sql.dsn, Aged)
+    assert "column 'age' of 'users' may be NULL, and field 'age' of Aged is declared int" in refused
+    assert "declare `age: int | None`, or ALTER TABLE" in refused
+    sql("alter table users alter age set not null")
     assert "the key of table 'users' reads age" in error_of(sql.dsn, Aged, "age")
     assert "has no key, and changes of 'users' tell only id" in error_of(sql.dsn, key=None)
     sql("alter table users replica identity full")
@@ -687,7 +692,7 @@ def test_large_values_that_an_update_leaves_are_kept(sql: Server) -> None:
         text: str
         size: int | None
 
-    sql("drop table users; create table users (size int, text text, id int primary key)")
+    sql("drop table users; create table users (size int, text text not null, id int primary key)")
     sql("alter table users alter text set storage external")
     long = "x" * 100_000
     sql("insert into users values (1, %s, 1), (2, %s, 2), (3, %s, 3)", long, long, long)
@@ -785,7 +790,7 @@ def test_a_server_that_is_not_there_is_told_whoever_asks() -> None:
     "kind", [None, Any, dict, dict[str, Any], Mapping, object, tuple | Mapping]
 )
 def test_documents_of_json_are_kept_in_a_file(sql: Server, tmp_path: Path, kind: Any) -> None:
-    sql("create table docs (id int primary key, extra jsonb)")
+    sql("create table docs (id int primary key, extra jsonb not null)")
     sql("""insert into docs values (1, '{"a": [1, {"b": null}], "c": {}}'), (2, '[1, 2]')""")
     of_kind = [("id", int), ("extra", kind)]
     made: Any = PostgresSource(sql.dsn, "docs").row_class("docs")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, make_dataclass
+from datetime import date, datetime
+from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, Optional, TypeVar
 
 import attrs
@@ -11,7 +13,8 @@ import msgspec
 import pydantic
 import pytest
 
-from reactive import Database, Table, TableError
+from reactive import Database, Table, TableError, tracked
+from reactive.transactions.row_gate import RowGate
 
 T = TypeVar("T")
 Word = NewType("Word", str)
@@ -208,3 +211,84 @@ def test_no_field_is_asked_where_all_are_optional() -> None:
     kind = make_dataclass("Row", [("id", Any), ("note", str | None)], frozen=True)
     table = Database().table(kind)
     assert table._do.gate._check_of(kind).is_unfit is None
+
+
+@pytest.mark.parametrize(
+    ("hint", "good", "bad"),
+    [
+        (int, True, 1.5),
+        (float, 1, "1"),
+        (date, date(2026, 1, 1), datetime(2026, 1, 1)),
+        (str | None, None, b"a"),
+        (Literal["a", 1], 1, True),
+        (tuple[int, ...], (1, 2), (1, "a")),
+        (tuple[int, str], (1, "a"), (1, None)),
+        (Plain, Plain(1, "a"), Plain("1", "a")),  # type: ignore[arg-type]
+        (frozenset[str], frozenset("ab"), frozenset({1})),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("many", [1, 100])
+def test_a_strict_table_refuses_values_of_other_classes(
+    hint: Any, good: Any, bad: Any, many: int
+) -> None:
+    kind = make_dataclass("Row", [("id", int), ("field", hint)], frozen=True)
+    table: Any = Database(strict=True).table(kind, name="rows")
+    table.add_all([kind(n, good) for n in range(many)])
+    for put in (
+        table.add,
+        lambda row: table.add_all([kind(n + 500, good) for n in range(99)] + [row]),
+    ):
+        with pytest.raises(TableError, match=r"'rows': field 'field' is .*, and is declared"):
+            put(kind(1000, bad))
+    assert len(table) == many
+    Database().table(kind).add(kind(1, bad))
+
+
+@tracked
+class Task:
+    """An object whose attributes change."""
+
+    id: int
+    title: str
+    note: str | None
+
+    def __init__(self, number: int, title: str) -> None:
+        self.id, self.title, self.note = number, title, "x"
+
+
+def test_an_attribute_of_a_tracked_object_is_looked_at() -> None:
+    table = Database().table(Task, key="id")
+    task = Task(1, "a")
+    table.add(task)
+    task.note = None
+    with pytest.raises(TableError, match=r"None to Task\.title: field 'title' is None"):
+        task.title = None  # type: ignore[assignment]
+    assert task.title == "a" and table[1].title == "a"
+    with pytest.raises(TableError, match="field 'title' is None"):
+        table.add(Task(2, None))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("count", [3, 300])
+@pytest.mark.parametrize("key", [None, "id"])
+def test_an_older_file_is_read_and_its_rows_can_be_replaced(
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    key: str | None,
+    count: int,
+) -> None:
+    with monkeypatch.context() as before, Database(tmp_path / "rows.db") as db:
+        before.setattr(RowGate, "_check_fields", lambda gate, row: None)
+        old: Any = db.table(Plain, name="rows", key=key)
+        old.add_all([made(Plain, n, None if n == 2 else "a") for n in range(count)])
+    with Database(tmp_path / "rows.db") as db:
+        rows: Any = db.table(Plain, name="rows", key=key)
+        assert [row for row in rows if row.word is None] == [made(Plain, 2, None)]
+        (warned,) = [record.getMessage() for record in caplog.records]
+        assert "field 'word' is None" in warned and "declare `word: str | None`" in warned
+        with pytest.raises(TableError, match="field 'word' is None"):
+            rows.add(made(Plain, 1000, None))
+        rows.update(made(Plain, 2, None), Plain(2, "b"))
+        rows.remove(Plain(1, "a"))
+        assert len(rows) == count - 1 and all(row.word for row in rows)

@@ -15,8 +15,9 @@ from datetime import UTC, datetime
 from keyword import iskeyword
 from typing import Annotated, Any, NamedTuple, TypeAlias
 
-from optimizer.kinds.kind import hints_of
+from optimizer.kinds.kind import hints_of, kind_of, name_of
 from optimizer.kinds.names import columns_of, field_names
+from optimizer.kinds.values import admits_none, with_none
 from reactive.api.table import Table
 from reactive.codegen.functions import Values as Names
 from reactive.codegen.functions import build
@@ -224,6 +225,14 @@ def _fit(
             f"field {name!r} of {row_type.__name__} is declared as {hint}, and column {name!r} of "
             f"{schema.name!r} gives {column.conversion.python}\n"
             "  declare it so; declared as str it is the text that Postgres writes"
+        )
+    kind = kind_of(hint)
+    if not column.not_null and not admits_none(kind):
+        raise SourceError(
+            f"column {column.name!r} of {schema.name!r} may be NULL, and field {name!r} of "
+            f"{row_type.__name__} is declared {name_of(kind)}\n"
+            f"  declare `{name}: {with_none(kind)}`, or ALTER TABLE {schema.sql} ALTER COLUMN "
+            f'"{column.name}" SET NOT NULL'
         )
     return column, found
 

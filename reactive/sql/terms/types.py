@@ -17,9 +17,9 @@ from optimizer.kinds.kind import (
     Items,
     Scalar,
     kind_of,
-    may_be_none,
     without_none,
 )
+from optimizer.kinds.values import admits_none
 from optimizer.record import record
 
 Kind: TypeAlias = Literal[
@@ -157,7 +157,7 @@ def type_of_hint(hint: Any) -> tuple[SqlType, bool]:
     kind = kind_of(hint)
     if kind == Items(tuple, ANYTHING) and isinstance(hint, type):
         return ANY, False  # an array, or a struct
-    return _type_of_kind(without_none(kind)), kind == ANYTHING or may_be_none(kind)
+    return _type_of_kind(without_none(kind)), admits_none(kind)
 
 
 def _type_of_kind(kind: kinds.Kind) -> SqlType:
