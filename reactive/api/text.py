@@ -12,8 +12,7 @@ from __future__ import annotations
 import builtins
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import inf
 from operator import itemgetter
 from types import CellType, CodeType, FunctionType, GeneratorType
@@ -137,13 +136,13 @@ class _Run:
     def _standing_for(self, function: FunctionType, name: str) -> Any:
         value = resolve(function, name)
         if value is UNSET and name == function.__name__:
-            return partial(self.result, function)
+            return _Result(self, function)
         called = _function_of(value)
         if name == function.__name__ and _is_again(called, function):
-            return partial(self.result, function)
+            return _Result(self, function)
         if called is not None:
             if not called.__code__.co_argcount and _relations_of(called, set()):
-                return partial(self.result, called)
+                return _Result(self, called)
             return self.made(called) if _relations_of(called, set()) else value
         if isinstance(value, Live):
             return self.rows_of(value, self.lists.get(name))
@@ -157,6 +156,34 @@ class _Run:
             with relation.materialize() as view:
                 return list(view)
         return list(relation)
+
+
+class _Result:
+    """The result of another query, which a query calls, or iterates over by its name."""
+
+    def __init__(self, run: _Run, function: FunctionType) -> None:
+        self._run, self._function = run, function
+
+    def __call__(self) -> Any:
+        return self._run.result(self._function)
+
+    def _rows(self) -> Any:
+        found = self()
+        if isinstance(found, dict):
+            return list(found.items())
+        return list(found) if isinstance(found, GeneratorType) else found
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._rows())
+
+    def __len__(self) -> int:
+        return len(self._rows())
+
+    def __contains__(self, row: object) -> bool:
+        return row in self._rows()
+
+    def __getitem__(self, key: Any) -> Any:
+        return self()[key]
 
 
 def _is_again(called: FunctionType | None, function: FunctionType) -> bool:

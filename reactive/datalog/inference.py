@@ -207,13 +207,16 @@ class Kinds:
         """Give the items of records their kinds, from those of records that they are in."""
         waiting = list(self._records)
         while waiting:
-            known = [r for r in waiting if self._cells[id(r)].root().kind is not None]
-            if not known:
+            left = []
+            for record in waiting:  # a record comes before those inside it
+                if self._cells[id(record)].root().kind is None:
+                    left.append(record)
+                else:
+                    self._record(record)
+            if len(left) == len(waiting):
                 remedy = "an atom with such a column, or as(..., type), says it"
                 raise wrong(waiting[0].at, "of which type this record is cannot be told", remedy)
-            for record in known:
-                self._record(record)
-            waiting = [record for record in waiting if record not in known]
+            waiting = left
 
     def _record(self, record: Record) -> None:
         kind = _settled(self._cells[id(record)])

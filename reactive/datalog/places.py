@@ -8,11 +8,17 @@ PlanError: line 3, column 15: there is no relation 'pth'
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import field
 
 from optimizer.errors import PlanError
 from optimizer.record import record
+
+BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[()\[\]{}]', re.DOTALL)
+"""A bracket, or a text or comment, in which brackets are none."""
+WIDEST = 100
+"""Characters of a line that an error shows."""
 
 
 @record
@@ -52,16 +58,27 @@ def wrong(at: Span, what: str, remedy: str = "") -> PlanError:
       declare it
     """
     first = at.start - at.column + 1
-    line = at.text[first:].partition("\n")[0].replace("\t", " ")
-    indent = len(line) - len(line.lstrip())
-    width = max(1, min(at.end, first + len(line)) - at.start)
+    line = at.text[first:].partition("\n")[0].replace("\t", " ").rstrip()
+    begin = max(len(line) - len(line.lstrip()), at.column - WIDEST)
+    width = max(1, min(at.end, first + len(line), at.start + WIDEST) - at.start)
     shown = [
         f"line {at.line}, column {at.column}: {what}",
-        f"  {line.strip()}",
-        f"  {' ' * (at.column - 1 - indent)}{'^' * width}",
+        f"  {line[begin : begin + 2 * WIDEST]}",
+        f"  {' ' * (at.column - 1 - begin)}{'^' * width}",
         f"  {remedy}" if remedy else "",
     ]
     return PlanError("\n".join(part for part in shown if part))
+
+
+def too_deep(text: str) -> PlanError:
+    """Return the error of a text that even a large stack is too small for, at its deepest place."""
+    depth, most, place = 0, 0, 0
+    for found in BRACKET.finditer(text):
+        depth += 1 if found[0] in "([{" else -1 if found[0] in ")]}" else 0
+        if depth > most:
+            most, place = depth, found.start()
+    remedy = "about 1,000 levels, or 10,000 terms of one operator, can be read; write it in parts"
+    return wrong(Span(text, place, place + 1), "the program is nested too deeply", remedy)
 
 
 def near(name: str, known: Iterable[str], otherwise: str = "") -> str:

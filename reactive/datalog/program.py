@@ -16,7 +16,7 @@ from reactive.datalog.analysis import Analysis, analysed
 from reactive.datalog.definitions import Definitions, definitions_of
 from reactive.datalog.inputs import as_rows
 from reactive.datalog.kinds import class_of
-from reactive.datalog.places import near
+from reactive.datalog.places import near, too_deep
 from reactive.datalog.translation import Translation
 from reactive.runtime.large_stack import call_with_any_stack
 
@@ -103,10 +103,7 @@ def program_of(
         given = {name: reader.node(name) for name in definitions.relations}
         nodes = call_with_any_stack(lambda: Translation(analysis, engine, given.get, bits).nodes)
     except RecursionError:
-        raise PlanError(
-            "the program is nested too deeply\n"
-            "  about 1,000 levels, or 10,000 terms of one operator, can be read; write it in parts"
-        ) from None
+        raise too_deep(text) from None
     relations: dict[str, AnyRelation] = {
         name: Relation(engine, node) for name, node in nodes.items()
     }

@@ -636,3 +636,28 @@ def test_a_method_of_the_name_of_a_function_calls_the_function() -> None:
     )
     view = _run(text, "<method>")["Shop"].reach.materialize()
     assert set(view) == {(1, 2), (2, 3), (9, 2)}
+
+
+OVER_OTHERS: dict[str, Any] = {
+    "rows": lambda t, big, odd, by: lambda: [r + 1 for r in big],
+    "in": lambda t, big, odd, by: lambda: {r for r in odd if r in big},
+    "two": lambda t, big, odd, by: lambda: [(r, s) for r in big for s in odd if r == s],
+    "length": lambda t, big, odd, by: lambda: len(big),
+    "sum": lambda t, big, odd, by: lambda: sum(r for r in big),
+    "sorted": lambda t, big, odd, by: lambda: sorted(r for r in big),
+    "pairs": lambda t, big, odd, by: lambda: [value for key, value in by],
+}
+
+
+@pytest.mark.parametrize("name", OVER_OTHERS)
+def test_a_query_over_another_one_by_its_name_is_checked(name: str) -> None:
+    db = Database()
+    t = db.table(int, name="t")
+    t.add_all([1, 5, 7])
+    big = db.query(lambda: [r for r in t if r > 2])
+    odd = db.query(lambda: {r for r in t if r % 2})
+    by = db.query(lambda: {r % 3: sum(x for x in t if x % 3 == r % 3) for r in t})
+    view = db.query(OVER_OTHERS[name](t, big, odd, by)).materialize()
+    for change in (t.add, t.add, t.remove):
+        change(9)
+        check(view)

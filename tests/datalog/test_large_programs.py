@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reactive import Database, PlanError
+from reactive.datalog import syntax
 
 LEVELS = 1_000
 DECLARED = """
@@ -47,6 +48,40 @@ def test_a_large_program_is_read(name: str) -> None:
     view = Database().datalog(DECLARED + text)["p"].materialize()
     assert {row.x for row in view} == wanted
     view.verify()
+
+
+RECORDS = """
+.type R = [head: number, tail: R]
+.decl e(x: number)
+.decl p(r: R)
+.output p
+e(1).
+"""
+
+
+def test_the_kinds_of_a_nested_record_are_told_in_one_pass(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Records were compared with one another, each as deep as it is: 500 levels took 14 s."""
+    compared: list[object] = []
+
+    def compare(one: object, other: object) -> bool:
+        compared.append(one)
+        return one is other
+
+    monkeypatch.setattr(syntax.Record, "__eq__", compare)
+    levels = 500
+    Database().datalog(f"{RECORDS}p({'[x, ' * levels}nil{']' * levels}) :- e(x).")
+    assert len(compared) < 10 * levels
+
+
+def test_what_is_too_deep_is_shown_at_its_place() -> None:
+    text = f"{DECLARED}p({'(' * 20_000}x{')' * 20_000}) :- e(x, _)."
+    with pytest.raises(PlanError) as caught:
+        Database().datalog(text)
+    said = str(caught.value)
+    assert said.startswith("line 6, column 20002: the program is nested too deeply\n  ((((")
+    assert len(said) < 1_000 and "write it in parts" in said
 
 
 def test_texts_in_texts() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from reactive import Database, PlanError
@@ -178,3 +180,22 @@ def test_explain_shows_the_text_at_the_nodes_that_come_of_it(db: Database) -> No
     told = db.sql("select town from orders where total > :least", least=3).explain()
     assert "and orders.total > 3    -- total > :least" in told
     assert "select Row(orders.town)    -- town" in told
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "sqlite", "postgres"])
+@pytest.mark.parametrize("word", ["when", "select", "from", "order", "x"])
+def test_any_word_names_a_parameter(dialect: Any, word: str) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (a int)")
+    db.execute("insert into t values (1), (5)")
+    view = db.sql(f"select a from t where a > :{word}", **{word: 3}).materialize()
+    assert [row.a for row in view] == [5]
+
+
+def test_a_window_that_is_defined_by_itself_is_refused() -> None:
+    """It was looked for in its own definition, without an end."""
+    db = Database()
+    db.execute("create table v (id int, i int)")
+    text = "select sum(i) over w from v window w as (partition by sum(i) over w order by id)"
+    with pytest.raises(PlanError, match="a window is defined by values of rows, not of windows"):
+        db.sql(text)

@@ -11,6 +11,7 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 KEPT = frozenset(
     [
@@ -87,6 +88,15 @@ def _to_timestamp(args: list[Any]) -> exp.Expr:
     return exp.Anonymous(this="to_timestamp", expressions=args)
 
 
+def named_placeholder(parser: Any) -> Any:
+    """Read the name behind a colon, which may be any word: sqlglot takes no keywords."""
+    word = parser._curr
+    if word is None or not word.text.isidentifier():
+        return None
+    parser._advance()
+    return parser.expression(exp.Placeholder(this=word.text))
+
+
 class PostgresGrammar(Postgres):
     """The grammar of Postgres, in which other calls are `Anonymous`."""
 
@@ -98,4 +108,8 @@ class PostgresGrammar(Postgres):
         } | {"TO_TIMESTAMP": _to_timestamp}
         FUNCTION_PARSERS = {
             name: made for name, made in Postgres.Parser.FUNCTION_PARSERS.items() if name in PARSED
+        }
+        PLACEHOLDER_PARSERS = {
+            **Postgres.Parser.PLACEHOLDER_PARSERS,
+            TokenType.COLON: named_placeholder,
         }

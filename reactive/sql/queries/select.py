@@ -56,7 +56,7 @@ def select(node: Any, around: Scope) -> Query:
     scope = rows.scope(around)
     columns = columns_of(node, rows, scope)
     scope.aliases = {c.name.casefold(): c.node for c in columns if c.is_alias}
-    name_windows(node)
+    name_windows(node, scope)
     made, is_one = rows.node, not node.args.get("from_")
     where = node.args.get("where")
     if where is not None:
@@ -120,12 +120,21 @@ def _target(key: Any, scope: Scope, columns: Sequence[Column]) -> Any:
 # Windows, and arrays in SELECT.
 
 
-def name_windows(node: Any) -> None:
-    """Replace names of the WINDOW clause by what they stand for."""
+def name_windows(node: Any, scope: Scope) -> None:
+    """Replace names of the WINDOW clause by what they stand for.
+
+    Raises
+    ------
+    PlanError: a window function stands in the definition of a window.
+    """
     named = {w.name.casefold(): w for w in node.args.get("windows") or ()}
     if not named:
         return
-    for window in node.find_all(exp.Window):
+    for definition in named.values():
+        inner = [each for each in definition.find_all(exp.Window) if each is not definition]
+        if inner:
+            raise scope.error(inner[0], "a window is defined by values of rows, not of windows")
+    for window in list(node.find_all(exp.Window)):
         definition = named.get(window.alias.casefold()) if window.alias else None
         if definition is not None and window is not definition:
             for part in ("partition_by", "order", "spec"):

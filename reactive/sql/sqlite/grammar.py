@@ -11,6 +11,8 @@ from typing import Any
 from sqlglot import exp, tokens
 from sqlglot.dialects.sqlite import SQLite
 
+from reactive.sql.postgres.grammar import named_placeholder
+
 KEPT = frozenset(
     [
         *("AVG", "COALESCE", "COUNT", "CUME_DIST", "DENSE_RANK", "FIRST_VALUE", "GROUP_CONCAT"),
@@ -21,7 +23,7 @@ KEPT = frozenset(
 """Functions that are nodes: aggregates, windows, and those that are no plain calls."""
 PARSED = frozenset({"CAST", "GROUP_CONCAT"})
 """Functions with a syntax of their own."""
-PLUS, L_PAREN = tokens.Tokenizer.SINGLE_TOKENS["+"], tokens.Tokenizer.SINGLE_TOKENS["("]
+PLUS, L_PAREN, COLON = (tokens.Tokenizer.SINGLE_TOKENS[sign] for sign in "+(:")
 WORDS = frozenset(
     [
         *("CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE"),
@@ -45,6 +47,7 @@ class SQLiteGrammar(SQLite):
             name: made for name, made in SQLite.Parser.FUNCTION_PARSERS.items() if name in PARSED
         }
         UNARY_PARSERS = {**SQLite.Parser.UNARY_PARSERS, PLUS: _plus}
+        PLACEHOLDER_PARSERS = {**SQLite.Parser.PLACEHOLDER_PARSERS, COLON: named_placeholder}
 
         def _parse_types(self, *args: Any, **options: Any) -> Any:
             """A declared type: words, and up to two numbers behind them."""
