@@ -123,6 +123,7 @@ FAILURES: dict[str, Failure] = {
 }
 
 
+OF_KEYS = "`==` raises"
 OPERATORS: dict[str, Callable[[Any, Any, Value], Any]] = {
     "where": lambda t, u, f: t.where(lambda r: f(r) < f(r) or True),
     "select": lambda t, u, f: t.select(lambda r: f(r)),
@@ -258,3 +259,35 @@ def _said(gone: Counter[str], more: Counter[str]) -> str:
 
 def _shown(view: Any) -> Counter[str]:
     return Counter(map(repr, view))
+
+
+_SHORT = {"is left out": "left out", "the aggregate leaves it out": "not in this aggregate"}
+
+
+def page() -> str:
+    """The table of docs: for each operator and kind of failure what "drop" and "null" do."""
+    lines = [f"| operator | {' | '.join(FAILURES)} |", f"|---|{'---|' * len(FAILURES)}"]
+    lines += [f"| {operator} | {' | '.join(cells(operator))} |" for operator in OPERATORS]
+    return "\n".join(lines) + "\n"
+
+
+def cells(operator: str) -> list[str]:
+    """The cells of one line."""
+    return [_cell(operator, failure) for failure in FAILURES]
+
+
+def _cell(operator: str, failure: str) -> str:
+    if failure == OF_KEYS:
+        return _of_keys(operator)
+    drop, null = (played(operator, failure, policy) for policy in POLICIES[1:])
+    drop, null = _SHORT.get(drop, drop), _SHORT.get(null, null)
+    return drop if drop == null else f"{drop}; null: {null}"
+
+
+def _of_keys(operator: str) -> str:
+    """Keys whose `==` raises stop a writer still, where they are looked up."""
+    try:
+        found = played(operator, OF_KEYS, "drop")
+    except ArithmeticError:
+        return REFUSED
+    return _SHORT.get(found, found)
