@@ -22,10 +22,6 @@ _UUID = re.compile(r"\{([0-9a-fA-F-]+)\}|([0-9a-fA-F-]+)")
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
 
 
-class BeyondPython(Exception):
-    """A value of a database that Python has no place for, as a year after 9999."""
-
-
 @record
 class Ranged:
     """An integer that a function makes, if a type has it."""
