@@ -10,6 +10,7 @@ from optimizer.lazy import lazily
 lazily(
     "optimizer.callables.reached",
     "optimizer.expressions.attempts",
+    "optimizer.kinds.texts",
     "optimizer.lifting.outer_values",
     "optimizer.lifting.passed",
     "optimizer.plans.always_matched",
@@ -20,6 +21,7 @@ lazily(
     "optimizer.plans.loops",
     "optimizer.plans.multiway",
     "optimizer.plans.per_group",
+    "optimizer.plans.without_zone",
     "optimizer.rewriting.report",
     "optimizer.subqueries.calm",
     "optimizer.subqueries.forms",

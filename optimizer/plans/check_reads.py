@@ -60,10 +60,10 @@ from optimizer.kinds.kind import Places, Struct, kind_of, without_none
 from optimizer.lifting.kin import kin_of
 from optimizer.lifting.lift import lift, lift_all
 from optimizer.lifting.readings import of_code
+from optimizer.plans import without_zone
 from optimizer.plans.facts import as_row
 from optimizer.plans.forms import form_of
 from optimizer.plans.properties import fact, nodes
-from optimizer.plans.without_zone import without_zone
 from optimizer.traverse import called, substituted
 
 TELLING = frozenset({isinstance, issubclass, type, repr, str, hash})
@@ -328,7 +328,7 @@ def _wrong(expr: Expr, of: Shapes) -> str | None:
             name = outer.__name__ if isinstance(outer, type) else "a tuple"
             return f"{name} of {size} item{'s' * (size != 1)} has no item {position}"
         case Operation():
-            return without_zone(expr, lambda inner: _shape(inner, of))
+            return without_zone.without_zone(expr, lambda inner: _shape(inner, of))
         case _:
             return None
 

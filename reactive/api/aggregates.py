@@ -20,6 +20,7 @@ from optimizer.expr import Function
 from optimizer.plan import Folded
 from reactive.api.callables import taken
 from reactive.collections.bag import Bag
+from reactive.operators import tolerant
 from reactive.operators.accumulators import (
     Accumulator,
     AvgAccumulator,
@@ -32,7 +33,6 @@ from reactive.operators.accumulators import (
     SumAccumulator,
     UserAccumulator,
 )
-from reactive.operators.tolerant import Tolerant
 from reactive.runtime.boundary import outermost
 
 Ts = TypeVarTuple("Ts")
@@ -388,10 +388,11 @@ def folded(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function
     name = type(aggregate).__name__
     value = None if aggregate._of is None else take(aggregate._of, name)
     accumulator = aggregate._accumulator
-    functions, tolerant = aggregate._functions, None
+    instead = None
     if isinstance(accumulator, UserAccumulator | MonoidAccumulator):
-        tolerant = Tolerant(accumulator)
-    return Folded(name, accumulator, value, functions, accumulator.skip_none, tolerant)
+        instead = tolerant.Tolerant(accumulator)
+    skip_none = accumulator.skip_none
+    return Folded(name, accumulator, value, aggregate._functions, skip_none, instead)
 
 
 _HINT = "such as Count(), Sum(lambda row: ...), or your own Aggregate or Monoid"

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from optimizer.expressions.knowledge import Foldable
-from optimizer.kinds.texts import json_of
+from optimizer.kinds import texts
 from optimizer.rewriting.fields import declared
 from reactive.collections import nested_rows
 
@@ -55,7 +55,7 @@ def to_python(value: Any) -> Any:
     """
     found = plain(value)
     if found is value and not isinstance(value, JSON):
-        found = json_of(value)
+        found = texts.json_of(value)
         if found is not value:
             return found
         raise TypeError(

@@ -108,6 +108,7 @@ LAZY_MODULES = (
     "reactive.operators.select_many",
     "reactive.operators.semi_join",
     "reactive.operators.sums_by",
+    "reactive.operators.tolerant",
     "reactive.operators.tolerate",
     "reactive.operators.top",
     "reactive.operators.union",
