@@ -304,6 +304,8 @@ def test_functions_are_what_sqlite_gives(function: str) -> None:
     both = Both("create table f (id integer primary key, a, b, c)")
     given = [[random.choice(ARGUMENTS) for _ in range(3)] for _ in range(40)]
     given += [[each, random.choice(ARGUMENTS), random.choice(ARGUMENTS)] for each in ARGUMENTS]
+    if "like" in function or "glob" in function:  # builds of SQLite differ there for blobs
+        given = [each for each in given if not any(value.startswith("x'") for value in each)]
     for number, each in enumerate(given):
         expr = function.format(*each[:count])
         try:
