@@ -23,8 +23,7 @@ from optimizer.plans.costs import Cost
 from reactive.collections import bag as bags
 from reactive.collections.order import placed
 from reactive.collections.zset import DECIMAL_NAN, NAN, Pair, canonical, is_nan, repeat
-from reactive.operators import accumulators
-from reactive.operators.tolerant import Tolerant
+from reactive.operators import accumulators, tolerant
 from reactive.reference.bags import Bag, added, caller, grouped_by, there
 from reactive.runtime.interrupts import reraise_asynchronous
 
@@ -82,7 +81,7 @@ def _accumulator(accumulator: Any, values: Values) -> Any:
             return _finished(accumulator, values)
         case accumulators.MonoidAccumulator():
             return _combined(accumulator, values)
-        case Tolerant(inner):
+        case tolerant.Tolerant(inner):
             return _tolerated(inner, values)
         case _:
             raise TypeError(f"cannot evaluate aggregate {accumulator!r}")

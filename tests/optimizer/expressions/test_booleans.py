@@ -26,7 +26,7 @@ class Row:
     id: int
     k: int
     j: str
-    n: int
+    n: int | None
     x: Any
 
 
