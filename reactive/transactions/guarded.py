@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, NoReturn
 
 from reactive.errors import TableError
+from reactive.transactions.row_gate import RowGate
 from reactive.transactions.statements import Statements
 
 
@@ -32,11 +33,12 @@ class Guarded:
     def store(self, store: Any) -> None:
         self.unguarded.store = store
 
+    @property
+    def gate(self) -> RowGate:
+        return self.unguarded.gate
+
     def check(self, row: object) -> None:
         self.unguarded.check(row)
-
-    def is_row(self, row: object) -> bool:
-        return self.unguarded.is_row(row)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise TableError(self._told)

@@ -78,6 +78,17 @@ def both(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Both]:
     made.close()
 
 
+def test_any_row_is_counted(both: Both) -> None:
+    rows = [Order(1, "Ulm"), Order(9, "Ulm"), (1, "Ulm", 0.0), "to", None]
+    assert [both.read_words.count(row) for row in rows] == [0, 0, 0, 2, 0]
+    bag = both.writer.table(Order, name="bag")
+    bag.add(Order(1, "Ulm"), 3)
+    both.reader.reread()
+    read = both.reader.table(Order, name="bag")
+    assert [read.count(row) for row in rows] == [3, 0, 0, 0, 0]
+    assert [row in read for row in rows] == [True, False, False, False, False]
+
+
 def test_it_is_as_of_when_it_was_opened_until_it_is_read_again(both: Both) -> None:
     before = (list(both.read_orders), list(both.read_words), dict(both.counts))
     both.check()

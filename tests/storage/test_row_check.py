@@ -209,7 +209,7 @@ def test_a_transaction_is_undone() -> None:
 
 def test_no_field_is_asked_where_all_are_optional() -> None:
     kind = make_dataclass("Row", [("id", Any), ("note", str | None)], frozen=True)
-    table = Database().table(kind)
+    table: Any = Database().table(kind)
     assert table._do.gate._check_of(kind).is_unfit is None
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from reactive import Count, Database, Sum, Table, TableError, fixpoint
 from reactive.collections.zset import may_hold_nan
-from reactive.transactions.statements import MANY
+from reactive.transactions.row_gate import MANY
 from tests.counted_calls import calls_of
 
 
