@@ -227,6 +227,73 @@ def test_values_are_the_same_from_the_snapshot_and_from_changes(sql: Server) -> 
     assert again._fields == Typed._fields
 
 
+class Priced(NamedTuple):
+    """A row with a column that Postgres computes."""
+
+    id: int
+    price: int
+    with_tax: int | None
+
+
+@pytest.fixture
+def priced(sql: Server) -> Server:
+    sql("""create table priced (id int primary key, price int not null,
+        with_tax int generated always as (price * 2) stored,
+        "tax alone" int generated always as (price * 3) stored)""")
+    sql("insert into priced values (1, 10)")
+    return sql
+
+
+def test_a_generated_column_is_left_out_when_that_is_said(priced: Server) -> None:
+    source = PostgresSource(priced.dsn, "priced", **QUICK)
+    with pytest.raises(SourceError, match="'with_tax', 'tax alone' is generated, and Postgres"):
+        source.row_class()
+    with pytest.raises(SourceError, match=r"without=\['price', 'with_tax', 'tax alone'\]"):
+        source.row_class("priced", without=["price"])
+    kind: Any = source.row_class(without=["with_tax", "tax alone"])
+    assert kind._fields == ("id", "price")
+    db = Database()
+    rows = db.table(kind, key="id")
+    with db.ingest(source, rows):
+        priced("insert into priced values (2, 20)")
+        source.catch_up(PATIENCE)
+        assert sorted(rows) == [(1, 10), (2, 20)]
+
+
+@pytest.mark.parametrize("field", ["with_tax", "tax_alone"])
+def test_a_field_of_a_generated_column_is_refused(priced: Server, field: str) -> None:
+    kind: Any = NamedTuple("Sold", [("id", int), (field, int | None)])  # type: ignore[misc]
+    db = Database()
+    source = PostgresSource(priced.dsn, "priced", **QUICK)
+    with pytest.raises(SourceError, match=f"cannot follow column '{field}' .* is generated"):
+        db.ingest(source, db.table(kind, key="id")).wait(timeout=PATIENCE)
+
+
+def test_a_source_that_reads_by_queries_has_generated_columns(priced: Server) -> None:
+    db = Database()
+    rows = db.table(Priced, key="id")
+    source = NotifySource(priced.dsn, "priced", backoff=QUICK["backoff"])
+    priced(source.trigger_sql())
+    with db.ingest(source, rows):
+        priced("insert into priced values (2, 20)")
+        until(lambda: sorted(rows) == [(1, 10, 20), (2, 20, 40)])
+        priced("update priced set price = 7 where id = 1")
+        until(lambda: sorted(rows) == [(1, 7, 14), (2, 20, 40)])
+
+
+@pytest.mark.parametrize(
+    ("without", "said"),
+    [
+        (["agee"], "no column of 'users', which has id, name, age"),
+        ("age", "without takes names of columns"),
+        (["id", "name", "age"], "cannot leave out all columns"),
+    ],
+)
+def test_what_cannot_be_left_out_is_told(sql: Server, without: Any, said: str) -> None:
+    with pytest.raises(SourceError, match=said):
+        PostgresSource(sql.dsn, "users").row_class(without=without)
+
+
 @pytest.mark.parametrize("is_there", [True, False], ids=["snapshot", "change"])
 @pytest.mark.parametrize(
     "value", ["infinity", "4000-01-01 BC", "10000-01-01"], ids=["inf", "bc", "far"]

@@ -147,7 +147,7 @@ class NotifySource:
 
     def _schema(self, connection: Connection) -> Schema:
         """The table with its primary key as what tells rows apart."""
-        schema = read_schema(connection, self._table, Types(connection))
+        schema = read_schema(connection, self._table, Types(connection), is_queried=True)
         if not schema.primary:
             raise SourceError(
                 f"{self._table!r} has no primary key, by which its rows could be told\n"

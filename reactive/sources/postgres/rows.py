@@ -213,6 +213,12 @@ def _fit(
     schema: Schema, row_type: Any, columns: dict[str, Column], name: str, hint: Any
 ) -> tuple[Column, Conversion]:
     column = columns.get(name)
+    if name in {*schema.generated, *field_names(schema.generated)}:
+        raise SourceError(
+            f"cannot follow column {name!r} of {schema.name!r}: it is generated, and Postgres does "
+            f"not replicate its values\n  leave field {name!r} out of {row_type.__name__}, and "
+            "compute it in a query\n  NotifySource, which reads rows by queries, takes it"
+        )
     if column is None:
         names = ", ".join(each.name for each in schema.columns)
         raise SourceError(
@@ -270,14 +276,43 @@ def _name(python: Any) -> str:
     return str(getattr(python, "__name__", python))
 
 
-def row_class(schema: Schema) -> type:
-    """A class of rows with a field per column, a named tuple."""
-    names = field_names([column.name for column in schema.columns], of_tuple=True)
+def row_class(schema: Schema, without: Collection[str] = ()) -> type:
+    """Make a class of rows, a named tuple, with a field per column that is not left out."""
+    _check_left_out(schema, without)
+    columns = [column for column in schema.columns if column.name not in without]
+    names = field_names([column.name for column in columns], of_tuple=True)
     name = "".join(part.capitalize() for part in schema.table.split("_")) or "Row"
-    fields = list(zip(names, map(_hint, schema.columns), strict=True))
+    fields = list(zip(names, map(_hint, columns), strict=True))
     is_plain = name.isidentifier() and not iskeyword(name)
     made: type = NamedTuple(name if is_plain else "Row", fields)  # type: ignore[misc]
     return made
+
+
+def _check_left_out(schema: Schema, without: Collection[str]) -> None:
+    if isinstance(without, str):
+        raise SourceError(
+            f"without takes names of columns, not {without!r}\n  without=[{without!r}]"
+        )
+    generated = [name for name in schema.generated if name not in without]
+    if generated:
+        raise SourceError(
+            f"cannot make a class of all columns of {schema.name!r}: "
+            f"{', '.join(map(repr, generated))} is generated, and Postgres does not replicate its "
+            f"values\n  leave it out, and compute it in a query: row_class({schema.name!r}, "
+            f"without={[*without, *generated]!r})\n"
+            "  NotifySource, which reads rows by queries, takes a class with this column"
+        )
+    names = [column.name for column in schema.columns] + list(schema.generated)
+    for name in without:
+        if name not in names:
+            raise SourceError(
+                f"cannot leave out {name!r}: it is no column of {schema.name!r}, which has "
+                f"{', '.join(names)}\n  name one of these"
+            )
+    if len(set(without) - set(schema.generated)) == len(schema.columns):
+        raise SourceError(
+            f"cannot leave out all columns of {schema.name!r}\n  keep those of its primary key"
+        )
 
 
 def _hint(column: Column) -> Any:

@@ -17,8 +17,8 @@ TABLE = """
     from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.oid = to_regclass(%s)
 """
 COLUMNS = """
-    select attname, atttypid::int8, attnotnull from pg_attribute
-    where attrelid = %s and attnum > 0 and not attisdropped and attgenerated = '' order by attnum
+    select attname, atttypid::int8, attnotnull, attgenerated <> '' from pg_attribute
+    where attrelid = %s and attnum > 0 and not attisdropped order by attnum
 """
 KEYS = """
     select i.indexrelid = any(array(
@@ -60,6 +60,7 @@ class Schema:
     identity: the columns whose values a change tells of the row that was; all of them if `is_full`.
     uniques: the columns of each unique index.
     primary: those of the primary key.
+    generated: the columns that Postgres computes and does not replicate, not in `columns`.
     """
 
     name: str
@@ -72,6 +73,7 @@ class Schema:
     is_full: bool
     uniques: tuple[frozenset[str], ...]
     primary: frozenset[str]
+    generated: tuple[str, ...]
 
     @property
     def sql(self) -> str:
@@ -85,8 +87,15 @@ class Schema:
         return self.sql if self.is_partitioned else f"ONLY {self.sql}"
 
 
-def read_schema(connection: Connection, name: str, types: Types) -> Schema:
-    """What there is to know of a table.
+def read_schema(
+    connection: Connection, name: str, types: Types, *, is_queried: bool = False
+) -> Schema:
+    """Read the columns and keys of a table from the catalogs.
+
+    Parameters
+    ----------
+    is_queried: True if rows come by queries only, which give generated columns too; the stream of
+        changes does not.
 
     Raises
     ------
@@ -108,9 +117,11 @@ def read_schema(connection: Connection, name: str, types: Types) -> Schema:
             f"{name!r} is no table of rows that are stored\n"
             "  changes of views and of foreign tables are not told; name the tables they read"
         )
+    told = connection.rows(COLUMNS, [number])
     columns = tuple(
         Column(column, kind, types.conversion(kind), not_null)
-        for column, kind, not_null in connection.rows(COLUMNS, [number])
+        for column, kind, not_null, is_generated in told
+        if is_queried or not is_generated
     )
     found_keys = connection.rows(KEYS, [identity, number])
     keys = [(is_chosen, frozenset(names), first) for is_chosen, names, first in found_keys]
@@ -130,6 +141,7 @@ def read_schema(connection: Connection, name: str, types: Types) -> Schema:
         is_full,
         tuple(names for _, names, _ in keys),
         next(iter(primary), NO_COLUMNS),
+        () if is_queried else tuple(each[0] for each in told if each[3]),
     )
 
 

@@ -12,7 +12,7 @@ until its commit is there, and one that comes again is skipped.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from typing import Any
 
@@ -147,16 +147,22 @@ class PostgresSource:
             )
         raise TimeoutError(f"source {self._name!r} has not come in {timeout:g} s to {where}")
 
-    def row_class(self, table: str | None = None) -> type:
+    def row_class(self, table: str | None = None, *, without: Collection[str] = ()) -> type:
         """A class of rows with a field per column, made of what the database says of a table.
+
+        Parameters
+        ----------
+        without: columns that the class leaves out. A generated column must be one of them, because
+            Postgres does not replicate its values.
 
         Raises
         ------
-        SourceError: there is no such table; or a column has a name that no field can have.
+        SourceError: there is no such table; a column is generated and not left out; `without` names
+            no column; or a column has a name that no field can have.
         """
         with asking(self._dsn) as connection:
             found = table or next(iter(self._wanted))
-            return row_class(read_schema(connection, found, Types(connection)))
+            return row_class(read_schema(connection, found, Types(connection)), without)
 
     def drop(self) -> None:
         """Remove what the server keeps for sources of this name: the publication, and slots that
