@@ -40,7 +40,7 @@ class Extending(Generic[*Ts]):
     def extend(
         self, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> AnyRelation: ...
-    def extend(self: Any, *columns: Any, **named: Any) -> Any:
+    def extend(self: Any, /, *columns: Any, **named: Any) -> Any:
         """The same rows with bindings appended, each of them computed from the row.
 
         Parameters
@@ -82,7 +82,7 @@ class Extending(Generic[*Ts]):
     def bind(
         self, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> AnyRelation: ...
-    def bind(self: Any, *columns: Any, **named: Any) -> Any:
+    def bind(self: Any, /, *columns: Any, **named: Any) -> Any:
         """Rows of other bindings, each of them computed from the row. Equal ones add up.
 
         Where `select` makes one value of a row, this makes several that stay side by side.
@@ -103,7 +103,7 @@ class Extending(Generic[*Ts]):
         """
         return self._new(bindings.bound(self, columns, named))
 
-    def nest(self: Any, **named: Callable[[*Ts], AnyRelation | list[Any]]) -> Any:
+    def nest(self: Any, /, **named: Callable[[*Ts], AnyRelation | list[Any]]) -> Any:
         """The same rows, with the rows that a query gives for each of them as one binding more.
 
         Parameters

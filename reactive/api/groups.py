@@ -124,11 +124,13 @@ class Groups(NotCopied, PerGroup[K, *Ts]):
         *more: Aggregation[*Ts, Any],
     ) -> GroupedRelation[K, *tuple[Any, ...]]: ...
     @overload
-    def aggregate(self, *, as_: type[R], **named: Aggregation[*Ts, Any]) -> NamedGroups[K, R]: ...
-    @overload
-    def aggregate(self, **named: Aggregation[*Ts, Any]) -> NamedGroups[K, Any]: ...
     def aggregate(
-        self, *aggregates: Aggregation[*Ts, Any], as_: Any = None, **named: Aggregation[*Ts, Any]
+        self, /, *, as_: type[R], **named: Aggregation[*Ts, Any]
+    ) -> NamedGroups[K, R]: ...
+    @overload
+    def aggregate(self, /, **named: Aggregation[*Ts, Any]) -> NamedGroups[K, Any]: ...
+    def aggregate(
+        self, /, *aggregates: Aggregation[*Ts, Any], as_: Any = None, **named: Aggregation[*Ts, Any]
     ) -> Any:
         """One row per group: its key, then each aggregate. A group exists while it has a row.
 

@@ -57,7 +57,7 @@ class KeepsOrder(Generic[*Ts]):
     def extend(
         self, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> OrderedRelation[*tuple[Any, ...]]: ...
-    def extend(self, *columns: Any, **named: Any) -> Any:
+    def extend(self, /, *columns: Any, **named: Any) -> Any:
         """The rows with bindings appended, in their order; see `Relation.extend`."""
         base: Any = super()
         return base.extend(*columns, **named)
@@ -83,7 +83,7 @@ class KeepsOrder(Generic[*Ts]):
     def bind(
         self, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> OrderedRelation[*tuple[Any, ...]]: ...
-    def bind(self, *columns: Any, **named: Any) -> Any:
+    def bind(self, /, *columns: Any, **named: Any) -> Any:
         """Rows of other bindings, in the order of the rows; see `Relation.bind`."""
         base: Any = super()
         return base.bind(*columns, **named)

@@ -251,10 +251,11 @@ def _check_names(named: Mapping[str, Any], roots: tuple[str, ...]) -> None:
     for name in named:
         if name in roots:
             raise PlanError(f"nest: there is a binding {name!r} already\n  choose another name")
-        if iskeyword(name) or name.startswith("_") or hasattr(tuple, name) or name == "roots":
+        is_plain = name.isidentifier() and not iskeyword(name) and not name.startswith("_")
+        if not is_plain or hasattr(tuple, name) or name == "roots":
             raise PlanError(
                 f"nest names a binding {name!r}, which named tuples cannot have\n"
-                "  choose another name, without an underscore before it"
+                "  choose another name, an identifier without an underscore before it"
             )
 
 

@@ -258,3 +258,29 @@ def test_unread_columns_are_no_work() -> None:
     relation = table.extend(lambda o: (o.id, o.town)).group_by(lambda o, p: o.town)
     counted = relation.aggregate(Collect(lambda o, p: o.id))
     assert "aggregate Collect(o.id) by o.town\n    table orders" in str(counted.explain())
+
+
+NAMES = ["self", "cls", "row", "a b", "", "1x", "class", "_x", "__class__", "count", "mro", "é"]
+CALLS: dict[str, Any] = {
+    "extend": lambda rows, name: rows.extend(**{name: lambda r: r}),
+    "bind": lambda rows, name: rows.bind(**{name: lambda r: r}),
+    "nest": lambda rows, name: rows.nest(**{name: lambda r: rows.where(lambda s: s == r)}),
+    "aggregate": lambda rows, name: rows.aggregate(**{name: Count()}),
+    "aggregate of groups": lambda rows, name: rows.group_by(lambda r: r).aggregate(
+        **{name: Count()}
+    ),
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("name", NAMES)
+def test_any_name_is_taken_or_refused_as_a_name(call: str, name: str) -> None:
+    rows = Database().table(str, name="words")
+    rows.add("to")
+    try:
+        made = CALLS[call](rows, name).materialize()
+    except PlanError as error:
+        assert repr(name) in str(error)
+        assert name != "self"
+    else:
+        assert len(list(made)) == 1
