@@ -38,7 +38,7 @@ class Extending(Generic[*Ts]):
     ) -> Relation[*Ts, A, B, C]: ...
     @overload
     def extend(
-        self, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
+        self, /, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> AnyRelation: ...
     def extend(self: Any, /, *columns: Any, **named: Any) -> Any:
         """The same rows with bindings appended, each of them computed from the row.
@@ -80,7 +80,7 @@ class Extending(Generic[*Ts]):
     ) -> Relation[A, B, C, D]: ...
     @overload
     def bind(
-        self, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
+        self, /, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> AnyRelation: ...
     def bind(self: Any, /, *columns: Any, **named: Any) -> Any:
         """Rows of other bindings, each of them computed from the row. Equal ones add up.

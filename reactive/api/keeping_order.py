@@ -55,7 +55,7 @@ class KeepsOrder(Generic[*Ts]):
     ) -> OrderedRelation[*Ts, A, B, C]: ...
     @overload
     def extend(
-        self, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
+        self, /, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> OrderedRelation[*tuple[Any, ...]]: ...
     def extend(self, /, *columns: Any, **named: Any) -> Any:
         """The rows with bindings appended, in their order; see `Relation.extend`."""
@@ -81,7 +81,7 @@ class KeepsOrder(Generic[*Ts]):
     ) -> OrderedRelation[A, B, C, D]: ...
     @overload
     def bind(
-        self, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
+        self, /, *columns: Callable[[*Ts], Any] | str, **named: Callable[[*Ts], Any] | str
     ) -> OrderedRelation[*tuple[Any, ...]]: ...
     def bind(self, /, *columns: Any, **named: Any) -> Any:
         """Rows of other bindings, in the order of the rows; see `Relation.bind`."""
