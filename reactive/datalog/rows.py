@@ -9,6 +9,8 @@ from functools import cache
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
+from reactive.storage.row_check import ALWAYS_STRICT
+
 KINDS: dict[str, Any] = {"number": int, "unsigned": int, "float": float, "symbol": str}
 """What the values of columns are; of records and other data nothing is declared."""
 TAG = "branch"
@@ -32,6 +34,7 @@ def row_class(name: str, columns: tuple[tuple[str, str], ...]) -> Any:
     make: Any = NamedTuple
     made = make(identifier(name), fields)
     made.__module__ = __name__
+    setattr(made, ALWAYS_STRICT, True)
     made.__reduce__ = lambda row: (_row, (name, columns, tuple(row)))
     made.__doc__ = f"A row of {name!r}: {', '.join(column for column, _ in columns)}."
     return made

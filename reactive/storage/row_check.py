@@ -32,6 +32,8 @@ from reactive.collections.zset import Row
 from reactive.storage import plain_rows
 
 NOTHING: Mapping[str, Any] = MappingProxyType({})
+ALWAYS_STRICT = "__always_strict__"
+"""The attribute of row classes whose values are of the declared classes in every database."""
 
 
 @dataclass(frozen=True, slots=True)

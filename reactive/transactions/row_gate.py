@@ -22,7 +22,7 @@ from reactive.collections.zset import Pair, Row, canonical, may_hold_nan
 from reactive.errors import TableError
 from reactive.storage import plain_rows
 from reactive.storage.immutable import REMEDIES, check_objects, why_changeable
-from reactive.storage.row_check import RowCheck, many_tests, one_test, row_check
+from reactive.storage.row_check import ALWAYS_STRICT, RowCheck, many_tests, one_test, row_check
 from reactive.storage.rows import class_and_width, fits, nan_texts, wrong_class
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class RowGate:
     def __init__(self, table: Base, store: Callable[[], Store], *, strict: bool) -> None:
         self._table = table
         self._store = store
-        self._strict = strict
+        self._strict = strict or getattr(table.row_type, ALWAYS_STRICT, False)
         self._class, self._width = class_and_width(table.row_type)
         self._may_hold_nan = may_hold_nan(self._class or object)
         self._checks: dict[type, RowCheck] = {}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pytest
 
-from reactive import Database, PlanError, Program
+from reactive import Database, PlanError, Program, TableError
 from tests.datalog.play import play
 
 CLOSURE = """
@@ -253,3 +255,39 @@ def test_names_of_kinds_are_apart(name: str) -> None:
     ((table, rows_in),) = program.tables.items()
     rows_in.add(program.row(table)("a", "b"))
     assert list(rows) == [("a",)]
+
+
+KINDS_OF_VALUES: list[tuple[str, str, list[Any], list[Any]]] = [
+    ("number", "int", [0, -1, 2**70, True], ["1", 1.5, None, b"1", (1,)]),
+    ("unsigned", "int", [0, 2**70], ["1", 1.5, None]),
+    ("float", "float", [1.5, 1, float("inf")], ["1.5", None, Decimal(1)]),
+    ("symbol", "str", ["", "a"], [1, None, b"a", True]),
+]
+
+
+@pytest.mark.parametrize(("kind", "declared", "good", "bad"), KINDS_OF_VALUES)
+@pytest.mark.parametrize("held", [1, 200])
+def test_fields_of_tables_are_checked(
+    kind: str, declared: str, good: list[Any], bad: list[Any], held: int
+) -> None:
+    text = f".decl edge(id: number, to: {kind}) .input edge .decl to(x: {kind}) .output to\n"
+    db = Database()
+    program = db.datalog(text + "to(x) :- edge(_, x).")
+    edges, edge = program.tables["edge"], program.row("edge")
+    view = program["to"].materialize()
+    rows = [edge(n, value) for n in range(held) for value in good]
+    edges.add_all(rows)
+    edges.add(edge(-1, good[0]))
+    before = Counter(edges)
+    for value in bad:
+        for put in (
+            edges.add,
+            lambda row: edges.add_all([edge(-2, good[0]), row]),
+            lambda row: edges.add_all([*rows, row]),
+            lambda row: edges.replace_all([row]),
+            lambda row: edges.update(rows[0], row),
+        ):
+            with pytest.raises(TableError, match=f"'edge': field 'to' .* declared {declared}"):
+                put(edge(-3, value))
+    assert Counter(edges) == before
+    assert set(view) == {(value,) for value in good}
