@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.errors import refused_rows
 from tests.errors.policies import (
     FAILURES,
     OF_KEYS,
@@ -24,10 +25,22 @@ PAGE = Path(__file__).parents[2] / "docs" / "guide.md"
 BEGIN, END = "<!-- generated: python -m tests.errors.test_policies -->\n", "<!-- end -->"
 
 
+BEGIN_SOURCES = (
+    "<!-- generated: python -m tests.errors.test_policies, rows that sources bring -->\n"
+)
+END_SOURCES = "<!-- end of rows that sources bring -->\n"
+
+
 def with_table(text: str) -> str:
-    """The page with the table as it is now."""
+    """Return the page with the tables as they are now; the column of Spark stays."""
     before, _, rest = text.partition(BEGIN)
-    return f"{before}{BEGIN}\n{page()}\n{END}{rest.partition(END)[2]}"
+    text = f"{before}{BEGIN}\n{page()}\n{END}{rest.partition(END)[2]}"
+    before, _, rest = text.partition(BEGIN_SOURCES)
+    old, _, after = rest.partition(END_SOURCES)
+    rows = [line.split(" | ") for line in old.splitlines() if line.startswith("|")]
+    of_spark = {row[0].removeprefix("| "): row[-1].removesuffix(" |") for row in rows}
+    column = [of_spark.get(failure, "not known") for failure in refused_rows.FAILURES]
+    return f"{before}{BEGIN_SOURCES}\n{refused_rows.page(column)}\n{END_SOURCES}{after}"
 
 
 @pytest.mark.parametrize("operator", OPERATORS)
@@ -46,6 +59,14 @@ def test_raise_refuses_the_commit_that_the_others_leave_a_row_out_of(operator: s
 @pytest.mark.parametrize("operator", OPERATORS)
 def test_the_table_of_docs_is_up_to_date(operator: str) -> None:
     assert f"| {operator} | {' | '.join(cells(operator))} |\n" in PAGE.read_text()
+
+
+@pytest.mark.parametrize("way", refused_rows.WAYS)
+@pytest.mark.parametrize("failure", refused_rows.FAILURES)
+def test_the_table_of_rows_that_sources_bring_is_up_to_date(failure: str, way: str) -> None:
+    row = next(line for line in PAGE.read_text().splitlines() if line.startswith(f"| {failure} |"))
+    place = 1 + list(refused_rows.WAYS).index(way)
+    assert row.split(" | ")[place] == refused_rows.cell(refused_rows.WAYS[way], failure)
 
 
 if __name__ == "__main__":
