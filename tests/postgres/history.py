@@ -47,13 +47,14 @@ class Note(NamedTuple):
 
 
 SCHEMA = """
-create table accounts (id int primary key, owner text, balance float8, letter text, ignored int);
+create table accounts (id int primary key, owner text, balance float8 not null,
+    letter text, ignored int);
 alter table accounts alter letter set storage external;
 create table lines (account int, number int, amount int, primary key (account, number))
     partition by hash (account);
 create table lines_0 partition of lines for values with (modulus 2, remainder 0);
 create table lines_1 partition of lines for values with (modulus 2, remainder 1);
-create table notes (account int, text text);
+create table notes (account int not null, text text);
 alter table notes replica identity full;
 """
 TABLES = {"accounts": Account, "lines": Line, "notes": Note}

@@ -72,7 +72,7 @@ class Page(NamedTuple):
 def test_keys_that_are_too_long_to_be_told_keep_nobody_from_writing(
     postgres: PostgresServer, database: str
 ) -> None:
-    postgres.execute(database, "create table pages (path text primary key, size int)")
+    postgres.execute(database, "create table pages (path text primary key, size int not null)")
     pages = (db := Database()).table(Page, key="path")
     source = NotifySource(database, "pages")
     postgres.execute(database, source.trigger_sql())
