@@ -370,16 +370,38 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
     def count(self, row: object) -> int:
         """How often a row is there."""
         self._check_stored("count")
-        if not self._do.gate.is_row(row):
-            return 0
+        is_row = self._do.gate.is_row(row)
         with self._reading():
-            return int(self._visible().count(canonical(row)))
+            return int(self._visible().count(canonical(row))) if is_row else 0
 
     def items(self) -> list[tuple[T, int]]:
         """Each different row with how often it is there."""
         self._check_stored("items")
         with self._reading():
             return list(self._visible().pairs())
+
+    def verify(self) -> None:
+        """Check the values of all rows against the annotations of their fields, as a table of
+        `Database(strict=True)` does when rows are added.
+
+        An int is a good float, a bool a good int, and an instance of a subclass is good.
+
+        Raises
+        ------
+        VerificationError: a value is of another class than its field declares, or None in a field
+            that is not optional. SQL and compiled callables trust what is declared.
+        TableError: the table is not stored.
+
+        >>> from reactive import Database
+        >>> pairs = Database().table(tuple[int, str], name="pairs")
+        >>> pairs.add(("7", "a"))
+        >>> pairs.verify()
+        Traceback (most recent call last):
+        reactive.errors.VerificationError: table 'pairs' has the row ('7', 'a'): item 0 is the str \
+'7', and is declared int
+          give a value of that type, or declare another one
+        """
+        self._do.gate.verify(self.items())
 
     @optimistic_read(_ROW, ready=_NEAR, if_found="found is not None")
     def __getitem__(self, key: K) -> T:

@@ -21,6 +21,7 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
 from optimizer.plans.binding_names import columns
+from optimizer.plans.properties import tables
 from reactive.api import display, equal_rows, row_errors
 from reactive.api import stats as statistics
 from reactive.api.each_row import each_row
@@ -245,7 +246,8 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         """Evaluate the query from scratch, and compare.
 
         Sub-queries of comprehensions, `each`, `rows`, `nest` and SQL are evaluated by definition,
-        row by row, and not as the joins that they became.
+        row by row, and not as the joins that they became. With `Database(strict=True)` the tables
+        that the query reads are verified too (`Table.verify`), such as those of an older file.
 
         It takes a few times as long as loading the rows did. Where a join has no keys, or its
         condition cannot be read (`explain` says so), all pairs of rows are asked. On a terminal a
@@ -254,7 +256,8 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         Raises
         ------
         VerificationError: the view differs; the message says in which rows. That is a bug of
-            this library, or a callable that is not deterministic.
+            this library, or a callable that is not deterministic. If strict: or a row of a table is
+            not as declared.
         TableError: the query reads a table that is not stored.
         """
         self._check_open()
@@ -267,6 +270,9 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
                 lambda table: self._engine.table_of(table)._all(),
                 self._engine.graph.running(),
             )
+            if self._engine.strict:
+                for table in tables(self.relation.plan):
+                    self._engine.table_of(table).verify()
 
     def _evaluated(self, node: plan.Node) -> Any:
         """The rows of a plan, evaluated from scratch."""

@@ -19,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from reactive.collections.zset import Pair, Row, canonical, may_hold_nan
-from reactive.errors import TableError
+from reactive.errors import TableError, VerificationError
 from reactive.storage import plain_rows
 from reactive.storage.immutable import REMEDIES, check_objects, why_changeable
 from reactive.storage.row_check import ALWAYS_STRICT, RowCheck, many_tests, one_test, row_check
@@ -98,12 +98,16 @@ class RowGate:
         """Return the classes that each field of rows of a class may have, as `RowCheck` does."""
         return self._check_of(kind).admitted(width, kind)
 
-    def misfit(self, row: Row) -> str | None:
-        """Return why a row is not as the table declares its rows, or None: None in a field that
-        is not optional, or a value of another class."""
-        check = row_check(type(row), self._table.row_type, strict=True)
-        is_unfit = check.is_unfit
-        return check.refusal(row) if is_unfit is not None and is_unfit(row) else None
+    def verify(self, pairs: Iterable[Pair]) -> None:
+        """Raise `VerificationError` if a row is not as the table declares its rows: None in a field
+        that is not optional, or a value of another class."""
+        for row, _ in pairs:
+            check = row_check(type(row), self._table.row_type, strict=True)
+            is_unfit = check.is_unfit
+            why = check.refusal(row) if is_unfit is not None and is_unfit(row) else None
+            if why is not None:
+                name = self._table.name
+                raise VerificationError(f"table {name!r} has the row {row!r:.200}: {why}")
 
     def check_restored(self, rows: Iterable[Row], where: str) -> None:
         """Log the first row that a file has and the table would refuse to add today."""
