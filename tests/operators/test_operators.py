@@ -38,6 +38,7 @@ HELPERS = {
     "operator": "what all operators are",
     "pipelines": "the loops of `fuse`: tests/codegen/test_depth.py",
     "plain": "which operator a node of a plan is",
+    "tolerant": "aggregates of one's own that may raise: tests/api/test_rows_that_raise.py",
 }
 
 

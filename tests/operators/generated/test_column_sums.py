@@ -33,6 +33,18 @@ class Order:
     paid: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """An order of declared types, of which a view with a policy needs no check of each value."""
+
+    id: int
+    customer: int
+    town: str
+    amount: int
+    price: float
+    paid: bool
+
+
 class Named(NamedTuple):
     id: Any
     customer: Any
@@ -181,15 +193,15 @@ def test_a_load_into_a_view_that_leaves_rows_out_is_taken(
         return found
 
     monkeypatch.setattr(ColumnSums, "of", noted)
-    table: Any = Database().table(Order)
+    table: Any = Database().table(Declared)
     query = table.where(lambda o: o.amount != 3 and o.price < 60)
     query = query.group_by("town").aggregate(Sum(of), Count())
     views = [query.materialize(on_error=policy) for policy in ("raise", "drop")]
     with thresholds({f"{LARGE}.MANY": 100, f"{COLUMNS}.UNLOADED": 1}):
-        table.add_all(rows_of(Order, TAKEN, Random(1)))
+        table.add_all(rows_of(Declared, TAKEN, Random(1)))
     assert taken == [True, True]
     assert dict(views[0]) == dict(views[1]) and len(views[1]) == 3
-    for row in rows_of(Order, TAKEN, Random(2))[:20]:
+    for row in rows_of(Declared, TAKEN, Random(2))[:20]:
         table.add(row)
     for view in views:
         view.verify()
