@@ -30,8 +30,12 @@ def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
     dialect, catalog = dialect_of(engine), catalog_of(engine)
     tree = one(text, dialect, parameters)
     if not isinstance(tree, exp.Query | exp.Values):
+        word = text.split()[0].upper()
+        is_command = word in ("ANALYZE", "DESCRIBE", "EXPLAIN", "PRAGMA", "SET", "SHOW", "USE")
         raise PlanError(
-            f"a query cannot write: sql takes a query, not {text.split()[0].upper()}\n"
+            f"sql takes a query, not {word}\n  write SELECT ..."
+            if is_command
+            else f"a query cannot write: sql takes a query, not {word}\n"
             "  db.execute(...) changes tables"
         )
     around = scope_of(tree, text, dialect, catalog, parameters)

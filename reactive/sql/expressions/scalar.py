@@ -99,6 +99,12 @@ def _called(node: Any, scope: Scope) -> Value:
         return truth(node, scope)
     if isinstance(node, exp.Anonymous | exp.Func):
         raise unknown_function(node, scope)
+    if isinstance(node, exp.Window):
+        raise scope.error(
+            node,
+            "a window function cannot stand here",
+            "write the condition as QUALIFY, or select the window in a sub-query",
+        )
     raise scope.error(node, f"{node.sql(scope.dialect.name)} is not supported here")
 
 
@@ -116,6 +122,13 @@ def _maker_of(node: Any, scope: Scope) -> Any:
     return table.get(node.name.lower() if isinstance(node, exp.Anonymous) else type(node))
 
 
+OF_WINDOWS = (
+    *("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"),
+    *("first_value", "last_value", "nth_value"),
+)
+"""Functions that have a meaning in a window only."""
+
+
 def unknown_function(node: Any, scope: Scope) -> Exception:
     """The error about a function that there is not."""
     name, where = written_name(node, scope), ""
@@ -124,6 +137,14 @@ def unknown_function(node: Any, scope: Scope) -> Exception:
         table = OF_DIALECTS[scope.dialect.name]
         known = tuple(each for each in table if isinstance(each, str))
         where = f" in {scope.dialect.name}"
+    if name in OF_WINDOWS:
+        return scope.error(node, f"{name}() needs a window", f"{name}(...) OVER (ORDER BY ...)")
+    if name in aggregates.NAMES and isinstance(node, exp.AggFunc):
+        return scope.error(
+            node,
+            f"the aggregate {name}() cannot stand here",
+            "write the condition as HAVING, or aggregate in a sub-query",
+        )
     if name in known:
         return scope.error(node, f"{name}() does not take these arguments")
     return scope.error(

@@ -52,6 +52,10 @@ def select(node: Any, around: Scope) -> Query:
             if name in ("into", "locks"):
                 raise around.error(at, f"a query cannot write: {_WRITES[name]} is not supported")
             raise around.error(at, f"{name.upper()} is not supported")
+    chosen = (node.args.get("distinct") or exp.Distinct()).args.get("on")
+    if chosen is not None and not node.expressions:
+        reason = "SELECT DISTINCT ON (...) names no columns"
+        raise around.error(chosen, reason, "write DISTINCT ON (a) a, b")
     rows = from_(node, around) or Rows(one_row(), 1, ())
     scope = rows.scope(around)
     columns = columns_of(node, rows, scope)

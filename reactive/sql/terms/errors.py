@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from sqlglot import exp
 
 
+OPENED = re.compile(r"(\w+)\s*\(\s*(?:distinct\s+)?$", re.IGNORECASE)
+"""The name of a function before its first argument."""
+LONGEST = 100
+"""Letters that are searched for the name of a function."""
 PARAMETER = re.compile(r"[\s<>=!+*/%|(-]+[:$]\w+")
 
 BRACKET = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|[()\[\]]")
@@ -84,9 +88,24 @@ def source_of(text: str, node: exp.Expr) -> str:
     if not found:
         return ""
     first, last = min(m["start"] for m in found), max(m["end"] for m in found)
+    first = _with_names(text, first, node)
     parameter = PARAMETER.match(text, last + 1)  # which knows no place of its own
     end = last + 1 if parameter is None else parameter.end()
     return " ".join(_closed(text, first, end).split())
+
+
+def _with_names(text: str, first: int, node: exp.Expr) -> int:
+    """The begin of a text with the names of its functions before it, which some releases of sqlglot
+    give no place."""
+    from sqlglot import exp
+
+    calls = [each for each in node.walk() if isinstance(each, exp.Func) and not each.meta]
+    names = {name.lower() for call in calls for name in call.sql_names()}
+    while names and (found := OPENED.search(text[:first][-LONGEST:])) is not None:
+        if found[1].lower() not in names:
+            break
+        first -= len(found[0])
+    return first
 
 
 def _closed(text: str, first: int, last: int) -> str:

@@ -300,7 +300,9 @@ class Scope:
             raise self.error(
                 node,
                 f"column {name!r} is ambiguous",
-                f"say which: {', '.join(f'{source}.{name}' for source in having)}",
+                f"say which: {', '.join(f'{source}.{name}' for source in having)}"
+                if len(set(having)) == len(having)
+                else "give each table a name of its own: FROM t AS a, t AS b",
             )
         return values[0] if values else None
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import SqlglotError, TokenError
 
 from optimizer.errors import PlanError
 from reactive.runtime.large_stack import call_with_any_stack
@@ -19,6 +19,10 @@ from reactive.sql.sqlite.grammar import SQLiteGrammar
 from reactive.sql.terms.arguments import record_arguments
 from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import error_at, too_deep
+
+TOO_MANY = re.compile(r"arguments \((\d+)\) is greater than the maximum number .* \((\d+)\)")
+"""A call with more arguments than its function has, in the words of sqlglot."""
+UNEXPECTED = "Invalid expression"
 
 MISSING = re.compile(r"Required keyword: '\w+' missing for <class .*")
 LOG = logging.getLogger("sqlglot")
@@ -98,14 +102,35 @@ def _quiet() -> Iterator[None]:
 
 
 def _refusal(text: str, error: SqlglotError) -> PlanError:
+    quote = _open_quote(text) if isinstance(error, TokenError) else None
+    if quote is not None:
+        return error_at(text, quote, f"this is no SQL: the quote {text[quote]} is not closed")
     details = (getattr(error, "errors", None) or [{}])[0]
     said = str(details.get("description") or error).partition("<Token")[0].strip().rstrip(".")
     said = MISSING.sub("something is missing", said.removesuffix("but got").strip())
     found = details.get("highlight")
+    counted = TOO_MANY.search(said)
+    if counted is not None:
+        said = f"the function takes at most {counted[2]} arguments, and got {counted[1]}"
+    elif found and said.startswith(UNEXPECTED):
+        said, found = f"unexpected {found!r}", None
     message = f"this is no SQL: {said[:1].lower()}{said[1:]}"
-    if found:
+    if found and said == "something is missing":
+        message += f" beside {found!r}"
+    elif found and counted is None:
         message += f", found {found!r}"
     return error_at(text, _offset(text, details), message)
+
+
+def _open_quote(text: str) -> int | None:
+    """Return the place of a quote that nothing closes; None if there is none."""
+    opened = None
+    for place, letter in enumerate(text):
+        if opened is None:
+            opened = place if letter in "'\"" else None
+        elif letter == text[opened]:
+            opened = None
+    return opened
 
 
 def _offset(text: str, details: dict[str, Any]) -> int | None:
