@@ -88,7 +88,7 @@ USING names 'nmae', which one side does not have at line 1, column 30
   select id from orders o join customers c using (nmae)
                                ^""",
     "select id from orders where": """\
-this is no SQL: something is missing, found 'where' at line 1, column 23
+this is no SQL: something is missing beside 'where' at line 1, column 23
   select id from orders where
                         ^""",
     "select (id from orders": """\
