@@ -79,6 +79,8 @@ def order_kind(value: Any, *, nulls: bool = False, inside: bool = True) -> Order
         return "datetime" if value.utcoffset() is None else "instant"
     if isinstance(value, time):
         return "time" if value.utcoffset() is None else "zoned time"
+    if isinstance(value, timedelta) and kind.__lt__ is timedelta.__lt__:
+        return "duration"
     for base, name in _OF_SUBCLASSES:
         if isinstance(value, base):
             return name

@@ -10,7 +10,8 @@ A pattern without `{kind}` is one case.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import product
 from random import Random
 
@@ -828,13 +829,24 @@ def filled(pattern: str, arguments: Sequence[str]) -> str:
     return made.replace("\0", "{").replace("\1", "}")
 
 
-def combinations(pattern: str, limit: int, random: Random) -> list[tuple[str | None, ...]]:
-    """The arguments of the cases of a pattern: all combinations, or `limit` that are drawn."""
-    every = list(product(*(ARGUMENTS[kind] for kind in kinds_of(pattern))))
-    return every if len(every) <= limit else random.sample(every, limit)
+@dataclass(frozen=True)
+class Arguments:
+    """The kinds of arguments that an engine is played with."""
+
+    types: Mapping[str, str]
+    values: Mapping[str, Sequence[str | None]]
+
+    def combinations(
+        self, pattern: str, limit: int, random: Random
+    ) -> list[tuple[str | None, ...]]:
+        """The arguments of the cases of a pattern: all, or `limit` that are drawn."""
+        every = list(product(*(self.values[kind] for kind in kinds_of(pattern))))
+        return every if len(every) <= limit else random.sample(every, limit)
+
+    def literal(self, kind: str, text: str | None) -> str:
+        """An argument as it is written in a query."""
+        written = "null" if text is None else "'" + text.replace("'", "''") + "'"
+        return f"(cast({written} as {self.types[kind]}))"
 
 
-def literal(kind: str, text: str | None) -> str:
-    """An argument as it is written in a query."""
-    written = "null" if text is None else "'" + text.replace("'", "''") + "'"
-    return f"(cast({written} as {TYPES[kind]}))"
+POSTGRES = Arguments(TYPES, ARGUMENTS)

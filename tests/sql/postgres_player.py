@@ -1,4 +1,4 @@
-"""Plays expressions against a Postgres server: what it gives, and what a view gives.
+"""Plays expressions against an engine, as a Postgres server: what it gives, and what a view gives.
 
     pattern "left({text}, {count})"   ->   a table of all arguments, on both sides
     select id, left(a, b) from cases       compared row by row: value, type, NULL, error
@@ -6,7 +6,7 @@
     select left(cast('abc' as text), 2)    the same of constants
 
 A value that Python has no place for (an infinite date, a year before 1) has to be an error here.
-A `PlanError` is a refusal: right where Postgres refuses, and told apart where it does not.
+A `PlanError` is a refusal: right where the engine refuses, and told apart where it does not.
 """
 
 from __future__ import annotations
@@ -19,26 +19,26 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from random import Random
-from typing import Any
+from typing import Any, Literal, Protocol
 
 import psycopg2
 import psycopg2.extensions as types
 
 from reactive import Database, PlanError
 from reactive.sql.runtime.times import Interval, months_of, rest_of
-from tests.sql.postgres_cases import TYPES, combinations, filled, kinds_of, literal
+from tests.sql.postgres_cases import POSTGRES, Arguments, filled, kinds_of
 
 ERROR, UNREADABLE = "an error", "a value that Python has no place for"
 COLUMNS = "abcd"
 SPAN = re.compile(
-    r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mons? ?)?(?:([+-]?\d+) days? ?)?"
+    r"(?:([+-]?\d+) years? ?)?(?:([+-]?\d+) mon(?:th)?s? ?)?(?:([+-]?\d+) days? ?)?"
     r"(?:([+-]?)(\d+):(\d+):(\d+)(\.\d+)?)?"
 )
 
 
 @dataclass
 class Played:
-    """Count of the cases played, with the differing ones and the texts that only Postgres takes."""
+    """Count of the cases played, with the differing ones and what only the engine takes."""
 
     cases: int = 0
     refused: dict[str, str] = field(default_factory=dict)
@@ -50,8 +50,36 @@ class Played:
         self.wrong += other.wrong
 
 
+class Engine(Protocol):
+    """A database of another maker, whose values are as views have them."""
+
+    name: str
+    dialect: Literal["duckdb", "postgres"]
+    arguments: Arguments
+
+    def run(self, text: str) -> None:
+        """Run a statement."""
+        ...
+
+    def rows(self, text: str) -> list[tuple[Any, ...]]:
+        """Return the rows of a query."""
+        ...
+
+    def value(self, text: str) -> Any:
+        """Return the only value of a query, or `ERROR`."""
+        ...
+
+    def column(self, expr: str, ids: Sequence[int]) -> dict[int, Any]:
+        """Return an expression of each row of `cases`, or `ERROR`."""
+        ...
+
+
 class Server:
     """A connection to Postgres that gives values as views have them."""
+
+    name: str = "Postgres"
+    dialect: Literal["duckdb", "postgres"] = "postgres"
+    arguments = POSTGRES
 
     def __init__(self, dsn: str) -> None:
         self._connection = psycopg2.connect(dsn)
@@ -59,7 +87,7 @@ class Server:
         self.cursor = self._connection.cursor()
         self.cursor.execute("set timezone to 'UTC'; set intervalstyle to 'postgres'")
         for oids, array, read in (
-            ((1186,), 1187, _span),
+            ((1186,), 1187, span_of),
             ((1082,), 1182, lambda text: date.fromisoformat(text)),
             ((1114, 1184), 1115, lambda text: datetime.fromisoformat(text)),
             ((1083,), 1183, lambda text: time.fromisoformat(text)),
@@ -71,6 +99,9 @@ class Server:
 
     def close(self) -> None:
         self._connection.close()
+
+    def run(self, text: str) -> None:
+        self.cursor.execute(text)
 
     def rows(self, text: str) -> list[tuple[Any, ...]]:
         self.cursor.execute(text)
@@ -92,42 +123,44 @@ class Server:
             return {n: self.value(f"select ({expr}) from cases where id = {n}") for n in ids}
 
 
-def play(server: Server, pattern: str, limit: int, random: Random, constants: int) -> Played:
+def play(engine: Engine, pattern: str, limit: int, random: Random, constants: int) -> Played:
     """Play a pattern with `limit` combinations of arguments, and of `constants` as constants."""
     played = Played()
     kinds = kinds_of(pattern)
     if not kinds:
         expr = filled(pattern, ())
-        _constant(server, expr, played)
-        _constant(server, f"({expr})::text", played)
+        _constant(engine, expr, played)
+        _constant(engine, f"({expr})::text", played)
         return played
-    found = combinations(pattern, limit, random)
-    _columns(server, pattern, kinds, found, played)
+    found = engine.arguments.combinations(pattern, limit, random)
+    _columns(engine, pattern, kinds, found, played)
     for each in random.sample(found, min(len(found), constants)):
-        _constant(server, filled(pattern, list(map(literal, kinds, each))), played)
+        _constant(engine, filled(pattern, list(map(engine.arguments.literal, kinds, each))), played)
     return played
 
 
 def _columns(
-    server: Server,
+    engine: Engine,
     pattern: str,
     kinds: Sequence[str],
     found: Sequence[tuple[str | None, ...]],
     played: Played,
 ) -> None:
     expr = filled(pattern, COLUMNS[: len(kinds)])
-    declared = ", ".join(f"{n} {TYPES[k]}" for n, k in zip(COLUMNS, kinds, strict=False))
-    server.cursor.execute("drop table if exists cases")
-    server.cursor.execute(f"create table cases (id integer primary key, {declared})")
-    rows = [", ".join(map(literal, kinds, each)) for each in found]
+    declared = ", ".join(
+        f"{n} {engine.arguments.types[k]}" for n, k in zip(COLUMNS, kinds, strict=False)
+    )
+    engine.run("drop table if exists cases")
+    engine.run(f"create table cases (id integer primary key, {declared})")
+    rows = [", ".join(map(engine.arguments.literal, kinds, each)) for each in found]
     values = ", ".join(f"({n}, {row})" for n, row in enumerate(rows))
-    server.cursor.execute(f"insert into cases values {values}")
-    db = Database(dialect="postgres")
+    engine.run(f"insert into cases values {values}")
+    db = Database(dialect=engine.dialect)
     db.execute(f"create table cases (id integer primary key, {declared})")
     (table,) = db.tables()
     unreadable = set[int]()
     for text in (expr, f"({expr})::text"):
-        theirs = server.column(text, range(len(found)))
+        theirs = engine.column(text, range(len(found)))
         played.cases += len(found)
         try:
             view = db.sql(f"select id, ({text}) as x from cases").materialize()
@@ -140,7 +173,7 @@ def _columns(
             continue
         if not len(table):
             kind = table.plan.row_type
-            table.add_all(kind(*row) for row in server.rows("select * from cases"))
+            table.add_all(kind(*row) for row in engine.rows("select * from cases"))
         mine = {row.id: row.x for row in view}
         refused = {e.row.id for e in view.errors if e.error.kind == "NotSupportedError"}
         for number, given in enumerate(found):
@@ -151,15 +184,15 @@ def _columns(
                 played.refused[f"{text} of {given}"] = "an error of the row"
             elif not same(one, other) and not (number in unreadable and other is ERROR):
                 shown = f"{text} of {dict(zip(COLUMNS, given, strict=False))}"
-                played.wrong.append(f"{shown}: {other!r}, and in Postgres {one!r}")
+                played.wrong.append(f"{shown}: {other!r}, and in {engine.name} {one!r}")
         view.close()
 
 
-def _constant(server: Server, text: str, played: Played) -> None:
+def _constant(engine: Engine, text: str, played: Played) -> None:
     played.cases += 1
-    one = server.value(f"select ({text})")
+    one = engine.value(f"select ({text})")
     try:
-        view = Database(dialect="postgres").sql(f"select ({text}) as x").materialize()
+        view = Database(dialect=engine.dialect).sql(f"select ({text}) as x").materialize()
         other = view.value.x if len(view) else ERROR
     except PlanError as error:
         if one is not ERROR:
@@ -168,11 +201,11 @@ def _constant(server: Server, text: str, played: Played) -> None:
     except Exception as error:
         other = f"{type(error).__name__}: {error}"
     if not same(one, other):
-        played.wrong.append(f"select {text}: {other!r}, and in Postgres {one!r}")
+        played.wrong.append(f"select {text}: {other!r}, and in {engine.name} {one!r}")
 
 
 def same(one: Any, other: Any) -> bool:
-    """Return True if a value of Postgres and one of ours are equal, with their types."""
+    """Return True if a value of an engine and one of ours are equal, with their types."""
     match one:
         case str() if one is UNREADABLE:
             return other is ERROR
@@ -211,7 +244,8 @@ def _reader(read: Any) -> Any:
     return made
 
 
-def _span(text: str) -> timedelta:
+def span_of(text: str) -> timedelta:
+    """Read an interval as Postgres and DuckDB write it."""
     found = SPAN.fullmatch(text)
     if found is None:
         raise ValueError(text)

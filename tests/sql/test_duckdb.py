@@ -324,3 +324,87 @@ def test_columns_of_inserts_are_checked(statement: str, message: str) -> None:
         engine.run(statement)
     with pytest.raises(PlanError, match=message):
         db.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "'abc'[0], 'abc'[-1], 'abc'[1], 'abc'[5], ('ab' || 'c')[-3]",
+        "[1, null, 3]::varchar, ['a b', '', 'null', null, 'it''s', 'a,b', ' x']::varchar",
+        "{'a': 1, 'b': ['x', null]}::varchar, row(1, 'a')::varchar, [[1], []]::varchar",
+        "0.1::real::varchar, 1e30::real::varchar, (time '12:05:09.5')::varchar",
+        "'\\xDE\\xADbe'::blob::varchar",
+        "(interval '-1 day')::varchar, (interval '-00:00:01.5')::varchar",
+        "'[1, 2]'::integer[], '[a, ''b, c'', NULL, [x, y]]'::varchar[], '[[1], []]'::integer[][]",
+        "try_cast('[1, x]' as integer[]), try_cast('[1' as integer[]), '0x1f'::integer",
+        "0.1::real + 1, 16777216::real + 1.5::real, 1::real / 3, 0.1::real * 3::double",
+        "extract(second from interval '-00:00:01.5'), extract(quarter from interval '14 months')",
+        "extract(epoch from interval '1 year'), extract(julian from timestamp '2024-01-01 06:00')",
+        "date_trunc('hour', '-1 day -01:30:00'::interval), date_trunc('week', interval '-10 days')",
+        "[null, 2] < [3, 1], [1, null] >= [1, 2], date_diff('century', date '0001-01-01', "
+        "date '1999-12-31')",
+        "9999999999999999999999999999999999.9999::decimal(38,4) - 1::hugeint",
+    ],
+)
+def test_expressions_are_what_duckdb_gives(text: str) -> None:
+    assert_alike(f"select {text}")
+
+
+@pytest.mark.parametrize(
+    ("kinds", "text"),
+    [
+        (("tinyint", "tinyint"), "a + b"),
+        (("tinyint", "tinyint"), "a * b"),
+        (("tinyint", "tinyint"), "a - 100"),
+        (("tinyint", "tinyint"), "-a"),
+        (("integer", "tinyint"), "a * b"),
+        (("utinyint", "utinyint"), "a - b"),
+        (("utinyint", "tinyint"), "a + b"),
+        (("bigint", "bigint"), "a * b * b"),
+        (("hugeint", "bigint"), "a + b"),
+    ],
+)
+def test_results_of_integers_have_the_range_of_their_type(
+    kinds: tuple[str, str], text: str
+) -> None:
+    engine, db = DuckDB(), Database()
+    ends = {
+        kind: (-1 if kind.startswith("u") else 1) * (1 << bits - (not kind.startswith("u")))
+        for kind, bits in INTEGERS.items()
+    }
+    for made in (engine.run, db.execute):
+        made(f"create table t (id integer primary key, a {kinds[0]}, b {kinds[1]})")
+    cells = [[0, 1, 100, abs(ends[kind]) - 1, min(0, -ends[kind])] for kind in kinds]
+    rows = [(a, b) for a in cells[0] for b in cells[1]]
+    for number, (a, b) in enumerate(rows):
+        statement = f"insert into t values ({number}, '{a}', '{b}')"
+        engine.run(statement)
+        db.execute(statement)
+    mine = {row.id: row.x for row in db.sql(f"select id, {text} as x from t").materialize()}
+    for number in range(len(rows)):
+        try:
+            ((wanted,),) = engine.ask(f"select {text} from t where id = {number}")
+        except Refused:
+            wanted = None
+        assert mine.get(number) == wanted, (text, rows[number])
+
+
+def test_intervals_with_months_stand_among_those_without() -> None:
+    made = "('1 month'), ('40 days'), ('1 day'), ('2 months'), (null)"
+    statements = ("create table t (x interval)", f"insert into t values {made}")
+    assert_alike("select max(x)::varchar, min(x)::varchar from t", statements)
+    assert_alike("select x::varchar, row_number() over (order by x) from t", statements)
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "insert or replace into t values (1, 1), (1, 2), (2, 3)",
+        "insert into t values (1, 1), (1, 2) on conflict do update set v = excluded.v",
+        "insert into t values (1, 1), (1, 2), (2, 1), (2, 2) on conflict do nothing",
+    ],
+)
+@pytest.mark.parametrize("before", [(), ("insert into t values (1, 0)",)])
+def test_of_two_rows_with_one_key_the_first_stays(form: str, before: tuple[str, ...]) -> None:
+    made = "create table t (id integer primary key, v integer)"
+    assert_alike("select * from t", (made, *before, form))

@@ -7,18 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Operation
+from optimizer.expr import Constant, Operation
 from reactive.sql.expressions import zones
-from reactive.sql.expressions.casts import applied, cast, equal_types, fitted
-from reactive.sql.runtime import arrays, numbers, times
+from reactive.sql.expressions.casts import applied, cast, equal_types, fitted, range_of
+from reactive.sql.runtime import arrays, casts, numbers, times
 from reactive.sql.terms.types import (
     DATE,
+    DIGITS_OF_SIZE,
     FLOAT,
     INT,
     INTERVAL,
     NUMBERS,
     TEXT,
     TIMESTAMP,
+    UNSIGNED,
     SqlType,
     common,
     sql_name,
@@ -92,7 +94,9 @@ def _unary(node: Any, scope: Scope) -> Value:
     if of.type.kind == "interval":
         return applied(times.negative, INTERVAL, of)
     of = _as_number(scope)(of)
-    return strict(Operation("-", (of.expr,)), of.type, of)
+    made = strict(Operation("-", (of.expr,)), of.type, of)
+    is_checked = scope.dialect.name == "duckdb" and of.type.kind == "int"
+    return ranged(made) if is_checked and not isinstance(of.expr, Constant) else made
 
 
 def combined(symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scope) -> Value:
@@ -111,11 +115,107 @@ def combined(symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scop
     if not {left.type.kind, right.type.kind} <= NUMBERS | {"bool", "any"}:
         names = f"{sql_name(left.type)} and {sql_name(right.type)}"
         raise scope.error(node, f"there is no {symbol} for {names}", "cast one of them")
+    if scope.dialect.name == "duckdb":
+        return _of_duckdb(symbol, left, right, node, scope)
     kind = common(left.type, right.type)
     left, right = fitted(left, kind, scope), fitted(right, kind, scope)
     if kind.kind == "decimal":
         kind = _decimal(symbol, left.type, right.type, kind)
     return strict(Operation(symbol, (left.expr, right.expr)), kind, left, right)
+
+
+def _of_duckdb(symbol: str, left: Value, right: Value, node: Any, scope: Scope) -> Value:
+    """The result of an operator in the type that DuckDB has for it, which it must not leave."""
+    kinds = {left.type.kind, right.type.kind}
+    if kinds == {"int"}:
+        kind = _integer(left, right, node)
+        made = strict(Operation(symbol, (left.expr, right.expr)), kind, left, right)
+        is_safe = kind.size is None or symbol in "&|"
+        return made if is_safe else ranged(made)
+    if is_real(left.type, right.type):
+        sides = [cast(side, REAL, scope) for side in (left, right)]
+        made = strict(Operation(symbol, tuple(side.expr for side in sides)), REAL, *sides)
+        return applied(casts.to_real_or_infinity, REAL, made)
+    kind = common(left.type, right.type)
+    left, right = fitted(left, kind, scope), fitted(right, kind, scope)
+    if kind.kind == "decimal" and kind.scale is not None:
+        digits = [decimal_digits(side.type) for side in (left, right)]
+        kind = _decimal_of_duckdb(symbol, *digits)
+        if (kind.precision or 0) > MOST_DIGITS:
+            return applied(
+                numbers.Exact(symbol, kind.precision or 38, kind.scale), kind, left, right
+            )
+    return strict(Operation(symbol, (left.expr, right.expr)), kind, left, right)
+
+
+REAL = SqlType("float", size=4)
+MOST_DIGITS = 28
+"""Digits that Python's own arithmetic of decimals keeps."""
+
+
+def is_real(left: SqlType, right: SqlType) -> bool:
+    """True if a result of two numbers has four bytes in DuckDB: no DOUBLE is among them."""
+    floats = [each for each in (left, right) if each.kind == "float"]
+    return bool(floats) and all(each.size == 4 for each in floats) and _are_numbers(left, right)
+
+
+def _are_numbers(*kinds: SqlType) -> bool:
+    return all(kind.kind in NUMBERS for kind in kinds)
+
+
+def _integer(left: Value, right: Value, node: Any) -> SqlType:
+    """The type of a result of two integers; without a size if that of one is not known.
+
+    A number that is written is of the type of the other operand, if it is in its range.
+    """
+    kinds = [left.type, right.type]
+    parts = (node.this, node.expression) if isinstance(node, exp.Binary) else (None, None)
+    for place, side in enumerate((left, right)):
+        part = parts[place].this if isinstance(parts[place], exp.Neg) else parts[place]
+        is_free = side.type.size is None or isinstance(part, exp.Literal)
+        if is_free and isinstance(side.expr, Constant):
+            other = kinds[1 - place]
+            options = [other] if other.size is not None else []
+            options += [SqlType("int", size=size) for size in (4, 8, 16)]
+            number = int(side.expr.value)
+            inside = (each for each in options if range_of(each)[0] <= number <= range_of(each)[1])
+            kinds[place] = next(inside, INT)
+    one, two = kinds
+    if one.size is None or two.size is None:
+        return INT
+    if (one.names == UNSIGNED) is (two.names == UNSIGNED):
+        return one if one.size >= two.size else two
+    unsigned, signed = (one, two) if one.names == UNSIGNED else (two, one)
+    assert unsigned.size is not None and signed.size is not None
+    if signed.size > unsigned.size:
+        return signed
+    return SqlType("int", size=16 if unsigned.size >= 8 else 8)
+
+
+def ranged(value: Value) -> Value:
+    """An integer that has to be in the range of its type, where that is known."""
+    if value.type.size is None:
+        return value
+    low, high = range_of(value.type)
+    return applied(casts.Ranged(None, low, high, sql_name(value.type)), value.type, value)
+
+
+def decimal_digits(kind: SqlType) -> tuple[int, int]:
+    """The digits before and behind the point of a number that is not a float."""
+    if kind.kind == "decimal":
+        scale = kind.scale or 0
+        return (kind.precision or 38) - scale, scale
+    return DIGITS_OF_SIZE.get(kind.size or 8, 19), 0
+
+
+def _decimal_of_duckdb(symbol: str, one: tuple[int, int], two: tuple[int, int]) -> SqlType:
+    (whole, scale), (other, scale_of_other) = one, two
+    if symbol == "*":
+        digits, places = whole + scale + other + scale_of_other, scale + scale_of_other
+        most = 18 if max(whole + scale, other + scale_of_other) <= 18 else 38
+        return SqlType("decimal", max(min(most, digits), places), places)
+    places = max(scale, scale_of_other)
+    return SqlType("decimal", min(38, max(whole, other) + places + 1), places)
 
 
 def _decimal(symbol: str, left: SqlType, right: SqlType, kind: SqlType) -> SqlType:
@@ -153,11 +253,20 @@ def _divided(node: Any, left: Value, right: Value, scope: Scope) -> Value:
             sides = (cast(side, exact, scope) for side in (left, right))
             return applied(numbers.decimal_quotient, exact, *sides)
         return applied(numbers.checked_quotient, FLOAT, left, right)
+    if scope.dialect.name == "duckdb" and is_real(left.type, right.type):
+        sides = [cast(side, REAL, scope) for side in (left, right)]
+        made = applied(numbers.quotient, FLOAT, *sides)
+        return applied(casts.to_real_or_infinity, REAL, made)
     return applied(numbers.quotient, FLOAT, left, right)
 
 
 def _remainder(left: Value, right: Value, scope: Scope) -> Value:
     kind = common(left.type, right.type)
+    if scope.dialect.name == "duckdb" and is_real(left.type, right.type):
+        left, right = cast(left, REAL, scope), cast(right, REAL, scope)
+        return applied(
+            casts.to_real_or_infinity, REAL, applied(numbers.remainder, REAL, left, right)
+        )
     left, right = fitted(left, kind, scope), fitted(right, kind, scope)
     return applied(numbers.remainder, kind, left, right)
 

@@ -175,6 +175,11 @@ def _maker(
             return _of_fields(of, to, attempt=attempt, exact=exact), ()
         case "any" | "null" | "struct":
             return None, ()
+        case "array" if of.kind == "text":
+            made, more = _maker(TEXT, to.items[0], exact=exact) if to.items else (None, ())
+            if attempt or more:
+                made = _part_maker(TEXT, to.items[0], attempt=attempt, exact=exact)
+            return casts.ListOfText(made), ()
         case "array" if of.kind == "array":
             inner = of.items[0] if of.items else ANY
             item = _part_maker(inner, to.items[0], attempt=attempt, exact=exact)
@@ -186,6 +191,8 @@ def _maker(
         case "timestamp" if to.scale is not None:
             to_moment, _ = _maker(of, TIMESTAMP)
             return casts.Rounded(to_moment, to.scale), ()
+        case "text" if of.kind in ("array", "struct") or (of.kind == "float" and of.size == 4):
+            return _writer(of), ()
         case "decimal":
             return casts.to_decimal, (to.precision, to.scale)
         case "float" if to.size == 4:
@@ -196,19 +203,44 @@ def _maker(
             return NATIVE.get((of.kind, kind), MAKES[kind]), ()
 
 
+def _writer(of: SqlType) -> Callable[..., Any]:
+    """Return the function that writes a value as DuckDB does."""
+    match of.kind:
+        case "float" if of.size == 4:
+            return casts.real_text
+        case "array" if of.items:
+            return casts.ListText(_item_writer(of.items[0]))
+        case "struct":
+            names = () if is_row(of) else of.names
+            return casts.StructText(names, tuple(map(_item_writer, of.items)))
+        case _:
+            return casts.to_text
+
+
+def _item_writer(of: SqlType) -> Callable[..., Any]:
+    written = _writer(of)
+    return written if of.kind in ("array", "struct") else casts.Quoted(written)
+
+
 RANGES: dict[int, int] = {1: 7, 2: 15, 4: 31, 8: 63, 16: 127}
 """The number of bits of an integer beside the sign, by its size."""
+
+
+def range_of(kind: SqlType) -> tuple[int, int]:
+    """Return the least and the greatest integer of a type."""
+    bits = RANGES[kind.size or 8]
+    return (0, (2 << bits) - 1) if kind.names == UNSIGNED else (-(1 << bits), (1 << bits) - 1)
 
 
 def _in_range(of: SqlType, to: SqlType) -> Callable[..., Any] | None:
     """Return the function that makes an integer of the range of a type."""
     bits, unsigned = RANGES[to.size or 8], to.names == UNSIGNED
+    low, high = range_of(to)
     if of.kind == "int" and of.size is not None and not unsigned:
         mine = RANGES[of.size] + (of.names == UNSIGNED)
         if mine <= bits:
             return None
     function = None if of.kind == "int" else NATIVE.get((of.kind, "int"), casts.to_integer)
-    low, high = (0, (2 << bits) - 1) if unsigned else (-(1 << bits), (1 << bits) - 1)
     return casts.Ranged(function, low, high, sql_name(to))
 
 

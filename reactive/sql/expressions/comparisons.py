@@ -62,9 +62,9 @@ def place_of(symbol: str) -> Place:
 
 
 def are_ordered_by_parts(left: Value, right: Value, scope: Scope) -> bool:
-    """True if both are rows, or arrays of Postgres, which may have NULL inside."""
+    """True if both are rows, or both are arrays, which may have NULL inside."""
     kinds = {left.type.kind, right.type.kind}
-    return kinds == {"struct"} or (kinds == {"array"} and scope.dialect.name == "postgres")
+    return kinds in ({"struct"}, {"array"})
 
 
 def total_order(symbol: str, left: Value, right: Value) -> Expr:

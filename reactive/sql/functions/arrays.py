@@ -74,6 +74,9 @@ def bracket(node: Any, scope: Scope) -> Value:
         return applied(arrays.slice_of, value.type, value, *ends)
     if value.type.kind == "struct":
         return field_of(value, str(place.name), node, scope)
+    known = getattr(node.this.type, "this", None)
+    if known not in (None, exp.DataType.Type.UNKNOWN, exp.DataType.Type.ARRAY):
+        return maybe(arrays.element, element_type(value), value, scope.value(place))
     return maybe(arrays.element, element_type(value), value, _place(place, scope))
 
 

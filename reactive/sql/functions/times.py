@@ -11,13 +11,22 @@ from reactive.sql.expressions.arithmetic import combined
 from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import Maker, arguments, given, of
 from reactive.sql.runtime import times
-from reactive.sql.terms.types import ANY, DATE, FLOAT, INT, INTERVAL, TEXT, TIMESTAMP
+from reactive.sql.terms.types import (
+    ANY,
+    DATE,
+    FLOAT,
+    INT,
+    INTERVAL,
+    TEXT,
+    TIMESTAMP,
+    sql_name,
+)
 from reactive.sql.terms.values import Value, literal
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
 
-FRACTIONS = frozenset({"epoch"})
+FRACTIONS = frozenset({"epoch", "julian"})
 
 
 def extracted(unit: str, value: Value, node: exp.Expr, scope: Scope) -> Value:
@@ -34,6 +43,9 @@ def extracted(unit: str, value: Value, node: exp.Expr, scope: Scope) -> Value:
         )
     if value.type.kind == "text":
         value = cast(value, TIMESTAMP, scope)
+    has = {"interval": times.PARTS_OF_INTERVALS, "time": times.PARTS_OF_TIMES}
+    if scope.dialect.name == "duckdb" and named not in has.get(value.type.kind, times.PARTS):
+        raise scope.error(node, f"duckdb has no part {named!r} of {sql_name(value.type)}")
     kind = FLOAT if named in FRACTIONS else INT
     return applied(times.extracted, kind, literal(named), value)
 
@@ -68,6 +80,8 @@ def unit_of(node: Any, scope: Scope, unit: str) -> Value:
 def _truncated(node: Any, scope: Scope) -> Value:
     unit = unit_of(node, scope, node.args["unit"].name)
     value = scope.value(node.this)
+    if value.type.kind == "interval":
+        return applied(times.truncated_interval, INTERVAL, unit, value)
     if value.type.kind not in ("date", "timestamp"):
         value = cast(value, TIMESTAMP, scope)
     return applied(times.truncated, TIMESTAMP, unit, value)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import math
 import re
+import struct
 from collections.abc import Callable
 from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
 from typing import Any
@@ -12,7 +13,7 @@ from uuid import UUID
 
 from optimizer.record import record
 from reactive.sql.runtime.numbers import EXACT
-from reactive.sql.runtime.times import interval_of_text, months_of, rest_of
+from reactive.sql.runtime.times import clock_of, interval_of_text, months_of
 
 TRUE, FALSE = (
     frozenset({"true", "t", "yes", "y", "1", "on"}),
@@ -74,7 +75,7 @@ def to_integer(value: Any) -> int:
 
 def _integer_of_text(text: str) -> int:
     try:
-        return int(text)
+        return int(text, 16) if text[:2].lower() == "0x" else int(text)
     except ValueError:
         return to_integer(to_decimal(text, None, None))
 
@@ -148,10 +149,16 @@ def bytes_of_uuid(value: UUID) -> bytes:
 
 def to_real(value: Any) -> float:
     """A float of four bytes."""
-    import struct
-
     made: float = struct.unpack("f", struct.pack("f", float(value)))[0]
     return made
+
+
+def to_real_or_infinity(value: float) -> float:
+    """The result of REAL arithmetic, infinite where four bytes are too few."""
+    try:
+        return to_real(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
 
 
 def to_text(value: Any) -> str:
@@ -168,15 +175,17 @@ def to_text(value: Any) -> str:
         case float():
             return _float_text(value)
         case Decimal():
-            return f"{value:f}"
+            return f"{value or abs(value):f}"
         case dt.datetime():
             return _timestamp_text(value)
         case dt.timedelta():
             return _interval_text(value)
+        case dt.time():
+            return _time_text(value)
         case tuple():
-            return f"[{', '.join('NULL' if v is None else to_text(v) for v in value)}]"
+            return f"[{', '.join(map(_item_text, value))}]"
         case bytes():
-            return value.decode(errors="backslashreplace")
+            return "".join(map(_byte_text, value))
         case _:
             return str(value)
 
@@ -185,19 +194,169 @@ def _float_text(value: float) -> str:
     return repr(value) if math.isfinite(value) else str(value)
 
 
+def _byte_text(byte: int) -> str:
+    is_plain = 32 <= byte < 127 and byte not in b"\"'\\"
+    return chr(byte) if is_plain else f"\\x{byte:02X}"
+
+
+def _item_text(value: Any) -> str:
+    """A value inside a list or a struct, whose texts are quoted where they might be misread."""
+    if value is None:
+        return "NULL"
+    text = to_text(value)
+    return text if isinstance(value, tuple) else quoted(text)
+
+
+_QUOTED = frozenset("\"'(),:=[\\]{}")
+
+
+def quoted(text: str) -> str:
+    """A text as it stands in the text of a list.
+
+    >>> quoted("a b"), quoted("it's"), quoted("null"), quoted("")
+    ('a b', "'it\\\\'s'", "'null'", "''")
+    """
+    is_plain = text == text.strip() and text.lower() not in ("", "null")
+    if is_plain and _QUOTED.isdisjoint(text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"
+
+
+def real_text(value: float) -> str:
+    """A float of four bytes with the digits that tell it from its neighbours.
+
+    >>> real_text(to_real(0.1)), real_text(16777216.0)
+    ('0.1', '16777216.0')
+    """
+    if not math.isfinite(value):
+        return str(value)
+    for digits in range(6, 9):
+        short = float(f"{value:.{digits}g}")
+        if to_real_or_infinity(short) == value:
+            return repr(short)
+    return repr(float(f"{value:.9g}"))
+
+
+@record
+class ListText:
+    """The text of a list, of whose items a function makes texts."""
+
+    item: Callable[..., Any]
+
+    def __call__(self, value: tuple[Any, ...]) -> str:
+        return f"[{', '.join('NULL' if v is None else self.item(v) for v in value)}]"
+
+
+@record
+class StructText:
+    """The text of a struct by its names; of a row, which has none, in brackets."""
+
+    names: tuple[str, ...]
+    items: tuple[Callable[..., Any], ...]
+
+    def __call__(self, value: tuple[Any, ...]) -> str:
+        texts = [
+            "NULL" if v is None else made(v) for made, v in zip(self.items, value, strict=True)
+        ]
+        if not self.names:
+            return f"({', '.join(texts)})"
+        pairs = [f"'{name}': {text}" for name, text in zip(self.names, texts, strict=True)]
+        return "{" + ", ".join(pairs) + "}"
+
+
+@record
+class Quoted:
+    """The text of an item of a list."""
+
+    function: Callable[..., Any]
+
+    def __call__(self, value: Any) -> str:
+        return quoted(self.function(value))
+
+
+@record
+class ListOfText:
+    """Reads a list from its text: `[1, NULL, 'a b']`."""
+
+    item: Callable[..., Any] | None
+
+    def __call__(self, text: str) -> tuple[Any, ...]:
+        return tuple(
+            each if each is None or self.item is None else self.item(each)
+            for each in items_of_text(text)
+        )
+
+
+def items_of_text(text: str) -> list[str | None]:
+    """The texts of the items of a list.
+
+    >>> items_of_text("[a, 'b c', NULL, [1, 2]]"), items_of_text("[]")
+    (['a', 'b c', None, '[1, 2]'], [])
+    """
+    plain = text.strip()
+    if plain[:1] != "[" or plain[-1:] != "]" or len(plain) < 2:
+        raise ValueError(f"{text!r:.100} is no list")
+    inner, place = plain[1:-1], 0
+    if not inner.strip():
+        return []
+    found: list[str | None] = []
+    while place <= len(inner):
+        item, place = _next_item(inner, place)
+        found.append(item)
+    return found
+
+
+def _next_item(text: str, place: int) -> tuple[str | None, int]:
+    """Read an item; the place is behind the comma that ends it."""
+    letters, depth, quote, was_quoted = list[str](), 0, "", False
+    while place < len(text):
+        letter = text[place]
+        if letter == "\\" and place + 1 < len(text):
+            place += 1
+            letters.append(letter * bool(depth) + text[place])
+        elif quote:
+            quote = "" if letter == quote else quote
+            letters.append(letter if quote or depth else "")
+        elif letter in "'\"" and (depth or not "".join(letters).strip()):
+            quote, was_quoted = letter, not depth
+            if not depth:
+                letters.clear()
+            letters.append(letter if depth else "")
+        elif letter == "," and not depth:
+            break
+        else:
+            depth += (letter in "[{(") - (letter in "]})")
+            letters.append(letter)
+        place += 1
+    if depth or quote:
+        raise ValueError(f"{text!r:.100} is no list")
+    made = "".join(letters)
+    if not was_quoted:
+        made = made.strip()
+    return (None if made.lower() == "null" and not was_quoted else made), place + 1
+
+
+def _time_text(value: dt.time) -> str:
+    text = value.replace(microsecond=0).isoformat()
+    return f"{text}.{value.microsecond:06}".rstrip("0") if value.microsecond else text
+
+
 def _timestamp_text(value: dt.datetime) -> str:
     text = value.replace(microsecond=0).isoformat(" ")
     return f"{text}.{value.microsecond:06}".rstrip("0") if value.microsecond else text
 
 
 def _interval_text(value: dt.timedelta) -> str:
-    years, months = divmod(months_of(value), 12)
-    rest = rest_of(value)
-    made = [f"{n} {unit}{'s' * (n != 1)}" for n, unit in ((years, "year"), (months, "month")) if n]
-    made += [f"{rest.days} day{'s' * (rest.days != 1)}"] if rest.days else []
-    clock = str(dt.timedelta(seconds=rest.seconds, microseconds=rest.microseconds))
-    if rest.seconds or rest.microseconds or not made:
-        made.append(clock.zfill(8) if "." not in clock else clock.zfill(15).rstrip("0"))
+    months, (days, clock) = months_of(value), clock_of(value)
+    years, months = int(months / 12), int(math.fmod(months, 12))
+    parts = ((years, "year"), (months, "month"), (days, "day"))
+    made = [f"{n} {unit}{'s' * (abs(n) != 1)}" for n, unit in parts if n]
+    if clock or not made:
+        seconds, rest = divmod(abs(clock), 1_000_000)
+        text = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        text += f".{rest:06}".rstrip("0") if rest else ""
+        made.append("-" * (clock < 0) + text)
     return " ".join(made)
 
 
@@ -263,5 +422,13 @@ def to_interval(value: Any) -> dt.timedelta:
 
 
 def to_bytes(value: Any) -> bytes:
-    """The bytes of a text."""
-    return value.encode() if isinstance(value, str) else bytes(value)
+    """The bytes of a text of ASCII letters, in which `\\xFF` is a byte.
+
+    >>> to_bytes("a\\\\xFF")
+    b'a\\xff'
+    """
+    if not isinstance(value, str):
+        return bytes(value)
+    if not value.isascii() or re.search(r"\\(?!x[0-9a-fA-F]{2})", value):
+        raise ValueError(f"{value!r:.100} is no BLOB: write bytes as \\\\x and two digits")
+    return re.sub(rb"\\x(..)", lambda found: bytes.fromhex(found[1].decode()), value.encode())

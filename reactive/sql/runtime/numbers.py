@@ -7,6 +7,8 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any
 
+from optimizer.record import record
+
 EXACT = Context(prec=80, rounding=ROUND_HALF_UP)
 """For results whose digits a type then limits."""
 
@@ -49,6 +51,24 @@ def decimal_quotient(a: Decimal, b: Decimal) -> Decimal:
     return EXACT.divide(a, b).quantize(Decimal(1).scaleb(-20), context=EXACT).normalize()
 
 
+@record
+class Exact:
+    """A sum, difference or product of decimals with all digits, of which a type has so many."""
+
+    symbol: str
+    precision: int
+    scale: int
+
+    def __call__(self, a: Any, b: Any) -> Decimal:
+        function = {"+": EXACT.add, "-": EXACT.subtract, "*": EXACT.multiply}[self.symbol]
+        made = function(Decimal(a), Decimal(b))
+        if made and made.adjusted() >= self.precision - self.scale:
+            raise ValueError(
+                f"{made} is out of the range of DECIMAL({self.precision},{self.scale})"
+            )
+        return made
+
+
 def remainder(a: Any, b: Any) -> Any:
     """What is left of a division towards zero, with the sign of the dividend; a zero raises.
 
@@ -57,7 +77,10 @@ def remainder(a: Any, b: Any) -> Any:
     """
     if isinstance(a, float) or isinstance(b, float):
         return math.fmod(a, b) if b else math.nan
-    return a - b * whole_quotient(a, b) if isinstance(a, int) and isinstance(b, int) else a % b
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b * whole_quotient(a, b)
+    made = EXACT.remainder(Decimal(a), Decimal(b))
+    return made or abs(made)
 
 
 def remainder_or_none(a: Any, b: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import calendar
 import datetime as dt
+import math
 import re
 from functools import lru_cache
 from typing import Any, TypeAlias
@@ -92,6 +93,17 @@ def months_of(interval: dt.timedelta) -> int:
 def rest_of(interval: dt.timedelta) -> dt.timedelta:
     """An interval without its months."""
     return interval.rest if isinstance(interval, Interval) else interval
+
+
+def clock_of(interval: dt.timedelta) -> tuple[int, int]:
+    """The days and the microseconds of an interval beside its months, both of one sign.
+
+    >>> clock_of(dt.timedelta(seconds=-1)), clock_of(dt.timedelta(hours=-25))
+    ((0, -1000000), (-1, -3600000000))
+    """
+    whole = rest_of(interval) // LENGTHS["microsecond"]
+    days, rest = divmod(abs(whole), 86_400_000_000)
+    return (days, rest) if whole >= 0 else (-days, -rest)
 
 
 def unit_named(name: str) -> str:
@@ -254,6 +266,15 @@ def _epoch(of: Any) -> float:
     return (as_timestamp(of) - EPOCH).total_seconds()
 
 
+def _part_of_day(of: Moment) -> float:
+    if not isinstance(of, dt.datetime):
+        return 0.0
+    since = dt.timedelta(
+        hours=of.hour, minutes=of.minute, seconds=of.second, microseconds=of.microsecond
+    )
+    return since / LENGTHS["day"]
+
+
 PARTS: dict[str, Any] = {
     "year": lambda of: of.year,
     "month": lambda of: of.month,
@@ -261,8 +282,10 @@ PARTS: dict[str, Any] = {
     "hour": lambda of: getattr(of, "hour", 0),
     "minute": lambda of: getattr(of, "minute", 0),
     "second": lambda of: getattr(of, "second", 0),
-    "millisecond": lambda of: getattr(of, "second", 0) * 1000 + of.microsecond // 1000,
-    "microsecond": lambda of: getattr(of, "second", 0) * 1_000_000 + of.microsecond,
+    "millisecond": lambda of: (
+        getattr(of, "second", 0) * 1000 + getattr(of, "microsecond", 0) // 1000
+    ),
+    "microsecond": lambda of: getattr(of, "second", 0) * 1_000_000 + getattr(of, "microsecond", 0),
     "quarter": lambda of: (of.month + 2) // 3,
     "week": lambda of: of.isocalendar()[1],
     "weekofyear": lambda of: of.isocalendar()[1],
@@ -279,29 +302,64 @@ PARTS: dict[str, Any] = {
     "millennium": lambda of: (of.year + 999) // 1000,
     "era": lambda of: 1,
     "epoch": _epoch,
-    "julian": lambda of: of.toordinal() + 1721425,
+    "julian": lambda of: of.toordinal() + 1721425 + _part_of_day(of),
 }
 
 
 def _of_interval(unit: str, of: dt.timedelta) -> Any:
-    months, rest = months_of(of), rest_of(of)
+    months, (days, clock) = months_of(of), clock_of(of)
+    sign, passed = (1 if clock >= 0 else -1), abs(clock)
+    years, month = int(months / 12), int(math.fmod(months, 12))
     match unit:
         case "year":
-            return months // 12
+            return years
         case "month":
-            return months % 12
+            return month
         case "day":
-            return rest.days
+            return days
         case "hour":
-            return rest.seconds // 3600
+            return sign * (passed // 3_600_000_000)
         case "minute":
-            return rest.seconds // 60 % 60
+            return sign * (passed // 60_000_000 % 60)
         case "second":
-            return rest.seconds % 60
+            return sign * (passed // 1_000_000 % 60)
+        case "millisecond":
+            return sign * (passed % 60_000_000 // 1000)
+        case "microsecond":
+            return sign * (passed % 60_000_000)
+        case "quarter":
+            return int(month / 3) + 1
+        case "decade" | "century" | "millennium":
+            return int(months / MONTHS[unit])
         case "epoch":
-            return months * DAYS_OF_MONTH * 86_400.0 + rest.total_seconds()
+            whole = years * 31_557_600 + month * 2_592_000 + days * 86_400
+            return whole + clock / 1_000_000
         case _:
             raise ValueError(f"there is no part {unit!r} of an interval")
+
+
+PARTS_OF_INTERVALS = frozenset(
+    {"year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond"}
+    | {"quarter", "decade", "century", "millennium", "epoch"}
+)
+PARTS_OF_TIMES = frozenset({"hour", "minute", "second", "millisecond", "microsecond", "epoch"})
+
+
+def truncated_interval(unit: str, of: dt.timedelta) -> dt.timedelta:
+    """An interval without what is less than a unit.
+
+    >>> truncated_interval("hour", dt.timedelta(hours=-1, minutes=-30))
+    datetime.timedelta(days=-1, seconds=82800)
+    """
+    months = months_of(of)
+    if unit in MONTHS:
+        return _interval(int(months / MONTHS[unit]) * MONTHS[unit], dt.timedelta())
+    days, clock = clock_of(of)
+    if unit in ("day", "week"):
+        return _interval(months, dt.timedelta(int(days / 7) * 7 if unit == "week" else days))
+    width = LENGTHS[unit] // LENGTHS["microsecond"]
+    cut = abs(clock) // width * width * (1 if clock >= 0 else -1)
+    return _interval(months, dt.timedelta(days, microseconds=cut))
 
 
 def truncated(unit: str, of: Moment) -> dt.datetime:
@@ -325,7 +383,7 @@ def truncated(unit: str, of: Moment) -> dt.datetime:
             return day.replace(day=1, month=(day.month - 1) // 3 * 3 + 1)
         case _ if unit in MONTHS:
             years = MONTHS[unit] // 12
-            return day.replace(day=1, month=1, year=max(1, day.year // years * years))
+            return day.replace(day=1, month=1, year=day.year // years * years)
         case _:
             raise ValueError(f"there is no unit of time {unit!r}")
 
@@ -339,6 +397,9 @@ def boundaries(unit: str, begin: Moment, end: Moment) -> int:
     """
     if unit == "week":
         return whole_units("week", as_date(begin), as_date(end))
+    if unit in ("decade", "century", "millennium"):
+        years = MONTHS[unit] // 12
+        return end.year // years - begin.year // years
     one, two = truncated(unit, begin), truncated(unit, end)
     if unit in MONTHS:
         return ((two.year - one.year) * 12 + two.month - one.month) // MONTHS[unit]

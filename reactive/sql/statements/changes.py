@@ -247,6 +247,7 @@ class _Conflict:
             raise around.error(tree, f"INSERT OR {alternative} is not supported")
         self._update: Callable[[Any, Any], Any] | None = None
         self._changes_once = around.dialect.name == "postgres"
+        self._keeps_first = around.dialect.name == "duckdb"
         self._changed: set[Any] = set()
         if conflict is not None:
             _check_conflict(conflict, target, around)
@@ -271,6 +272,8 @@ class _Conflict:
                 " in one statement of postgres"
                 "\n  insert each key once: select distinct on (key) ..."
             )
+        if self._keeps_first and key in self._changed:
+            return False
         if old is None:
             self._table.add(row)
         elif self._replaces and self._kept is not None:
