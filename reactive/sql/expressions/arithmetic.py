@@ -143,7 +143,7 @@ def _of_duckdb(symbol: str, left: Value, right: Value, node: Any, scope: Scope) 
         kind = _decimal_of_duckdb(symbol, *digits)
         if (kind.precision or 0) > MOST_DIGITS:
             return applied(
-                numbers.Exact(symbol, kind.precision or 38, kind.scale), kind, left, right
+                numbers.Exact(symbol, kind.precision or 38, kind.scale or 0), kind, left, right
             )
     return strict(Operation(symbol, (left.expr, right.expr)), kind, left, right)
 
@@ -169,7 +169,9 @@ def _integer(left: Value, right: Value, node: Any) -> SqlType:
     A number that is written is of the type of the other operand, if it is in its range.
     """
     kinds = [left.type, right.type]
-    parts = (node.this, node.expression) if isinstance(node, exp.Binary) else (None, None)
+    parts: tuple[Any, Any] = (None, None)
+    if isinstance(node, exp.Binary):
+        parts = (node.this, node.expression)
     for place, side in enumerate((left, right)):
         part = parts[place].this if isinstance(parts[place], exp.Neg) else parts[place]
         is_free = side.type.size is None or isinstance(part, exp.Literal)
@@ -250,7 +252,7 @@ def _divided(node: Any, left: Value, right: Value, scope: Scope) -> Value:
     if scope.dialect.zero_division == "error":
         if "float" not in (left.type.kind, right.type.kind):
             exact = SqlType("decimal")
-            sides = (cast(side, exact, scope) for side in (left, right))
+            sides = [cast(side, exact, scope) for side in (left, right)]
             return applied(numbers.decimal_quotient, exact, *sides)
         return applied(numbers.checked_quotient, FLOAT, left, right)
     if scope.dialect.name == "duckdb" and is_real(left.type, right.type):
