@@ -9,6 +9,7 @@ A pattern without `{kind}` is one case. `python -m tests.sql.duckdb_cases` lists
 from __future__ import annotations
 
 import argparse
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from random import Random
@@ -650,8 +651,45 @@ GROUPS: dict[str, Sequence[str]] = {
     "casts": CASTS,
     "constants": CONSTANTS,
 }
-UNEQUAL: frozenset[str] = frozenset()
-"""Known differences."""
+TAKEN = frozenset(
+    _of("octet_length to_base64 base64", "text")
+    + _lines("""
+        array_to_string({texts}, {letter})
+        array_to_string({ints}, {letter})
+        {text} || {ints}
+        {ints} || {int}
+        element_at({ints}, {count})
+        nvl2({int}, {text}, 'none')
+    """)
+)
+"""Calls that DuckDB refuses, and that are taken here as other dialects have them."""
+UNEQUAL = TAKEN | frozenset(
+    _of("reverse split", "text")
+    + _of("upper ucase", "text")
+    + _of("list_distinct", "ints", "texts")
+    + _lines("""
+        list_distinct([{int}, {count}, {int}])
+        regexp_replace({text}, 'b*', '-', 'g')
+        string_split({text}, {letter})
+        split({text}, {letter})
+        str_split({text}, {letter})
+        string_to_array({text}, {letter})
+        list_append({ints}, {int})
+        array_append({texts}, {letter})
+        greatest({ints}, {ints})
+        least({ints}, {ints})
+        greatest({texts}, {texts})
+        least({texts}, {texts})
+        {int} = any({ints})
+        {int} <> all({ints})
+        {int} < any({ints})
+        {text} = any({texts})
+    """)
+)
+"""Known differences: letters of several code points, the order of list_distinct, empty matches,
+NULL in the place of an array or of a separator."""
+LOOSE = re.compile(r"-nan'$|real.*::text|: None, and in DuckDB 'an error'$")
+"""Signs of NaN, the last digit of texts of REAL, and NULL beside what cannot be cast."""
 
 
 class DuckDB:
@@ -729,7 +767,8 @@ def main() -> None:
     cases, wrong, refused = 0, Counter[str](), Counter[str]()
     for pattern, played in differing(given.groups or list(GROUPS), given.limit, given.constants):
         cases += played.cases
-        if played.wrong:
+        played.wrong = [each for each in played.wrong if not LOOSE.search(each)]
+        if played.wrong and pattern not in UNEQUAL:
             wrong[pattern] = len(played.wrong)
             print(f"{pattern}   {len(played.wrong)} of {played.cases}", flush=True)
             for each in played.wrong[: given.shown]:

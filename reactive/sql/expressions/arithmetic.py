@@ -281,5 +281,7 @@ def _concatenated(left: Value, right: Value, node: Any, scope: Scope) -> Value:
         if set(kinds) == {"array"}:
             (left, right), kind = equal_types((left, right), scope, node)
         return applied(arrays.concatenated, kind, left, right)
+    if kinds == ("bytes", "bytes"):
+        return strict(Operation("+", (left.expr, right.expr)), left.type, left, right)
     left, right = cast(left, TEXT, scope), cast(right, TEXT, scope)
     return strict(Operation("+", (left.expr, right.expr)), TEXT, left, right)

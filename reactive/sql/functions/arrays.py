@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Item, Parameter, constant, tuple_of
+from optimizer.expr import Call, Item, Parameter, constant, tuple_of
 from reactive.sql.expressions.casts import applied, cast, equal_types, maybe
 from reactive.sql.functions.calls import SAME, Maker, given, of
 from reactive.sql.runtime import arrays
@@ -22,7 +22,7 @@ from reactive.sql.terms.types import (
     SqlType,
     sql_name,
 )
-from reactive.sql.terms.values import NULL_VALUE, Value, is_null, literal, whole
+from reactive.sql.terms.values import NULL_VALUE, Value, is_null, itself, literal, whole
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
@@ -166,6 +166,9 @@ def _of_element(function: Any) -> Maker:
 
 def _concatenated(node: Any, scope: Scope) -> Value:
     values, kind = equal_types(tuple(given(node, scope)), scope, node)
+    if scope.dialect.name == "duckdb":
+        items = tuple(map(whole, values))
+        return itself(Call(constant(arrays.concatenated_of_all), items), kind)
     made = values[0]
     for value in values[1:]:
         made = applied(arrays.concatenated, kind, made, value)

@@ -12,13 +12,17 @@ from sqlglot import exp
 
 from reactive.sql.expressions.casts import applied, cast, maybe
 from reactive.sql.terms.arguments import peek
-from reactive.sql.terms.types import ANY, SqlType
+from reactive.sql.terms.types import ANY, SqlType, sql_name
 from reactive.sql.terms.values import NULL_VALUE, Value, is_null
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
 
 Maker: TypeAlias = "Callable[[Any, Scope], Value]"
+NO_TEXTS = frozenset(
+    {"int", "float", "decimal", "bool", "date", "time", "timestamp", "interval"} | {"bytes"}
+)
+"""Kinds that DuckDB makes no text of where a function takes one."""
 SAME = SqlType("any", size=0)
 """In the place of a result: the type of the first argument."""
 
@@ -77,6 +81,12 @@ def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> l
     for value, kind in zip(values, kinds, strict=False):
         if value.type.kind == "uuid" and kind.kind not in ("any", "uuid"):
             raise scope.error(node, f"{name_of(node)}() takes no UUID", "cast it to text")
+        if kind.kind == "text" and value.type.kind in NO_TEXTS and scope.dialect.name == "duckdb":
+            raise scope.error(
+                node,
+                f"duckdb has no {name_of(node)}() of {sql_name(value.type)}",
+                "cast it to text",
+            )
     return [
         value if kind.kind == "any" else cast(value, kind, scope)
         for value, kind in zip(values, kinds, strict=False)

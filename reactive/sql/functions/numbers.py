@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from reactive.sql.expressions.arithmetic import combined
+from reactive.sql.expressions.arithmetic import combined, ranged
 from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import SAME, Maker, arguments, given, of
 from reactive.sql.runtime import numbers
@@ -96,13 +96,19 @@ def _bits(node: Any, scope: Scope) -> Value:
     return applied(numbers.bits, INT, value, literal(8 * (value.type.size or 8)))
 
 
+def _absolute(node: Any, scope: Scope) -> Value:
+    made = of(abs, SAME)(node, scope)
+    is_checked = scope.dialect.name == "duckdb" and made.type.kind == "int"
+    return ranged(made) if is_checked else made
+
+
 def even(value: float) -> float:
     """The even number next to a number, away from zero."""
     return math.copysign(math.ceil(abs(value) / 2) * 2, value)
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
-    exp.Abs: of(abs, SAME),
+    exp.Abs: _absolute,
     exp.Round: _rounded,
     exp.Trunc: _truncated,
     exp.Ceil: _to_whole(numbers.ceiling),
@@ -110,7 +116,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Sign: of(numbers.sign, INT),
     exp.Sqrt: _float(numbers.square_root),
     exp.Cbrt: _float(numbers.cube_root),
-    exp.Exp: _float(math.exp),
+    exp.Exp: _float(numbers.exponential),
     exp.Ln: _float(numbers.logarithm),
     exp.Log: _logarithm,
     exp.Pow: of(numbers.power, FLOAT, FLOAT, FLOAT),

@@ -12,7 +12,7 @@ from optimizer.expr import Call, constant
 from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import Maker, arguments, given, of
 from reactive.sql.runtime import arrays, texts
-from reactive.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType
+from reactive.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sql_name
 from reactive.sql.terms.values import Value, leaves, literal, whole
 
 if TYPE_CHECKING:
@@ -31,7 +31,16 @@ def sha256(text: str, length: int = 256) -> str:
 
 def hexadecimal(value: Any) -> str:
     """A number, or the bytes of a text, in hexadecimal digits."""
-    return f"{value & (1 << 64) - 1:X}" if isinstance(value, int) else value.encode().hex().upper()
+    if isinstance(value, int):
+        return f"{value & (1 << 64) - 1:X}"
+    return (value if isinstance(value, bytes) else value.encode()).hex().upper()
+
+
+def _bytes_in(node: Any, scope: Scope) -> Value:
+    (value,) = given(node, scope)
+    if value.type.kind == "bytes":
+        return applied(len, INT, value)
+    return of(texts.bytes_in, INT, TEXT)(node, scope)
 
 
 def base_64(text: str) -> str:
@@ -88,6 +97,8 @@ def _padded(node: Any, scope: Scope) -> Value:
 def _length(node: Any, scope: Scope) -> Value:
     """Of a text its letters, of an array its elements."""
     value = scope.value(node.this)
+    if scope.dialect.name == "duckdb" and value.type.kind not in ("text", "array", "any", "null"):
+        raise scope.error(node, f"duckdb has no length() of {sql_name(value.type)}")
     return applied(len, INT, _as_text(value, scope))
 
 
@@ -186,7 +197,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "suffix": of(texts.ends_with, BOOL, TEXT, TEXT),
     "ord": of(texts.code_or_less, INT, TEXT),
     "strlen": of(texts.bytes_in, INT, TEXT),
-    "octet_length": of(texts.bytes_in, INT, TEXT),
+    "octet_length": _bytes_in,
     "editdist3": of(texts.distance, INT, TEXT, TEXT),
     "regexp_full_match": of(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
     "string": _same_text,

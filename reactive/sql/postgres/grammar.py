@@ -13,6 +13,8 @@ from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
+from reactive.sql.text.grammar import with_whole_text
+
 KEPT = frozenset(
     [
         "ANY_VALUE",
@@ -113,3 +115,7 @@ class PostgresGrammar(Postgres):
             **Postgres.Parser.PLACEHOLDER_PARSERS,
             TokenType.COLON: named_placeholder,
         }
+
+        def _parse_interval(self, *args: Any, **options: Any) -> Any:
+            read = super()._parse_interval
+            return with_whole_text(self, lambda: read(*args, **options))

@@ -12,6 +12,7 @@ from typing import Any
 from uuid import UUID
 
 from optimizer.record import record
+from reactive.sql.runtime.nulls import Unrepresentable
 from reactive.sql.runtime.numbers import EXACT
 from reactive.sql.runtime.times import clock_of, interval_of_text, months_of
 
@@ -47,6 +48,8 @@ class Rounded:
     digits: int
 
     def __call__(self, value: Any) -> dt.datetime:
+        if self.digits > 6 and isinstance(value, str) and re.search(r"\.\d{6,}[1-9]", value):
+            raise Unrepresentable(f"{value!r} has digits behind the microseconds")
         made: dt.datetime = value if self.function is None else self.function(value)
         unit: int = 10 ** max(0, 6 - self.digits)
         since = made - EPOCH
@@ -404,6 +407,10 @@ def _moment(text: str) -> dt.datetime:
     plain = text.strip().replace("/", "-")
     found = re.fullmatch(r"(\d{1,4})-(\d{1,2})-(\d{1,2})(.*)", plain)
     if found is None:
+        if re.match(
+            r"\d{5,}-\d{1,2}-\d{1,2}(\D|$)|\d+-\d{1,2}-\d{1,2}.*\(BC\)$|-?infinity$", plain
+        ):
+            raise Unrepresentable(f"{text!r} is before the year 1 or after 9999")
         raise ValueError(f"{text!r} is no date")
     day = f"{int(found[1]):04}-{int(found[2]):02}-{int(found[3]):02}"
     return dt.datetime.fromisoformat(day + found[4].rstrip()).replace(tzinfo=None)

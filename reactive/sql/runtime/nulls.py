@@ -6,6 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 
+class Unrepresentable(ValueError):
+    """A value that SQL has and Python has not, as a date after 9999: never NULL, an error."""
+
+
 def strict_call(function: Callable[..., Any], *values: Any) -> Any:
     """The function of the values, or None if one is None.
 
@@ -22,6 +26,8 @@ def attempt(function: Callable[..., Any], *values: Any) -> Any:
     """The same, and None where the function raises."""
     try:
         return strict_call(function, *values)
+    except Unrepresentable:
+        raise
     except (ArithmeticError, ValueError, LookupError, TypeError):
         return None
 

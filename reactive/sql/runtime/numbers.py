@@ -177,6 +177,14 @@ def power(base: float, exponent: float) -> float:
         return math.inf
 
 
+def exponential(value: float) -> float:
+    """A power of e; infinite where a float is too small for it."""
+    try:
+        return math.exp(value)
+    except OverflowError:
+        return math.inf
+
+
 def square_root(value: float) -> float:
     """NaN below zero."""
     return math.sqrt(value) if value >= 0 else math.nan
@@ -184,9 +192,7 @@ def square_root(value: float) -> float:
 
 def cube_root(value: float) -> float:
     """Of negative numbers too."""
-    root = math.copysign(abs(value) ** (1 / 3), value)
-    near = float(round(root))
-    return near if near**3 == value else root
+    return math.cbrt(value)
 
 
 def logarithm(value: float) -> float:

@@ -79,10 +79,17 @@ def like_ascii(text: str, pattern: str, escape: str = "") -> bool:
 
 @lru_cache(4096)
 def _glob(pattern: str) -> re.Pattern[str]:
-    found = re.split(r"(\*|\?|\[\^?\]?[^\]]*\])", pattern)
+    found = re.split(r"(\*|\?|\[!?\]?[^\]]*\]|\\.)", pattern)
     special = {"*": ".*", "?": "."}
-    made = [special.get(p, p if p.startswith("[") else re.escape(p)) for p in found]
+    made = [special.get(p) or _glob_part(p) for p in found]
     return re.compile("".join(made), re.DOTALL)
+
+
+def _glob_part(part: str) -> str:
+    if part[:1] == "[" and part[-1:] == "]":
+        inner = part[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+        return f"[^{inner[1:]}]" if inner[:1] == "!" else f"[{re.escape(inner[:1])}{inner[1:]}]"
+    return re.escape(part[1:] if part[:1] == "\\" and len(part) == 2 else part)
 
 
 def glob(text: str, pattern: str) -> bool:
@@ -92,24 +99,73 @@ def glob(text: str, pattern: str) -> bool:
 
 def has_match(text: str, pattern: str, options: str = "") -> bool:
     """Whether a regular expression is found in a text."""
-    return re.search(pattern, text, _flags(options)) is not None
+    return re.search(_re2(pattern), text, _flags(options)) is not None
 
 
 def is_match(text: str, pattern: str, options: str = "") -> bool:
     """Whether a regular expression is all of a text."""
-    return re.fullmatch(pattern, text, _flags(options)) is not None
+    return re.fullmatch(_re2(pattern), text, _flags(options)) is not None
 
 
 def replaced_match(text: str, pattern: str, new: str, options: str = "") -> str:
     """A text with the first match of a regular expression replaced; all with the option `g`."""
     count = 0 if "g" in options else 1
-    return re.sub(pattern, _python_groups(new), text, count=count, flags=_flags(options))
+    return re.sub(_re2(pattern), _python_groups(new), text, count=count, flags=_flags(options))
 
 
 def extracted_match(text: str, pattern: str, group: int = 0, options: str = "") -> str:
     """The first match of a regular expression, or a group of it; empty if there is none."""
-    found = re.search(pattern, text, _flags(options))
+    found = re.search(_re2(pattern), text, _flags(options))
     return "" if found is None else found.group(group) or ""
+
+
+CLASSES = {
+    "w": "0-9A-Za-z_",
+    "d": "0-9",
+    "s": "\\t\\n\\f\\r ",
+    "alpha": "A-Za-z",
+    "alnum": "0-9A-Za-z",
+    "digit": "0-9",
+    "lower": "a-z",
+    "upper": "A-Z",
+    "space": "\\t\\n\\v\\f\\r ",
+    "blank": "\\t ",
+    "punct": "!-/:-@\\[-`{-~",
+    "xdigit": "0-9A-Fa-f",
+    "word": "0-9A-Za-z_",
+}
+_WORD = f"[{CLASSES['w']}]"
+_EDGE = f"(?:(?<!{_WORD})(?={_WORD})|(?<={_WORD})(?!{_WORD}))"
+_OF_RE2 = re.compile(r"\[:(\w+):\]|\\([wdsWDSbz])|\\.|\[\^?\]?|\]|\$", re.DOTALL)
+
+
+@lru_cache(4096)
+def _re2(pattern: str) -> str:
+    """A regular expression of RE2, whose classes are of ASCII, as Python has it.
+
+    >>> _re2(r"\\d+$"), _re2("[[:alpha:]_]")
+    ('[0-9]+\\\\Z', '[A-Za-z_]')
+    """
+    is_inside = False
+
+    def made(found: re.Match[str]) -> str:
+        nonlocal is_inside
+        text, name, letter = found[0], found[1], found[2]
+        if name is not None and is_inside:
+            return CLASSES.get(name, text)
+        if letter is not None:
+            known = CLASSES.get(letter.lower())
+            if known is None or (is_inside and letter.isupper()):
+                return text if is_inside or letter == "B" else _EDGE if letter == "b" else r"\Z"
+            return known if is_inside else f"[{'^' * letter.isupper()}{known}]"
+        if text.startswith("["):
+            text = r"\[" + text[1:] if is_inside else text
+            is_inside = True
+        elif text == "]":
+            is_inside = False
+        return r"\Z" if text == "$" and not is_inside else text
+
+    return _OF_RE2.sub(made, pattern)
 
 
 def _flags(options: str) -> int:
@@ -146,7 +202,7 @@ def padded_left(text: str, length: int, fill: str = " ") -> str:
     >>> padded_left("ab", 5, "xy"), padded_left("abc", 2)
     ('xyxab', 'ab')
     """
-    return _filling(text, length, fill) + text[:length]
+    return _filling(text, length, fill) + text[: max(0, length)]
 
 
 def padded_right(text: str, length: int, fill: str = " ") -> str:

@@ -135,6 +135,9 @@ def interval_of_text(text: str) -> dt.timedelta:
     (datetime.timedelta(days=1, seconds=7200), datetime.timedelta(seconds=5400))
     """
     months, rest = 0, dt.timedelta()
+    left = re.sub(r"([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)|[+-]?\d+:\d+(:\d+(\.\d+)?)?", "", text)
+    if left.strip():
+        raise ValueError(f"{text!r:.100} is no interval")
     for amount, unit in re.findall(r"([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)", text):
         one = interval(float(amount), unit)
         months, rest = months + months_of(one), rest + rest_of(one)

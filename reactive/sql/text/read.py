@@ -19,6 +19,7 @@ from reactive.sql.sqlite.grammar import SQLiteGrammar
 from reactive.sql.terms.arguments import record_arguments
 from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import error_at, too_deep
+from reactive.sql.text.grammar import DuckDBGrammar
 
 TOO_MANY = re.compile(r"arguments \((\d+)\) is greater than the maximum number .* \((\d+)\)")
 """A call with more arguments than its function has, in the words of sqlglot."""
@@ -53,7 +54,7 @@ def parsed(text: str, dialect: Dialect, parameters: Container[str] = ()) -> list
 
 
 def _grammar(dialect: Dialect) -> Any:
-    own = {"postgres": PostgresGrammar, "sqlite": SQLiteGrammar}
+    own = {"postgres": PostgresGrammar, "sqlite": SQLiteGrammar, "duckdb": DuckDBGrammar}
     return own.get(dialect.name, dialect.name)
 
 

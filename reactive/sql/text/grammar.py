@@ -1,0 +1,41 @@
+"""What grammars of sqlglot leave out of a text, read whole."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.duckdb import DuckDB
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+
+
+def with_whole_text(parser: Any, read: Any) -> Any:
+    """Read INTERVAL; of `'1 day 02:00'` sqlglot keeps the day alone.
+
+    Parameters
+    ----------
+    read: how sqlglot's own parser reads it.
+    """
+    place = parser._index + (parser._curr is not None and parser._curr.text.upper() == "INTERVAL")
+    token = parser._tokens[place] if place < len(parser._tokens) else None
+    found = read()
+    if token is None or token.token_type != TokenType.STRING:
+        return found
+    first = found.this if isinstance(found, exp.Add) else found
+    if isinstance(first, exp.Interval) and isinstance(first.this, exp.Literal):
+        unit = first.args.get("unit")
+        written = token.text.strip().lower()
+        is_cut = written != first.this.name.lower() and unit is not None
+        if is_cut and written.replace(" ", "") != f"{first.this.name}{unit.name}".lower():
+            first.set("this", exp.Literal.string(token.text))
+            first.set("unit", None)
+    return found
+
+
+class DuckDBGrammar(DuckDB):
+    """The grammar of DuckDB."""
+
+    class Parser(DuckDB.Parser):  # type: ignore[valid-type, misc]
+        def _parse_interval(self, *args: Any, **options: Any) -> Any:
+            read = super()._parse_interval
+            return with_whole_text(self, lambda: read(*args, **options))
