@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from datetime import timedelta
+from random import Random
+from typing import Any, Literal
 
 import pytest
+from sqlglot import exp
 
 from reactive import Database, PlanError
+from tests.budget import TIMES, drawing
+from tests.sql import duckdb_cases
+from tests.sql.duckdb_cases import GROUPS, LOOSE, UNEQUAL
 from tests.sql.oracles import DuckDB, Refused
+from tests.sql.postgres_player import Played, play
 
 NUMBERS = "(values (1), (3), (2), (null), (3)) t(x)"
 
@@ -408,3 +415,52 @@ def test_intervals_with_months_stand_among_those_without() -> None:
 def test_of_two_rows_with_one_key_the_first_stays(form: str, before: tuple[str, ...]) -> None:
     made = "create table t (id integer primary key, v integer)"
     assert_alike("select * from t", (made, *before, form))
+
+
+LIMIT, CONSTANTS, SHARE = (40, 4, 1) if TIMES else (5, 1, 40)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_patterns_are_what_duckdb_gives(group: str) -> None:
+    engine, random, played = duckdb_cases.DuckDB(), drawing(), Played()
+    patterns = [each for each in GROUPS[group] if each not in UNEQUAL]
+    for pattern in random.sample(patterns, -(-len(patterns) // SHARE)):
+        played.add(play(engine, pattern, LIMIT, random, CONSTANTS))
+    assert played.cases > len(patterns) // SHARE
+    wrong = [each for each in played.wrong if not LOOSE.search(each)]
+    assert not wrong, f"{len(wrong)} of {played.cases} differ:\n" + "\n".join(wrong[:20])
+
+
+def test_a_wrong_function_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    from reactive.sql.functions import TABLE
+
+    monkeypatch.setitem(TABLE, exp.Upper, TABLE[exp.Lower])
+    assert play(duckdb_cases.DuckDB(), "upper({text})", 20, Random(1), 5).wrong
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("upper(5)", r"duckdb has no upper\(\) of INTEGER"),
+        ("length(5)", r"duckdb has no length\(\) of INTEGER"),
+        ("extract(day from time '10:00')", "duckdb has no part 'day' of TIME"),
+    ],
+)
+def test_what_duckdb_has_not_is_refused_with_its_name(text: str, message: str) -> None:
+    with pytest.raises(PlanError, match=message):
+        Database().sql(f"select {text} as x")
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["try_cast('10000-01-01' as date)", "timestamp_ns '2024-01-02 03:04:05.123456789'"],
+)
+def test_a_value_that_python_has_not_is_an_error_and_not_null(text: str) -> None:
+    view = Database().sql(f"select {text} as x").materialize()
+    assert not len(view) and len(view.errors) == 1
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+def test_an_interval_is_read_whole(dialect: Literal["duckdb", "postgres"]) -> None:
+    view = Database(dialect=dialect).sql("select interval '1 day 01:30:00' as x").materialize()
+    assert view.value.x == timedelta(days=1, hours=1, minutes=30)

@@ -94,6 +94,8 @@ def _unary(node: Any, scope: Scope) -> Value:
     if of.type.kind == "interval":
         return applied(times.negative, INTERVAL, of)
     of = _as_number(scope)(of)
+    if of.type.kind == "decimal" and (of.type.precision or 0) > MOST_DIGITS:
+        return applied(numbers.negative, of.type, of)
     made = strict(Operation("-", (of.expr,)), of.type, of)
     is_checked = scope.dialect.name == "duckdb" and of.type.kind == "int"
     return ranged(made) if is_checked and not isinstance(of.expr, Constant) else made

@@ -148,12 +148,29 @@ def truncated(value: Any, digits: int = 0) -> Any:
 
 def ceiling(value: Any) -> Any:
     """The least whole number that is not below, of the number's own type."""
-    return type(value)(math.ceil(value)) if math.isfinite(value) else value
+    return _whole(math.ceil, value)
 
 
 def floor(value: Any) -> Any:
     """The greatest whole number that is not above, of the number's own type."""
-    return type(value)(math.floor(value)) if math.isfinite(value) else value
+    return _whole(math.floor, value)
+
+
+def _whole(function: Any, value: Any) -> Any:
+    if not math.isfinite(value):
+        return value
+    made = type(value)(function(value))
+    return math.copysign(made, value) if made == 0 and isinstance(made, float) else made
+
+
+def absolute(value: Any) -> Any:
+    """A number without its sign; a decimal keeps all its digits."""
+    return value.copy_abs() if isinstance(value, Decimal) else abs(value)
+
+
+def negative(value: Decimal) -> Decimal:
+    """A decimal with the other sign, and all its digits."""
+    return value.copy_negate() if value else value
 
 
 def sign(value: Any) -> int:
