@@ -26,6 +26,7 @@ from reactive.sql.terms.types import (
     ANY,
     INSTANT,
     INT,
+    NUMBERS,
     TEXT,
     TIMESTAMP,
     UNSIGNED,
@@ -104,6 +105,7 @@ def cast(
     if value.type == to and to.kind not in ("any", "array", "struct"):
         return value
     _check_uuid(value.type, to, scope)
+    _check_cast(value.type, to, scope)
     if to.kind == "decimal" and value.type.kind == "bool":
         value = cast(value, INT, scope)
     try:
@@ -111,6 +113,21 @@ def cast(
     except ValueError as error:
         raise scope.error(next(iter(scope.at), None), str(error)) from None
     return _by(made, value, to, attempt=attempt)
+
+
+_NUMBERS = NUMBERS | {"bool"}
+_NO_NUMBERS = frozenset({"date", "time", "timestamp", "interval", "bytes", "array", "struct"})
+
+
+def _check_cast(of: SqlType, to: SqlType, scope: Scope) -> None:
+    """Refuse casts between numbers and what is none."""
+    if (of.kind in _NUMBERS and to.kind in _NO_NUMBERS) or (
+        of.kind in _NO_NUMBERS and to.kind in _NUMBERS
+    ):
+        raise scope.error(
+            next(iter(scope.at), None),
+            f"{scope.dialect.name} has no cast of {sql_name(of)} to {sql_name(to)}",
+        )
 
 
 def _check_uuid(of: SqlType, to: SqlType, scope: Scope) -> None:
