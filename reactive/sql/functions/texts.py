@@ -43,9 +43,9 @@ def _bytes_in(node: Any, scope: Scope) -> Value:
     return of(texts.bytes_in, INT, TEXT)(node, scope)
 
 
-def base_64(text: str) -> str:
+def base_64(text: str | bytes) -> str:
     """The bytes of a text in letters."""
-    return base64.b64encode(text.encode()).decode()
+    return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
 
 
 def _text(kind: SqlType) -> bool:
@@ -191,7 +191,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.MD5: of(md5, TEXT, TEXT),
     exp.SHA2: of(sha256, TEXT, TEXT, INT, optional=1),
     exp.Hex: of(hexadecimal, TEXT, ANY),
-    exp.ToBase64: of(base_64, TEXT, TEXT),
+    exp.ToBase64: of(base_64, TEXT, ANY),
     exp.Glob: of(texts.glob, BOOL, TEXT, TEXT),
     "prefix": of(texts.starts_with, BOOL, TEXT, TEXT),
     "suffix": of(texts.ends_with, BOOL, TEXT, TEXT),
