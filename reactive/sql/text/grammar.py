@@ -25,8 +25,9 @@ def with_whole_text(parser: Any, read: Any) -> Any:
     if isinstance(first, exp.Interval) and isinstance(first.this, exp.Literal):
         unit = first.args.get("unit")
         written = token.text.strip().lower()
-        is_cut = written != first.this.name.lower() and unit is not None
-        if is_cut and written.replace(" ", "") != f"{first.this.name}{unit.name}".lower():
+        is_cut = unit is not None and written != first.this.name.lower()
+        kept = "" if unit is None else f"{first.this.name}{unit.name}".lower()
+        if is_cut and written.replace(" ", "") != kept:
             first.set("this", exp.Literal.string(token.text))
             first.set("unit", None)
     return found
