@@ -190,7 +190,12 @@ def one_test(kind: Any, *texts: Texts) -> Callable[[Row], bool]:
 
     A row whose fields cannot be read is looked at whole, too.
     """
-    return _built("is_odd", "row", partial(_of_class, kind, texts), _ONE)
+    unpacked = _unpacked(kind, texts)
+    if unpacked is None:
+        return _built("is_odd", "row", partial(_of_class, kind, texts), _ONE)
+    return _built(
+        "is_odd", "row", unpacked[1], _UNPACKED_ONE.format(parts=unpacked[0]), {"Kind": kind}
+    )
 
 
 def many_tests(kind: Any, *texts: Texts) -> Callable[[Sequence[Row]], bool]:
@@ -199,17 +204,29 @@ def many_tests(kind: Any, *texts: Texts) -> Callable[[Sequence[Row]], bool]:
     values = Values()
     if not any(text(values) for text in texts):
         return lambda rows: set(map(type, rows)) != {kind}
-    names: tuple[str, ...] = getattr(kind, "_fields", ()) if issubclass(kind, tuple) else ()
-    if not names or kind.__iter__ is not tuple.__iter__:
+    unpacked = _unpacked(kind, texts)
+    if unpacked is None:
         return _built("are_odd", "rows", partial(_of_class, kind, texts), _MANY)
+    return _built(
+        "are_odd", "rows", unpacked[1], _UNPACKED.format(parts=unpacked[0]), {"Kind": kind}
+    )
+
+
+def _unpacked(kind: Any, texts: Sequence[Texts]) -> tuple[str, Texts] | None:
+    """The names that the items of a named tuple are unpacked to, and tests of them; None of other
+    classes, and where nothing is tested."""
+    values = Values()
+    names: tuple[str, ...] = getattr(kind, "_fields", ()) if issubclass(kind, tuple) else ()
+    is_plain = bool(names) and kind.__iter__ is tuple.__iter__
+    if not is_plain or not any(text(values) for text in texts):
+        return None
     parts = {f"row.{name}": f"part_{place}" for place, name in enumerate(names)}
-    unpacked = _UNPACKED.format(parts="".join(f"{part}, " for part in parts.values()))
 
     def tests(values: Values) -> list[str]:
         found = [text for each in texts for text in each(values)]
         return [re.sub(r"row\.\w+", lambda name: parts[name[0]], text) for text in found]
 
-    return _built("are_odd", "rows", tests, unpacked, {"Kind": kind})
+    return "".join(f"{part}, " for part in parts.values()), tests
 
 
 def _of_class(kind: Any, texts: Sequence[Texts], values: Values) -> list[str]:
@@ -242,6 +259,12 @@ _UNPACKED = """\
             if {{test}}:
                 return True
         return False
+"""
+_UNPACKED_ONE = """\
+        if row.__class__ is not Kind:
+            return True
+        {parts}= row
+        return {{test}}
 """
 _ABSENT = object()
 

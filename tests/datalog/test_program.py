@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -279,14 +280,15 @@ def test_fields_of_tables_are_checked(
     edges.add_all(rows)
     edges.add(edge(-1, good[0]))
     before = Counter(edges)
+    ways: list[Callable[[Any], object]] = [
+        edges.add,
+        lambda row: edges.add_all([edge(-2, good[0]), row]),
+        lambda row: edges.add_all([*rows, row]),
+        lambda row: edges.replace_all([row]),
+        lambda row: edges.update(rows[0], row),
+    ]
     for value in bad:
-        for put in (
-            edges.add,
-            lambda row: edges.add_all([edge(-2, good[0]), row]),
-            lambda row: edges.add_all([*rows, row]),
-            lambda row: edges.replace_all([row]),
-            lambda row: edges.update(rows[0], row),
-        ):
+        for put in ways:
             with pytest.raises(TableError, match=f"'edge': field 'to' .* declared {declared}"):
                 put(edge(-3, value))
     assert Counter(edges) == before

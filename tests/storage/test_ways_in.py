@@ -156,7 +156,7 @@ VALUES: list[tuple[Any, list[Any], list[Any]]] = [
 def test_verify_of_a_table_tells_values_of_other_classes(
     hint: Any, good: list[Any], bad: list[Any]
 ) -> None:
-    kind: Any = NamedTuple("Row", [("id", int), ("value", hint)])
+    kind: Any = NamedTuple("kind", [("id", int), ("value", hint)])
     table = Database().table(kind, name="rows")
     table.add_all([kind(n, value) for n, value in enumerate(good)])
     table.verify()
