@@ -671,7 +671,8 @@ TAKEN = frozenset(
 )
 """Calls that DuckDB refuses, and that are taken here as other dialects have them."""
 UNEQUAL = TAKEN | frozenset(
-    _of("reverse split", "text")
+    [each for each in OPERATORS if "//" in each or ("%" in each and "{huge}" in each)]
+    + _of("reverse split", "text")
     + _of("upper ucase", "text")
     + _of("list_distinct", "ints", "texts")
     + _of("ceil ceiling floor round trunc", "real", "float")
@@ -702,8 +703,8 @@ UNEQUAL = TAKEN | frozenset(
         {text} = any({texts})
     """)
 )
-"""Known differences: letters of several code points, the order of list_distinct, empty matches,
-the sign of -0.0, texts of REAL, NULL in the place of an array or of a separator."""
+"""Known differences: `//` of what is no integer, `%` of HUGEINT and decimals, letters of several
+code points, the order of list_distinct, empty matches, the sign of -0.0, texts of REAL, NULL in the place of an array or of a separator."""
 OPEN = frozenset({"times", "casts"})
 """Groups of which more differs than is known; the script lists it."""
 LOOSE = re.compile(r"-nan'$|: None, and in DuckDB 'an error'$|17014118.*'an error'$")
