@@ -704,7 +704,8 @@ UNEQUAL = TAKEN | frozenset(
     """)
 )
 """Known differences: `//` of what is no integer, `%` of HUGEINT and decimals, letters of several
-code points, the order of list_distinct, empty matches, the sign of -0.0, texts of REAL, NULL in the place of an array or of a separator."""
+code points, the order of list_distinct, empty matches, the sign of -0.0, texts of REAL, and NULL in
+the place of an array or of a separator."""
 OPEN = frozenset({"times", "casts"})
 """Groups of which more differs than is known; the script lists it."""
 LOOSE = re.compile(r"-nan'$|: None, and in DuckDB 'an error'$|17014118.*'an error'$")
