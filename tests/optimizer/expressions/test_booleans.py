@@ -82,7 +82,7 @@ def same(text: str) -> str:
 
 def row(random: Random, number: int) -> Row:
     n = random.choice([0, 1, 2, 3, 3, None]) if random.random() < 0.3 else random.randrange(4)
-    return Row(number, random.randrange(3), random.choice("abc"), n, random.randrange(2))  # type: ignore[arg-type]
+    return Row(number, random.randrange(3), random.choice("abc"), n, random.randrange(2))
 
 
 @pytest.mark.parametrize("way", WAYS)
