@@ -39,6 +39,9 @@ class Ranged:
             return made
         raise ValueError(f"{made} is out of the range of {self.name}")
 
+    def __repr__(self) -> str:
+        return self.name
+
 
 @record
 class Rounded:
@@ -57,6 +60,9 @@ class Rounded:
         away = whole + unit // 2 if whole >= 0 else whole - unit // 2
         cut = away // unit if away >= 0 else -(-away // unit)
         return EPOCH + dt.timedelta(microseconds=cut * unit)
+
+    def __repr__(self) -> str:
+        return f"TIMESTAMP({self.digits})"
 
 
 EPOCH = dt.datetime(1970, 1, 1)
