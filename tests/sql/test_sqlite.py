@@ -202,6 +202,11 @@ def test_what_sqlite_has_not_is_refused_with_its_name() -> None:
     for text in ("list_sum(1)", "strpos('a', 'b')", "median(1)", "greatest(1, 2)"):
         with pytest.raises(PlanError, match="in sqlite"):
             db.sql(f"select {text}")
+    for text in ("date('now')", "strftime('%Y', 'now')", "json('1')", "printf('%d', 1)"):
+        with pytest.raises(PlanError, match="of sqlite is not supported"):
+            db.sql(f"select {text}")
+    with pytest.raises(PlanError, match="use INSERT OR REPLACE INTO"):
+        db.execute("replace into t values (1)")
 
 
 TEXTS = ("'a'", "'A'", "'b '", "'b'", "'É'", "'é'", "null", "1", "x'61'", "'a  '", "'ab'", "''")
@@ -252,6 +257,36 @@ def test_texts_are_compared_by_their_collation() -> None:
     assert not both.wrong, "\n".join(both.wrong[:10])
 
 
+SUBQUERIES = (
+    "(select w.n) = 'A'",
+    "(select n from c) = 'A'",
+    "(select 'a' collate nocase) = 'A'",
+    "n = (select 'A')",
+    "'A' in (select n from c)",
+    "n in (select 'A')",
+    "p in (select n from c)",
+)
+
+
+@pytest.mark.parametrize("test", SUBQUERIES)
+def test_a_sub_query_has_no_collation_of_its_own(test: str) -> None:
+    both = Both("create table w (id integer primary key, n text collate nocase, p text)")
+    both.execute("insert into w values (1, 'a', 'A'), (2, 'B', 'b')")
+    both.execute("create table c (n text collate nocase)")
+    both.execute("insert into c values ('a')")
+    both.ask(f"select id, {test} as x from w order by id")
+    assert not both.wrong, both.wrong
+
+
+@pytest.mark.parametrize("dialect", ["sqlite", "duckdb"])
+def test_a_bare_column_of_do_update_is_that_of_the_row_there(dialect: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (id int primary key, v int)")
+    db.execute("insert into t values (1, 5)")
+    db.execute("insert into t values (1, 7) on conflict (id) do update set v = v + excluded.v")
+    assert [*db.sql("select v from t").materialize()] == [(12,)]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -259,6 +294,7 @@ def test_texts_are_compared_by_their_collation() -> None:
         ("create table t (a text collate german)", "no collation 'german' in sqlite"),
         ("create table t (a text collate nocase primary key)", "compares the key 'a' by NOCASE"),
         ("select 'a' collate nocase as x union select 'b'", "UNION of columns with a collation"),
+        ("select 'b' as x union select 'a' collate nocase", "UNION of columns with a collation"),
     ],
 )
 def test_collations_that_cannot_be_are_refused(text: str, message: str) -> None:

@@ -28,6 +28,7 @@ from reactive.sql.postgres.functions import TABLE as of_postgres
 from reactive.sql.runtime import texts
 from reactive.sql.sqlite import arithmetic as of_sqlite
 from reactive.sql.sqlite import functions as sqlite
+from reactive.sql.sqlite.comparisons import without_collation
 from reactive.sql.terms.errors import nearest, source_of
 from reactive.sql.terms.types import TEXT, SqlType, length_of_sql, type_of_sql
 from reactive.sql.terms.values import NULL_VALUE, Value, literal, whole
@@ -61,7 +62,8 @@ def value(node: Any, scope: Scope) -> Value:
         case exp.Placeholder() | exp.Parameter():
             return scope.parameter(node)
         case exp.Subquery() | exp.Select() | exp.SetOperation():
-            return scope.subquery(node)
+            value = scope.subquery(node)
+            return without_collation(value) if scope.dialect.name == "sqlite" else value
         case exp.Cast():
             return _cast(node, scope)
         case exp.Tuple():
@@ -147,6 +149,12 @@ def unknown_function(node: Any, scope: Scope) -> Exception:
         )
     if name in known:
         return scope.error(node, f"{name}() does not take these arguments")
+    if scope.dialect.name == "sqlite" and name in sqlite.NOT_SUPPORTED:
+        return scope.error(
+            node,
+            f"the function {name}() of sqlite is not supported",
+            "map the rows in Python: relation.select(...)",
+        )
     return scope.error(
         node,
         f"there is no function {name!r}{where}{nearest(name, known)}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -118,7 +118,7 @@ def _set_operation(node: Any, around: Scope) -> Query:
         )
     is_set = bool(node.args.get("distinct", True)) or not isinstance(node, exp.Union)
     if around.dialect.name == "sqlite" and is_set:
-        _refuse_collations(left, node, around)
+        _refuse_collations((*left.values, *right.values), node, around)
     left, right = _same_types(left, right, node)
     kind = OPERATIONS[_kind(node), bool(node.args.get("distinct", True))]
     (mine, schema), (theirs, other) = left.rows(), right.rows(left.names)
@@ -139,9 +139,9 @@ def _same_types(left: Query, right: Query, node: Any) -> tuple[Query, Query]:
     return replace(left, values=mine), replace(right, values=theirs)
 
 
-def _refuse_collations(left: Query, node: Any, around: Scope) -> None:
+def _refuse_collations(values: Iterable[Value], node: Any, around: Scope) -> None:
     """Refuse a set of texts that a collation of SQLite says are the same."""
-    if any(has_collation(value.type) for value in left.values):
+    if any(has_collation(value.type) for value in values):
         raise around.error(
             node,
             f"{node.key.upper()} of columns with a collation of sqlite is not supported",

@@ -23,11 +23,6 @@ def appended(array: Array, item: Any) -> Array:
     return (*array, item)
 
 
-def appended_or_new(array: Array | None, item: Any) -> Array:
-    """DuckDB's: of NULL an array of the element, which may be NULL."""
-    return (*(array or ()), item)
-
-
 def concatenated_of_all(*arrays: Array | None) -> Array | None:
     """DuckDB's LIST_CONCAT: without those that are NULL; NULL if all are."""
     found = [array for array in arrays if array is not None]

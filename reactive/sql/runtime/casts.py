@@ -89,33 +89,9 @@ def _integer_of_text(text: str) -> int:
         return to_integer(to_decimal(text, None, None))
 
 
-def to_integer_cut(value: Any) -> int:
-    """SQLite's: a number without its fraction, and of a text the number that it begins with."""
-    if isinstance(value, str):
-        found = re.match(r"\s*[+-]?\d+", value)
-        return int(found.group()) if found else 0
-    return int(value)
-
-
 def to_float(value: Any) -> float:
     """A number as a float."""
     return float(value)
-
-
-def to_float_of_prefix(value: Any) -> float:
-    """SQLite's: of a text the number that it begins with."""
-    if isinstance(value, str):
-        found = _NUMBER.match(value)
-        return float(found.group()) if found else 0.0
-    return float(value)
-
-
-def to_number_of_prefix(value: Any) -> Any:
-    """SQLite's NUMERIC: an integer where that is the same."""
-    if isinstance(value, int):
-        return value
-    made = to_float_of_prefix(value)
-    return int(made) if isinstance(value, str) and made.is_integer() else made
 
 
 def to_decimal(value: Any, precision: int | None, scale: int | None) -> Decimal:
@@ -367,18 +343,6 @@ def _interval_text(value: dt.timedelta) -> str:
         text += f".{rest:06}".rstrip("0") if rest else ""
         made.append("-" * (clock < 0) + text)
     return " ".join(made)
-
-
-def to_text_of_sqlite(value: Any) -> str:
-    """SQLite's: a boolean is a number, a float has 15 digits."""
-    if isinstance(value, bool):
-        return str(int(value))
-    if isinstance(value, float):
-        if math.isinf(value):
-            return "Inf" if value > 0 else "-Inf"
-        text = f"{value:.15g}"
-        return text if "." in text or "e" in text else f"{text}.0"
-    return value.decode() if isinstance(value, bytes) else str(value)
 
 
 def to_boolean(value: Any) -> bool:

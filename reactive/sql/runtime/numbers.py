@@ -30,17 +30,6 @@ def checked_quotient(a: float, b: float) -> float:
     return float(a) / float(b)
 
 
-def quotient_or_none(a: Any, b: Any) -> Any:
-    """SQLite's division: of two integers an integer, by zero None.
-
-    >>> quotient_or_none(-7, 2), quotient_or_none(7, 2.0), quotient_or_none(1, 0)
-    (-3, 3.5, None)
-    """
-    if not b:
-        return None
-    return whole_quotient(a, b) if isinstance(a, int) and isinstance(b, int) else a / b
-
-
 def whole_quotient(a: int, b: int) -> int:
     """Division of integers towards zero; a zero raises."""
     return a // b if (a >= 0) == (b > 0) or not a % b else a // b + 1
@@ -81,15 +70,6 @@ def remainder(a: Any, b: Any) -> Any:
         return a - b * whole_quotient(a, b)
     made = EXACT.remainder(Decimal(a), Decimal(b))
     return made or abs(made)
-
-
-def remainder_or_none(a: Any, b: Any) -> Any:
-    """SQLite's: of the integers that the values are cut to, by zero None."""
-    made, by = int(a), int(b)
-    if not by:
-        return None
-    left = made - by * whole_quotient(made, by)
-    return float(left) if isinstance(a, float) or isinstance(b, float) else left
 
 
 def rounded(value: Any, digits: int = 0) -> Any:

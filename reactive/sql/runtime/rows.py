@@ -51,7 +51,6 @@ LIKE: dict[Callable[..., bool], str] = {
     texts.like: "like",
     texts.like_escaped: "like escaped",
     texts.like_folded: "like folded",
-    texts.like_ascii: "like ascii",
 }
 NOT_LIKE = {function: f"not {symbol}" for function, symbol in LIKE.items()}
 SYMBOLS |= {symbol: function for function, symbol in LIKE.items()}

@@ -71,12 +71,6 @@ def like_folded(text: str, pattern: str, escape: str = "") -> bool:
     return _pattern(pattern, escape, re.IGNORECASE).fullmatch(text) is not None
 
 
-def like_ascii(text: str, pattern: str, escape: str = "") -> bool:
-    """SQLite's: whatever the case of the letters A to Z."""
-    flags = re.IGNORECASE if (text + pattern).isascii() else 0
-    return _pattern(pattern, escape, flags).fullmatch(text) is not None
-
-
 @lru_cache(4096)
 def _glob(pattern: str) -> re.Pattern[str]:
     found = re.split(r"(\*|\?|\[!?\]?[^\]]*\]|\\.)", pattern)
@@ -298,24 +292,9 @@ def code_or_less(text: str) -> int:
     return ord(text[0]) if text else -1
 
 
-def code_or_none(text: str) -> int | None:
-    """The number of the first letter; None of the empty text."""
-    return ord(text[0]) if text else None
-
-
 def letters_of(*codes: int) -> str:
     """The letters of some numbers."""
     return "".join(map(chr, codes))
-
-
-def upper_ascii(text: str) -> str:
-    """SQLite's: of the letters a to z."""
-    return text.upper() if text.isascii() else re.sub("[a-z]", lambda m: m[0].upper(), text)
-
-
-def lower_ascii(text: str) -> str:
-    """SQLite's: of the letters A to Z."""
-    return text.lower() if text.isascii() else re.sub("[A-Z]", lambda m: m[0].lower(), text)
 
 
 def joined(*texts: str | None) -> str:

@@ -50,11 +50,6 @@ def read(text: str, zone: str) -> dt.datetime:
     return in_zone(_at(local, found["zone"] or zone), zone)
 
 
-def read_local(text: str, zone: str) -> dt.datetime:
-    """Return the TIMESTAMP that a text says: of one with a zone what clocks show in UTC then."""
-    return local_time(read(text, zone), "UTC") if has_zone(text) else naive(read(text, zone), zone)
-
-
 def _at(local: dt.datetime, zone: str) -> dt.datetime:
     offset = _OFFSET.fullmatch(zone)
     if offset is None:

@@ -47,6 +47,11 @@ def bare(value: Value) -> Value:
     )
 
 
+def without_collation(value: Value) -> Value:
+    """Return the value of a sub-query, which has the affinity of its column, but no collation."""
+    return replace(value, type=replace(value.type, collation=None, is_collated=False))
+
+
 def mapped(function: Callable[[Any], Any], kind: SqlType, value: Value) -> Value:
     """A function of a value that is never NULL but where the value is; at once of a constant."""
     if isinstance(value.expr, Constant) and not value.nulls:

@@ -30,6 +30,17 @@ from reactive.sql.terms.values import NULL_VALUE, Value, is_null, itself, litera
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
 
+_MISSING = """
+    changes date datetime format julianday last_insert_rowid load_extension printf
+    random randomblob soundex sqlite_version strftime time timediff total_changes
+    unixepoch json json_array json_array_length json_each json_error_position
+    json_extract json_group_array json_group_object json_insert json_object
+    json_patch json_pretty json_quote json_remove json_replace json_set json_tree
+    json_type json_valid
+"""
+NOT_SUPPORTED = frozenset(_MISSING.split())
+"""Functions that SQLite has, and that are not here."""
+
 OF_AFFINITIES = {"TEXT": "text", "INTEGER": "int", "REAL": "float", "NUMERIC": "float"}
 """The kinds of what a CAST gives, by affinity."""
 

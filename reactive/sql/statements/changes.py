@@ -324,6 +324,8 @@ def _conflict_update(conflict: Any, target: Target, around: Scope) -> Callable[[
         "excluded", tuple(zip(target.schema.names, target.schema.values(Parameter(1)), strict=True))
     )
     scope = around.over([*mine.sources, new], 2)
+    if around.dialect.name != "postgres":  # which says that a bare name is ambiguous
+        scope.merged = {name.casefold(): value for s in mine.sources for name, value in s.columns}
     where = conflict.args.get("where")
     test = callable_of(scope.function(TRUE if where is None else scope.true(where.this)))
     values = callable_of(scope.function(_changed(conflict.expressions, target, scope)))

@@ -35,4 +35,5 @@ def run(tree: Any, around: Scope, db: Any) -> int:
             raise around.error(tree, "a statement is a transaction", "with db.transaction(): ...")
         case _:
             word = (around.text.split() or [""])[0].rstrip(";").upper()
-            raise around.error(tree, f"{word} is not supported", "use CREATE, INSERT, UPDATE ...")
+            use = "INSERT OR REPLACE INTO" if word == "REPLACE" else "CREATE, INSERT, UPDATE ..."
+            raise around.error(tree, f"{word} is not supported", f"use {use}")
