@@ -30,7 +30,8 @@ from reactive.storage.rows import (
 )
 from reactive.storage.store import Absent, BagStore, Duplicate, Store
 from reactive.transactions import one_row
-from reactive.transactions.row_gate import MANY, RowGate
+from reactive.transactions import row_gate
+from reactive.transactions.row_gate import RowGate
 
 if TYPE_CHECKING:
     from reactive.transactions.base import Base
@@ -229,7 +230,7 @@ class Statements:
     def _replace(self, held: Sequence[Pair], wanted: Iterable[Row]) -> list[Pair]:
         difference = consolidate([*((row, 1) for row in wanted), *negate(held)])
         difference.sort(key=_weight)  # removals first, which may free a key
-        if len(difference) >= MANY:
+        if len(difference) >= row_gate.MANY:
             gone = [*repeat((row, -weight) for row, weight in difference if weight < 0)]
             come = [*repeat(pair for pair in difference if pair[1] > 0)]
             return self.together(lambda: self.remove_all(gone), lambda: self.add_all(come))
