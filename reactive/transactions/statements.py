@@ -29,8 +29,7 @@ from reactive.storage.rows import (
     times,
 )
 from reactive.storage.store import Absent, BagStore, Duplicate, Store
-from reactive.transactions import one_row
-from reactive.transactions import row_gate
+from reactive.transactions import one_row, row_gate
 from reactive.transactions.row_gate import RowGate
 
 if TYPE_CHECKING:
