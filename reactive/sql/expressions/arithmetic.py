@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Constant, Operation
+from optimizer.expr import Call, Constant, Operation
 from reactive.sql.expressions import zones
 from reactive.sql.expressions.casts import applied, cast, equal_types, fitted, range_of
 from reactive.sql.runtime import arrays, casts, numbers, times
@@ -131,6 +132,8 @@ def _of_duckdb(symbol: str, left: Value, right: Value, node: Any, scope: Scope) 
     kinds = {left.type.kind, right.type.kind}
     if kinds == {"int"}:
         kind = _integer(left, right, node)
+        if symbol in "+-*":  # a sum of many terms is checked as a whole: calls nest only so deep
+            left, right = _unchecked(left), _unchecked(right)
         made = strict(Operation(symbol, (left.expr, right.expr)), kind, left, right)
         is_safe = kind.size is None or symbol in "&|"
         return made if is_safe else ranged(made)
@@ -194,6 +197,14 @@ def _integer(left: Value, right: Value, node: Any) -> SqlType:
     if signed.size > unsigned.size:
         return signed
     return SqlType("int", size=16 if unsigned.size >= 8 else 8)
+
+
+def _unchecked(value: Value) -> Value:
+    """Return a value without the check of its range that stands outermost."""
+    match value.expr:
+        case Call(Constant(casts.Ranged(function=None)), (inner,)):
+            return replace(value, expr=inner)
+    return value
 
 
 def ranged(value: Value) -> Value:

@@ -97,9 +97,7 @@ def _bits(node: Any, scope: Scope) -> Value:
 
 
 def _absolute(node: Any, scope: Scope) -> Value:
-    value = scope.value(arguments(node)[0])
-    is_wide = scope.dialect.name == "duckdb" and value.type.kind == "decimal"
-    made = of(numbers.absolute if is_wide else abs, SAME)(node, scope)
+    made = of(numbers.absolute if scope.dialect.name == "duckdb" else abs, SAME)(node, scope)
     is_checked = scope.dialect.name == "duckdb" and made.type.kind == "int"
     return ranged(made) if is_checked else made
 
