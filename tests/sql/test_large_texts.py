@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from reactive import Database, PlanError
+from reactive.sql.terms.scope import Scope
 
 LEVELS = 1_000
 TERMS = 10_000
@@ -151,3 +152,34 @@ def test_arrays_nested_too_deeply_are_refused(both: Any) -> None:
     db, _ = both
     with pytest.raises(PlanError, match="nested"):
         db.sql(f"select {nested('[', 'g', ']')} from t")
+
+
+TYPED_FIRST = {
+    "duckdb": ("epoch_ms({})", "abs({})", "floor({})", "({} in (1, 2))", "({} between 0 and 1)"),
+    "postgres": ("floor({})", "power({}, 1)", "sqrt({})", "sign({})", "exp({})"),
+    "sqlite": ("abs({})", "({} in (1, 2))", "({} between 0 and 1)"),
+}
+"""Calls that ask for the type of an argument before they are made of it, by their dialect."""
+
+
+@pytest.mark.parametrize(
+    ("dialect", "form"), [(name, form) for name, forms in TYPED_FIRST.items() for form in forms]
+)
+def test_an_argument_is_read_once_at_each_level(dialect: Any, form: str) -> None:
+    """Read twice, 14 levels would be read 16,000 times."""
+    db = Database(dialect=dialect)
+    db.execute("create table t (i int)")
+    text = "i"
+    for _ in range(14):
+        text = form.format(text)
+    reads: list[Any] = []
+    value = Scope._value
+
+    def counted(self: Scope, node: Any) -> Any:
+        reads.append(node)
+        return value(self, node)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Scope, "_value", counted)
+        db.sql(f"select {text} as x from t")
+    assert len(reads) < 500

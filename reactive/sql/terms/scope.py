@@ -138,6 +138,9 @@ class Scope:
         self.at: tuple[exp.Expr, ...] = ()
         """The nodes that are read, for messages of what is made meanwhile."""
         self._asked: set[str] = set()
+        self._found: dict[tuple[str, int], tuple[exp.Expr, Any]] = {}
+        """What was read of nodes since the outermost reading began."""
+        self._is_reading = False
 
     # What expressions ask.
 
@@ -152,8 +155,9 @@ class Scope:
     def value(self, node: exp.Expr) -> Value:
         """The value of a node."""
         known = self.known(node)
-        if known is not None:
-            return known
+        return self._once("value", self._value, node) if known is None else known
+
+    def _value(self, node: exp.Expr) -> Value:
         value = self._read(self._text.language.value, node)
         expr, nulls = self._text.shallow(value.expr), tuple(map(self._text.shallow, value.nulls))
         if expr is value.expr and all(map(is_, nulls, value.nulls)):
@@ -162,11 +166,37 @@ class Scope:
 
     def true(self, node: exp.Expr) -> Expr:
         """Whether a condition is TRUE, and neither FALSE nor NULL."""
+        return self._once("true", self._true, node)
+
+    def _true(self, node: exp.Expr) -> Expr:
         return self._text.shallow(self._read(self._text.language.true, node))
 
     def false(self, node: exp.Expr) -> Expr:
         """Whether a condition is FALSE."""
+        return self._once("false", self._false, node)
+
+    def _false(self, node: exp.Expr) -> Expr:
         return self._text.shallow(self._read(self._text.language.false, node))
+
+    def _once(self, what: str, read: Callable[[exp.Expr], T], node: exp.Expr) -> T:
+        """Read a node once within the outermost reading, however often its parents ask for it.
+
+        A function may ask for the type of its argument first and be made of it then; asked twice at
+        each level, nested functions would cost 2 to the power of their depth.
+        """
+        key = (what, id(node))
+        if key in self._found:
+            found: T = self._found[key][1]
+            return found
+        is_outermost, self._is_reading = not self._is_reading, True
+        try:
+            found = read(node)
+            self._found[key] = (node, found)  # a node that lives keeps its identity
+            return found
+        finally:
+            if is_outermost:
+                self._is_reading = False
+                self._found.clear()
 
     def _read(self, read: Callable[[Any, Scope], T], node: exp.Expr) -> T:
         """Read a node; the parser takes texts whose nodes have parts missing or of other kinds."""
@@ -357,4 +387,5 @@ class Scope:
         """The same names over rows that have `count` bindings, more behind."""
         made = copy(self)
         made.bindings, made.values = count, dict(self.values)
+        made._found, made._is_reading = {}, False
         return made
