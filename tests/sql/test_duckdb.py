@@ -117,6 +117,29 @@ def test_structs_are_cast_by_the_names_of_their_fields(expression: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "expression",
+    [
+        "[a] || [null]",
+        "cast([null] as timestamptz[])",
+        "cast(['2024-01-01 10:00+02'] as timestamptz[])",
+        "cast('[2024-01-01 00:00:00+01]' as timestamptz[])",
+        "cast([timestamp '2024-01-01'] as timestamptz[])",
+        "cast([a] as varchar[])",
+        "cast([a] as date[])",
+        "cast({'v': a} as struct(v date))",
+    ],
+)
+def test_instants_inside_of_arrays_and_structs_are_cast(expression: str) -> None:
+    created = "create table t (a timestamptz)"
+    both_rows = both(
+        f"select {expression} as x from t",
+        [created, "insert into t values ('2024-01-31 12:00:00+02')"],
+    )
+    mine, theirs = ([_in_utc(row) for row in rows] for rows in both_rows)
+    assert mine == theirs
+
+
+@pytest.mark.parametrize(
     ("expression", "message"),
     [
         ("cast({'x': 1} as struct(a int))", "has no field 'a' at line 1, column"),

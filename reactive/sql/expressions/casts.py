@@ -109,7 +109,8 @@ def cast(
     if to.kind == "decimal" and value.type.kind == "bool":
         value = cast(value, INT, scope)
     try:
-        made = _maker(value.type, to, attempt=attempt, exact=exact)
+        zone = scope.dialect.timezone
+        made = _maker(value.type, to, attempt=attempt, exact=exact, zone=zone)
     except ValueError as error:
         raise scope.error(next(iter(scope.at), None), str(error)) from None
     return _by(made, value, to, attempt=attempt)
@@ -179,7 +180,7 @@ def _of_postgres(value: Value, to: SqlType, scope: Scope) -> Value:
 
 
 def _maker(
-    of: SqlType, to: SqlType, *, attempt: bool = False, exact: bool = False
+    of: SqlType, to: SqlType, *, zone: str, attempt: bool = False, exact: bool = False
 ) -> tuple[Callable[..., Any] | None, tuple[Any, ...]]:
     """The function that makes a value of a type, and what it is given besides.
 
@@ -187,26 +188,31 @@ def _maker(
     ------
     ValueError: the fields of two structs have nothing in common.
     """
+    of_zone = zones.function_of(of, to, zone)
+    if of_zone is not None or of.kind == "null":
+        return of_zone or (None, ())
     match to.kind:
         case "struct" if of.kind == "struct":
-            return _of_fields(of, to, attempt=attempt, exact=exact), ()
+            return _of_fields(of, to, attempt=attempt, exact=exact, zone=zone), ()
         case "any" | "null" | "struct":
             return None, ()
         case "array" if of.kind == "text":
-            made, more = _maker(TEXT, to.items[0], exact=exact) if to.items else (None, ())
+            made, more = (
+                _maker(TEXT, to.items[0], exact=exact, zone=zone) if to.items else (None, ())
+            )
             if attempt or more:
-                made = _part_maker(TEXT, to.items[0], attempt=attempt, exact=exact)
+                made = _part_maker(TEXT, to.items[0], attempt=attempt, exact=exact, zone=zone)
             return casts.ListOfText(made), ()
         case "array" if of.kind == "array":
             inner = of.items[0] if of.items else ANY
-            item = _part_maker(inner, to.items[0], attempt=attempt, exact=exact)
+            item = _part_maker(inner, to.items[0], attempt=attempt, exact=exact, zone=zone)
             return None if item is None else _Each(item), ()
         case "array":
             return None, ()
         case "int" if exact:
             return _in_range(of, to), ()
         case "timestamp" if to.scale is not None:
-            to_moment, _ = _maker(of, TIMESTAMP)
+            to_moment, _ = _maker(of, TIMESTAMP, zone=zone)
             return casts.Rounded(to_moment, to.scale), ()
         case "text" if of.kind in ("array", "struct") or (of.kind == "float" and of.size == 4):
             return _writer(of), ()
@@ -262,19 +268,19 @@ def _in_range(of: SqlType, to: SqlType) -> Callable[..., Any] | None:
 
 
 def _part_maker(
-    of: SqlType, to: SqlType, *, attempt: bool, exact: bool
+    of: SqlType, to: SqlType, *, attempt: bool, exact: bool, zone: str
 ) -> Callable[..., Any] | None:
     """Return the function of a value inside an array or a struct; an attempt is of each."""
     if of == to and to.kind not in ("any", "array", "struct"):
         return None
-    function, more = _maker(of, to, attempt=attempt, exact=exact)
+    function, more = _maker(of, to, attempt=attempt, exact=exact, zone=zone)
     if function is None:
         return None
     return _Part(function, more, attempt)
 
 
 def _of_fields(
-    of: SqlType, to: SqlType, *, attempt: bool, exact: bool
+    of: SqlType, to: SqlType, *, attempt: bool, exact: bool, zone: str
 ) -> Callable[..., Any] | None:
     """Return the function that makes a struct another, whose fields are found by their names.
 
@@ -296,7 +302,9 @@ def _of_fields(
             f"a row of {len(of.items)} values cannot be a struct of {len(to.items)} fields"
         )
     items = tuple(
-        None if place is None else _part_maker(of.items[place], kind, attempt=attempt, exact=exact)
+        None
+        if place is None
+        else _part_maker(of.items[place], kind, attempt=attempt, exact=exact, zone=zone)
         for place, kind in zip(places, to.items, strict=True)
     )
     is_same = places == list(range(len(of.names))) and not any(items)
