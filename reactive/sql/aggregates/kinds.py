@@ -377,10 +377,15 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "mad": whole_group(folds.spread, FLOAT),
 }
 OF_SQLITE = frozenset({exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.GroupConcat, "total"})
-"""Those that SQLite has."""
+"""Aggregates that SQLite has."""
+OF_WINDOWS = (
+    *("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"),
+    *("first_value", "last_value", "nth_value"),
+)
+"""Functions that have a meaning in a window only."""
 OTHER_NAMES = (
     *("string_agg", "listagg", "list", "max_by", "min_by", "quantile_cont", "quantile_disc"),
-    *("row_number", "rank", "dense_rank", "ntile", "lag", "lead", "first_value", "last_value"),
+    *OF_WINDOWS,
 )
 """Names that sqlglot takes for others, and those of windows."""
 NAMES: tuple[str, ...] = tuple(

@@ -124,13 +124,6 @@ def _maker_of(node: Any, scope: Scope) -> Any:
     return table.get(node.name.lower() if isinstance(node, exp.Anonymous) else type(node))
 
 
-OF_WINDOWS = (
-    *("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"),
-    *("first_value", "last_value", "nth_value"),
-)
-"""Functions that have a meaning in a window only."""
-
-
 def unknown_function(node: Any, scope: Scope) -> Exception:
     """The error about a function that there is not."""
     name, where = written_name(node, scope), ""
@@ -139,7 +132,7 @@ def unknown_function(node: Any, scope: Scope) -> Exception:
         table = OF_DIALECTS[scope.dialect.name]
         known = tuple(each for each in table if isinstance(each, str))
         where = f" in {scope.dialect.name}"
-    if name in OF_WINDOWS:
+    if name in aggregates.OF_WINDOWS:
         return scope.error(node, f"{name}() needs a window", f"{name}(...) OVER (ORDER BY ...)")
     if name in aggregates.NAMES and isinstance(node, exp.AggFunc):
         return scope.error(
