@@ -39,7 +39,7 @@ ITEMS = "items"
 """With one kind: a tuple of any number of items of that kind, as it is declared."""
 NUMBER, TEXT = "number", "text"
 BINARY, DECIMAL = (NUMBER, "binary"), (NUMBER, "decimal")
-"""Of sums: floats and fractions; decimals."""
+"""Kinds of numbers in sums: floats and fractions; decimals."""
 DIGITS = 4_000
 """A decimal with a digit farther from the point adds to no other one exactly."""
 _OF_CLASSES: dict[type, str] = {
@@ -371,7 +371,7 @@ def checks(kind: OrderKind | None, *, nulls: bool, inside: bool = True) -> Calla
 
 FAST_CHECKS = (*_FAST.values(), *_ADDS.values())
 CHECKS = (OrderKindOf, OfOrderKind, SumKindOf)
-"""What looks at values, and does nothing to them."""
+"""Classes of callables that examine values and change nothing."""
 
 
 def refuse(*values: Any) -> None:

@@ -133,8 +133,7 @@ def _is_scalar(value: Any, python: type) -> bool:
 
 
 def _is_collection(value: Any, python: type) -> bool:
-    """Whether a value is a collection as one of this class is: the class that is declared may be
-    abstract."""
+    """Return True if a value is a collection of the declared class, which may be abstract."""
     if python in (tuple, list):
         return isinstance(value, Sequence) and not isinstance(value, str | bytes)
     if python in (set, frozenset):

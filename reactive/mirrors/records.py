@@ -106,7 +106,7 @@ def _record(
 
 
 def _declared(kind: type) -> dict[str, Kind]:
-    """What the attributes of a mapped class are annotated as; none that cannot be evaluated."""
+    """Return the kinds of the attributes of a mapped class whose annotation can be evaluated."""
     found: dict[str, Kind] = {}
     for name, hint in evaluated_apart(kind).items():
         is_mapped = isinstance(get_origin(hint), type) and issubclass(get_origin(hint), Mapped)

@@ -288,7 +288,7 @@ def _called(part: Part) -> str:
 
 
 def _declared_as(kind: Any, declared: Kind) -> Kind | None:
-    """What rows of a class are declared to be, of what a table may have."""
+    """Return the part of a table's declared type that rows of a class belong to."""
     some = declared.kinds if isinstance(declared, Either) else (declared,)
     same = [each for each in some if getattr(each, "python", tuple) is kind]
     if len(same) == 1:

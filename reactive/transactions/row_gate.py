@@ -68,7 +68,7 @@ class RowGate:
         self._class, self._width = class_and_width(table.row_type)
         self._may_hold_nan = may_hold_nan(self._class or object)
         self._checks: dict[type, RowCheck] = {}
-        """Of each class of rows: what their fields are declared to be."""
+        """Checks of declared fields, by the class of the rows."""
         self._accepted: dict[type, Callable[[Row], bool] | None] = {}
         """Classes whose rows do not change in place, with the test for values that are not as
         declared."""
@@ -77,9 +77,9 @@ class RowGate:
         self._plain = self._class if nan is not None and is_sure else None
         """The class whose rows need at most the test that follows."""
         self.is_odd: Callable[[Row], object] = type
-        """Is true of a row that has to be looked at whole; `type` is of every one."""
+        """True of a row that must be examined whole; the default, `type`, is true of every row."""
         self.are_odd: Callable[[Sequence[Row]], object] = type
-        """As `is_odd`, of one of many rows."""
+        """Function that is true of several rows if `is_odd` is true of one of them."""
         self._has_nan = bool(nan)
         if self._plain is not None:
             texts = (lambda _: nan or (), self._check_of(self._plain).texts)
@@ -91,7 +91,7 @@ class RowGate:
         self._test: plain_rows.PlainTest | None = None
 
     def is_row(self, row: object) -> bool:
-        """Whether the table could have such a row."""
+        """Return True if the class of the row is one that the table takes."""
         return fits(row, self._class, self._width)
 
     def admitted(self, width: int, kind: Any) -> plain_rows.Shape:
@@ -227,7 +227,7 @@ class RowGate:
         return found
 
     def _accepts(self, kind: type) -> bool:
-        """Whether rows of a class do not change in place, or so it has been promised."""
+        """Return True if rows of a class do not change in place, or the table was told so."""
         if kind.__hash__ is None:
             return True  # it is refused for that
         if not self._table.identity and why_changeable(kind) is not None:

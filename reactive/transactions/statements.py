@@ -60,7 +60,7 @@ class Statements:
         self.store: Store
         """Of the table; it may be replaced between two commits."""
         self.gate = RowGate(table, lambda: self.store, strict=engine.strict)
-        """What rows have to pass."""
+        """The gate that rows must pass."""
         self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
         self._lost_at = -1
         """The version that was there when rows were last removed: if it still is, a transaction may
@@ -88,7 +88,7 @@ class Statements:
         *,
         is_new: bool = True,
     ) -> Sequence[Pair]:
-        """As `add` each of them, in one loop.
+        """Add rows in one loop, each as `add` does.
 
         known: a test that all are known to pass.
         is_new: False of rows that a file has, whose fields may not be as declared.

@@ -195,8 +195,11 @@ def _greater(one: Any, other: Any) -> Any:
 
 
 def played(operator: str, name: str, policy: Policy) -> str:
-    """What becomes of a bad row among good ones, and of one that is alone in its group, which is
-    not told; raises where state, errors, or orders of arrival do not fit."""
+    """Return the outcome of a bad row among good ones. A bad row alone in its group is played
+    too, but not part of the outcome.
+
+    Raises where state, errors, or orders of arrival do not fit.
+    """
     failure = FAILURES[name]
     towns = ("Bonn", "Bonn", "Köln")
     good = [Row(n, town, x) for n, (town, x) in enumerate(zip(towns, failure.good, strict=True))]
@@ -243,7 +246,7 @@ TAKEN = "is taken"
 
 
 def _said(gone: Counter[str], more: Counter[str]) -> str:
-    """How the rows of a view differ by a row that is in its errors."""
+    """Return the words for the rows that a view lost and gained by a row in its errors."""
     if not gone and not more:
         return "is left out"
     if gone and not more:

@@ -32,7 +32,7 @@ VIEWS = (
 
 @dataclass
 class Report:
-    """How many statements were run, what differs, and which texts are refused only here."""
+    """Counts of the statements that were run, differences, and texts refused only here."""
 
     run: Counter[str] = field(default_factory=Counter)
     refused: dict[str, str] = field(default_factory=dict)

@@ -33,7 +33,7 @@ UNEQUAL = {
     "functions.test:379": "date_trunc of a date has a zone in Postgres",
 }
 REFUSED = ("WITH of", "MERGE", "FROM of UPDATE", "USING of", "RETURNING of", "a sub-query")
-"""How refusals begin, of statements that Postgres takes."""
+"""First words of refusals of statements that Postgres takes."""
 
 
 @pytest.fixture(scope="module")

@@ -32,7 +32,7 @@ def _lose_conditions(patch: Patch) -> None:
 
 
 def _lose_values(patch: Patch) -> None:
-    """What is found for one value is found for all."""
+    """Break the translation: find for all values what is found for one."""
     for module in (answers, existing, lateral):
         patch.setattr(module, "match_back", lambda *a, **k: plan.Match())
 

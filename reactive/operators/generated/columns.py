@@ -61,7 +61,7 @@ CHECKS: dict[Any, frozenset[type]] = {
     **dict.fromkeys((is_decimal, is_decimal_or_none), NUMBERS - {float}),
     **dict.fromkeys((is_text, is_text_or_none), frozenset({str})),
 }
-"""What raises for some values, and the classes of columns for which it raises nothing."""
+"""Callables that raise for some values, with the classes of columns for which they do not."""
 COMPUTED = {"+": "add", "-": "subtract", "*": "multiply"}
 """Operators, and what numpy calls them."""
 

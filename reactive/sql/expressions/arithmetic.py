@@ -62,7 +62,7 @@ SWAPPED = frozenset(
 
 
 def is_operator(node: exp.Expr) -> bool:
-    """Whether `operation` knows a node."""
+    """Return True if `operation` translates a node."""
     return type(node) in SYMBOLS or isinstance(
         node, exp.Div | exp.IntDiv | exp.Mod | exp.Neg | exp.DPipe | exp.BitwiseNot
     )

@@ -84,7 +84,7 @@ class Query:
 
 
 def _in_order(value: Value, scope: Scope) -> Expr:
-    """What rows stand in order by."""
+    """Return the sort key of rows that are ordered by a value."""
     return whole(sorted_by(value) if scope.dialect.numeric_booleans else value)
 
 

@@ -136,11 +136,11 @@ BINARY: dict[type[exp.Expr], tuple[Callable[..., Any], SqlType, bool]] = {
     exp.BitwiseRightShift: (shifted_right, INT, False),
     exp.DPipe: (joined, TEXT, False),
 }
-"""What each operator calls, what it gives, and whether it may give NULL by itself."""
+"""Function, type of the result, and whether it may give NULL by itself, of each operator."""
 
 
 def is_operator(node: exp.Expr) -> bool:
-    """Whether `operation` knows a node."""
+    """Return True if `operation` translates a node."""
     return type(node) in BINARY or isinstance(node, exp.Neg | exp.BitwiseNot)
 
 

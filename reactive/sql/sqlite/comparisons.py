@@ -62,12 +62,12 @@ def mapped(function: Callable[[Any], Any], kind: SqlType, value: Value) -> Value
 
 
 def is_number(kind: SqlType) -> bool:
-    """Whether all values of a type are numbers."""
+    """Return True if all values of a type are numbers."""
     return kind.kind in NUMBERS or kind.kind == "bool"
 
 
 def collation_of(*types: SqlType) -> str | None:
-    """What values are compared by: a COLLATE that is written, or that of the first column."""
+    """Return the collation of a comparison: a written COLLATE, else that of the first column."""
     for kind in types:
         if kind.is_collated:
             return kind.collation
@@ -125,7 +125,7 @@ def _are_of_one_class(left: SqlType, right: SqlType) -> bool:
 
 
 def has_collation(kind: SqlType) -> bool:
-    """Whether texts of a type are the same that are not equal."""
+    """Return True if a type has a collation by which different texts may be the same."""
     return kind.collation in runtime.COLLATIONS
 
 
@@ -142,18 +142,18 @@ def ranked(value: Value) -> Value:
 
 
 def has_one_class(kind: SqlType) -> bool:
-    """Whether values of a type compare as they are."""
+    """Return True if all values of a type are of one storage class, and compare as they are."""
     return kind.kind != "any"
 
 
 def sorted_by(value: Value) -> Value:
-    """What rows are ordered by where they are ordered by a value."""
+    """Return the sort key of rows that are ordered by a value."""
     made = collated(value, value.type.collation)
     return made if has_one_class(made.type) else ranked(made)
 
 
 def grouped_by(value: Value) -> Value:
-    """What is the same for values that are one group."""
+    """Return a value that is equal for all values of one group."""
     return collated(value, value.type.collation)
 
 

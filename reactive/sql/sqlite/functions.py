@@ -275,7 +275,7 @@ def _letters(node: Any, scope: Scope) -> Value:
 
 
 def _same(least: int) -> Maker:
-    """What says nothing of the value: `+x`, LIKELY."""
+    """Return the maker of a function that gives its argument: `+x`, LIKELY."""
 
     def made(node: Any, scope: Scope) -> Value:
         value = given(node, scope, least, least)[0]

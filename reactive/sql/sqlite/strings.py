@@ -11,7 +11,7 @@ from reactive.sql.sqlite.values import characters, integer, short_integer, witho
 
 
 def length(value: Any) -> int:
-    """How many letters a text has before its first NUL, or bytes a blob."""
+    """Return the number of letters of a text before its first NUL, or of bytes of a blob."""
     if isinstance(value, bytes):
         return len(value)
     return len(characters(value).partition("\0")[0])
@@ -59,7 +59,7 @@ def lower(value: Any) -> Any:
 
 
 def place(value: Any, wanted: Any) -> int:
-    """Where a text, or a blob in a blob, is found first; 0 if it is not."""
+    """Return the first place of a text in a text, or a blob in a blob; 0 if there is none."""
     if isinstance(value, bytes) and isinstance(wanted, bytes):
         return value.find(wanted) + 1
     return characters(value).find(characters(wanted)) + 1
@@ -128,7 +128,7 @@ def quoted(value: Any) -> str:
 
 
 def like(value: Any, pattern: Any, escape: Any = "") -> bool:
-    """Whether a text is like a pattern, whatever the case of the letters A to Z.
+    """Return True if a text matches a pattern of LIKE; the case of A to Z does not count.
 
     >>> like("ÄB", "äb"), like("ÄB", "Äb"), like("50%", "50!%", "!")
     (False, True, True)
@@ -179,7 +179,7 @@ def _set(inside: str, *, inverted: bool) -> str:
 
 
 def glob(value: Any, pattern: Any) -> bool:
-    """Whether a text is like a pattern with `*`, `?` and `[a-z]`.
+    """Return True if a text matches a pattern with `*`, `?` and `[a-z]`.
 
     >>> glob("abc", "a[b-d]?"), glob("a]c", "a[]]c"), glob("x", "[x")
     (True, True, False)

@@ -208,11 +208,11 @@ CASTS = {
     "NUMERIC": cast_to_numeric,
     "BLOB": cast_to_blob,
 }
-"""What a CAST to a type of some affinity makes."""
+"""Functions of CAST, by the affinity of its type."""
 
 
 def truth(value: Any) -> bool:
-    """Whether a value that is not NULL is true: another number than 0."""
+    """Return True if a value that is not NULL is true: a number other than 0."""
     return value != 0 if isinstance(value, int | float) else real(value) != 0.0
 
 
@@ -220,7 +220,7 @@ def truth(value: Any) -> bool:
 
 
 def rank(value: Any) -> Any:
-    """What a value is compared by: numbers before texts before blobs; None of None.
+    """Return the sort key of a value: numbers before texts before blobs; None of None.
 
     The places of all ranks have values of the same classes; the first says where the value is.
 
@@ -256,7 +256,7 @@ def without_spaces(value: Any) -> Any:
 
 
 COLLATIONS = {"NOCASE": without_case, "RTRIM": without_spaces}
-"""What texts are compared by; BINARY leaves them as they are."""
+"""Functions of the texts that a collation compares; BINARY has none."""
 
 
 class RankBy:

@@ -164,7 +164,7 @@ def _declared(tree: Any, around: Scope) -> tuple[Schema, dict[str, Any], tuple[s
 
 
 def _is_untyped(node: Any, around: Scope) -> bool:
-    """Whether it is the name of a column that has no type, as SQLite lets it."""
+    """Return True for a column of CREATE TABLE without a type, which SQLite allows."""
     return around.dialect.name == "sqlite" and isinstance(node, exp.Identifier)
 
 

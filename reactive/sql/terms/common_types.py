@@ -42,7 +42,7 @@ VERBS: dict[Place, str] = {
     "equality": "compare",
     "order": "compare",
 }
-"""What a place does with its operands, as messages say it."""
+"""Verbs of messages, by the place of the operands."""
 MOMENTS = frozenset({"date", "timestamp", "timestamptz"})
 COMPARED: frozenset[Place] = frozenset({"equality", "order"})
 OVER_TEXT = frozenset({"bytes", "uuid"})

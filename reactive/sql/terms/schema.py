@@ -113,4 +113,4 @@ def field_names(names: Sequence[str]) -> tuple[str, ...]:
 
 
 BETWEEN = re.compile(r"[\W_]+")
-"""What stands between the words of an expression that is the name of its column."""
+"""Characters between the words of an expression from which a column's name is made."""

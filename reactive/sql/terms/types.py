@@ -106,7 +106,7 @@ OF_AFFINITIES: dict[str, Any] = {
     "REAL": float | str | bytes,
     "BLOB": int | float | str | bytes,
 }
-"""What a column of SQLite keeps, by its affinity; INTEGER and NUMERIC keep all that BLOB does."""
+"""Classes that a column of SQLite keeps, by affinity; INTEGER and NUMERIC are as BLOB."""
 
 
 def hint_of(kind: SqlType, *, nullable: bool) -> Any:

@@ -1,4 +1,4 @@
-"""What grammars of sqlglot leave out of a text, read whole."""
+"""Readings of words that the grammars of sqlglot drop from a text."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ class _Partitioned:
 
 
 def _has_distances(window: Any) -> bool:
-    """Whether the frame of a window is by distances of values."""
+    """Return True if the frame of a window is by distances of values."""
     spec = window.args.get("spec")
     bounds = () if spec is None else (spec.args.get("start"), spec.args.get("end"))
     is_range = spec is not None and str(spec.args.get("kind")).lower() == "range"
