@@ -115,8 +115,8 @@ class Definitions:
             case ByPolicy(query) as found:
                 self._policy = found
                 return (query,)
-            case BesideRows(left):
-                return (left,)
+            case BesideRows(left, query) as found:
+                return (left, query) if _is_product(found) else (left,)
             case OfGroups(source):
                 return (source,)
             case _:
@@ -131,6 +131,8 @@ class Definitions:
                 node = with_inputs(written, map(made, written.inputs()))
             case ByPolicy(query) as found:
                 return _by_policy(made(query), found)
+            case BesideRows(left, query) as found if _is_product(found):
+                node = plan.Product(made(left), made(query))
             case BesideRows(left, query, arguments, is_left):
                 node = self._beside(made(left), query, arguments, is_left)
             case OfGroups(source, key, query, level):
@@ -195,6 +197,14 @@ class Definitions:
 
         made = plan.Reduce(source, key, opaque(found, 2, "a query of each group"))
         return made if width == 1 else _spread(made, 1, width)
+
+
+def _is_product(form: BesideRows) -> bool:
+    """Return True if all rows get the same rows of the query beside them.
+
+    Then filters above are conditions of a join, and no pairs are made that they leave out.
+    """
+    return not form.arguments and not form.is_left
 
 
 def _by_policy(node: plan.Node, by: ByPolicy) -> plan.Node:

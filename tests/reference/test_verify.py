@@ -34,6 +34,8 @@ from reactive import (
 from reactive.codegen import interpret
 from reactive.reference import joins as reference_joins
 from reactive.reference import keys as reference_keys
+from reactive.reference import nodes as reference_nodes
+from reactive.reference.bags import added
 from reactive.reference.evaluate import evaluate
 from reactive.runtime import progress
 from reactive.transactions.transaction import Transaction
@@ -495,3 +497,54 @@ def test_sums_beside_fractions_are_rounded_once() -> None:
     view = table.aggregate(Sum(lambda r: r[0])).materialize()
     table.add_all([(0.1,), (Fraction(1, 3),), (10**20,), (-(10**20),)])
     view.verify()
+
+
+class Call(NamedTuple):
+    module: str
+    name: str
+    rest: str
+
+
+class Meaning(NamedTuple):
+    module: str
+    name: str
+    full: str
+
+
+def test_rows_beside_a_whole_query_are_joined_by_the_equations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A query of groups is one for each row; it is not asked of each where it reads none."""
+
+    def rows_made(size: int) -> int:
+        db = Database()
+        calls, given = db.table(Call, name="calls"), db.table(Meaning, name="given")
+        calls.add_all(Call("m", f"n{n}", f"n{n + 1}") for n in range(size))
+        given.add_all(Meaning("m", f"n{n}", f"n{n}") for n in range(size))
+        counted = given.group_by(lambda m: (m.module, m.name)).aggregate(Count(), Min("full"))
+        once = counted.where(lambda key, count, full: count == 1)
+        meanings = once.select(lambda key, count, full: Meaning(*key, full))
+        view = db.query(
+            lambda: (
+                (c.name, end.full)
+                for c in calls
+                for b in meanings
+                if (b.module, b.name) == (c.module, c.name)
+                for end in meanings
+                if f".{end.name}" == f".{c.rest}"
+            )
+        ).materialize()
+        assert len(view) == size - 1
+        made: list[int] = []
+
+        def noted(pairs: Any) -> Any:
+            found = [*pairs]
+            made.append(len(found))
+            return added(found)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(reference_nodes, "added", noted)
+            view.verify()
+        return sum(made)
+
+    assert rows_made(200) <= 3 * rows_made(100)
