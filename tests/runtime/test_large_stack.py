@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 from contextvars import ContextVar
 
 import pytest
@@ -69,3 +70,42 @@ def test_several_threads_at_a_time() -> None:
         thread.join()
     assert found == [20_000] * 8
     assert sys.getrecursionlimit() == before
+
+
+def test_no_call_runs_on_a_small_stack_while_the_limit_is_raised() -> None:
+    """A thread with a small stack that recursed so deeply would end the process."""
+    stop, limits = threading.Event(), set[int]()
+
+    def small() -> None:
+        while not stop.is_set():
+            call_with_any_stack(lambda: has_large_stack() or limits.add(sys.getrecursionlimit()))
+
+    threads = [threading.Thread(target=small) for _ in range(3)]
+    before = sys.getrecursionlimit()
+    for thread in threads:
+        thread.start()
+    for _ in range(20):
+        call_with_large_stack(lambda: time.sleep(0.002))
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert limits == {before} == {sys.getrecursionlimit()}
+
+
+def test_a_call_inside_of_one_here_may_have_a_large_stack() -> None:
+    def inner() -> int:
+        return call_with_large_stack(lambda: depth(5_000)) + call_with_any_stack(lambda: 1)
+
+    assert call_with_any_stack(inner) == 5_001
+    assert call_with_any_stack(threading.get_ident) == threading.get_ident()
+
+
+def test_what_exceeds_the_limit_inside_of_a_call_is_made_again_from_the_outermost() -> None:
+    made: list[bool] = []
+
+    def outer() -> int:
+        made.append(has_large_stack())
+        return call_with_any_stack(lambda: depth(20_000))
+
+    assert call_with_any_stack(outer) == 20_000
+    assert made == [False, True]
