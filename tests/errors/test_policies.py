@@ -43,6 +43,7 @@ def with_table(text: str) -> str:
     return f"{before}{BEGIN_SOURCES}\n{refused_rows.page(column)}\n{END_SOURCES}{after}"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("operator", OPERATORS)
 @pytest.mark.parametrize("failure", [name for name in FAILURES if name != OF_KEYS])
 def test_no_row_stops_a_writer(operator: str, failure: str) -> None:
