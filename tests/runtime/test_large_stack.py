@@ -76,9 +76,13 @@ def test_no_call_runs_on_a_small_stack_while_the_limit_is_raised() -> None:
     """A thread with a small stack that recursed so deeply would end the process."""
     stop, limits = threading.Event(), set[int]()
 
+    def note() -> None:
+        if not has_large_stack():
+            limits.add(sys.getrecursionlimit())
+
     def small() -> None:
         while not stop.is_set():
-            call_with_any_stack(lambda: has_large_stack() or limits.add(sys.getrecursionlimit()))
+            call_with_any_stack(note)
 
     threads = [threading.Thread(target=small) for _ in range(3)]
     before = sys.getrecursionlimit()
