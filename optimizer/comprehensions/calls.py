@@ -17,10 +17,18 @@ from typing import Any
 from optimizer import plan
 from optimizer.callables.captures import is_users
 from optimizer.comprehensions import functions, mappings, touching
-from optimizer.comprehensions.computed import InOrder, Needed, Only, only_or, value_or
+from optimizer.comprehensions.computed import InOrder, Needed, Only, only_or, part, value_or
 from optimizer.comprehensions.generators import Inside, bind
 from optimizer.comprehensions.refusals import OF_FUNCTIONS, ORDER, refused
-from optimizer.comprehensions.rows import Order, Rows, as_set, evaluated, selected, taken
+from optimizer.comprehensions.rows import (
+    Order,
+    Rows,
+    as_set,
+    evaluated,
+    selected,
+    standing_of,
+    taken,
+)
 from optimizer.expr import (
     NONE,
     TRUE,
@@ -224,7 +232,7 @@ def _best(name: str) -> Callable[[ast.Call, Any, Any], Expr | None]:
         otherwise = None if default is None else reader.expr(default)
         if key is not None and not _is_none(key):
             ordered = _ordered(rows, key, reader, reading, descending=name == "max")
-            found = reading.collected(_window(ordered, 0, 1))
+            found = reading.collected(_window(ordered, 0, 1, reading))
             if otherwise is None:
                 return Call(constant(Only(name), name), (found,))
             return Call(constant(only_or, name), (found, otherwise))
@@ -280,21 +288,29 @@ def _sorted(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
 def _ordered(
     rows: Rows, key: ast.expr | None, reader: Any, reading: Any, *, descending: bool
 ) -> Rows:
-    """Rows in the order of a key, or of their own."""
-    rows = selected(_taken(rows, reading), reading.origins)
+    """Rows in the order of a key, or of their own. Rows with equal keys stand as they did."""
+    standing = standing_of(rows)
+    rows = replace(_taken(rows, reading), standing=None)
     if key is None or _is_none(key):
+        rows = selected(rows, reading.origins)
         return replace(rows, kind="sorted", order=Order(rows.value, descending))
+    stood = () if standing is None else standing.keys
+    count = 1 + len(stood)
+    whole = rows.value if not stood else tuple_of(rows.value, *(e for e, *_ in stood))
+    rows = selected(replace(rows, row=(whole,)), reading.origins)
     with Inside(reader, reading) as inside:
         inside.join(replace(rows, kind="list"), ast.Name("row", ast.Store()), imported=True)
-        value = reader.bound["row"]
+        row = reader.bound["row"]
+        value, *rest = [row] if not stood else [Item(row, constant(n)) for n in range(count)]
         by = _applied(key, value, inside, reader, reading)
         if any(isinstance(part, Subquery) for part in walk(by)):
-            pairs = inside.rows("list", (tuple_of(value, by),))
-            value, by = (Item(pairs.value, constant(place)) for place in (0, 1))
+            pairs = inside.rows("list", (tuple_of(value, by, *rest),))
+            value, by, *rest = (Item(pairs.value, constant(place)) for place in range(1 + count))
             made = replace(pairs, row=(value,))
         else:
             made = inside.rows("list", (value,))
-        return replace(made, kind="sorted", order=Order(by, descending))
+        more = tuple((e, *how) for e, (_, *how) in zip(rest, stood, strict=True))
+        return replace(made, kind="sorted", order=Order(by, descending, more=more))
 
 
 def _applied(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: Any) -> Expr:
@@ -322,33 +338,72 @@ def _applied(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: Any)
 
 
 def window(rows: Rows, key: ast.expr, node: ast.expr, reader: Any, reading: Any) -> Expr:
-    """`sorted(...)[a:b]` and `sorted(...)[i]`"""
-    order = rows.order
-    is_all = order is None or (order.limit is None and not order.offset)
+    """`sorted(...)[a:b]` and `sorted(...)[i]`
+
+    Windows with constant ends stay rows, counted from the end of the order too. Others are parts of
+    a tuple.
+    """
     if isinstance(key, ast.Slice):
-        ends = [None if e is None else reader.expr(e) for e in (key.lower, key.upper)]
-        counts = [_count(e) for e in ends]
-        if key.step is None and is_all and None not in counts[:1] and counts[1] != -1:
-            start, stop = counts[0] or 0, counts[1]
-            return _window(rows, start, None if ends[1] is None else max(0, (stop or 0) - start))
-        return Item(in_order(rows, reading), reader.expr(key))
+        ends = [NONE if e is None else reader.expr(e) for e in (key.lower, key.upper, key.step)]
+        known = all(map(_is_integer, ends))
+        made = _between(rows, [_integer(e) for e in ends], reading) if known else None
+        if made is not None:
+            return made
+        return Call(constant(part), (in_order(rows, node, reader, reading), *ends))
     place = reader.expr(key)
-    count = None if isinstance(place, Constant) and place.value is None else _count(place)
-    if count is not None and count >= 0 and is_all:
-        rows = _window(rows, 0, count + 1)
-    return Item(in_order(rows, reading), place)
+    if _is_integer(place) and (count := _integer(place)) is not None and count >= 0:
+        rows = _window(rows, 0, count + 1, reading)
+    return Item(in_order(rows, node, reader, reading), place)
 
 
-def _count(expr: Expr | None) -> int | None:
-    """A number of rows from 0 on; None of what is not known, 0 of nothing."""
-    if expr is None:
-        return 0
-    if isinstance(expr, Constant) and type(expr.value) is int and expr.value >= 0:
-        return expr.value
-    return None
+def _is_integer(expr: Expr) -> bool:
+    """Return True of an integer that is known, and of None."""
+    return isinstance(expr, Constant) and type(expr.value) in (int, type(None))
 
 
-def _window(rows: Rows, offset: int, limit: int | None) -> Rows:
+def _integer(expr: Expr) -> int | None:
+    return expr.value if isinstance(expr, Constant) else None
+
+
+def _between(rows: Rows, ends: list[int | None], reading: Any) -> Rows | None:
+    """The rows of a slice; None of one that depends on how many rows there are, or has a step."""
+    start, stop, step = ends
+    if step == -1 and start is None and stop is None:
+        return _reversed(rows, reading)
+    if step not in (None, 1):
+        return None
+    start = start or 0
+    if stop is not None and stop < 0:
+        limit = max(0, stop - start) if start < 0 else None
+        rows = _reversed(_window(_reversed(rows, reading), -stop, limit, reading), reading)
+        return rows if start <= 0 else _window(rows, start, None, reading)
+    if start >= 0:
+        return _window(rows, start, None if stop is None else max(0, stop - start), reading)
+    if stop is not None:
+        return None
+    return _reversed(_window(_reversed(rows, reading), 0, -start, reading), reading)
+
+
+def _whole(rows: Rows, reading: Any) -> Rows:
+    """The rows that a window has taken, all of them in its order."""
+    assert rows.order is not None
+    if not rows.order.is_window:
+        return rows
+    order = replace(rows.order, offset=0, limit=None)
+    return replace(rows, node=taken(rows, reading.origins), order=order)
+
+
+def _reversed(rows: Rows, reading: Any) -> Rows:
+    """The rows in the other direction."""
+    rows = _whole(rows, reading)
+    assert rows.order is not None
+    order = rows.order
+    more = tuple((e, not descending, nulls) for e, descending, nulls in order.more)
+    return replace(rows, order=replace(order, descending=not order.descending, more=more))
+
+
+def _window(rows: Rows, offset: int, limit: int | None, reading: Any) -> Rows:
+    rows = _whole(rows, reading)
     assert rows.order is not None
     return replace(rows, order=replace(rows.order, offset=offset, limit=limit))
 
@@ -357,12 +412,20 @@ PLAINLY_ORDERED = (frozenset({int}), frozenset({str}), frozenset({bytes}))
 """Classes of values that `sorted` has in the order of `order_by`."""
 
 
-def in_order(rows: Rows, reading: Any) -> Expr:
+def in_order(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Expr:
     """What is sorted as a tuple."""
     order = rows.order
     assert order is not None
-    is_own = order.key == rows.value
-    collected = rows.value if is_own else tuple_of(order.key, rows.value)
+    if any(how != [order.descending, None] for _, *how in order.keys):
+        raise refused(
+            node,
+            reader,
+            "is sorted in two directions, as a value",
+            "sort it once, by one key: sorted(rows, key=lambda row: (row.a, -row.b))",
+        )
+    key = tuple_of(*order.exprs) if order.more else order.key
+    is_own = key == rows.value
+    collected = rows.value if is_own else tuple_of(key, rows.value)
     found = reading.folded(rows, "Collect", collected)
     if is_own and kinds(rows.value, known_of(rows.node)) in PLAINLY_ORDERED:
         direction = (("reverse", TRUE),) if order.descending else ()

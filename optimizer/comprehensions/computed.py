@@ -71,6 +71,16 @@ def _one(found: list[Any], key: Any) -> Any:
     return first
 
 
+def numbered(values: Iterable[Any]) -> tuple[tuple[int, Any], ...]:
+    """The values with their places."""
+    return tuple(enumerate(values))
+
+
+def part(values: tuple[Any, ...], start: Any, stop: Any, step: Any) -> tuple[Any, ...]:
+    """A slice of a tuple."""
+    return values[start:stop:step]
+
+
 @record
 class InOrder:
     """What was collected, as a tuple in order."""

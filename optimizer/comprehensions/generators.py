@@ -20,6 +20,7 @@ from typing import Any, TypeAlias
 
 from optimizer import plan
 from optimizer.comprehensions import mappings
+from optimizer.comprehensions.computed import numbered, part
 from optimizer.comprehensions.narrow import narrowed, renumbered
 from optimizer.comprehensions.refusals import refused
 from optimizer.comprehensions.rows import (
@@ -100,6 +101,13 @@ def _shown(node: ast.expr, of: ast.expr, reader: Any, reading: Any) -> Expr:
     return reading.collected(value)  # type: ignore[no-any-return]
 
 
+def of_sequence(value: Expr, reader: Any, reading: Any) -> Rows:
+    """The items of a sequence as rows, in its order."""
+    with Inside(reader, reading) as inside:
+        inside.join(value, ast.Name("row", ast.Store()), imported=True)
+        return inside.standing("list", reader.bound["row"])
+
+
 class Inside:
     """The scope of rows while what is said of them is read."""
 
@@ -158,8 +166,13 @@ class Inside:
                 return self._join_in_order(source, standing, target)
             if source.standing is not None and source.kind in ("list", "iterator"):
                 self._order, self._is_lost = source.standing, True
-        elif not isinstance(source, Rows) or _has_order(source):
+        elif not isinstance(source, Rows):
+            if self.scope.node is None and is_part(source):
+                return self._number(self.scope.iterated(source), target)
             self._is_lost = True
+        elif _has_order(source):
+            self._is_lost = True
+            self._order = self._order and replace(self._order, is_window=False)
         if not isinstance(source, Rows):
             given = self.scope.iterated(source) if imported else source
             return self._bind(target, self._unnested(given, _name(target)))
@@ -178,6 +191,12 @@ class Inside:
         by = tuple((key, *how[1:]) for key, how in zip(keys, standing.keys, strict=True))
         self._order = replace(standing, keys=by)
         self._bind(target, value)
+
+    def _number(self, source: Expr, target: ast.expr) -> None:
+        """The first `for`, over a sequence: its rows stand by their places in it."""
+        pair = self._unnested(Call(constant(numbered), (source,)), _name(target))
+        self._order = Standing(self._node(), ((Item(pair, constant(0)), False, None),))
+        self._bind(target, Item(pair, constant(1)))
 
     def _rows(self, source: Rows, name: str) -> Expr:
         origins = self._reading.origins
@@ -270,6 +289,11 @@ def _has_order(rows: Rows) -> bool:
     """Return True if rows of a later `for` stand in an order that did not choose them."""
     standing = standing_of(rows)
     return standing is not None and not standing.is_window
+
+
+def is_part(value: Expr) -> bool:
+    """Return True of a slice of a tuple that `sorted` made of rows."""
+    return isinstance(value, Call) and value.function == constant(part)
 
 
 def _name(target: ast.expr) -> str:

@@ -55,7 +55,7 @@ def after(name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt], reading:
         standing = standing and replace(standing, node=made)
         return replace(then, node=made, standing=standing or then.standing)
     own = (Parameter(1),) if width == 1 else items_of(Parameter(1), width)
-    order = then.order and replace(then.order, key=over(then.order.key, own))
+    order = then.order and then.order.over([over(key, own) for key in then.order.exprs])
     standing = standing_of(then) if order is None else None
     if standing is not None:
         keys = tuple((over(key, own), *how) for key, *how in standing.keys)

@@ -138,6 +138,8 @@ def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
 
 
 def _finished(function: Opaque, result: Expr, reading: Reading, reader: Reader) -> Query:
+    if generators.is_part(result):
+        result = generators.of_sequence(result, reader, reading)
     if isinstance(result, Rows):
         result = reading.of_outside(result)
     sources = tuple(reading.sources.values())

@@ -270,26 +270,25 @@ class Reading:
 
     def of_outside(self, rows: Rows) -> Rows:
         """The rows of a whole query, which may be in another one and read its rows."""
-        key = () if rows.order is None else (rows.order.key,)
+        by = () if rows.order is None else rows.order.exprs
         standing = standing_of(rows) if rows.order is None else None
         stands = () if standing is None else tuple(key for key, _, _ in standing.keys)
-        node, exprs = renumbered(rows.node, (*rows.row, *key, *stands), rows.arguments)
-        order = rows.order and replace(rows.order, key=exprs[-1])
+        node, exprs = renumbered(rows.node, (*rows.row, *by, *stands), rows.arguments)
+        order = rows.order and rows.order.over(exprs[len(rows.row) :])
         row = exprs[: len(rows.row)]
         made = replace(rows, node=node, row=row, arguments=(), order=order)
         if standing is None:
             return made
-        by = zip(exprs[len(rows.row) :], standing.keys, strict=True)
-        return replace(
-            made, standing=replace(standing, node=node, keys=tuple((e, *how[1:]) for e, how in by))
-        )
+        pairs = zip(exprs[len(rows.row) :], standing.keys, strict=True)
+        keys = tuple((e, *how[1:]) for e, how in pairs)
+        return replace(made, standing=replace(standing, node=node, keys=keys))
 
     def scalar(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
         """Rows as a value: a frozen set, or a tuple of what is sorted."""
         if rows.kind == "set":
             return Call(constant(frozenset), (self.collected(rows),))
         if rows.kind == "sorted":
-            return calls.in_order(rows, self)
+            return calls.in_order(rows, node, reader, self)
         if rows.kind in ("dict", "groups"):
             raise refused(
                 node,
@@ -302,10 +301,11 @@ class Reading:
     def sequence(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
         """A list whose rows stand in an order, as a value: a tuple."""
         standing = standing_of(rows)
-        if standing is None or len(standing.keys) != 1 or standing.keys[0][2] is not None:
+        if standing is None or standing.keys[0][2] is not None:
             raise refused(node, reader, *LOST)
-        ((key, descending, _),) = standing.keys
-        return calls.in_order(replace(rows, kind="sorted", order=Order(key, descending)), self)
+        (key, descending, _), *more = standing.keys
+        order = Order(key, descending, more=tuple(more))
+        return calls.in_order(replace(rows, kind="sorted", order=order), node, reader, self)
 
     def exists(self, rows: Rows) -> Expr:
         """Whether there are rows."""

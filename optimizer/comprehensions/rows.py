@@ -9,6 +9,7 @@ They are an expression, so that names can have them, and are in none that is fin
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Literal, TypeAlias
 
@@ -40,25 +41,53 @@ ONE_ROW = values([()])
 """A relation of one row."""
 
 
+Key: TypeAlias = tuple[Expr, bool, Any]
+"""A key over the bindings of rows, its direction, and the place of None."""
+
+
 @record
 class Order:
-    """How sorted rows stand, and which of them are taken: `limit` (None: all) after `offset`."""
+    """How sorted rows stand, and which of them are taken: `limit` (None: all) after `offset`.
+
+    more: the keys by which the rows stood before they were sorted. `sorted` is stable, so rows with
+          equal keys stand by these.
+    """
 
     key: Expr
     descending: bool = False
     offset: int = 0
     limit: int | None = None
+    more: tuple[Key, ...] = ()
+
+    @property
+    def keys(self) -> tuple[Key, ...]:
+        """All keys, the first one first."""
+        return ((self.key, self.descending, None), *self.more)
+
+    @property
+    def is_window(self) -> bool:
+        """True if not all rows are taken."""
+        return self.limit is not None or self.offset > 0
+
+    @property
+    def exprs(self) -> tuple[Expr, ...]:
+        """The keys without their directions."""
+        return tuple(key for key, *_ in self.keys)
+
+    def over(self, exprs: Sequence[Expr]) -> Order:
+        """Return the order with other expressions as its keys."""
+        more = tuple((e, *how) for e, (_, *how) in zip(exprs[1:], self.more, strict=True))
+        return replace(self, key=exprs[0], more=more)
 
 
 @record
 class Standing:
-    """By what the rows of a list stand: keys over the bindings of `node`, each with its direction
-    and the place of None. It holds while `node` is the plan of the rows; other rows have lost their
-    order, which matters only where they are the list that a query gives. Rows of a window may lose
-    it: their order chose them."""
+    """By what the rows of a list stand: keys over the bindings of `node`. It holds while `node` is
+    the plan of the rows; other rows have lost their order, which matters only where they are the
+    list that a query gives. Rows of a window may lose it: their order chose them."""
 
     node: plan.Node
-    keys: tuple[tuple[Expr, bool, Any], ...]
+    keys: tuple[Key, ...]
     is_window: bool = False
 
 
@@ -145,8 +174,7 @@ def standing_of(rows: Rows) -> Standing | None:
     """Return by what rows stand, of a list or of what is sorted; None of others, and of rows that
     lost their order."""
     if rows.kind == "sorted" and rows.order is not None:
-        is_window = rows.order.limit is not None or rows.order.offset > 0
-        return Standing(rows.node, ((rows.order.key, rows.order.descending, None),), is_window)
+        return Standing(rows.node, rows.order.keys, rows.order.is_window)
     standing = rows.standing
     is_list = rows.kind in ("list", "iterator")
     return standing if is_list and standing is not None and standing.node is rows.node else None
@@ -183,9 +211,9 @@ def row_of(node: plan.Node) -> tuple[Expr, ...]:
 def taken(rows: Rows, origins: tuple[Opaque, ...]) -> plan.Node:
     """The plan of rows; of those that are a window of what is sorted, with nothing else."""
     order = rows.order
-    if order is None or (order.limit is None and not order.offset):
+    if order is None or not order.is_window:
         return rows.node
     count = bindings(rows.node)
     names = rows.names if len(rows.names) == count else row_names(count)
-    key = plan.SortKey(Lifted(order.key, names, origins, count), order.descending)
-    return plan.OrderBy(rows.node, (key,), order.limit, order.offset)
+    keys = [plan.SortKey(Lifted(e, names, origins, count), *how) for e, *how in order.keys]
+    return plan.OrderBy(rows.node, tuple(keys), order.limit, order.offset)

@@ -25,6 +25,7 @@ from optimizer.subqueries.freed import freed
 from optimizer.subqueries.lateral import lateral
 from optimizer.traverse import functions
 from reactive.api.callables import Live
+from reactive.api.ordered_view import OrderedView
 from reactive.api.smallest import smallest
 from reactive.collections.bag import Bag
 from reactive.collections.order import compare_plainly, pairs_in_order
@@ -82,7 +83,7 @@ class Comprehending:
                 f"{other._called()} is of another database\n"
                 "  a query reads the tables of one; subscribe to the other and copy what it needs"
             )
-        found: plan.Node = other.plan
+        found: plan.Node = other._order() if isinstance(other, OrderedView) else other.plan
         return found
 
     def finds_keys(self, value: Any) -> bool:

@@ -25,6 +25,7 @@ from optimizer.lifting.part import UNSET, resolve
 from optimizer.record import record
 from reactive.api.callables import Live
 from reactive.api.comprehending import in_order
+from reactive.collections.order import tie_key
 
 FIRST = ".0"
 
@@ -36,11 +37,18 @@ class Text:
     function: Any
     first: Any = None
 
-    def run(self, lists: Mapping[str, Iterable[Any]], *, tied: Sequence[Any] | None = None) -> Any:
+    def run(
+        self,
+        lists: Mapping[str, Iterable[Any]],
+        *,
+        tied: Sequence[Any] | None = None,
+        is_by_itself: bool = False,
+    ) -> Any:
         """What Python computes, with these lists in the place of relations by their names.
 
         The others have their rows of now. With `tied`, rows with equal keys are in an order of
-        their own, as in views; those that do not compare stand as they do in `tied`.
+        their own, as in views; those that do not compare stand as they do in `tied`. With
+        `is_by_itself`, the rows of now are sorted by themselves.
         """
         names = self.names()
         for name in lists:
@@ -48,6 +56,7 @@ class Text:
                 known = ", ".join(sorted(names))
                 raise PlanError(f"the query reads no {name!r}\n  it reads {known}")
         run = _Run({name: list(rows) for name, rows in lists.items()}, tied)
+        run.is_by_itself = is_by_itself
         if self.first is not None:
             rows = run.lists.get(_name_of(self.first))
             return list(run.made(self.function)(iter(run.rows_of(self.first, rows))))
@@ -97,6 +106,7 @@ class _Run:
 
     def __init__(self, lists: dict[str, list[Any]], tied: Sequence[Any] | None) -> None:
         self.lists = lists
+        self.is_by_itself = False
         self._so_far: dict[CodeType, Any] = {}
         self._asked: set[CodeType] = set()
         self._standing: dict[int, Any] = {id(builtins.sum): exact_sum}
@@ -154,8 +164,13 @@ class _Run:
             return given
         if hasattr(relation, "materialize") and not hasattr(relation, "__len__"):
             with relation.materialize() as view:
-                return list(view)
-        return list(relation)
+                return self._in_order_of(view)
+        return self._in_order_of(relation)
+
+    def _in_order_of(self, view: Any) -> list[Any]:
+        """The rows of a table or view, as they stand or sorted by themselves."""
+        is_sequence = hasattr(view, "_of_all_places")
+        return sorted(view, key=tie_key) if self.is_by_itself and not is_sequence else list(view)
 
 
 class _Result:
