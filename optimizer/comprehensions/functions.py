@@ -36,6 +36,22 @@ class Active:
     is_called: bool = False
     before: Any = UNSET
     """Value of the query's name before the query is made; the text then means the query."""
+    written: FunctionType | None = None
+    """Function of which a query is being made."""
+
+    def was(self, found: Any, reader: FunctionType) -> bool:
+        """Return True if a value that a function has under the name is the one before the query.
+
+        Local functions beside the query share the variable of that name with it.
+        """
+        if found is UNSET or self.written is None:
+            return False
+        if found is self.before:
+            return True
+        is_shared = self.name in reader.__code__.co_freevars
+        scopes = [f.__code__.co_qualname.rpartition(".")[0] for f in (reader, self.written)]
+        is_beside = is_shared and scopes[0] == scopes[1] and bool(scopes[0])
+        return is_beside and _is_before(found, self.written)
 
     def is_of(self, called: Any, name: str, text: Any) -> bool:
         """Whether a call is of this function; its name may have no value yet, or that of a query
@@ -44,10 +60,8 @@ class Active:
             return name == self.name
         if isinstance(called, FunctionType):
             return called.__code__ is self.code
-        code = None if text is None else code_of(text)
-        known = (self.code.co_filename, self.name)
-        same = code is not None and (code.co_filename, code.co_name) == known
-        return same and self.name != "<lambda>"
+        code = None if text is None or name != self.name else code_of(text)
+        return code is not None and self.name != "<lambda>" and is_same_place(code, self.code)
 
     def rows(self) -> Rows:
         """Its rows so far."""
@@ -56,19 +70,28 @@ class Active:
         return Rows("set", node, (Parameter(0),), ("row",))
 
 
+def is_same_place(code: CodeType, other: CodeType) -> bool:
+    """Return True if functions of one name are written in one scope of a file."""
+    return (code.co_filename, code.co_qualname) == (other.co_filename, other.co_qualname)
+
+
 def defined(
     function: FunctionType,
     read: Callable[[], Expr],
     reading: Any,
     reader: Any,
     *,
-    is_query: bool = False,
+    written: FunctionType | None = None,
 ) -> Expr:
-    """What a function without parameters returns."""
+    """What a function without parameters returns.
+
+    written: the function of which a query is being made. Functions that it calls may mean the query
+             by its name, which `function` does not have among its captured names then.
+    """
     shape: Shape = None
-    name, before = function.__name__, _meaning_before(function) if is_query else UNSET
+    name, before = function.__name__, UNSET if written is None else _meaning_before(written)
     for _ in range(ROUNDS):
-        entry = Active(function.__code__, name, shape, object(), before=before)
+        entry = Active(function.__code__, name, shape, object(), before=before, written=written)
         reading.active.append(entry)
         try:
             result = read()
@@ -100,16 +123,21 @@ def _meaning_before(function: FunctionType) -> Any:
     a later function of the file has the name.
     """
     *around, name = function.__qualname__.split(".")
-    code = function.__code__
-    if name != code.co_name or name == "<lambda>" or (around and around[-1] != "<locals>"):
+    if name != function.__code__.co_name or name == "<lambda>":
+        return UNSET
+    if around and around[-1] != "<locals>":
         return UNSET
     found = resolve(function, name)
-    its = found.__code__ if isinstance(found, FunctionType) else None
+    return found if _is_before(found, function) else UNSET
+
+
+def _is_before(found: Any, function: FunctionType) -> bool:
+    """Return True of another value that the name of a function had before the function."""
+    code, its = function.__code__, getattr(found, "__code__", None)
     if its is code:
-        return UNSET
-    if its is None or its.co_filename != code.co_filename:
-        return found
-    return UNSET if its.co_firstlineno > code.co_firstlineno else found
+        return False
+    is_later = isinstance(found, FunctionType) and its.co_firstlineno > code.co_firstlineno
+    return not (is_later and is_same_place(its, code))
 
 
 def called(node: ast.Call, function: FunctionType, reader: Any, reading: Any) -> Expr:

@@ -94,8 +94,8 @@ def read_callable(
     return lifted, list(reading.sources.values())
 
 
-def read_function(function: Opaque, engine: Engine) -> Query:
-    """The query of a function without parameters."""
+def read_function(function: Opaque, engine: Engine, written: Any) -> Query:
+    """The query of a function without parameters, which was written as `written`."""
     reading = Reading(engine, function, ())
     origin = Origin(function, (), queries=reading)
     called = function.function
@@ -109,7 +109,7 @@ def read_function(function: Opaque, engine: Engine) -> Query:
         tree = tree_of(called)
         reading.results |= set(map(id, _results(tree)))
         result = functions.defined(
-            called, lambda: reader.body(tree), reading, reader, is_query=True
+            called, lambda: reader.body(tree), reading, reader, written=written
         )
     except (Unreadable, RecursionError) as unreadable:
         raise _unread(function, unreadable) from None

@@ -21,7 +21,16 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
-from optimizer.comprehensions import calls, generators, loops, mappings, named, touching, unions
+from optimizer.comprehensions import (
+    calls,
+    generators,
+    loops,
+    mappings,
+    named,
+    touching,
+    unions,
+    windows,
+)
 from optimizer.comprehensions.engine import Engine
 from optimizer.comprehensions.functions import Active
 from optimizer.comprehensions.narrow import narrowed, renumbered
@@ -258,7 +267,7 @@ class Reading:
             return mappings.item(rows, reader.expr(key), node, reader, self)
         if rows.kind != "sorted":
             raise refused(node, reader, ORDER, "take it of sorted(...): sorted(rows, key=...)[:n]")
-        return calls.window(rows, key, node, reader, self)
+        return windows.window(rows, key, node, reader, self)
 
     # What becomes of rows.
 
@@ -288,7 +297,7 @@ class Reading:
         if rows.kind == "set":
             return Call(constant(frozenset), (self.collected(rows),))
         if rows.kind == "sorted":
-            return calls.in_order(rows, node, reader, self)
+            return windows.in_order(rows, node, reader, self)
         if rows.kind in ("dict", "groups"):
             raise refused(
                 node,
@@ -305,7 +314,7 @@ class Reading:
             raise refused(node, reader, *LOST)
         (key, descending, _), *more = standing.keys
         order = Order(key, descending, more=tuple(more))
-        return calls.in_order(replace(rows, kind="sorted", order=order), node, reader, self)
+        return windows.in_order(replace(rows, kind="sorted", order=order), node, reader, self)
 
     def exists(self, rows: Rows) -> Expr:
         """Whether there are rows."""

@@ -53,7 +53,7 @@ def _meaning(name: str, reader: Any) -> Any:
     """The value of a name; none of the name of a query that is being made."""
     found = resolve(reader.function, name)
     active = reader.origin.queries.active
-    is_own = any(e.name == name and e.before is found is not UNSET for e in active)
+    is_own = any(e.name == name and e.was(found, reader.function) for e in active)
     return UNSET if is_own else found
 
 

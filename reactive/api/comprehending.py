@@ -25,7 +25,6 @@ from optimizer.subqueries.freed import freed
 from optimizer.subqueries.lateral import lateral
 from optimizer.traverse import functions
 from reactive.api.callables import Live
-from reactive.api.ordered_view import OrderedView
 from reactive.api.smallest import smallest
 from reactive.collections.bag import Bag
 from reactive.collections.order import compare_plainly, pairs_in_order
@@ -83,7 +82,8 @@ class Comprehending:
                 f"{other._called()} is of another database\n"
                 "  a query reads the tables of one; subscribe to the other and copy what it needs"
             )
-        found: plan.Node = other._order() if isinstance(other, OrderedView) else other.plan
+        in_order = getattr(other, "_order", None)
+        found: plan.Node = other.plan if in_order is None else in_order()
         return found
 
     def finds_keys(self, value: Any) -> bool:

@@ -129,7 +129,7 @@ def query(engine: Any, function: Any) -> Any:
         raise PlanError("query takes a function\n  live(... for ... in ...) takes a generator")
     taken = opaque(function, 0, "query")
     check_noticed(function, taken)
-    found = reading.read_function(_watched(taken, function), Comprehending(engine))
+    found = reading.read_function(_watched(taken, function), Comprehending(engine), function)
     return _made(engine, found, Text(function))
 
 

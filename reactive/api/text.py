@@ -20,6 +20,7 @@ from typing import Any
 
 from optimizer.callables.captures import global_names
 from optimizer.callables.source import code_of
+from optimizer.comprehensions.functions import is_same_place
 from optimizer.errors import PlanError
 from optimizer.lifting.part import UNSET, resolve
 from optimizer.record import record
@@ -206,8 +207,8 @@ def _is_again(called: FunctionType | None, function: FunctionType) -> bool:
     if called is None:
         return False
     code, own = code_of(called), function.__code__
-    same = code is not None and (code.co_filename, code.co_name) == (own.co_filename, own.co_name)
-    return code is own or (same and own.co_name != "<lambda>")
+    same = code is not None and own.co_name != "<lambda>" and is_same_place(code, own)
+    return code is own or same
 
 
 def exact_sum(values: Iterable[Any], start: Any = 0) -> Any:

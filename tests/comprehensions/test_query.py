@@ -638,6 +638,55 @@ def test_a_method_of_the_name_of_a_function_calls_the_function() -> None:
     assert set(view) == {(1, 2), (2, 3), (9, 2)}
 
 
+RECURSION_OF_TWO = """
+def more(): return {(a, d) for a, b in reach() for c, d in edges if b == c}
+@db.query
+def reach(): return {(a, b) for a, b in edges} | more()
+"""
+"""The query names itself in another function only."""
+LOCAL = """
+def made(reach=None):
+{}
+    return reach
+reach = made(lambda: {{(9, 1)}})
+"""
+
+
+@pytest.mark.parametrize("before", BEFORE)
+def test_a_recursion_through_another_function_is_one_whatever_its_name_stood_for(
+    before: str,
+) -> None:
+    view = _run(BEFORE[before] + RECURSION_OF_TWO, f"<{before} of two>")["reach"].materialize()
+    assert set(view) == {(1, 2), (2, 3), (1, 3)}
+    check(view)
+
+
+@pytest.mark.parametrize("text", [RECURSION, RECURSION_OF_TWO])
+@pytest.mark.parametrize("before", ["pass", "def reach(): return {(9, 1)}"])
+def test_a_local_recursion_calls_itself_whatever_its_name_stood_for(text: str, before: str) -> None:
+    lines = [f"    {line}" for line in (before + text).splitlines()]
+    text = LOCAL.format("\n".join(lines))
+    view = _run(text, f"<local {hash(text)}>")["reach"].materialize()
+    assert set(view) == {(1, 2), (2, 3), (1, 3)}
+    check(view)
+
+
+def test_a_query_may_call_one_that_had_its_name() -> None:
+    text = "@db.query\ndef reach(): return {e for e in edges if e[0] < 2}\nfirst = reach"
+    text += RECURSION.replace("for a, b in edges}", "for a, b in first()}")
+    view = _run(text, "<first>")["reach"].materialize()
+    assert set(view) == {(1, 2), (1, 3)}
+    check(view)
+
+
+def test_a_method_may_call_the_query_of_its_name() -> None:
+    text = RECURSION + "class Shop:\n    @db.query\n"
+    text += "    def reach(): return {(b, a) for a, b in reach()}"
+    view = _run(text, "<shop>")["Shop"].reach.materialize()
+    assert set(view) == {(2, 1), (3, 2), (3, 1)}
+    check(view)
+
+
 OVER_OTHERS: dict[str, Any] = {
     "rows": lambda t, big, odd, by: lambda: [r + 1 for r in big],
     "in": lambda t, big, odd, by: lambda: {r for r in odd if r in big},
