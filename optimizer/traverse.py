@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
 from operator import is_
-from typing import Any, TypeVar, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted, has_subquery
@@ -85,6 +85,18 @@ def relations_read(root: plan.Node, level: Any) -> list[plan.Recursive]:
     return [n for n in every if isinstance(n, plan.Recursive) and n.level == level]
 
 
+class Beside(Protocol):
+    """Plans that are known of a node beside its inputs, and are to change as these do."""
+
+    def parts(self, node: plan.Node) -> tuple[plan.Node, ...]: ...
+
+    def carry(
+        self, node: plan.Node, made: plan.Node, part: Callable[[plan.Node], plan.Node]
+    ) -> None:
+        """Have the node that was made know them too, each in the place of a `part`."""
+        ...
+
+
 def substituted(
     root: plan.Node, level: Any, value: Callable[[plan.Recursive], plan.Node]
 ) -> plan.Node:
@@ -93,7 +105,10 @@ def substituted(
 
 
 def all_substituted(
-    roots: Sequence[plan.Node], level: Any, value: Callable[[plan.Recursive], plan.Node]
+    roots: Sequence[plan.Node],
+    level: Any,
+    value: Callable[[plan.Recursive], plan.Node],
+    beside: Beside | None = None,
 ) -> list[plan.Node]:
     """The same for several plans; what they share, they share then."""
     made: dict[int, plan.Node] = {}
@@ -104,7 +119,10 @@ def all_substituted(
             waiting.pop()
             continue
         is_open = level in free(node)
-        missing = [s for s in node.inputs() if id(s) not in made] if is_open else []
+        below = node.inputs() if is_open else ()
+        if is_open and beside is not None:
+            below += beside.parts(node)
+        missing = [s for s in below if id(s) not in made]
         if missing:
             waiting.extend(missing)
             continue
@@ -114,7 +132,10 @@ def all_substituted(
         elif isinstance(node, plan.Recursive):
             made[id(node)] = value(node)
         else:
-            made[id(node)] = with_inputs(node, [made[id(source)] for source in node.inputs()])
+            found = with_inputs(node, [made[id(source)] for source in node.inputs()])
+            made[id(node)] = found
+            if beside is not None and found is not node:
+                beside.carry(node, found, lambda part: made[id(part)])
     return [made[id(root)] for root in roots]
 
 

@@ -15,7 +15,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.traverse import relations_read, substituted
+from optimizer.plans.asked_form import substituted_with_forms
+from optimizer.traverse import relations_read
 
 Finish = Callable[[plan.Fixpoint], plan.Fixpoint]
 
@@ -37,7 +38,7 @@ def _stratum(
         known = made.get(part.index)
         return replace(part, index=group.index(part.index)) if known is None else known
 
-    bodies = [substituted(node.bodies[index], node.level, named) for index in group]
+    bodies = [substituted_with_forms(node.bodies[index], node.level, named) for index in group]
     best = tuple(node.best[index] for index in group)
     if len(group) == 1 and best == (None,) and group[0] not in _read(node, node.bodies[group[0]]):
         return [plan.Distinct(bodies[0])]

@@ -64,6 +64,7 @@ from optimizer.expressions.compose import needs, one_row
 from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.naming import naming_of
 from optimizer.expressions.order_kinds import Ranked, sum_checks
+from optimizer.plans.asked_form import ByPolicy, with_form
 from optimizer.plans.declared_kinds import declared_sum_kind
 from optimizer.plans.explain import headline
 from optimizer.plans.nodes.reduce import keeper, replaced
@@ -86,7 +87,6 @@ from optimizer.rewriting.ordered import (
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.shape_recursion import shape_recursion
-from optimizer.subqueries.asked_form import ByPolicy, with_form
 from optimizer.traverse import Rule, with_inputs
 
 Policy = Literal["null", "drop"]

@@ -36,10 +36,10 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.plans import explain
+from optimizer.plans.asked_form import InRows, with_form
 from optimizer.plans.properties import bindings
 from optimizer.subqueries.answers import Answers
 from optimizer.subqueries.asked import as_condition
-from optimizer.subqueries.asked_form import InRows, with_form
 from optimizer.subqueries.columns import extended, first_of, row_of
 from optimizer.subqueries.domain import How
 from optimizer.subqueries.existing import existing

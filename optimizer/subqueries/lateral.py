@@ -33,9 +33,9 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.compose import over
+from optimizer.plans.asked_form import BesideRows, with_form
 from optimizer.plans.properties import bindings
 from optimizer.subqueries.answers import Answers
-from optimizer.subqueries.asked_form import BesideRows, with_form
 from optimizer.subqueries.calm import kinds
 from optimizer.subqueries.columns import extended
 from optimizer.subqueries.domain import How, calm_of, match_back, translation

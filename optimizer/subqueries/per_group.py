@@ -29,8 +29,8 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.knowledge import is_canonical, total
+from optimizer.plans.asked_form import OfGroups, with_form
 from optimizer.plans.properties import bindings, free, shapes
-from optimizer.subqueries.asked_form import OfGroups, with_form
 from optimizer.subqueries.keyed import FIRST, ONE, Keyed, items, read
 from optimizer.subqueries.translation import Asked, Translation, Values
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optimizer import plan
+from optimizer.plans.asked_form import substituted_with_forms
 from optimizer.plans.properties import nodes
 from optimizer.plans.strata import in_strata
 from optimizer.plans.stratify import check_positive, check_stratified
-from optimizer.traverse import substituted
 
 
 def smallest(node: plan.Fixpoint) -> Sequence[plan.Node]:
@@ -38,4 +38,4 @@ def level_of(node: plan.Fixpoint | plan.Iterate) -> int:
 
 def numbered(body: plan.Node, node: plan.Fixpoint | plan.Iterate, level: int) -> plan.Node:
     """A body whose recursive relations are of another level."""
-    return substituted(body, node.level, lambda relation: replace(relation, level=level))
+    return substituted_with_forms(body, node.level, lambda relation: replace(relation, level=level))

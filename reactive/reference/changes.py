@@ -14,11 +14,12 @@ Source: [dbsp] section 4, semi-naive evaluation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from optimizer import plan
 from reactive.collections.zset import Row
+from reactive.reference.asking import Room, rooms_of
 from reactive.reference.bags import Bag, difference, grow, paired
 from reactive.reference.joins import Matching, Pairing, pairing
 from reactive.reference.nodes import inputs_of, linear, rows_of
@@ -35,6 +36,8 @@ WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
 }
 """Nodes whose rows depend on the same rows of their inputs: how often one is there."""
 
+NONE: Mapping[int, Any] = {}
+
 
 class Part(Protocol):
     """What stands for a node: its change in this round, made of those of its inputs."""
@@ -46,8 +49,13 @@ class Part(Protocol):
         ...
 
 
-def part_of(node: plan.Node, inputs: Sequence[Part]) -> Part:
-    """What stands for a node that is neither a table nor a recursion."""
+def part_of(node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part] = NONE) -> Part:
+    """What stands for a node that is neither a table nor a recursion; `asked` are the relations
+    that sub-queries in its callables read, by the ids of their plans."""
+    return _Asking(node, inputs, asked) if asked else _alone(node, inputs)
+
+
+def _alone(node: plan.Node, inputs: Sequence[Part]) -> Part:
     found = pairing(node)
     if isinstance(node, plan.SemiJoin | plan.AntiJoin) and found is not None:
         return _Half(found, *inputs, keeps=isinstance(node, plan.SemiJoin))
@@ -174,6 +182,46 @@ class _Half:
         held = self._held[row]
         partners = sum(weight for _, weight in self._matching.partners(row)) if held else 0
         return held if (partners > 0) is self._keeps else 0
+
+
+class _Asking:
+    """Of a node whose callables ask sub-queries that read relations of the recursion.
+
+    When these change, all rows may: the node begins anew, over the rows that its inputs have.
+    """
+
+    def __init__(self, node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part]) -> None:
+        self.change = Bag()
+        self._node, self._inputs, self._asked = node, inputs, asked
+        self._rooms, self._room = rooms_of(node), Room()
+        self._room.held = {number: Bag() for number in asked}
+        self._held = [Bag() for _ in inputs]
+        self._rows = Bag()
+        self._begin()
+
+    def step(self) -> None:
+        for held, source in zip(self._held, self._inputs, strict=True):
+            grow(held, source.change)
+        is_anew = False
+        for number, part in self._asked.items():
+            grow(self._room.held[number], part.change)
+            is_anew = is_anew or bool(part.change)
+        if is_anew:
+            self._room.forget()
+            self._begin()
+        following = self._held if is_anew else [source.change for source in self._inputs]
+        for given, rows in zip(self._given, following, strict=True):
+            given.following = Bag(rows)
+            given.step()
+        with self._rooms.within(self._room):
+            self._made.step()
+        change = self._made.change
+        self.change = difference(change, self._rows) if is_anew else change
+        grow(self._rows, self.change)
+
+    def _begin(self) -> None:
+        self._given = [Given() for _ in self._inputs]
+        self._made = _alone(self._node, self._given)
 
 
 class _Anew:

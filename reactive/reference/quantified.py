@@ -19,7 +19,7 @@ from collections.abc import Callable, Hashable, Iterable
 from datetime import date, datetime
 from typing import Any, Protocol
 
-from optimizer.subqueries.asked_form import Comparison
+from optimizer.plans.asked_form import Comparison
 from reactive.reference.bags import Bag
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -38,12 +38,11 @@ Truth = bool | None
 
 
 class Asked(Protocol):
-    """The rows of a query for some values; stored if the same values give the same bag again."""
+    """The rows of a query for some values, by what decides a comparison with them."""
 
-    @property
-    def is_stored(self) -> bool: ...
+    query: Any
 
-    def __call__(self, *values: Any) -> Bag: ...
+    def ranked(self, symbol: str, *values: Any) -> Ranked: ...
 
 
 class Quantifier:
@@ -57,26 +56,17 @@ class Quantifier:
         symbol = OPPOSITE[comparison.symbol] if comparison.is_all else comparison.symbol
         self._wanted = comparison.wanted is not comparison.is_all
         self._symbol, self._count = symbol, comparison.count
-        self._rows, self._missing = rows, missing
-        self._known: dict[int, tuple[Bag, _Rows]] = {}
+        self.query, self._rows, self._missing = rows.query, rows, missing
 
     def __call__(self, *values: Any) -> bool:
         place = len(values) - self._count
         row = values[place:]
         if any(value is self._missing for value in row):
             raise LookupError("a value that is compared raised when it was computed")
-        return self._any(row, self._of(self._rows(*values[:place]))) is self._wanted
+        rows = self._rows.ranked(self._symbol, *values[:place])
+        return self._any(row, rows) is self._wanted
 
-    def _of(self, bag: Bag) -> _Rows:
-        """The rows of a bag, by what decides; of a bag that is stored only once."""
-        known = self._known.get(id(bag))
-        if known is None:
-            known = bag, _Rows(bag, self._symbol)
-            if self._rows.is_stored:
-                self._known[id(bag)] = known
-        return known[1]
-
-    def _any(self, row: tuple[Any, ...], rows: _Rows) -> Truth:
+    def _any(self, row: tuple[Any, ...], rows: Ranked) -> Truth:
         found: Truth = False
         for other in rows.candidates(row):
             truth = _compared(self._symbol, row, other)
@@ -100,7 +90,7 @@ def _compared(symbol: str, row: tuple[Any, ...], other: tuple[Any, ...]) -> Trut
     return found
 
 
-class _Rows:
+class Ranked:
     """The distinct rows of a query, by what decides a comparison with them."""
 
     def __init__(self, bag: Bag, symbol: str) -> None:

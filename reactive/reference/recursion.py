@@ -21,11 +21,11 @@ from itertools import count
 from typing import Any
 
 from optimizer import plan
-from optimizer.plans.properties import free
 from reactive.codegen.functions import callable_of
 from reactive.collections.ranking import Rank, ranker
 from reactive.collections.zset import Row, canonical
 from reactive.errors import FixpointError
+from reactive.reference.asking import reads, relations_asked
 from reactive.reference.bags import Bag, Of, caller, difference, grow
 from reactive.reference.changes import Constant, Given, Part, part_of
 from reactive.reference.nodes import inputs_of
@@ -267,7 +267,8 @@ class _Circuit:
                 self._made[key] = self._part(node, known)
             else:
                 waiting.append((node, True))
-                waiting.extend((source, False) for source in reversed(inputs_of(node)))
+                sources = (*inputs_of(node), *relations_asked(node))
+                waiting.extend((source, False) for source in reversed(sources))
         return self._made[_key(root, known)]
 
     def _part(self, node: plan.Node, known: Known) -> Part:
@@ -286,7 +287,8 @@ class _Circuit:
                 return self._rounds(node, known)[0]
             case _:
                 sources = [self._made[_key(source, known)] for source in inputs_of(node)]
-                return self._put(part_of(node, sources))
+                asked = {id(s): self._made[_key(s, known)] for s in relations_asked(node)}
+                return self._put(part_of(node, sources, asked))
 
     def _rounds(self, node: plan.Iterate, known: Known) -> list[Part]:
         """An iteration inside another recursion, written out."""
@@ -301,7 +303,7 @@ class _Circuit:
         key = "inner", _key(node, known)
         inner = self._made.get(key)
         if inner is None:
-            around = {place: part for place, part in known.items() if place[0] in free(node)}
+            around = {place: part for place, part in known.items() if place[0] in reads(node)}
             fixpoint = _Fixpoint(node, self._outside, around, SILENT)
             inner = self._made[key] = self._put(_Inner(fixpoint, around))
         assert isinstance(inner, _Inner)
@@ -314,11 +316,11 @@ class _Circuit:
 
 def _is_constant(node: plan.Node, known: Known) -> bool:
     """Whether it reads none of the relations that change."""
-    read = free(node)
+    read = reads(node)
     return not any(level in read for level, _ in known)
 
 
 def _key(node: plan.Node, known: Known) -> Any:
     """A node, and the parts for the relations that it reads: it may stand in several rounds."""
-    read = free(node)
+    read = reads(node)
     return id(node), *(id(part) for (level, _), part in known.items() if level in read)

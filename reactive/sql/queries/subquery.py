@@ -36,8 +36,8 @@ from optimizer.expr import (
     constant,
     tuple_of,
 )
+from optimizer.plans.asked_form import Comparison
 from optimizer.record import record
-from optimizer.subqueries.asked_form import Comparison
 from reactive.api.aggregates import Collect
 from reactive.sql.aggregates.kinds import fold
 from reactive.sql.expressions.casts import aligned, apart
