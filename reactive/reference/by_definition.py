@@ -165,6 +165,7 @@ class Definitions:
             return f
 
         def asks(expr: Expr) -> Expr:
+            asked: Exists | Only | Quantifier
             match expr:
                 case Outer(index) if values is not None:
                     return Call(constant(values.at(index), "outer"), ())
@@ -212,7 +213,9 @@ class Definitions:
         self._rooms.levels.add(level)
         width = bindings(query)
         found = OfGroup(self._query(query, values or Around()), level)
-        made = plan.Reduce(source, key, opaque(found, 2, "a query of each group"))
+        made = plan.Reduce(
+            source, self._asking(key, values), opaque(found, 2, "a query of each group")
+        )
         return made if width == 1 else _spread(made, 1, width)
 
 

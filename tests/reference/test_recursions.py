@@ -11,7 +11,6 @@ import pytest
 from optimizer import plan
 from optimizer.subqueries import answers, existing, lateral, translation
 from reactive import Database, Table, VerificationError, fixpoint, iterate
-from reactive.reference.changes import _Asking
 
 Patch = pytest.MonkeyPatch
 Edge = tuple[int, int]
