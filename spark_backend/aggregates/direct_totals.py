@@ -36,7 +36,7 @@ from spark_backend.aggregates.summed import WIDE, Read, Summed, read
 from spark_backend.aggregates.valued import Asked, Valued
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.hashing import flattened_values, leaves
-from spark_backend.codec.schema import Plain, Typed, Whole
+from spark_backend.codec.schema import Digits, Plain, Typed, Whole
 from spark_backend.direct.flush import DirectFlush, TooMany
 from spark_backend.direct.lookup import Lookup, fields_of
 from spark_backend.state.added_up_here import added_up_here
@@ -346,7 +346,7 @@ def _folded(asked: Asked, values: Counter[Any]) -> Any:
     for value, weight in there:
         state = accumulator.add(state, value, weight)
     found = canonical(accumulator.result(state))
-    is_text = isinstance(asked.of, Whole) and asked.of.of is None
+    is_text = isinstance(asked.of, Whole) and asked.of.kind is Digits
     return Decimal(found) if is_text and found is not None else found
 
 

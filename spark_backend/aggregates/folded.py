@@ -26,7 +26,7 @@ from optimizer import plan
 from reactive.collections.zset import canonical
 from reactive.errors import OffloadError
 from spark_backend.codec.arrow import from_arrow, to_arrow
-from spark_backend.codec.schema import Typed, Whole
+from spark_backend.codec.schema import Digits, Typed, Whole
 from spark_backend.tables.stateless import RAISED
 from spark_backend.tables.worker import adopt
 
@@ -102,7 +102,7 @@ def _result(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: Folding)
 
 
 def _array(kept: Typed, results: list[Any], folded: plan.Folded) -> pa.Array:
-    if isinstance(kept, Whole) and kept.of is None:
+    if isinstance(kept, Whole) and kept.kind is Digits:
         results = [None if r is None else Decimal(r) for r in results]
     try:
         return to_arrow(replace(kept, optional=True), results)

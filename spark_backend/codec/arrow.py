@@ -194,7 +194,7 @@ def _misfit(of: Any, value: Any) -> str | None:
     if of.kind is int and not least <= value <= largest:
         return f"{shown} is beyond {'38 digits' if of.is_wide else '64 bits'}"
     if of.kind is datetime and (value.tzinfo is not None or value.fold):
-        return f"{shown} has a time zone or a fold, which no column keeps"
+        return f"{shown} has a time zone or a fold, which no column of datetime keeps"
     if of.kind is Decimal and not fits(value):
         return f"{shown} has more than {PLACES} digits behind the point, or 20 before it"
     if of.kind is str and not is_text(value):

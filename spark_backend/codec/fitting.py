@@ -63,9 +63,9 @@ def _plain(of: Plain) -> Fits:
 
 def _whole(of: Whole) -> Fits:
     if of.of is None:
-        return lambda value: type(value) is Decimal
-    kind, fits_inside = of.kind, fitting(of.of)
-    return lambda value: is_whole(value, kind) and all(map(fits_inside, value))
+        return lambda value: is_whole(value, of)
+    fits_inside = fitting(of.of)
+    return lambda value: is_whole(value, of) and all(map(fits_inside, value))
 
 
 def _record(of: Record) -> Fits:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from datetime import datetime
 from functools import reduce
 from itertools import islice
 from types import NoneType
@@ -19,6 +20,7 @@ from reactive.collections.zset import Pair, Row
 from reactive.errors import OffloadError
 from spark_backend.codec.schema import (
     NOTHING,
+    Instant,
     Kept,
     Pickled,
     Plain,
@@ -108,8 +110,10 @@ def _type_of(row: Row) -> Typed:
     kind = type(row)
     if row is None:
         return Plain(NoneType, optional=True)
-    if kind is Bag:
+    if kind in (Bag, frozenset):
         return _list_of(row)
+    if kind is datetime and row.tzinfo is not None:
+        return Whole(Instant, zone=row.tzinfo)
     if kind is tuple and row:
         return tuple_of(tuple(map(_type_of, row)))
     if is_nested_class(kind):
@@ -129,7 +133,7 @@ def _list_of(values: Any) -> Whole:
     found: Typed | None = NOTHING
     for of in dict.fromkeys(map(_type_of, values)):
         found = of_either(found, of)
-    return Whole(Bag if type(values) is Bag else tuple, found)
+    return Whole(type(values) if type(values) in (Bag, frozenset) else tuple, found)
 
 
 def _of_nested(row: Any) -> Typed:

@@ -50,7 +50,7 @@ def each(value: Value, show: Callable[[Value], Column]) -> Column:
     """What a function makes of each value of a bag or sequence, as a list."""
     assert isinstance(value.of, Whole) and value.of.of is not None
     inside = value.of.of
-    if value.of.kind is tuple or value.of.is_listed:
+    if not value.of.is_counted:
         return F.transform(value.column, lambda v: show(Value(v, inside)))
 
     def copies(pair: Column) -> Column:

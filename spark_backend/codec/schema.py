@@ -5,7 +5,9 @@
         customer: str | None
         price: float
 
-    frozenset[str]                  binary: pickled, since a frozenset has no Spark type
+    UUID, Enum, time, timedelta     text, which is equal if and only if the values are
+    frozenset[str]                  array<string>, in order
+    list[str]                       binary: pickled, since a list has no hash
 
 Sound:  what a typed column gives back is equal to what was put in and has the same types. A value
         of which that is not so (an integer beyond 64 bits, True among integers) is refused.
@@ -13,9 +15,11 @@ Sound:  what a typed column gives back is equal to what was put in and has the s
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, fields, is_dataclass, replace
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Context, Decimal
+from enum import Enum, Flag
 from types import NoneType
 from typing import Any, TypeAlias
 
@@ -28,9 +32,11 @@ from optimizer.kinds.kind import (
     Either,
     Items,
     Kind,
+    Members,
     Places,
     Scalar,
     Struct,
+    is_uuid,
     kind_of,
     name_of,
     without_none,
@@ -85,14 +91,22 @@ class Digits:
     """Stands for the type of a `Whole` that is a Decimal."""
 
 
+class Instant:
+    """Stands for the type of a `Whole` that is a datetime with a time zone."""
+
+
 @dataclass(frozen=True, slots=True)
 class Whole:
     """A value of any length, which columns keep as a whole.
 
     `kind` is `Bag`, of values of a type: an array of values with weights, in order; `tuple`: an
-    array of values; or `Digits`: a Decimal of any number of digits, as text. A bag that `is_listed`
-    is an array of values, each as often as it is there: so it is outside of state tables.
-    A tuple that `is_inner` is what an order inside of a nest gives: of many rows, a `LongTuple`.
+    array of values; `frozenset`: an array of values in order. Of other kinds there is text: of
+    `Digits`, a Decimal of any number of digits, of `Instant`, a datetime shown in `zone`, of
+    `UUID`, `time`, `timedelta` and classes of enumerations.
+
+    A bag that `is_listed` is an array of values, each as often as it is there: so it is outside of
+    state tables. A tuple that `is_inner` is what an order inside of a nest gives: of many rows, a
+    `LongTuple`.
     """
 
     kind: type[Any]
@@ -100,6 +114,12 @@ class Whole:
     optional: bool = False
     is_listed: bool = False
     is_inner: bool = False
+    zone: tzinfo | None = None
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether its array has values with weights."""
+        return self.kind is Bag and not self.is_listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +135,7 @@ Kept: TypeAlias = Plain | Record | Whole | Pickled
 
 NOTHING = Plain(NoneType)
 """What the values of an empty bag or sequence are: there is none."""
-_KINDS: dict[Any, str] = {Bag: "Bag", tuple: "tuple"}
+_NAMES: dict[Any, str] = {Digits: "Decimal", Instant: "datetime"}
 
 
 class Untyped(Exception):
@@ -128,13 +148,15 @@ def kept_as(row_type: Any) -> Kept:
     Parameters
     ----------
     row_type: a frozen dataclass or named tuple, `tuple[...]` of given length, or one of int,
-        float, str, bytes, bool, date, datetime (without time zone) and Decimal; with fields of
-        these types, each perhaps `| None`. All else is pickled.
+        float, str, bytes, bool, date, time, datetime, timedelta, Decimal, UUID and classes of
+        enumerations; with fields of these types, and `tuple[T, ...]`, `frozenset[T]` and `Bag[T]`
+        of them, each perhaps `| None`. `Annotated[datetime, zone]` is a datetime with a time zone,
+        `datetime` one without. All else is pickled.
 
     >>> kept_as(tuple[int, str | None]).fields[1]
     Plain(kind=<class 'str'>, optional=True, low=-9223372036854775808, high=9223372036854775807)
-    >>> kept_as(frozenset[str])
-    Pickled(reason='frozenset[str] has no Spark type')
+    >>> kept_as(dict[str, int])
+    Pickled(reason='dict[str, int] has no Spark type')
     """
     try:
         return typed(row_type)
@@ -157,13 +179,21 @@ def typed(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
             raise Untyped(f"{_name(annotation)} is of several types")
         case Scalar(python, None) if python in PLAIN:
             return Plain(python)
+        case Scalar(python, None) if python in (time, timedelta) or is_uuid(python):
+            return Whole(python)
+        case Scalar(python, zone) if python is datetime and zone is not None:
+            return Whole(Instant, zone=zone)
+        case Members(python):
+            return _members(python)
+        case Choice(values) if len({*map(type, values)}) == 1 and isinstance(values[0], Enum):
+            return _members(type(values[0]))
         case Choice(values) if len(of := {*map(type, values)} - {NoneType}) == 1 and of <= PLAIN:
             return Plain(of.pop(), optional=None in values)
         case Places(items) if items:
             return tuple_of(tuple(typed(item, inside) for item in items))
         case Places():
             raise Untyped("the empty tuple has no columns")
-        case Items(python, item) if python in (tuple, Bag) and item != ANYTHING:
+        case Items(python, item) if python in (tuple, frozenset, Bag) and item != ANYTHING:
             return Whole(python, typed(item, inside))
         case Items(python) if python is list and not isinstance(annotation, type):
             name = _name(annotation)
@@ -172,6 +202,19 @@ def typed(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
             return _record(kind, inside)
         case _:
             raise Untyped(f"{_name(annotation)} has no Spark type")
+
+
+def _members(kind: type[Enum]) -> Whole:
+    """How members of an enumeration are kept: by their names."""
+    if kind.__eq__ is not object.__eq__ or issubclass(kind, Flag):
+        raise Untyped(f"members of {kind.__name__} are equal to values that are no members")
+    module: Any = sys.modules.get(kind.__module__)
+    found = module
+    for name in kind.__qualname__.split("."):
+        found = getattr(found, name, None)
+    if found is not kind:
+        raise Untyped(f"no worker could import {kind.__qualname__}")
+    return Whole(kind)
 
 
 def _name(annotation: Any) -> str:
@@ -218,7 +261,9 @@ def described(kept: Kept) -> str:
 def type_name(of: Typed) -> str:
     """A type as one would annotate it."""
     if isinstance(of, Whole):
-        name = "Decimal" if of.of is None else f"{_KINDS[of.kind]}[{_inside(of)}]"
+        name = _NAMES.get(of.kind, of.kind.__name__)
+        name += f" of {of.zone}" if of.zone is not None else ""
+        name += f"[{_inside(of)}]" if of.of is not None else ""
     elif isinstance(of, Record) and of.kind is tuple:
         name = f"tuple[{', '.join(map(type_name, of.fields))}]"
     else:

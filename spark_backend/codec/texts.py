@@ -33,7 +33,7 @@ def length(value: Value) -> Value:
 
 def _count(of: Whole, column: Column) -> Column:
     """How many values are in a bag or sequence."""
-    if of.kind is tuple:
+    if of.kind in (tuple, frozenset):
         return F.size(column).cast("bigint")
     none = F.lit(0).cast("bigint")
     return F.aggregate(column, none, lambda found, pair: found + pair.getField("weight"))

@@ -88,8 +88,7 @@ def spark_type(of: Typed) -> T.DataType:
     if isinstance(of, Whole):
         if of.of is None:
             return T.StringType()
-        is_list = of.kind is tuple or of.is_listed
-        return T.ArrayType(spark_type(of.of) if is_list else _counted(of.of))
+        return T.ArrayType(_counted(of.of) if of.is_counted else spark_type(of.of))
     pairs = zip(of.names, of.fields, strict=True)
     return T.StructType([T.StructField(n, spark_type(f)) for n, f in pairs])
 
@@ -161,7 +160,7 @@ def _as_whole(value: Value, of: Whole) -> Column:
     before, after = value.of.of, of.of
     if before == NOTHING:
         return F.when(value.column.isNotNull(), F.array().cast(spark_type(of)))
-    if of.kind is tuple:
+    if of.kind in (tuple, frozenset):
         return F.transform(value.column, lambda v: as_type(Value(v, before), after))
 
     def counted(pair: Column) -> Column:

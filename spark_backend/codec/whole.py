@@ -2,7 +2,12 @@
 
     Bag({"b": 1, None: 2})     [(None, 2), ("b", 1)]      in the order that Spark sorts them in
     ("b", "a")                 ["b", "a"]
+    frozenset({"b", "a"})      ["a", "b"]
     Decimal("1.50")            "1.5"                      without zeros at the end
+    Color.RED                  "RED"
+    time(9, 30)                "09:30:00"
+    timedelta(seconds=1)       "1000000"                  microseconds
+    a zoned datetime           "2024-03-31T01:30:00.000000"   its instant, in UTC
 
 Sound:  equal values are equal in the column, and only those.
 """
@@ -10,17 +15,21 @@ Sound:  equal values are equal in the column, and only those.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, time, timedelta
 from decimal import Context, Decimal
 from typing import Any
 
 import pyarrow as pa
 
+from optimizer.kinds.kind import is_uuid
 from reactive.collections.bag import Bag
+from reactive.collections.instants import instant
 from reactive.collections.long_tuple import FEW, LongTuple
 from reactive.collections.zset import repeat
 from reactive.errors import OffloadError
-from spark_backend.codec.schema import Record, Typed, Whole, type_name
+from spark_backend.codec.schema import Digits, Instant, Record, Typed, Whole, type_name
 
+_MICROSECOND = timedelta(microseconds=1)
 EXACTLY = Context(prec=10_000)
 """Sums of decimals have no more digits."""
 
@@ -29,7 +38,7 @@ def arrow_type(of: Whole, value: pa.DataType | None) -> pa.DataType:
     """The Arrow type; `value` is that of the values of a bag or sequence."""
     if value is None:
         return pa.string()
-    if of.kind is tuple or of.is_listed:
+    if not of.is_counted:
         return pa.list_(value)
     return pa.list_(pa.struct([pa.field("value", value), pa.field("weight", pa.int64())]))
 
@@ -43,16 +52,21 @@ def to_arrow(
     ------
     OffloadError: a row is no such value.
     """
-    kind: Any = Decimal if values is None else of.kind
+    kind: Any = of.kind
     for row in rows:
-        if not (is_whole(row, kind) or (row is None and of.optional)):
-            raise OffloadError(f"{row!r:.200} is of type {type(row).__name__}, not {type_name(of)}")
+        if not (is_whole(row, of) or (row is None and of.optional)):
+            raise OffloadError(_misfit(of, row))
     if values is None:
-        return pa.array([None if row is None else text_of(row) for row in rows], pa.string())
+        text = text_by(of)
+        return pa.array([None if row is None else text(row) for row in rows], pa.string())
     assert of.of is not None
     if kind is tuple:
         return _listed(rows, lambda row: row, values)
     inside = of.of
+
+    if kind is frozenset:
+        item = of.of
+        return _listed(rows, lambda row: sorted(row, key=lambda v: _place(item, v)), values)
 
     def pairs(row: Any) -> list[Any]:
         return sorted(row.items(), key=lambda pair: _place(inside, pair[0]))
@@ -62,9 +76,66 @@ def to_arrow(
     return _listed(rows, pairs, lambda found: _weighted(found, values))
 
 
-def is_whole(value: Any, kind: Any) -> bool:
-    """Whether a value is a bag, or a sequence, as a long one of a nest is, too."""
-    return type(value) is kind or (kind is tuple and type(value) is LongTuple)
+def is_whole(value: Any, of: Whole) -> bool:
+    """Whether a value is just of the kind; of what it has inside nothing is said.
+
+    A long sequence of a nest is a sequence. The instant of a datetime must be one in UTC.
+    """
+    kind = type(value)
+    if of.kind is Digits:
+        return kind is Decimal
+    if of.kind is Instant:
+        return kind is datetime and value.tzinfo is not None and _text_of_instant(value) is not None
+    if kind is time is of.kind:
+        return value.tzinfo is None and not value.fold
+    return kind is of.kind or (of.kind is tuple and kind is LongTuple)
+
+
+def _misfit(of: Whole, value: Any) -> str:
+    """Why a value is not of the kind."""
+    if type(value) is time is of.kind:
+        return f"{value!r} has a time zone or a fold, which no column keeps"
+    if of.kind is Instant and type(value) is datetime:
+        reason = "has no time zone" if value.tzinfo is None else "is beyond the years of UTC"
+        return f"{value!r} {reason}"
+    return f"{value!r:.200} is of type {type(value).__name__}, not {type_name(of)}"
+
+
+def text_by(of: Whole) -> Callable[[Any], str | None]:
+    """What writes a value of a kind that is kept as text."""
+    if of.kind is Digits:
+        return text_of
+    if of.kind is Instant:
+        return _text_of_instant
+    if of.kind is timedelta:
+        return lambda value: str(value // _MICROSECOND)
+    if of.kind is time:
+        return time.isoformat
+    return str if is_uuid(of.kind) else lambda member: str(member.name)
+
+
+def value_by(of: Whole) -> Callable[[str], Any]:
+    """What reads a value of a kind that is kept as text."""
+    if of.kind is Digits:
+        return Decimal
+    if of.kind is Instant:
+        zone = of.zone or UTC
+        return lambda text: instant(datetime.fromisoformat(text + "+00:00").astimezone(zone))
+    if of.kind is timedelta:
+        return lambda text: timedelta(microseconds=int(text))
+    if of.kind is time:
+        return time.fromisoformat
+    kind: Any = of.kind
+    return kind if is_uuid(kind) else lambda name: kind[name]
+
+
+def _text_of_instant(value: datetime) -> str | None:
+    """The instant in UTC; None if it is before the year 1 there, or after 9999."""
+    try:
+        found = value.astimezone(UTC)
+    except OverflowError:
+        return None
+    return found.replace(tzinfo=None).isoformat(timespec="microseconds")
 
 
 def from_arrow(
@@ -72,12 +143,13 @@ def from_arrow(
 ) -> list[Any]:
     """The bags, sequences or decimals again; `values` reads the values in them."""
     if values is None:
-        return [None if text is None else Decimal(text) for text in array.to_pylist()]
+        value = value_by(of)
+        return [None if text is None else value(text) for text in array.to_pylist()]
     there = array.is_valid().to_pylist()
     inside = array.flatten()
     found: list[Any]
     make: Callable[[list[Any]], Any]
-    if of.kind is tuple or of.is_listed:
+    if not of.is_counted:
         found, make = values(inside), in_nest if of.is_inner else of.kind
     else:
         weights = inside.field("weight").to_pylist()
@@ -137,9 +209,11 @@ def _place(of: Typed, value: Any) -> tuple[Any, ...]:
         return (1, *(_place(f, part) for f, part in zip(of.fields, parts, strict=True)))
     if isinstance(of, Whole):
         if of.of is None:
-            return (1, text_of(value))
+            return (1, text_by(of)(value))
         inside = of.of
         if of.kind is tuple:
             return (1, tuple(_place(inside, v) for v in value))
+        if of.kind is frozenset:
+            return (1, tuple(sorted(_place(inside, v) for v in value)))
         return (1, tuple(sorted((_place(inside, v), n) for v, n in value.items())))
     return (1, value) if value == value else (2,)

@@ -320,8 +320,9 @@ def _several(
     if whole is None:
         return _exploded(on, list(map(row, items_of(function, values))))
     assert isinstance(whole.of, Whole) and whole.of.of is not None
-    one = F.col("one") if whole.of.kind is tuple else F.col("one.value")
-    weight = F.col("weight") if whole.of.kind is tuple else F.col("weight") * F.col("one.weight")
+    counted = whole.of.is_counted
+    one = F.col("one.value") if counted else F.col("one")
+    weight = F.col("weight") * F.col("one.weight") if counted else F.col("weight")
     made = row(Value(one, whole.of.of))
     frame = on.frame.select("*", F.explode(whole.column).alias("one"))
     frame = frame.select(as_type(made, made.of).alias("row"), weight.alias("weight"))

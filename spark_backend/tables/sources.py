@@ -161,6 +161,8 @@ def _of_array(column: Column, kind: T.DataType, of: Whole, where: str) -> Column
     assert of.of is not None
     inside = of.of
     values = F.transform(column, lambda v: _typed(v, kind, inside, f"{where}, its values"))
+    if of.kind is frozenset:
+        return F.sort_array(F.array_distinct(values))
     return values if of.kind is tuple else counted(values)
 
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, timezone
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Context, Decimal
+from enum import Enum, Flag, IntEnum
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, TypeVar
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import example, given, settings
@@ -15,6 +18,7 @@ from hypothesis import strategies as st
 pytest.importorskip("pyarrow")
 
 from reactive import OffloadError
+from reactive.collections.instants import instant
 from reactive.collections.zset import NAN
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.schema import (
@@ -39,6 +43,27 @@ class Person(NamedTuple):
     height: float | None
     home: Place | None
     pair: tuple[bool, Decimal]
+
+
+class Color(Enum):
+    RED = 1
+    BLUE = "blue"
+
+
+class Number(IntEnum):
+    ONE = 1
+
+
+class Bits(Flag):
+    A = 1
+    B = 2
+
+
+def local_enum() -> Any:
+    class Local(Enum):
+        A = 1
+
+    return Local
 
 
 @dataclass(frozen=True)
@@ -78,8 +103,16 @@ class Chained:
 
 
 EXACT = Context(prec=60)
+clock = st.times().map(lambda at: at.replace(fold=0))
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 decimals = st.integers(-(10**38) + 1, 10**38 - 1).map(lambda n: Decimal(n).scaleb(-18, EXACT))
+
+
+def has_instant(value: datetime) -> bool:
+    """Whether it is in the years 1 to 9999 in all zones."""
+    return 1 < value.year < 9999
+
+
 VALUES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (int, st.integers(-(2**63), 2**63 - 1)),
     (float, st.floats()),
@@ -90,6 +123,24 @@ VALUES: list[tuple[Any, st.SearchStrategy[Any]]] = [
     (datetime, st.datetimes().map(lambda d: d.replace(fold=0))),
     (Decimal, decimals),
     (int | None, st.none() | st.integers(0, 9)),
+    (UUID, st.uuids()),
+    (Color, st.sampled_from(Color)),
+    (Color | None, st.none() | st.sampled_from(Color)),
+    (time, clock),
+    (timedelta, st.timedeltas()),
+    (
+        Annotated[datetime, UTC],
+        st.datetimes(timezones=st.timezones()).filter(has_instant).map(instant),
+    ),
+    (
+        Annotated[datetime, ZoneInfo("Europe/Berlin")],
+        st.datetimes(timezones=st.just(UTC)).filter(has_instant),
+    ),
+    (frozenset[str], st.frozensets(texts)),
+    (frozenset[float | None], st.frozensets(st.none() | st.floats(allow_nan=False))),
+    (frozenset[frozenset[Color]], st.frozensets(st.frozensets(st.sampled_from(Color)))),
+    (tuple[time, ...], st.lists(clock).map(tuple)),
+    (tuple[UUID | None, Color], st.tuples(st.none() | st.uuids(), st.sampled_from(Color))),
     (Place, st.builds(Place, texts, st.none() | st.integers(0, 9))),
     (
         Person,
@@ -143,6 +194,18 @@ REFUSED = [
     (date, datetime(2024, 1, 1), "is of type datetime, not date"),
     (datetime, datetime(2024, 1, 1, tzinfo=timezone.utc), "time zone"),  # noqa: UP017
     (datetime, datetime(2024, 1, 1, fold=1), "a fold"),
+    (time, time(1, fold=1), "a fold"),
+    (time, time(1, tzinfo=UTC), "a time zone"),
+    (Annotated[datetime, UTC], datetime(2024, 1, 1), "has no time zone"),
+    (
+        Annotated[datetime, UTC],
+        datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=1))),
+        "is beyond the years of UTC",
+    ),
+    (Color, "RED", "is of type str, not Color"),
+    (frozenset[int], {1}, r"is of type set, not frozenset\[int\]"),
+    (frozenset[int], frozenset({True}), "True is of type bool, not int"),
+    (UUID, "a", "is of type str, not UUID"),
     (Decimal, Decimal("1E-19"), "18 digits"),
     (Decimal, Decimal("NaN"), "18 digits"),
     (Decimal, Decimal("1E20"), "18 digits"),
@@ -180,6 +243,10 @@ TYPED = [
     (tuple[Literal[1], ...], [(1, 1), ()], "tuple[int, ...]"),
     (Of[str], [Of("a")], "Of"),
     (Of[Literal["a"] | None], [Of("a"), Of(None)], "Of"),
+    (Literal[Color.RED], [Color.RED], "Color"),
+    (Annotated[datetime, UTC], [datetime(2024, 1, 1, tzinfo=UTC)], "datetime of UTC"),
+    (frozenset[UUID | None], [frozenset({UUID(int=1), None})], "frozenset[UUID | None]"),
+    (Of[frozenset[time]], [Of(frozenset({time(1)}))], "Of"),
 ]
 
 
@@ -197,8 +264,11 @@ PICKLED = [
     (int | str, r"int \| str is of several types"),
     (list[int], r"list\[int\] has no hash; Bag\[...\] and tuple\[..., ...\] are lists on Spark"),
     (tuple[()], "the empty tuple has no columns"),
-    (tuple[int, frozenset[str]], r"frozenset\[str\] has no Spark type"),
-    (Annotated[datetime, UTC], "has no Spark type"),
+    (tuple[int, dict[str, int]], r"dict\[str, int\] has no Spark type"),
+    (frozenset, "frozenset has no Spark type"),
+    (Number, "members of Number are equal to values that are no members"),
+    (Bits, "members of Bits are equal to values that are no members"),
+    (local_enum(), r"no worker could import local_enum.<locals>.Local"),
     (Literal[1, "a"], "has no Spark type"),
     (Own, "Own is not equal by its fields"),
     (Half, "Half is not equal by its fields"),
