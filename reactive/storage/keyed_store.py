@@ -38,6 +38,11 @@ class KeyedStore:
         self.field: plain_rows.Field | None = None
         """The field that the key is, if a first load has shown what rows are like."""
 
+    @property
+    def key_field(self) -> str | None:
+        """The name of the field that the key is; None if it is something else."""
+        return fields.field_read(self._call)
+
     def add(self, row: Row, count: int) -> Pair:
         hash(row)  # a row must have one, though only its key is asked for here
         key_of = self.key
@@ -60,7 +65,7 @@ class KeyedStore:
     def add_plain(self, rows: Sequence[Row]) -> Sequence[Row]:
         """As `add_rows`, of rows that are sure to have a hash."""
         if not self.by_key:
-            self.field = plain_rows.named_field(rows, fields.field_read(self._call))
+            self.field = plain_rows.named_field(rows, self.key_field)
         return self._add_all(rows)
 
     def _add_all(self, rows: Sequence[Row]) -> Sequence[Row]:

@@ -276,8 +276,8 @@ def _test(kind: Any, shape: Shape, admitted: Shape) -> PlainTest:
     one = ["if row.__class__ is not Kind:", "    return True", *unpacked, f"return {is_odd}"]
     return PlainTest(
         kind=kind,
-        are_plain=build("all_plain", _careful("all_plain", "rows", each, "False"), values),
-        is_odd=build("is_odd", _careful("is_odd", "row", one, "True"), values),
+        are_plain=build("all_plain", careful("all_plain", "rows", each, "False"), values),
+        is_odd=build("is_odd", careful("is_odd", "row", one, "True"), values),
         fields=_fields(kind, shape),
         shape=shape,
     )
@@ -325,7 +325,7 @@ def _function(name: str, parameter: str, lines: Sequence[str]) -> str:
     return f"def {name}({parameter}):\n" + "".join(f"    {line}\n" for line in lines)
 
 
-def _careful(name: str, parameter: str, lines: Sequence[str], otherwise: str) -> str:
+def careful(name: str, parameter: str, lines: Sequence[str], otherwise: str) -> str:
     """A test that says otherwise where a row cannot be read: no such field, another length."""
     tried = ["try:", *(f"    {line}" for line in lines), "except Exception as error:"]
     caught = ["    reraise_asynchronous(error)", f"    return {otherwise}"]

@@ -22,7 +22,14 @@ from reactive.collections.zset import Pair, Row, canonical, may_hold_nan
 from reactive.errors import TableError, VerificationError
 from reactive.storage import plain_rows
 from reactive.storage.immutable import REMEDIES, check_objects, why_changeable
-from reactive.storage.row_check import ALWAYS_STRICT, RowCheck, many_tests, one_test, row_check
+from reactive.storage.row_check import (
+    ALWAYS_STRICT,
+    RowCheck,
+    many_tests,
+    one_test,
+    row_check,
+    row_text,
+)
 from reactive.storage.rows import class_and_width, fits, nan_texts, wrong_class
 
 if TYPE_CHECKING:
@@ -59,6 +66,7 @@ class RowGate:
         "_width",
         "are_odd",
         "is_odd",
+        "text",
     )
 
     def __init__(self, table: Base, store: Callable[[], Store], *, strict: bool) -> None:
@@ -81,10 +89,12 @@ class RowGate:
         self.are_odd: Callable[[Sequence[Row]], object] = type
         """Function that is true of several rows if `is_odd` is true of one of them."""
         self._has_nan = bool(nan)
+        self.text: plain_rows.RowText | None = None
+        """What `is_odd` asks, if the annotations of the class say enough."""
         if self._plain is not None:
-            texts = (lambda _: nan or (), self._check_of(self._plain).texts)
-            self.is_odd = one_test(self._plain, *texts)
-            self.are_odd = many_tests(self._plain, *texts)
+            text = self.text = row_text(self._plain, nan or (), self._check_of(self._plain))
+            self.is_odd = one_test(text)
+            self.are_odd = many_tests(self._plain, text)
         self._until_learned = MANY if self._plain is None else 0
         """After so many rows, each looked at, the class and the test are taken from rows: no type
         says what they hold. 0: they are known."""

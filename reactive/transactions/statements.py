@@ -65,8 +65,9 @@ class Statements:
         self._lost_at = -1
         """The version that was there when rows were last removed: if it still is, a transaction may
         have removed them, and they may be added again."""
-        self.add_one: one_row.Statement = self.add
-        """As `add`, of one copy; a generated function, once a load has shown what rows are like."""
+        self.add_one: one_row.Statement = self.add if self.gate.text is None else self._add_first
+        """As `add`, of one copy; a generated function, once the class, or a load, has shown what
+        rows are like."""
         self.remove_one: one_row.Statement = self.remove
 
     def add(self, row: Row, count: int = 1, *, is_new: bool = True) -> list[Pair]:
@@ -123,7 +124,7 @@ class Statements:
             raise self._refused(checked, self.store.remove, error) from None
 
     def _add_first(self, row: Row) -> Sequence[Pair]:
-        """As `add_one`, after a first load."""
+        """As `add_one`, the first time, and after a first load."""
         self._make_ones()
         return self.add_one(row)
 
@@ -132,11 +133,14 @@ class Statements:
         return self.remove_one(row)
 
     def _make_ones(self) -> None:
-        """Generate the statements of one row, if the load has shown a field to find rows by."""
-        store = self.store
+        """Generate the statements of one row, if the load has shown a field to find rows by, or the
+        class says what to ask of them."""
+        store, text = self.store, self.gate.text
         ones: tuple[one_row.Statement, one_row.Statement] = self.add, self.remove
         if isinstance(store, BagStore | KeyedStore) and store.field is not None:
             ones = one_row.one_row(self, self._engine, store, store.field)
+        elif text is not None and (found := one_row.add_by_class(self, self._engine, store, text)):
+            ones = found, self.remove
         self.add_one, self.remove_one = ones
 
     def _refused(
