@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 from typing import Any, NamedTuple
 
+import attrs
 import msgspec
 import pytest
 from hypothesis import given
@@ -77,10 +78,10 @@ def fresh(values: tuple[Any, ...]) -> tuple[Any, ...]:
 class Side:
     """A table, views, and what a subscriber heard."""
 
-    def __init__(self, key: Any = None) -> None:
+    def __init__(self, key: Any = None, kind: Any = object) -> None:
         self.db = Database()
         self.says: list[str] = []
-        self.table: Any = self.db.table(object, name="orders", key=key)
+        self.table: Any = self.db.table(kind, name="orders", key=key)
         self.heard: list[Any] = []
         self.views = [
             self.table.materialize(),
@@ -215,3 +216,111 @@ def test_at_no_moment_can_it_leave_table_and_view_apart(verb: str, key: str | No
         table.add(Order(-3, "Oslo", 1))
         view.verify()
         moment += 1
+
+
+@dataclass(frozen=True, slots=True)
+class Sale:
+    id: int
+    town: str
+    amount: int = 0
+    note: str | None = None
+
+
+class Line(NamedTuple):
+    id: int
+    town: str
+    amount: int = 0
+    note: str | None = None
+
+
+class Mark(NamedTuple):
+    id: int
+    town: str
+    amount: int = 0
+
+
+class Weight(NamedTuple):
+    id: int
+    town: str
+    amount: float = 0.0
+
+
+@attrs.frozen
+class Stay:
+    id: int
+    town: str
+    amount: float = 0.0
+    note: str | None = None
+
+
+TYPED: list[Any] = [Sale, Line, Mark, Weight, Stay]
+
+
+@given(st.sampled_from(TYPED), st.sampled_from([None, "id"]), HISTORIES)
+@examples(60)
+def test_annotations_alone_make_a_function_that_does_the_same(
+    kind: Any, key: str | None, histories: Any
+) -> None:
+    quick, general = Side(key, kind), Side(key, kind)
+    quick.table.add(kind(-1, "Bonn", 1))
+    assert quick.table._do.add_one.__name__ == "add_one"
+    general.table._do.add_one = general.table._do.add
+    general.table.add(kind(-1, "Bonn", 1))
+    for fails, steps in histories:
+        for side in (quick, general):
+            side.says = []
+            with suppress(ZeroDivisionError), side.db.transaction():
+                for what, values in steps[1:]:
+                    side.says.append(side.do(what, kind(*fresh(values))))
+                if fails:
+                    raise ZeroDivisionError
+            for what, values in steps[:1]:
+                side.says.append(side.do(what, kind(*fresh(values))))
+        assert quick.says == general.says
+        assert Counter(map(repr, quick.table)) == Counter(map(repr, general.table))
+        assert len(quick.table) == len(general.table)
+        assert quick.told() == general.told()
+
+
+class Unequal:
+    """Compares with nothing, not with None either."""
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("cannot compare")
+
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("key", [None, "id"])
+@pytest.mark.parametrize("kind", TYPED)
+def test_a_value_that_cannot_be_compared_with_none_is_taken_as_before(
+    kind: Any, key: str | None, many: bool
+) -> None:
+    table = Database().table(kind, name="rows", key=key)
+    odd: Any = Unequal()
+    rows = [kind(1, "Bonn", 1), kind(2, odd, 1)]
+    if many:
+        table.add_all(rows)
+    else:
+        for row in rows:
+            table.add(row)
+    assert any(row.town is odd for row in table)
+    with pytest.raises(TableError, match="field 'amount' is None"):
+        table.add(kind(3, odd, None))
+    with pytest.raises(TableError, match="field 'amount' is None"):
+        table.add_all([kind(3, "Bonn", 1), kind(4, odd, None)])
+    assert len(table) == 2
+
+
+@pytest.mark.parametrize("key", [None, "id"])
+@pytest.mark.parametrize("kind", TYPED)
+def test_a_typed_row_is_looked_at_and_taken_without_a_call(kind: Any, key: str | None) -> None:
+    table = Database().table(kind, name="rows", key=key)
+    do: Any = table._do
+    table.add(kind(-1, "Bonn", 1))  # makes the function
+    row = kind(-2, "Bonn", 1)
+    alone = calls_of(lambda: None)
+    of_hash = calls_of(lambda: hash(row)) - alone
+    builtins = 1 if key else 3  # hash(); len() before and after, and the dictionary
+    assert calls_of(lambda: do.add_one(row)) <= alone + 1 + of_hash + builtins
