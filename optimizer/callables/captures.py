@@ -20,6 +20,7 @@ import builtins
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from enum import Enum
 from functools import lru_cache
 from operator import attrgetter, itemgetter, methodcaller
@@ -36,6 +37,7 @@ from types import (
 from typing import Any
 
 from optimizer.callables.loads import UNSET, attribute, paths, variable
+from optimizer.kinds.instants import with_instants
 from optimizer.record import record
 
 SMALL = 100
@@ -44,6 +46,8 @@ REFLECTIVE = frozenset({"globals", "vars", "eval", "exec", "__import__"})
 OF_MODULE = ("__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
 """Names of a module that are not looked for in code."""
 CONTAINERS = (list, dict, set, bytearray)
+HOLDERS = (list, dict, set, tuple, frozenset)
+"""Containers in which constants are looked for."""
 PLAIN = (int, str, bytes, bool, type(None))
 OF_DATA = frozenset({"datetime", "decimal", "fractions"})
 """Modules whose objects never change, and say all that they are."""
@@ -196,7 +200,7 @@ def _captures(function: FunctionType) -> Iterator[Capture]:
         if value is not UNSET and not isinstance(value, ModuleType):
             yield Capture(name, live, value, _frozen(value), copied(value))
     for name, value in defaults(function).items():
-        if copied(value) is not value:  # nothing but its content can change
+        if copied(value) is not value or _frozen(value) is not value:  # or its content can change
             yield Capture(name, function, value, _frozen(value), copied(value))
     yield from _attributes(function)
 
@@ -237,8 +241,14 @@ def is_users(function: FunctionType) -> bool:
 
 
 def _frozen(value: Any) -> Any:
-    """A copy of a small container; an empty one may be meant as itself, such as a sentinel."""
-    return copied(value) if type(value) in CONTAINERS and value else value
+    """A copy of a small container; an empty one may be meant as itself, such as a sentinel. Zoned
+    datetimes are instants, as in rows."""
+    kind: Any = type(value)
+    if kind is datetime:
+        return with_instants(value)
+    if kind in HOLDERS and value and len(value) <= SMALL:
+        value = with_instants(value)
+    return copied(value) if kind in CONTAINERS and value else value
 
 
 def copied(value: Any) -> Any:

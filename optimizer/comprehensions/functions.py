@@ -36,10 +36,10 @@ class Active:
     is_called: bool = False
     before: Any = UNSET
     """Value of the query's name before the query is made; the text then means the query."""
-    written: FunctionType | None = None
+    written: Any = None
     """Function of which a query is being made."""
 
-    def was(self, found: Any, reader: FunctionType) -> bool:
+    def was(self, found: Any, reader: Any) -> bool:
         """Return True if a value that a function has under the name is the one before the query.
 
         Local functions beside the query share the variable of that name with it.
@@ -133,11 +133,11 @@ def _meaning_before(function: FunctionType) -> Any:
 
 def _is_before(found: Any, function: FunctionType) -> bool:
     """Return True of another value that the name of a function had before the function."""
-    code, its = function.__code__, getattr(found, "__code__", None)
-    if its is code:
-        return False
-    is_later = isinstance(found, FunctionType) and its.co_firstlineno > code.co_firstlineno
-    return not (is_later and is_same_place(its, code))
+    if not isinstance(found, FunctionType):
+        return True
+    code, its = function.__code__, found.__code__
+    is_later = its.co_firstlineno > code.co_firstlineno and is_same_place(its, code)
+    return its is not code and not is_later
 
 
 def called(node: ast.Call, function: FunctionType, reader: Any, reading: Any) -> Expr:

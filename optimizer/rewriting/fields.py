@@ -38,6 +38,7 @@ from optimizer.expr import (
 from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.text import text
 from optimizer.kinds.fields import members
+from optimizer.kinds.instants import with_instants
 from optimizer.plans.binding_names import Names, binding_names
 from optimizer.plans.check_reads import believed
 from optimizer.plans.facts import as_row
@@ -77,7 +78,7 @@ def field_of_row(name: str, of: Known, role: str) -> Lifted:
 def equal_to(values: Mapping[str, Any], of: Known, role: str) -> Lifted:
     """Whether fields equal values, as the values are now."""
     places = [found_field(name, bindings_of(of.certain), of, role) for name in values]
-    given = [copied(value) for value in values.values()]
+    given = [with_instants(copied(value)) for value in values.values()]
     tests = [Operation("==", (p.expr, constant(v))) for p, v in zip(places, given, strict=True)]
     call = Equal(tuple((p, _Always(v)) for p, v in zip(places, given, strict=True)))
     return _lifted(conjunction(tuple(tests)), call, names_of(of.certain, of.names), role)

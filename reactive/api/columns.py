@@ -33,6 +33,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.text import text
+from optimizer.kinds.instants import with_instants
 from optimizer.lifting import outer_values
 from optimizer.rewriting.columns import LEFT, RIGHT, Named
 from optimizer.rewriting.fields import field_read
@@ -308,7 +309,7 @@ def expression(value: Any) -> Expr:
         )
     if type(value) is tuple and any(isinstance(item, Column) for item in value):
         return tuple_of(*map(expression, value))
-    return constant(copied(value))
+    return constant(with_instants(copied(value)))
 
 
 def name_of(key: Column | Callable[..., Any] | str) -> str | None:

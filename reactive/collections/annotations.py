@@ -30,7 +30,7 @@ def declared(kind: Any) -> dict[str, Any]:
 
 
 def is_made_of(annotation: Any, kinds: Set[type]) -> bool:
-    """Whether it says of a value that it is of these types, or a tuple of such.
+    """Whether it says of a value that it is of these types, or a tuple or frozen set of such.
 
     >>> is_made_of(tuple[str | None, ...], {str, type(None)}), is_made_of("int | float", {int})
     (True, False)
@@ -38,7 +38,7 @@ def is_made_of(annotation: Any, kinds: Set[type]) -> bool:
     if isinstance(annotation, str):
         names = {"None" if kind is type(None) else kind.__name__ for kind in kinds}
         return all(part.strip() in names for part in annotation.split("|"))
-    if get_origin(annotation) in (Union, UnionType, tuple):
+    if get_origin(annotation) in (Union, UnionType, tuple, frozenset):
         return all(part is ... or is_made_of(part, kinds) for part in get_args(annotation))
     return annotation in kinds
 

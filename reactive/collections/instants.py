@@ -1,39 +1,12 @@
-"""Zoned datetimes as instants: `==`, `<` and `hash` of canonical ones are those of the instant.
-
-Python compares two datetimes of one zone object by their local times, and ignores `fold`:
-
-    02:30 of 2024-10-27, Europe/Berlin, fold=0      00:30 UTC     one value for ==, hash, dict
-    02:30 of 2024-10-27, Europe/Berlin, fold=1      01:30 UTC
-
-`instant` gives a datetime whose offset depends on `fold` the offset that it has: 02:30+02:00 and
-02:30+01:00. Any other datetime stays as it is, with its zone: of these equal local times are equal
-instants, and later ones are later, since an offset changes only where local times repeat or lack.
-
-Cost: two offsets of a zone, some 0.3 us; none of a fixed offset.
-"""
+"""Time zones by their names, and what their clocks show at an instant (`optimizer/kinds`)."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import lru_cache
 
 from optimizer.errors import PlanError
-
-
-def instant(value: datetime) -> datetime:
-    """Return the datetime itself, or with a fixed offset if its own depends on `fold`.
-
-    >>> from zoneinfo import ZoneInfo
-    >>> local = datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Berlin"))
-    >>> instant(local).isoformat(), instant(local.replace(hour=4)).tzinfo
-    ('2024-10-27T02:30:00+01:00', zoneinfo.ZoneInfo(key='Europe/Berlin'))
-    """
-    if value.tzinfo.__class__ is timezone:
-        return value
-    offset = value.utcoffset()
-    if offset is None or value.replace(fold=1 - value.fold).utcoffset() == offset:
-        return value
-    return value.replace(tzinfo=timezone(offset), fold=0)
+from optimizer.kinds.instants import instant
 
 
 @lru_cache(maxsize=64)

@@ -30,8 +30,8 @@ from typing import Any, overload
 from weakref import WeakValueDictionary
 
 from optimizer.kinds.fields import compared
+from optimizer.kinds.instants import instant
 from reactive.collections.annotations import declared, is_made_of
-from reactive.collections.instants import instant
 
 Row = Any
 Pair = tuple[Row, int]
@@ -277,7 +277,8 @@ def canonical(value: Any) -> Any:
     """The value itself, or a copy of it in which every NaN is the same object, and every zoned
     datetime is told apart by its instant.
 
-    Looks into tuples and records (`members.compared`), which rows and keys are made of.
+    Looks into tuples, frozen sets and records (`members.compared`), of which rows and keys are
+    made.
 
     >>> canonical((1, float("nan"))) == canonical((1, float("nan")))
     True
@@ -288,7 +289,9 @@ def canonical(value: Any) -> Any:
     if kind is float:
         return value if value == value else NAN
     if kind is tuple:
-        return _canonical_tuple(value)
+        return _canonical_items(value)
+    if kind is frozenset:
+        return _canonical_items(value)
     names = nan_fields(kind)
     if names:
         return _canonical_record(value, names)
@@ -304,15 +307,17 @@ def is_nan(value: Any) -> bool:
     return value is NAN or value is DECIMAL_NAN
 
 
+HOLDERS = (tuple, frozenset, object)
+"""Classes of values that may have others inside."""
+
+
 def may_hold_nan(kind: Any) -> bool:
     """Return True if a row of this type can have a NaN, or a zoned datetime, where `canonical`
     finds it."""
     if kind in EXACT:
         return False
     numbers = isinstance(kind, type) and issubclass(kind, float | Decimal | datetime)
-    return (
-        numbers or not isinstance(kind, type) or kind in (tuple, object) or bool(nan_fields(kind))
-    )
+    return numbers or not isinstance(kind, type) or kind in HOLDERS or bool(nan_fields(kind))
 
 
 @lru_cache(maxsize=512)
@@ -321,10 +326,10 @@ def nan_fields(kind: Any) -> tuple[str, ...]:
     return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, EXACT))
 
 
-def _canonical_tuple(value: tuple[Any, ...]) -> tuple[Any, ...]:
+def _canonical_items(value: Any) -> Any:
     for item in value:
         if type(item) not in EXACT and canonical(item) is not item:
-            return tuple(map(canonical, value))
+            return type(value)(map(canonical, value))
     return value
 
 

@@ -58,8 +58,7 @@ class Expressions:
             case Variable(name):
                 return values[name]
             case Number(value):
-                is_float = self.kinds.of(term).family == "float"
-                return constant(float(value) if is_float else value)
+                return constant(self._number(value, self.kinds.of(term)))
             case Text(text):
                 return constant(text)
             case Nil():
@@ -94,6 +93,14 @@ class Expressions:
                 return Operation("not in", sides)
             case sign:
                 return Operation(sign, sides)
+
+    def _number(self, value: Any, kind: Kind) -> Any:
+        """A number that is written out, in the range of its kind."""
+        if kind.family == "float":
+            return float(value)
+        if kind.family == "unsigned":
+            return functors.unsigned(value, self._bits or functors.UNSIGNED_BITS)
+        return value if self._bits is None else functors.signed(value, self._bits)
 
     def wrapped(self, value: Expr, kind: Kind) -> Expr:
         """A sum in the range of its kind."""

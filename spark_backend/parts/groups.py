@@ -26,8 +26,8 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+from optimizer.kinds.instants import instant
 from reactive.collections.bag import Bag
-from reactive.collections.instants import instant
 from reactive.errors import OffloadError
 from spark_backend.codec.buckets import is_record, values_of
 

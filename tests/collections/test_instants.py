@@ -20,9 +20,10 @@ import msgspec
 import pyarrow as pa
 import pytest
 
-from reactive import Bag, Count, CountDistinct, Database, tracked
+from optimizer.kinds.instants import instant
+from reactive import Bag, Count, CountDistinct, Database, col, tracked
 from reactive import Max as Largest
-from reactive.collections.instants import in_zone, instant, local_time, of_local_time
+from reactive.collections.instants import in_zone, local_time, of_local_time
 from reactive.collections.zset import canonical
 from reactive.errors import PlanError, TableError
 
@@ -284,3 +285,64 @@ def test_a_zoned_constant_beside_an_instant_is_none() -> None:
     view = calls.where(lambda c: c.begins >= ZONED and c.id > 0).materialize()
     calls.add_all([Call(1, ZONED), Call(2, ZONED - timedelta(hours=1))])
     assert [call.id for call in view] == [1]
+
+
+class Held(NamedTuple):
+    id: int
+    times: frozenset[datetime]
+    pairs: frozenset[tuple[datetime, int]] = frozenset()
+
+
+def test_frozen_sets_hold_instants() -> None:
+    """Also those that a callable makes."""
+    held = Database().table(Held, name="held", key="id")
+    sizes = held.group_by("times").aggregate(Count()).materialize()
+    pairs = held.select(lambda h: h.pairs).distinct().materialize()
+    late = held.where(lambda h: SECOND in h.times).select(lambda h: h.id).materialize()
+    made = held.unnest(lambda h: h.times).select(
+        lambda h, t: frozenset([t.astimezone(BERLIN)])
+    )  # two sets
+    sets = made.distinct().materialize()
+    early_utc, late_utc = FIRST.astimezone(UTC), SECOND.astimezone(UTC)
+    held.add_all(
+        [
+            Held(1, frozenset([FIRST]), frozenset([(FIRST, 1)])),
+            Held(2, frozenset([early_utc]), frozenset([(early_utc, 1)])),
+            Held(3, frozenset([SECOND]), frozenset([(late_utc, 1)])),
+        ]
+    )
+    assert dict(sizes) == {frozenset([early_utc]): 2, frozenset([late_utc]): 1}
+    assert set(pairs) == {frozenset([(early_utc, 1)]), frozenset([(late_utc, 1)])}
+    assert list(late) == [3] and len(sets) == 2
+    held.remove(Held(3, frozenset([late_utc]), frozenset([(SECOND, 1)])))
+    assert len(sizes) == 1 and not late and len(sets) == 1
+    nan = Database().table(frozenset, name="numbers")
+    alike = nan.distinct().materialize()
+    nan.add_all([frozenset([float("nan")]), frozenset([float("nan")])])
+    assert len(alike) == 1
+
+
+CAPTURED: Any = {"list": [SECOND], "set": {SECOND}, "dict": {SECOND: 1}, "pair": (1, (SECOND,))}
+CONSTANTS: dict[str, Callable[[Any], Any]] = {
+    "lambda": lambda calls: calls.where(lambda c: c.t == SECOND),
+    "order": lambda calls: calls.where(lambda c: c.t >= SECOND),
+    "default": lambda calls: calls.where(lambda c, late=SECOND: c.t == late),
+    "local": lambda calls: (lambda late: calls.where(lambda c: late == c.t))(SECOND),
+    "field": lambda calls: calls.where(t=SECOND),
+    "column": lambda calls: calls.where(col("t") == SECOND),
+    "in a list": lambda calls: (lambda some: calls.where(lambda c: c.t in some))(CAPTURED["list"]),
+    "in a set": lambda calls: (lambda some: calls.where(lambda c: c.t in some))(CAPTURED["set"]),
+    "a key": lambda calls: (lambda some: calls.where(lambda c: c.t in some))(CAPTURED["dict"]),
+    "nested": lambda calls: (lambda some: calls.where(lambda c: (1, (c.t,)) == some))(
+        CAPTURED["pair"]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", list(CONSTANTS))
+def test_a_captured_constant_is_an_instant(name: str) -> None:
+    calls = Database().table(Named, name="calls", key="id")
+    view = CONSTANTS[name](calls).select(lambda c: c.id).materialize()
+    calls.add_all([Named(1, FIRST), Named(2, SECOND), Named(3, FIRST.astimezone(UTC))])
+    assert list(view) == [2]
+    view.verify()

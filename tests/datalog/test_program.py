@@ -293,3 +293,16 @@ def test_fields_of_tables_are_checked(
                 put(edge(-3, value))
     assert Counter(edges) == before
     assert set(view) == {(value,) for value in good}
+
+
+@pytest.mark.parametrize("text", ["r(-1).", "r(x) :- x = -1.", "r(x) :- s(x), x = -1.", "r(-(1))."])
+def test_a_constant_wraps_round_as_what_is_computed(text: str) -> None:
+    decls = ".decl s(x: unsigned) .input s\n.decl r(x: unsigned) .output r\n"
+    for bits, top in ((None, 2**32 - 1), (64, 2**64 - 1)):
+        program = Database().datalog(decls + text, bits=bits)
+        view = program["r"].materialize()
+        program.tables["s"].add_all([program.row("s")(top), program.row("s")(1)])
+        assert [tuple(row) for row in view] == [(top,)]
+    signed = ".decl r(x: number) .output r\nr(4294967295)."
+    assert [tuple(r) for r in Database().datalog(signed, bits=32)["r"].materialize()] == [(-1,)]
+    assert [tuple(r) for r in Database().datalog(signed)["r"].materialize()] == [(2**32 - 1,)]
