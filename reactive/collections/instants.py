@@ -41,6 +41,7 @@ def _written(name: str) -> str:
 def name_of_zone(zone: tzinfo) -> str:
     """Return how Arrow calls a zone: by its name, or as an offset of hours and minutes.
 
+    >>> from datetime import timezone
     >>> name_of_zone(timezone.utc), name_of_zone(timezone(-timedelta(hours=3, minutes=30)))
     ('UTC', '-03:30')
     """

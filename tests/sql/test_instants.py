@@ -278,3 +278,36 @@ def test_a_time_zone_that_there_is_not_is_refused() -> None:
         Database().sql("select timestamp '2024-01-01' at time zone 'Mars/Base'")
     with pytest.raises(PlanError, match="duckdb has no time zone"):
         Database().sql("select timestamp '2024-01-01' at time zone '+03'")
+
+
+@pytest.mark.parametrize("by", ["30 minutes", "1 hour", "3 hours", "1 day"])
+@pytest.mark.parametrize("end", ["current row", "interval '{}' following"])
+def test_a_frame_by_an_interval_counts_instants(by: str, end: str) -> None:
+    """Around the clock change, whatever zone the values have."""
+    zone = "Europe/Berlin"
+    db, connection = Database(timezone=zone), duckdb.connect(config={"threads": 1})
+    connection.execute(f"set timezone = '{zone}'")
+    change = dt.datetime(2024, 10, 27, 1, tzinfo=UTC)
+    moments = [change + dt.timedelta(minutes=30 * (n * 7 % 60 - 30)) for n in range(60)]
+    db.execute("create table w (id int primary key, ts timestamptz)")
+    connection.execute("create table w (id int, ts timestamptz)")
+    for number, moment in enumerate(moments):
+        text = f"insert into w values ({number}, '{moment.isoformat()}')"
+        db.execute(text)
+        connection.execute(text)
+    frame = f"range between interval '{by}' preceding and {end.format(by)}"
+    text = f"select id, count(*) over (order by ts {frame}) as n from w"
+    view = db.sql(text).materialize()
+    assert answers(list(view)) == answers(connection.execute(text).fetchall())
+    view.verify()
+    connection.close()
+
+
+def test_a_parameter_is_an_instant() -> None:
+    db = Database(timezone="Europe/Berlin")
+    db.execute("create table w (id int primary key, ts timestamptz)")
+    db.execute("insert into w values (1, '2024-10-27 02:30+02'), (2, '2024-10-27 02:30+01')")
+    late = dt.datetime(2024, 10, 27, 2, 30, fold=1, tzinfo=ZoneInfo("Europe/Berlin"))
+    for test in ("ts = :at", "ts in (:at)", "not ts < :at", "ts in (select :at)"):
+        view = db.sql(f"select id from w where {test}", at=late).materialize()
+        assert [row.id for row in view] == [2], test

@@ -15,12 +15,13 @@ Source: SQL:2003, window frames.
 from __future__ import annotations
 
 from bisect import bisect_right
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from optimizer.record import record
 from reactive.sql.partitions.entries import Entries
+from reactive.sql.runtime import zones
 from reactive.sql.runtime.sort_keys import behind, prefix
 from reactive.sql.runtime.times import earlier, later
 
@@ -40,6 +41,8 @@ class Frame:
     start: Edge
     end: Edge
     exclude: Literal["", "current", "group", "ties"] = ""
+    zone: str = "UTC"
+    """Time zone whose calendar an offset of days from an instant follows."""
 
     @property
     def is_whole(self) -> bool:
@@ -103,11 +106,11 @@ class Order:
 
     def start(self, frame: Frame, place: int) -> int:
         """Where a frame begins, which may be before the partition, or behind."""
-        return self._edge(frame.kind, frame.start, place, is_end=False)
+        return self._edge(frame, frame.start, place, is_end=False)
 
     def end(self, frame: Frame, place: int) -> int:
         """Where it ends."""
-        return self._edge(frame.kind, frame.end, place, is_end=True)
+        return self._edge(frame, frame.end, place, is_end=True)
 
     def seeing(self, frame: Frame, place: int) -> Span:
         """The rows in whose frames a row is, or which it moves by coming or going."""
@@ -127,8 +130,8 @@ class Order:
         first, last = sorted((border(place), beside))
         return first, last
 
-    def _edge(self, kind: str, edge: Edge, place: int, *, is_end: bool) -> int:
-        side, offset = edge
+    def _edge(self, frame: Frame, edge: Edge, place: int, *, is_end: bool) -> int:
+        kind, (side, offset) = frame.kind, edge
         if side == "unbounded":
             return self.entries.size if is_end else 0
         if kind == "rows":
@@ -140,7 +143,7 @@ class Order:
             if not 0 <= place < self.entries.size:
                 return 0 if place < 0 else self.entries.size
             return self.behind(place) if is_end else self.first(place)
-        return self._by_key(place, offset, side == "following", is_end=is_end)
+        return self._by_key(place, offset, side == "following", frame.zone, is_end=is_end)
 
     def _group(self, place: int, by: int) -> int:
         """A row of the group so many behind that of a row, or a place where there is none."""
@@ -150,12 +153,12 @@ class Order:
             place = self.behind(place) if by > 0 else self.first(place) - 1
         return place
 
-    def _by_key(self, place: int, offset: Any, following: bool, *, is_end: bool) -> int:
+    def _by_key(self, place: int, offset: Any, following: bool, zone: str, *, is_end: bool) -> int:
         """The first key that is not before an offset from the row's, or the last not behind."""
         key = self.entries.row(place)[2][0]
         if key is None:
             return self.behind(place) if is_end else self.first(place)
-        wanted = _moved(key, offset, up=following is not self.is_descending)
+        wanted = _moved(key, offset, zone, up=following is not self.is_descending)
         found = prefix(wanted, descending=self.is_descending)
         return self.entries.place(behind(found) if is_end else found)
 
@@ -196,7 +199,9 @@ def _signed(edge: Edge) -> Any:
     return offset if side == "following" else -offset
 
 
-def _moved(key: Any, offset: Any, *, up: bool) -> Any:
+def _moved(key: Any, offset: Any, zone: str, *, up: bool) -> Any:
+    if isinstance(key, datetime) and key.tzinfo is not None:
+        return (zones.later if up else zones.earlier)(key, offset, zone)
     if isinstance(key, date) and isinstance(offset, timedelta):
         made = later(key, offset) if up else earlier(key, offset)
         return made if hasattr(key, "hour") else made.date()

@@ -21,6 +21,7 @@ from optimizer.callables.opaque import FROM_TEXT, Opaque
 from optimizer.callables.source import Place
 from optimizer.errors import PlanError, ReactiveError
 from optimizer.expr import Expr, Lifted, Outer
+from optimizer.kinds.instants import with_instants
 from optimizer.record import record
 from reactive.codegen.shallow import Shallow
 from reactive.sql.terms.arguments import refuse_unread
@@ -234,7 +235,7 @@ class Scope:
             given = tuple(self._text.parameters)
             remedy = f"give it: db.sql(..., {name}=...)" if name else "name it: `:name`"
             raise self.error(node, f"there is no parameter {name!r}{nearest(name, given)}", remedy)
-        value = self._text.parameters[name]
+        value = with_instants(self._text.parameters[name])
         return literal(tuple(value) if isinstance(value, list) else value, name)
 
     def error(self, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -249,7 +250,9 @@ def _frame(of: _Partitioned, scope: Scope) -> Frame:
     names = {"current row": "current", "group": "group", "ties": "ties", "no others": ""}
     if kind == "range" and (start, end) != (UNBOUNDED, UNBOUNDED) and not of.order:
         return WHOLE
-    return Frame(kind, start, end, names.get(exclude, ""))  # type: ignore[arg-type]
+    is_of_time = any(isinstance(offset, timedelta) for _, offset in (start, end))
+    zone = scope.dialect.timezone if is_of_time else "UTC"
+    return Frame(kind, start, end, names.get(exclude, ""), zone)  # type: ignore[arg-type]
 
 
 def _edge(spec: Any, side: str, scope: Scope) -> Edge:
