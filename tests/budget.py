@@ -22,9 +22,9 @@ SEED = int(
 )
 """All processes of a run have the same."""
 TIMES = int(os.environ.get("EXAMPLES", "0"))
-SHARE = 8
+SHARE = 12
 """The part of all examples that a sample is."""
-APART = 4
+APART = 6
 """One in so many of all cases is in a sample, if that has each value of each parameter."""
 LEAST = 4
 """The examples of the smallest sample."""
