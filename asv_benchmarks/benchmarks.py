@@ -38,6 +38,8 @@ from asv_benchmarks.nexmark import workloads as nexmark
 from asv_benchmarks.recursion.cases import CASES, OF_LIBRARY, recursive
 from asv_benchmarks.recursion.measure import edit_figures
 from asv_benchmarks.recursion.sides import SCRATCH
+from asv_benchmarks.row_checks import CASES as CASES_OF_ROWS
+from asv_benchmarks.row_checks import ratio as row_check_ratio
 from asv_benchmarks.run import in_process
 from asv_benchmarks.shapes import measured as shape_figures
 from asv_benchmarks.tpch import workloads as tpch
@@ -332,6 +334,17 @@ class Making:
         return float(in_process("making")["cold"])
 
 
+class RowCheck:
+    """Add rows of which no field may be None, beside rows of which nothing is asked."""
+
+    params = (CASES_OF_ROWS, [10_000])
+    param_names = ("case", "rows")
+    timeout = 600
+
+    def track_ratio(self, case: str, rows: int) -> float:
+        return row_check_ratio(case, rows)
+
+
 class Start:
     """Import the library, in a new process."""
 
@@ -359,6 +372,7 @@ Start.track_import.unit = "ms"  # type: ignore[attr-defined]
 Memory.track_held.unit = "bytes per row"  # type: ignore[attr-defined]
 Grid.track_change_ratio.unit = "times the twin"  # type: ignore[attr-defined]
 Grid.track_load_ratio.unit = "times the twin"  # type: ignore[attr-defined]
+RowCheck.track_ratio.unit = "times the twin"  # type: ignore[attr-defined]
 Cliff.track_ratio.unit = "times the neighbour"  # type: ignore[attr-defined]
 Shape.track_change_ratio.unit = "times the twin"  # type: ignore[attr-defined]
 Shape.track_batch_ratio.unit = "times the twin"  # type: ignore[attr-defined]

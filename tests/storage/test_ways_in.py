@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from reactive import Batch, Database, SourceError, TableError, VerificationError
+from reactive.collections.frozen_dict import FrozenDict
+from reactive.collections.frozen_list import FrozenList
 
 
 class Named(NamedTuple):
@@ -142,6 +144,11 @@ def test_a_source_stops_or_has_a_refused_row(policy: Any) -> None:
     db.close()
 
 
+class Inner(NamedTuple):
+    word: str
+    counts: tuple[int, ...] = ()
+
+
 VALUES: list[tuple[Any, list[Any], list[Any]]] = [
     (int, [1, True], ["1", 1.5, b"1"]),
     (float, [1, 1.5, True], ["1"]),
@@ -149,6 +156,15 @@ VALUES: list[tuple[Any, list[Any], list[Any]]] = [
     (int | None, [None, 1], ["a"]),
     (tuple[int, ...], [(1,), ()], [("a",)]),
     (Any, [1, None, "a"], []),
+    (tuple[int | None, ...], [(1, None)], [("a",)]),
+    (tuple[str, int], [("a", 1)], [("a", None), (None, 1)]),
+    (frozenset[int], [frozenset({1})], [frozenset({None})]),
+    (Inner, [Inner("a", (1,))], [Inner("a", (1, None)), Inner(None)]),  # type: ignore[arg-type]
+    (Inner | None, [None, Inner("a")], [Inner("a", (None,))]),  # type: ignore[arg-type]
+    (tuple[Inner, ...], [(Inner("a"),)], [(Inner("a"), Inner("b", (1, None)))]),  # type: ignore[arg-type]
+    (Mapping[str, int], [FrozenDict({"a": 1})], [FrozenDict({"a": None})]),
+    (list[int], [FrozenList([1])], [FrozenList([1, None])]),
+    (tuple[tuple[int, ...], ...], [((1,), ())], [((1,), (2, None)), (None,)]),
 ]
 
 
