@@ -41,7 +41,7 @@ from optimizer.expr import (
     rebuilt,
 )
 from optimizer.expressions.declared import ARITHMETIC, is_declared
-from optimizer.expressions.knowledge import Shapes, total
+from optimizer.expressions.knowledge import Bounded, Shapes, total
 from optimizer.kinds.kind import is_uuid
 
 BITWISE = frozenset({"&", "|"})
@@ -164,7 +164,7 @@ def is_plain(expr: Expr, shapes: Shapes) -> bool:
         case Display("tuple", items):
             return all(is_plain(item, shapes) for item in items)
         case Call(Constant(value)):
-            return any(value is known for known in PLAIN_CALLS)
+            return isinstance(value, Bounded) or any(value is known for known in PLAIN_CALLS)
         case Text():
             return True
         case First(_, then):

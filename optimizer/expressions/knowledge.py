@@ -40,6 +40,7 @@ from optimizer.expr import (
     Within,
     parts,
 )
+from optimizer.record import record
 
 Shape: TypeAlias = "type | tuple[Shape, ...] | None"
 Shapes = tuple[Shape, ...]
@@ -58,6 +59,28 @@ class Pure:
     and no container."""
 
     __slots__ = ()
+
+
+@record
+class Bounded(Pure):
+    """A callable of expressions: an integer, which must be in a range. Generated code compares it
+    where it stands, and calls this of others only.
+
+    >>> Bounded(-128, 127, "TINYINT")(5)
+    5
+    """
+
+    low: int
+    high: int
+    name: str
+
+    def __call__(self, value: Any) -> int:
+        if self.low <= value <= self.high:
+            return value  # type: ignore[no-any-return]
+        raise ValueError(f"{value} is out of the range of {self.name}")
+
+    def __repr__(self) -> str:
+        return self.name
 
 
 class Arranges(Pure):
@@ -203,8 +226,8 @@ def is_canonical(expr: Expr, shapes: Shapes) -> bool:
         case And(inner) | Or(inner):
             return all(is_canonical(part, shapes) for part in inner)
         case Call(Constant(value)):
-            exact = (
-                value in (len, isinstance, str, repr, ord, chr, hash) if _is_pure(value) else False
+            exact = isinstance(value, Bounded) or (
+                _is_pure(value) and value in (len, isinstance, str, repr, ord, chr, hash)
             )
             inside = (is_canonical(part, shapes) for part in parts(expr)[1:])
             return exact or (makes_record(expr) and all(inside))

@@ -28,6 +28,7 @@ from optimizer.errors import PlanError
 from optimizer.expr import (
     Apply,
     Attempt,
+    Call,
     Composition,
     Conjunction,
     Constant,
@@ -44,6 +45,7 @@ from optimizer.expr import (
     row_names,
     walk,
 )
+from optimizer.expressions.knowledge import Bounded
 from optimizer.expressions.text import Writer, Written
 from optimizer.lifting import folds
 from optimizer.lifting.lift import lift
@@ -166,6 +168,11 @@ class CodeWriter(Writer):
             asked = ", ".join(self.write(e) for e in (*expr.needs, expr.test))
             inner = self.write(expr.test) if not expr.needs else f"({asked})[-1]"
             return (f"guard(lambda: {inner})" if self._careful else f"({inner})"), 14
+        if isinstance(expr, Call) and expr not in self.known:
+            match expr:
+                case Call(Constant(Bounded(low, high)) as check, (of,)):
+                    shown = f"bounded if {low} <= (bounded := {self.write(of)}) <= {high}"
+                    return f"({shown} else {self.write(check)}(bounded))", 14
         if isinstance(expr, Attempt):
             known = self.known.get(expr)
             otherwise = self.write(expr.otherwise)

@@ -392,6 +392,9 @@ def test_expressions_are_what_duckdb_gives(text: str) -> None:
         (("utinyint", "tinyint"), "a + b"),
         (("bigint", "bigint"), "a * b * b"),
         (("hugeint", "bigint"), "a + b"),
+        (("tinyint", "tinyint"), "a + b - b"),
+        (("tinyint", "tinyint"), "1 + (a - (b - a))"),
+        (("tinyint", "tinyint"), "(a + b) * 2 - (a - b)"),
     ],
 )
 def test_results_of_integers_have_the_range_of_their_type(

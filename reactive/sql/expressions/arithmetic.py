@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Call, Constant, Operation
+from optimizer.expr import Call, Constant, Expr, Operation
+from optimizer.expressions.knowledge import Bounded
 from reactive.sql.expressions import zones
 from reactive.sql.expressions.casts import applied, cast, equal_types, fitted, range_of
 from reactive.sql.runtime import arrays, casts, numbers, times
@@ -26,7 +27,7 @@ from reactive.sql.terms.types import (
     common,
     sql_name,
 )
-from reactive.sql.terms.values import NULL_VALUE, Value, is_null, literal, strict
+from reactive.sql.terms.values import NULL_VALUE, Value, callee, is_null, literal, strict
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
@@ -132,8 +133,7 @@ def _of_duckdb(symbol: str, left: Value, right: Value, node: Any, scope: Scope) 
     kinds = {left.type.kind, right.type.kind}
     if kinds == {"int"}:
         kind = _integer(left, right, node)
-        if symbol in "+-*":  # a sum of many terms is checked as a whole: calls nest only so deep
-            left, right = _unchecked(left), _unchecked(right)
+        left, right = _shallow(left), _shallow(right)
         made = strict(Operation(symbol, (left.expr, right.expr)), kind, left, right)
         is_safe = kind.size is None or symbol in "&|"
         return made if is_safe else ranged(made)
@@ -156,6 +156,8 @@ def _of_duckdb(symbol: str, left: Value, right: Value, node: Any, scope: Scope) 
 REAL = SqlType("float", size=4)
 MOST_DIGITS = 28
 """Digits that Python's own arithmetic of decimals keeps."""
+MOST_CHECKS = 12
+"""Checks of integers within one another: of a longer sum each twelfth is checked."""
 
 
 def is_real(left: SqlType, right: SqlType) -> bool:
@@ -199,12 +201,25 @@ def _integer(left: Value, right: Value, node: Any) -> SqlType:
     return SqlType("int", size=16 if unsigned.size >= 8 else 8)
 
 
-def _unchecked(value: Value) -> Value:
-    """Return a value without the check of its range that stands outermost."""
-    match value.expr:
-        case Call(Constant(casts.Ranged(function=None)), (inner,)):
-            return replace(value, expr=inner)
-    return value
+def _shallow(value: Value) -> Value:
+    """Return a value without the checks inside of it if they are nested too deeply."""
+    levels, expr = 0, value.expr
+    while levels < MOST_CHECKS:
+        match expr:
+            case Call(Constant(Bounded()), (Operation(_, (left, *more)),)):
+                is_first = isinstance(left, Call) or not more
+                levels, expr = levels + 1, left if is_first else more[0]
+            case _:
+                return value
+    return replace(value, expr=_unchecked(value.expr))
+
+
+def _unchecked(expr: Expr) -> Expr:
+    match expr:
+        case Call(Constant(Bounded()), (Operation(symbol, operands),)):
+            return Operation(symbol, tuple(map(_unchecked, operands)))
+        case _:
+            return expr
 
 
 def ranged(value: Value) -> Value:
@@ -212,7 +227,8 @@ def ranged(value: Value) -> Value:
     if value.type.size is None:
         return value
     low, high = range_of(value.type)
-    return applied(casts.Ranged(None, low, high, sql_name(value.type)), value.type, value)
+    check = callee(Bounded(low, high, sql_name(value.type)))
+    return strict(Call(check, (value.expr,)), value.type, value)
 
 
 def decimal_digits(kind: SqlType) -> tuple[int, int]:
