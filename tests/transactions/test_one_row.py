@@ -324,3 +324,25 @@ def test_a_typed_row_is_looked_at_and_taken_without_a_call(kind: Any, key: str |
     of_hash = calls_of(lambda: hash(row)) - alone
     builtins = 1 if key else 3  # hash(); len() before and after, and the dictionary
     assert calls_of(lambda: do.add_one(row)) <= alone + 1 + of_hash + builtins
+
+
+@pytest.mark.parametrize("kind", TYPED)
+def test_a_typed_table_counts_copies_keeps_keys_apart_and_holds_the_object_that_returns(
+    kind: Any,
+) -> None:
+    db = Database()
+    bag, keyed = db.table(kind, name="bag"), db.table(kind, name="keyed", key="id")
+    rows = [kind(n, "Bonn", 1) for n in range(3)]
+    for row in rows:
+        bag.add(row)
+        keyed.add(row)
+    assert len(bag) == len(keyed) == 3
+    bag.add(kind(1, "Bonn", 1))
+    assert (len(bag), bag.count(rows[1])) == (4, 2)
+    with pytest.raises(TableError, match="its key is taken"):
+        keyed.add(kind(1, "Rome", 1))
+    for table in (bag, keyed):
+        with db.transaction():
+            table.remove(rows[2])
+            table.add(kind(2, "Bonn", 1))
+        assert any(row is rows[2] for row in table)
