@@ -138,7 +138,7 @@ def substituted_with_forms(
     root: plan.Node, level: Any, value: Callable[[plan.Recursive], plan.Node]
 ) -> plan.Node:
     """Return the plan as `substituted` does; what was known of sub-queries in it stays known."""
-    return all_substituted((root,), level, value, _Forms())[0]
+    return all_substituted((root,), level, value, FORMS)[0]
 
 
 class _Forms:
@@ -154,6 +154,10 @@ class _Forms:
         form = form_of(node)
         if form is not None:
             made.known["asked form"] = over_parts(form, part)
+
+
+FORMS = _Forms()
+"""Forms are carried over where nodes are made anew only to have other levels."""
 
 
 def levels_in(form: Form) -> frozenset[Any]:

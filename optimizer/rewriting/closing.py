@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any
 
 from optimizer import plan
+from optimizer.plans.asked_form import FORMS, substituted_with_forms
 from optimizer.plans.properties import free, nodes
 from optimizer.traverse import substituted, with_inputs
 
@@ -67,15 +68,26 @@ def with_own_levels(root: plan.Node) -> plan.Node:
             return node
         level = levels.setdefault(node, first + len(levels))
         named = partial(replace, level=level)
-        bodies = [substituted(body, node.level, named) for body in node.bodies]
+        bodies = [substituted_with_forms(body, node.level, named) for body in node.bodies]
         return replace(node, level=level, bodies=tuple(bodies))
 
     made: dict[int, plan.Node] = {}
-    for node in nodes(root, until=_is_view):
+    waiting = [root]
+    while waiting:
+        node = waiting[-1]
+        below = () if _is_view(node) else (*node.inputs(), *FORMS.parts(node))
+        missing = [each for each in below if id(each) not in made]
+        if missing:
+            waiting.extend(missing)
+            continue
+        waiting.pop()
         if _is_view(node):
             made[id(node)] = node
-        else:
-            made[id(node)] = changed(with_inputs(node, [made[id(s)] for s in node.inputs()]))
+        elif id(node) not in made:
+            found = changed(with_inputs(node, [made[id(s)] for s in node.inputs()]))
+            made[id(node)] = found
+            if found is not node:
+                FORMS.carry(node, found, lambda part: made[id(part)])
     return made[id(root)]
 
 

@@ -22,12 +22,16 @@ from optimizer import plan
 from optimizer.expr import Call, Constant, Lifted, conjuncts, constant, walk
 from optimizer.plans.properties import fact, nodes, once
 from optimizer.traverse import functions
-from reactive.reference.bags import Bag, Of
-from reactive.reference.candidates import Candidates, equation
-from reactive.reference.nodes import inputs_of, linear, rows_of
+from reactive.reference.bags import Bag, Of, asked
+from reactive.reference.candidates import Candidates, equation, first_passing
+from reactive.reference.groups import grouping
+from reactive.reference.joins import pairing
+from reactive.reference.nodes import inputs_of, linear, rows_of, together
 from reactive.reference.quantified import Ranked
 
 T = TypeVar("T")
+Step = Callable[[Of, dict[Any, Any]], Bag]
+"""Makes the rows of a node of those of others, and of what is stored of the query."""
 NO_VALUE = constant(object(), "no value")
 """In the place of a value of the row around that raises: who reads it raises, and nobody else."""
 
@@ -121,6 +125,20 @@ class Asked:
             found = known[values, kinds] = self._rows(values)
         return found
 
+    def has_row(self, *values: Any) -> bool:
+        """Return True if there is a row for some values."""
+        if not self._is_stored:
+            return self._for(values, self.query.has_row)
+        known: dict[Any, bool] = self.query.rooms.now.stored((self, "has row"), dict)
+        kinds = tuple(map(type, values))
+        try:
+            found = known.get((values, kinds))
+        except TypeError:
+            return self._for(values, self.query.has_row)
+        if found is None:
+            found = known[values, kinds] = self._for(values, self.query.has_row)
+        return found
+
     def ranked(self, symbol: str, *values: Any) -> Ranked:
         """Return the rows for some values by what decides a comparison; of a stored bag once."""
         bag = self(*values)
@@ -131,9 +149,12 @@ class Asked:
         return found
 
     def _rows(self, values: tuple[Any, ...]) -> Bag:
+        return self._for(values, self.query.rows)
+
+    def _for(self, values: tuple[Any, ...], answer: Callable[[], T]) -> T:
         before, self._around.now = self._around.now, values
         try:
-            return self.query.rows()
+            return answer()
         finally:
             self._around.now = before
 
@@ -145,7 +166,7 @@ class Exists:
         self.query, self._asked = asked.query, asked
 
     def __call__(self, *values: Any) -> bool:
-        return any(n > 0 for n in self._asked(*values).values())
+        return self._asked.has_row(*values)
 
 
 class Only:
@@ -186,19 +207,22 @@ class Query:
     def __init__(self, root: plan.Node, rooms: Rooms) -> None:
         self.root, self.rooms = root, rooms
         self._open = self._opened()
-        self._calls: dict[int, Callable[[Bag], Bag]] = {}
+        self._steps: dict[int, Step] = {}
+        self._is_there: Step | None = None
 
     def rows(self) -> Bag:
         """Return the rows for the values, or the group, of now."""
-        known: dict[int, Bag] = {}
+        return self._reading()(self.root)
 
-        def of(node: plan.Node) -> Bag:
-            found = known.get(id(node))
-            if found is None:
-                found = known[id(node)] = self._of(node, of)
-            return found
+    def has_row(self) -> bool:
+        """Return True if there is a row; of rows that are only filtered, the first is enough."""
+        if self._is_there is None:
+            self._is_there = self._first_of(self.root)
+        reading = self._reading()
+        return any(n > 0 for n in self._is_there(reading, reading.mine).values())
 
-        return of(self.root)
+    def _reading(self) -> _Reading:
+        return _Reading(self, self.rooms.now.stored(self, dict))
 
     def relations(self) -> Iterator[plan.Node]:
         """Return the plans whose rows are asked for and change in a recursion around the query."""
@@ -235,30 +259,68 @@ class Query:
         )
         return is_outer or any(reads(q.root) & self.rooms.levels for q in _queries_of(node))
 
-    def _of(self, node: plan.Node, of: Of) -> Bag:
+    def of(self, node: plan.Node, of: Of, mine: dict[Any, Any]) -> Bag:
+        """Return the rows of a node; `mine` is what is stored of the query in the room of now."""
+        found: Bag | None
         if id(node) not in self._open:
-            return self.rooms.now.stored((self, id(node)), lambda: self.rooms.closed(node))
-        if isinstance(node, plan.Recursive):
-            return self.rooms.groups[node.level]
-        if isinstance(node, plan.Where):
-            found = self.rooms.now.stored((self, "found", id(node)), lambda: self._found(node, of))
-            if found is not None:
-                return found.rows()
-        call = self._calls.get(id(node))
-        if call is None:
-            made = linear(node) if not isinstance(node, plan.Where) else None
-            if made is None:
-                return rows_of(node, of)
-            call = self._calls[id(node)] = made
-        return call(of(*node.inputs()))
+            found = mine.get(id(node))
+            if found is None:
+                found = mine[id(node)] = self.rooms.closed(node)
+            return found
+        step = self._steps.get(id(node))
+        if step is None:
+            step = self._steps[id(node)] = self._step(node)
+        return step(of, mine)
 
-    def _found(self, node: plan.Where, of: Of) -> Candidates | None:
-        """The filters of rows that depend on nothing around, by the equations in them."""
+    def _step(self, node: plan.Node) -> Step:
+        """The function that makes the rows of a node that depends on the values or the group."""
+        if isinstance(node, plan.Recursive):
+            level, groups = node.level, self.rooms.groups  # a step holds no query: that holds it
+            return lambda of, mine: groups[level]
+        if isinstance(node, plan.Where):
+            found = self._candidates(node)
+            if found is not None:
+                return lambda of, mine: found(of, mine).rows()
+        if pairing(node) is not None:
+            return lambda of, mine: rows_of(node, of)
+        call = linear(node)
+        if call is not None:
+            (source,) = node.inputs()
+            return lambda of, mine: call(of(source))
+        if isinstance(node, plan.Aggregate):
+            group, source = grouping(node), node.input
+            return lambda of, mine: group(of(source))
+        return lambda of, mine: together(node, of)
+
+    def _first_of(self, node: plan.Node) -> Step:
+        """As `_step` of rows of which only one is wanted."""
+        if isinstance(node, plan.Select | plan.Extend) and id(node.input) in self._open:
+            below, call = self._first_of(node.input), linear(node)
+            assert call is not None
+            return lambda of, mine: call(below(of, mine))
+        if not isinstance(node, plan.Where) or id(node) not in self._open:
+            return lambda of, mine: of(node)
+        found = self._candidates(node)
+        if found is not None:
+            return lambda of, mine: found(of, mine).first()
+        tests, source = self._filters(node)
+        if isinstance(source, plan.Product):
+            return lambda of, mine: of(node)
+        passes = [asked(test.predicate, source) for test in reversed(tests)]
+        return lambda of, mine: first_passing(of(source), passes)
+
+    def _filters(self, node: plan.Where) -> tuple[list[plan.Where], plan.Node]:
+        """The filters above rows, the last first, and the rows."""
         tests: list[plan.Where] = []
         source: plan.Node = node
         while isinstance(source, plan.Where) and id(source) in self._open:
             tests.append(source)
             source = source.input
+        return tests, source
+
+    def _candidates(self, node: plan.Where) -> Callable[[Of, dict[Any, Any]], Candidates] | None:
+        """The filters of rows that depend on nothing around, by the equations in them."""
+        tests, source = self._filters(node)
         if id(source) in self._open or isinstance(source, plan.Product):
             return None
         pairs = [
@@ -268,7 +330,33 @@ class Query:
             for pair in map(equation, conjuncts(test.predicate.body))
             if pair is not None
         ]
-        return Candidates(source, of(source), tests, pairs) if pairs else None
+        if not pairs:
+            return None
+        key = "candidates", id(node)
+
+        def found(of: Of, mine: dict[Any, Any]) -> Candidates:
+            made: Candidates | None = mine.get(key)
+            if made is None:
+                made = mine[key] = Candidates(source, of(source), tests, pairs)
+            return made
+
+        return found
+
+
+class _Reading:
+    """The rows of nodes for some values, each made once."""
+
+    __slots__ = ("_known", "_query", "mine")
+
+    def __init__(self, query: Query, mine: dict[Any, Any]) -> None:
+        self.mine = mine
+        self._query, self._known = query, dict[int, Bag]()
+
+    def __call__(self, node: plan.Node) -> Bag:
+        found = self._known.get(id(node))
+        if found is None:
+            found = self._known[id(node)] = self._query.of(node, self, self.mine)
+        return found
 
 
 def relations_asked(node: plan.Node) -> tuple[plan.Node, ...]:

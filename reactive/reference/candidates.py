@@ -9,7 +9,7 @@ Cost: O(rows) to hash them once; of some values, the rows that agree in the equa
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer import plan
@@ -27,8 +27,10 @@ from optimizer.expr import (
 )
 from optimizer.plans.properties import bindings
 from reactive.codegen.functions import compiled_of
-from reactive.reference.bags import Bag
-from reactive.reference.nodes import linear
+from reactive.collections.zset import Row
+from reactive.reference.bags import Bag, asked, bag_of
+
+NOTHING = Bag()
 
 
 def asks_around(expr: Expr) -> bool:
@@ -79,25 +81,43 @@ class Candidates:
         mine = Lifted(one_value([each for each, _ in pairs]), names, (), count)
         theirs = Lifted(one_value([each for _, each in pairs]), (), (), 0)
         self._all, self._value = rows, compiled_of(theirs)
-        self._tests = [linear(test) for test in reversed(tests)]
-        self._by: dict[Any, dict[Any, int]] = {}
-        self._odd: dict[Any, int] = {}
+        self._tests = [asked(test.predicate, source) for test in reversed(tests)]
+        self._by: dict[Any, Bag] = {}
+        self._odd = Bag()
         key = compiled_of(mine)
         for row, weight in rows.items():
             try:
-                found = self._by.setdefault(key(row) if count == 1 else key(*row), {})
+                value = key(row) if count == 1 else key(*row)
+                found = self._by.get(value)
+                if found is None:
+                    found = self._by[value] = Bag()
             except Exception:
                 found = self._odd
             found[row] = weight
 
     def rows(self) -> Bag:
         """Return the candidates for which all conditions are true."""
-        try:
-            bag: Bag = Counter(self._by.get(self._value(), {}))
-            bag.update(self._odd)
-        except Exception:  # no hash, or no value; conditions before the equation decide
-            bag = self._all
+        bag = self._candidates()
         for test in self._tests:
-            assert test is not None
-            bag = test(bag)
+            bag = bag_of({row: n for row, n in bag.items() if test(row)})
         return bag
+
+    def first(self) -> Bag:
+        """Return one of these rows that is there, if any is."""
+        return first_passing(self._candidates(), self._tests)
+
+    def _candidates(self) -> Bag:
+        try:
+            found = self._by.get(self._value(), NOTHING)
+        except Exception:  # no hash, or no value; conditions before the equation decide
+            return self._all
+        return bag_of({**found, **self._odd}) if self._odd else found
+
+
+def first_passing(bag: Bag, tests: Sequence[Callable[[Row], object]]) -> Bag:
+    """Return a row that is there and for which all tests are true; no rows if there is none."""
+    first, *rest = tests
+    for row, weight in bag.items():
+        if weight > 0 and first(row) and (not rest or all(test(row) for test in rest)):
+            return bag_of({row: weight})
+    return NOTHING

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from typing import Any
@@ -34,7 +34,16 @@ Values = list[tuple[Any, int]]
 
 def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
     """One row per group: its key, then each aggregate."""
+    return grouping(node)(rows)
+
+
+def grouping(node: plan.Aggregate) -> Callable[[Bag], Bag]:
+    """What makes groups of rows, as often as it is called; making it takes longer than calling."""
     values = [None if a.value is None else caller(a.value, node.input) for a in node.aggregates]
+    return lambda rows: _grouped(node, values, rows)
+
+
+def _grouped(node: plan.Aggregate, values: Sequence[Any], rows: Bag) -> Bag:
     out: Bag = Counter()
     for key, group in _groups(node, rows).items():
         if node.key is not None and _count(group) <= 0:

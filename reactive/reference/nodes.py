@@ -12,6 +12,7 @@ from reactive.reference.bags import (
     Of,
     added,
     asked,
+    bag_of,
     both,
     caller,
     difference,
@@ -41,6 +42,11 @@ def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
     call = linear(node)
     if call is not None:
         return call(of(*node.inputs()))
+    return together(node, of)
+
+
+def together(node: plan.Node, of: Of) -> Bag:
+    """The rows of a node that looks at all rows of its inputs together."""
     match node:
         case plan.Empty():
             return Counter()
@@ -84,7 +90,7 @@ def linear(node: plan.Node) -> Callable[[Bag], Bag] | None:
     match node:
         case plan.Where(source, p):
             test = asked(p, source)
-            return lambda bag: Counter({row: n for row, n in bag.items() if test(row)})
+            return lambda bag: bag_of({row: n for row, n in bag.items() if test(row)})
         case plan.Negate():
             return lambda bag: Counter({row: -n for row, n in bag.items()})
         case plan.Select(source, f):

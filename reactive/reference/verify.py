@@ -46,6 +46,7 @@ def verify(
         defined(node, rows, progress) as (root, of),
     ):
         _compare(root, contents, name, of)
+        del root, of  # what was made is gone before the collector could look at it
 
 
 def _compare(node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Node], Bag]) -> None:

@@ -285,3 +285,35 @@ def test_verify_finds_a_broken_translation_inside_a_recursion(
     tables.words.remove((4, "x"))
     tables.db.execute("delete from e where a = 2 and b = 3")
     right.verify()
+
+
+def _twice(tables: Tables) -> Any:
+    """Return a view over two recursions of one level, under a policy."""
+    edges = tables.edges
+    low = fixpoint(
+        lambda r: edges.where(lambda e: e[0] < 2).union(
+            edges.where(lambda e: any(p[1] == e[0] for p in r))
+        )
+    )
+    high = fixpoint(
+        lambda r: edges.where(lambda e: e[0] > 6).union(
+            edges.where(lambda e: any(p[1] == e[0] for p in r))
+        )
+    )
+    both = low.union_all(high).where(lambda p: 10 // (p[0] - 2) < 99)
+    return both.materialize(on_error="drop")
+
+
+def test_two_recursions_of_one_level_under_a_policy_are_told_apart(monkeypatch: Patch) -> None:
+    tables = Tables()
+    view = _twice(tables)
+    with monkeypatch.context() as patch:
+        _lose_conditions(patch)
+        others = Tables()
+        wrong = _twice(others)
+    for each in (tables, others):
+        each.fill([(1, 3), (3, 4), (7, 8), (8, 9), (5, 6)], [])
+    assert sorted(view) == [(1, 3), (3, 4), (7, 8), (8, 9)]
+    view.verify()
+    with pytest.raises(VerificationError):
+        wrong.verify()
