@@ -2,11 +2,9 @@
 
     Asked      the rows of a query for some values, stored by these values
     Query      a query that is evaluated for values, or for a group
-    Rooms      what is known where sub-queries are evaluated now
 
-What of a query depends on no value around is evaluated once. Inside a recursion it may be of
-relations that change from round to round: they are held in a `Room`, beside all that was made of
-them, which is forgotten when they change (`changes.py`).
+What of a query depends on no value around is evaluated once, or inside a recursion once until it
+changes (`rooms.py`).
 
 Cost: per value, the rows that agree in the equations; without one, all rows of the sub-query.
 """
@@ -14,8 +12,8 @@ Cost: per value, the rows that agree in the equations; without one, all rows of 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from typing import Any, TypeVar
 
 from optimizer import plan
@@ -28,6 +26,7 @@ from reactive.reference.groups import grouping
 from reactive.reference.joins import pairing
 from reactive.reference.nodes import inputs_of, linear, rows_of, together
 from reactive.reference.quantified import Ranked
+from reactive.reference.rooms import Rooms
 
 T = TypeVar("T")
 Step = Callable[[Of, dict[Any, Any]], Bag]
@@ -36,61 +35,17 @@ NO_VALUE = constant(object(), "no value")
 """In the place of a value of the row around that raises: who reads it raises, and nobody else."""
 
 
-class Room:
-    """What sub-queries read and have made in one place of a plan; `held` are the rows of relations
-    that a recursion changes."""
-
-    def __init__(self) -> None:
-        self.held: dict[int, Bag] = {}
-        self._stored: dict[Any, Any] = {}
-
-    def stored(self, key: object, make: Callable[[], T]) -> T:
-        """Return what is stored by a key, made when it is asked for first."""
-        try:
-            found: T = self._stored[key]
-        except KeyError:
-            found = self._stored[key] = make()
-        return found
-
-    def forget(self) -> None:
-        """Forget what was made of relations that have changed."""
-        self._stored.clear()
-
-
-class Rooms:
-    """The room in which sub-queries are evaluated now, and the groups that they are asked of."""
-
-    def __init__(self, closed: Of) -> None:
-        self.now = self._outside = Room()
-        self.groups: dict[Any, Bag] = {}
-        """The rows of the group that is asked for, by the level of its query."""
-        self.levels: set[Any] = set()
-        self._closed = closed
-
-    def closed(self, node: plan.Node) -> Bag:
-        """Return the rows of a plan that reads nothing of a row around."""
-        found = self.now.held.get(id(node))
-        if found is not None:
-            return found
-        with self.within(self._outside):
-            return self._closed(node)
-
-    @contextmanager
-    def within(self, room: Room) -> Iterator[None]:
-        """Evaluate sub-queries in a room."""
-        before, self.now = self.now, room
-        try:
-            yield
-        finally:
-            self.now = before
-
-
 class Around:
     """The values of the row around a sub-query, while it is evaluated."""
 
     def __init__(self) -> None:
         self.now: tuple[Any, ...] = ()
         self._reads: dict[int, Callable[[], Any]] = {}
+
+    @property
+    def read(self) -> Collection[int]:
+        """The places of the values that a query reads."""
+        return self._reads.keys()
 
     def at(self, index: int) -> Callable[[], Any]:
         """Return the function that reads one of the values."""
@@ -111,45 +66,40 @@ class Asked:
         self.query = query
         self._around = around
         self._is_stored = not reads(query.root) & query.rooms.levels
+        self._places = tuple(sorted(around.read))
 
     def __call__(self, *values: Any) -> Bag:
-        if not self._is_stored:
-            return self._rows(values)
-        known: dict[Any, Bag] = self.query.rooms.now.stored((self, "rows"), dict)
-        kinds = tuple(map(type, values))
-        try:
-            found = known.get((values, kinds))
-        except TypeError:
-            return self._rows(values)
-        if found is None:
-            found = known[values, kinds] = self._rows(values)
-        return found
+        return self._answer("rows", values, self.query.rows)
 
     def has_row(self, *values: Any) -> bool:
         """Return True if there is a row for some values."""
-        if not self._is_stored:
-            return self._for(values, self.query.has_row)
-        known: dict[Any, bool] = self.query.rooms.now.stored((self, "has row"), dict)
-        kinds = tuple(map(type, values))
-        try:
-            found = known.get((values, kinds))
-        except TypeError:
-            return self._for(values, self.query.has_row)
-        if found is None:
-            found = known[values, kinds] = self._for(values, self.query.has_row)
-        return found
+        return self._answer("has row", values, self.query.has_row)
 
     def ranked(self, symbol: str, *values: Any) -> Ranked:
-        """Return the rows for some values by what decides a comparison; of a stored bag once."""
-        bag = self(*values)
-        if not self._is_stored:
-            return Ranked(bag, symbol)
-        key = self, symbol, id(bag)
-        _, found = self.query.rooms.now.stored(key, lambda: (bag, Ranked(bag, symbol)))
-        return found
+        """Return the rows for some values by what decides a comparison."""
+        return self._answer(symbol, values, lambda: Ranked(self.query.rows(), symbol))
 
-    def _rows(self, values: tuple[Any, ...]) -> Bag:
-        return self._for(values, self.query.rows)
+    def _answer(self, kind: str, values: tuple[Any, ...], answer: Callable[[], T]) -> T:
+        """An answer for some values, stored by those that the query reads if it depends on no
+        group."""
+        if not self._is_stored:
+            return self._for(values, answer)
+        room = self.query.rooms.now
+        known: dict[Any, tuple[T, Any]] = room.stored((self, kind), dict)
+        read = tuple([values[place] for place in self._places])
+        key = read, tuple(map(type, read))
+        try:
+            found = known.get(key)
+        except TypeError:
+            return self._for(values, answer)
+        if found is None and room.notes is None:
+            found = known[key] = self._for(values, answer), ()
+        elif found is None:
+            with room.noting(partial(known.pop, key, None)):
+                found = known[key] = self._for(values, answer), room.notes
+        elif room.notes is not None:
+            room.notes |= found[1]
+        return found[0]
 
     def _for(self, values: tuple[Any, ...], answer: Callable[[], T]) -> T:
         before, self._around.now = self._around.now, values
@@ -266,6 +216,9 @@ class Query:
             found = mine.get(id(node))
             if found is None:
                 found = mine[id(node)] = self.rooms.closed(node)
+            room = self.rooms.now
+            if room.notes is not None and id(node) in room.held:
+                room.notes.add(id(node))
             return found
         step = self._steps.get(id(node))
         if step is None:
@@ -274,13 +227,14 @@ class Query:
 
     def _step(self, node: plan.Node) -> Step:
         """The function that makes the rows of a node that depends on the values or the group."""
+        rooms = self.rooms  # a step holds no query: that holds it
         if isinstance(node, plan.Recursive):
-            level, groups = node.level, self.rooms.groups  # a step holds no query: that holds it
+            level, groups = node.level, rooms.groups
             return lambda of, mine: groups[level]
         if isinstance(node, plan.Where):
             found = self._candidates(node)
             if found is not None:
-                return lambda of, mine: found(of, mine).rows()
+                return lambda of, mine: found(of, mine).rows(rooms.now.notes)
         if pairing(node) is not None:
             return lambda of, mine: rows_of(node, of)
         call = linear(node)
@@ -294,6 +248,7 @@ class Query:
 
     def _first_of(self, node: plan.Node) -> Step:
         """As `_step` of rows of which only one is wanted."""
+        rooms = self.rooms
         if isinstance(node, plan.Select | plan.Extend) and id(node.input) in self._open:
             below, call = self._first_of(node.input), linear(node)
             assert call is not None
@@ -302,7 +257,7 @@ class Query:
             return lambda of, mine: of(node)
         found = self._candidates(node)
         if found is not None:
-            return lambda of, mine: found(of, mine).first()
+            return lambda of, mine: found(of, mine).first(rooms.now.notes)
         tests, source = self._filters(node)
         if isinstance(source, plan.Product):
             return lambda of, mine: of(node)
@@ -332,12 +287,14 @@ class Query:
         ]
         if not pairs:
             return None
-        key = "candidates", id(node)
+        key, rooms = ("candidates", id(node)), self.rooms
 
         def found(of: Of, mine: dict[Any, Any]) -> Candidates:
             made: Candidates | None = mine.get(key)
             if made is None:
-                made = mine[key] = Candidates(source, of(source), tests, pairs)
+                made = mine[key] = rooms.now.candidates(
+                    source, lambda: Candidates(source, of(source), tests, pairs)
+                )
             return made
 
         return found

@@ -12,7 +12,7 @@ All conditions are then tested on each candidate, as they stand.
 
 Inside a recursion a sub-query may read relations that change from round to round. What is stored of
 it is stored per place of the plan that is evaluated there, a `Room`, and is forgotten when these
-relations change (`recursion.py`).
+relations change (`rooms.py`).
 
 Cost: per value, the rows that agree in the equations; without one, all rows of the sub-query.
 """
@@ -64,10 +64,10 @@ from reactive.reference.asking import (
     OfGroup,
     Only,
     Query,
-    Rooms,
 )
 from reactive.reference.bags import Bag
 from reactive.reference.quantified import Quantifier
+from reactive.reference.rooms import Rooms
 
 Of = Callable[[plan.Node], Bag]
 

@@ -31,6 +31,8 @@ from reactive.collections.zset import Row
 from reactive.reference.bags import Bag, asked, bag_of
 
 NOTHING = Bag()
+ANY = object()
+"""In the place of the value of a row whose value raises or has no hash."""
 
 
 def asks_around(expr: Expr) -> bool:
@@ -80,36 +82,59 @@ class Candidates:
         names = row_names(count)
         mine = Lifted(one_value([each for each, _ in pairs]), names, (), count)
         theirs = Lifted(one_value([each for _, each in pairs]), (), (), 0)
-        self._all, self._value = rows, compiled_of(theirs)
+        self._source, self._all, self._value = source, rows, compiled_of(theirs)
         self._tests = [asked(test.predicate, source) for test in reversed(tests)]
         self._by: dict[Any, Bag] = {}
         self._odd = Bag()
-        key = compiled_of(mine)
+        self._key = compiled_of(mine)
+        self._is_one = count == 1
         for row, weight in rows.items():
-            try:
-                value = key(row) if count == 1 else key(*row)
-                found = self._by.get(value)
-                if found is None:
-                    found = self._by[value] = Bag()
-            except Exception:
-                found = self._odd
-            found[row] = weight
+            self._add(row, weight)
 
-    def rows(self) -> Bag:
-        """Return the candidates for which all conditions are true."""
-        bag = self._candidates()
+    def _add(self, row: Row, weight: int) -> Any:
+        """Add a row, or take it away; the value that finds it, or `ANY`."""
+        value: Any
+        try:
+            value = self._key(row) if self._is_one else self._key(*row)
+            found = self._by.get(value)
+            if found is None:
+                found = self._by[value] = Bag()
+        except Exception:
+            value, found = ANY, self._odd
+        total = found.get(row, 0) + weight
+        if total:
+            found[row] = total
+        else:
+            found.pop(row, None)
+        return value
+
+    def follow(self, change: Bag) -> list[Any]:
+        """Take in a change of the rows; what may have been read of them."""
+        values = {self._add(row, weight) for row, weight in change.items()}
+        return [(id(self), each) for each in ({ANY} if ANY in values else values)]
+
+    def rows(self, notes: set[Any] | None = None) -> Bag:
+        """Return the candidates for which all conditions are true; note what is read."""
+        bag = self._candidates(notes)
         for test in self._tests:
             bag = bag_of({row: n for row, n in bag.items() if test(row)})
         return bag
 
-    def first(self) -> Bag:
+    def first(self, notes: set[Any] | None = None) -> Bag:
         """Return one of these rows that is there, if any is."""
-        return first_passing(self._candidates(), self._tests)
+        return first_passing(self._candidates(notes), self._tests)
 
-    def _candidates(self) -> Bag:
+    def _candidates(self, notes: set[Any] | None) -> Bag:
+        if notes is not None:
+            notes.add((id(self), ANY))
         try:
-            found = self._by.get(self._value(), NOTHING)
+            value = self._value()
+            found = self._by.get(value, NOTHING)
+            if notes is not None:
+                notes.add((id(self), value))
         except Exception:  # no hash, or no value; conditions before the equation decide
+            if notes is not None:
+                notes.add(id(self._source))
             return self._all
         return bag_of({**found, **self._odd}) if self._odd else found
 

@@ -19,10 +19,11 @@ from typing import Any, Protocol
 
 from optimizer import plan
 from reactive.collections.zset import Row
-from reactive.reference.asking import Room, rooms_of
+from reactive.reference.asking import rooms_of
 from reactive.reference.bags import Bag, difference, grow, paired
 from reactive.reference.joins import Matching, Pairing, pairing
 from reactive.reference.nodes import inputs_of, linear, rows_of
+from reactive.reference.rooms import Room, Rooms
 
 WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
     plan.View: lambda n: n,
@@ -37,6 +38,7 @@ WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
 """Nodes whose rows depend on the same rows of their inputs: how often one is there."""
 
 NONE: Mapping[int, Any] = {}
+NOTHING = Bag()
 
 
 class Part(Protocol):
@@ -52,7 +54,12 @@ class Part(Protocol):
 def part_of(node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part] = NONE) -> Part:
     """What stands for a node that is neither a table nor a recursion; `asked` are the relations
     that sub-queries in its callables read, by the ids of their plans."""
-    return _Asking(node, inputs, asked) if asked else _alone(node, inputs)
+    if not asked:
+        return _alone(node, inputs)
+    call = linear(node)
+    if call is None or pairing(node) is not None:
+        return _Asking(node, inputs, asked)
+    return _AskingRows(rooms_of(node), call, *inputs, asked=asked)
 
 
 def _alone(node: plan.Node, inputs: Sequence[Part]) -> Part:
@@ -182,6 +189,46 @@ class _Half:
         held = self._held[row]
         partners = sum(weight for _, weight in self._matching.partners(row)) if held else 0
         return held if (partners > 0) is self._keeps else 0
+
+
+class _AskingRows:
+    """Of a node that looks at rows one by one, and asks sub-queries that read relations of the
+    recursion: the rows are looked at again for which something has been read that changed."""
+
+    def __init__(
+        self,
+        rooms: Rooms,
+        call: Callable[[Bag], Bag],
+        source: Part,
+        *,
+        asked: Mapping[int, Part],
+    ) -> None:
+        self.change = Bag()
+        self._rooms, self._room = rooms, Room()
+        self._call, self._source, self._asked = call, source, asked
+        self._room.held = {number: Bag() for number in asked}
+        self._held = Bag()
+        self._made: dict[Row, Bag] = {}
+        self._again: set[Row] = set()
+
+    def step(self) -> None:
+        for number, part in self._asked.items():
+            if part.change:
+                self._room.touched(number, part.change)
+        grow(self._held, self._source.change)
+        rows, self._again = self._again | self._source.change.keys(), set()
+        self.change = Bag()
+        with self._rooms.within(self._room):
+            for row in rows:
+                before = self._made.pop(row, NOTHING)
+                weight = self._held.get(row, 0)
+                after = self._of(row, weight) if weight else NOTHING
+                grow(self.change, difference(after, before))
+
+    def _of(self, row: Row, weight: int) -> Bag:
+        with self._room.noting(lambda: self._again.add(row)):
+            made = self._made[row] = _net(self._call(Bag({row: weight})))
+        return made
 
 
 class _Asking:
