@@ -48,6 +48,8 @@ CHAINS: tuple[Callable[[Any, int, int], Any], ...] = (
     lambda of, v, x: of.distinct(),
     lambda of, v, x: of.select(_item(v)).aggregate(Count()),
     lambda of, v, x: of.select(_item(v)).distinct().aggregate(Count()),
+    lambda of, v, x: of.order_by(lambda t: repr(t)).limit(2),
+    lambda of, v, x: of.where(_other(x)).distinct().order_by(lambda t: repr(t)).limit(1),
 )
 """Relations of the rows of a group; `_expected` has the rows of each."""
 
@@ -163,6 +165,8 @@ def _expected(number: int, rows: list[tuple[Any, ...]], v: int, x: int) -> list[
         7: set(rows),
         8: [len(values)],
         9: [len(set(values))],
+        10: sorted(rows, key=repr)[:2],
+        11: sorted({row for row in rows if row[x] != "b"}, key=repr)[:1],
     }
     return list(made[number])
 
