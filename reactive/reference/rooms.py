@@ -36,7 +36,7 @@ class Room:
         self.notes: set[Any] | None = None
         """What has been read for a row so far: relations, and values of equations."""
         self._stored: dict[Any, Any] = {}
-        self._readers: dict[Any, list[Callable[[], None]]] = {}
+        self._readers: dict[Any, list[Callable[[], object]]] = {}
         self._candidates: dict[int, list[Candidates]] = {}
 
     def stored(self, key: object, make: Callable[[], T]) -> T:
@@ -48,7 +48,7 @@ class Room:
         return found
 
     @contextmanager
-    def noting(self, forget: Callable[[], None]) -> Iterator[None]:
+    def noting(self, forget: Callable[[], object]) -> Iterator[None]:
         """Note what is read inside, and have something forgotten when that changes."""
         before, self.notes = self.notes, set()
         try:
