@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Any
 
+import duckdb
 import pytest
 
 from reactive import Database, PlanError
@@ -56,6 +57,88 @@ def test_no_value_stops_a_writer(query: str, kind: str, policy: Any) -> None:
             view.verify()
         assert list(view.errors) == []
     assert all(each == found[0] for each in found)  # in any order of arrival
+
+
+OF_PARTS = {
+    "struct(a int, b text)": [(1, "x"), (None, "y"), (0, None), (1, None), (None, None), None],
+    "int[]": [(1, 2), (1, None), (None,), (1,), (), (None, 1), None],
+    "int[][]": [((1,), None), ((None,), (2,)), ((1, None),), (None,), (), None],
+    "struct(a int[], b double)": [((1, None), 2.0), ((1, 2), None), (None, 1.0), ((), 1.5), None],
+}
+"""Declared types, and values of them with NULL inside."""
+IN_ORDER = [
+    "select min(s), max(s) from t",
+    "select k, min(s), max(s) from t group by k order by k",
+    "select arg_min(id, s), arg_max(id, s), arg_max(s, id) from t",
+    "select arg_min(k, s), arg_max(k, s) from t where id < 3",
+    *(f"select id from t order by s {way}, id" for way in ("", "desc", "nulls first", "asc")),
+    "select id from t order by k desc, s desc, id limit 3",
+    "select distinct on (k) k, id from t order by k, s desc, id",
+    "select distinct s from t order by s",
+    "select s, count(*) from t group by s order by s desc",
+    "select id from t where s < (select max(s) from t) order by id",
+    "select id from t where s >= all (select s from t where s is not null) order by id",
+    "select list(id order by s, id), list(id order by s desc, id) from t",
+    "select id, row_number() over (order by s, id) from t order by id",
+    "select id, rank() over (order by s desc) from t order by id",
+    "select id, max(s) over (order by id), min(s) over (partition by k) from t order by id",
+    "select id, min(s) over (order by id rows 1 preceding) from t order by id",
+    "select id, first_value(id) over (partition by k order by s desc, id) from t order by id",
+    "select greatest(s, (select min(s) from t)) from t order by id",
+]
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("query", IN_ORDER)
+@pytest.mark.parametrize("declared", OF_PARTS)
+def test_null_inside_of_rows_and_arrays_is_the_greatest(declared: str, query: str) -> None:
+    values = OF_PARTS[declared]
+    db, engine = Database(dialect="duckdb"), duckdb.connect()
+    for execute in (db.execute, engine.execute):
+        execute(f"create table t (id int, k int, s {declared})")
+    (table,) = db.tables()
+    view = db.sql(query).materialize()
+    rows = [(n, n % 2, value) for n, value in enumerate(values)]
+    for row in rows:
+        table.add(table.row_type(*row))
+        view.verify()
+        assert list(view.errors) == []
+    for id_, k, value in rows:
+        text = _written(value, "row()" if declared.startswith("struct") else "[]")
+        engine.execute(f"insert into t values ({id_}, {k}, {text})")
+    expected = engine.execute(query).fetchall()
+    assert [tuple(row) for row in view] == [tuple(map(_as_tuples, row)) for row in expected]
+
+
+def _written(value: Any, marks: str) -> str:
+    """Return a value as DuckDB writes it: a tuple between `marks`, those inside as arrays."""
+    if isinstance(value, tuple):
+        inside = ", ".join(_written(item, "[]") for item in value)
+        return f"{marks[:-1]}{inside}{marks[-1]}"
+    return "null" if value is None else repr(value)
+
+
+def _as_tuples(value: Any) -> Any:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
+
+
+@pytest.mark.parametrize("which", ["all", "any"])
+@pytest.mark.parametrize("symbol", ["<", "<=", ">", ">=", "=", "<>"])
+def test_null_beside_any_and_all_is_no_error(symbol: str, which: str) -> None:
+    db = Database(dialect="duckdb")
+    db.execute("create table t (x int)")
+    texts = ("t.x", "t.x + 1")
+    views = [
+        db.sql(f"select x from t where {x} {symbol} {which} (select x from t o where {y} > 0)")
+        for x in texts
+        for y in ("o.x", "t.x")
+    ]
+    made = [each.materialize() for each in views]
+    for value in (1, None, 2):
+        db.execute("insert into t values (:value)", value=value)
+        assert [list(view.errors) for view in made] == [[], [], [], []]
 
 
 def test_of_values_without_a_declared_kind_most_are_shown() -> None:

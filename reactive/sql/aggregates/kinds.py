@@ -50,6 +50,7 @@ from reactive.sql.aggregates.calls import fold as fold
 from reactive.sql.aggregates.of_groups import end, joined, listed, quantile, whole_group
 from reactive.sql.aggregates.statistics import pairs, spread, together
 from reactive.sql.expressions.casts import cast
+from reactive.sql.expressions.comparisons import by_parts, from_parts
 from reactive.sql.postgres import aggregates as postgres
 from reactive.sql.runtime import folds
 from reactive.sql.sqlite.comparisons import (
@@ -250,10 +251,11 @@ def _extreme(kind: Any) -> Maker:
         is_sqlite = asked.scope.dialect.numeric_booleans
         if is_sqlite and (not has_one_class(of.type) or has_collation(of.type)):
             return _extreme_by_class(kind, of, asked)
-        function = fold(kind(nothing, skip_none=of.nullable), of, asked.scope)
+        function = fold(kind(nothing, skip_none=of.nullable), by_parts(of), asked.scope)
         never = asked.grouped and not of.nullable
         return Aggregated(
-            (function,), lambda found: Value(found[0], of.type, () if never else found)
+            (function,),
+            lambda found: Value(from_parts(found[0], of), of.type, () if never else found),
         )
 
     return made
@@ -310,11 +312,13 @@ def _at_extreme(kind: Any) -> Maker:
 
     def made(asked: Asked) -> Aggregated:
         value, key = asked.value(), asked.value(1)
-        both = pair(key, value)
+        both = pair(by_parts(key), by_parts(value))
         function = fold(kind(nothing, skip_none=both.nullable), both, asked.scope)
         return Aggregated(
             (function,),
-            lambda found: Value(Item(found[0], constant(1)), value.type, (found[0],)),
+            lambda found: Value(
+                from_parts(Item(found[0], constant(1)), value), value.type, (found[0],)
+            ),
         )
 
     return made

@@ -32,7 +32,8 @@ from optimizer.expr import (
 from reactive.sql.expressions.casts import aligned
 from reactive.sql.runtime import rows
 from reactive.sql.terms.common_types import Place
-from reactive.sql.terms.values import Value, is_null, is_simple, leaves, present
+from reactive.sql.terms.types import ANY
+from reactive.sql.terms.values import Value, is_null, is_simple, itself, leaves, present, whole
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
@@ -65,6 +66,24 @@ def are_ordered_by_parts(left: Value, right: Value, scope: Scope) -> bool:
     """True if both are rows, or both are arrays, which may have NULL inside."""
     kinds = {left.type.kind, right.type.kind}
     return kinds in ({"struct"}, {"array"})
+
+
+def by_parts(value: Value) -> Value:
+    """Return what a value is sorted by: rows and arrays item by item, with NULL inside the last.
+
+    `from_parts` of it is the value.
+    """
+    if value.type.kind not in ("struct", "array"):
+        return value
+    made = Call(constant(rows.rank), (whole(value),))
+    return itself(made, ANY) if value.nullable else Value(made, ANY)
+
+
+def from_parts(sorted_by: Expr, of: Value) -> Expr:
+    """Return the value of which `by_parts(of)` is given."""
+    if of.type.kind not in ("struct", "array"):
+        return sorted_by
+    return Call(constant(rows.value_of_rank), (sorted_by,))
 
 
 def total_order(symbol: str, left: Value, right: Value) -> Expr:

@@ -10,7 +10,7 @@ from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, conjuncti
 from reactive.sql.expressions.casts import aligned, applied, cast, equal_types
 from reactive.sql.expressions.comparisons import comparison
 from reactive.sql.functions.calls import Maker, arguments
-from reactive.sql.runtime import nulls
+from reactive.sql.runtime import nulls, rows
 from reactive.sql.terms.types import DECIMAL, sql_name
 from reactive.sql.terms.values import (
     NULL_VALUE,
@@ -136,6 +136,9 @@ def _extreme(function: Any, builtin: Any) -> Maker:
     def made(node: Any, scope: Scope) -> Value:
         found = tuple(scope.value(each) for each in arguments(node))
         values, kind = equal_types(found, scope, node)
+        if kind.kind in ("struct", "array"):
+            by_rank = rows.greatest if builtin is max else rows.least
+            return itself(Call(constant(by_rank), tuple(map(whole, values))), kind)
         if not any(value.nullable for value in values):
             if any(map(is_null, values)):
                 return NULL_VALUE

@@ -19,10 +19,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from reactive.collections.order import sort_key
 from reactive.sql.partitions.frames import Order
 from reactive.sql.partitions.function import Asked, Function, Told, in_frame
 from reactive.sql.partitions.totals import ALL, folded
+from reactive.sql.runtime.sort_keys import item_key
 
 Better = Callable[[Any, Any], bool]
 
@@ -43,11 +43,11 @@ def extreme(asked: Asked) -> Function:
 
 
 def _less(one: Any, other: Any) -> bool:
-    return bool(sort_key(one) < sort_key(other))
+    return bool(item_key(one) < item_key(other))
 
 
 def _greater(one: Any, other: Any) -> bool:
-    return bool(sort_key(other) < sort_key(one))
+    return bool(item_key(other) < item_key(one))
 
 
 def _grown(
@@ -114,6 +114,8 @@ def _best(asked: Asked, order: Order, start: int, stop: int) -> Any:
 
 def _best_of(asked: Asked, values: list[Any]) -> Any:
     found = [value for value in values if value is not None]
+    if found and isinstance(found[0], tuple):
+        return (min if asked.more == ("min",) else max)(found, key=item_key)
     numbers = [value for value in found if value == value]
     if asked.more == ("min",):
         return min(numbers or found, default=None)

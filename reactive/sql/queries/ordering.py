@@ -8,6 +8,7 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer import plan
+from reactive.sql.expressions.comparisons import by_parts
 from reactive.sql.queries.nodes import evaluated_constant, freed, key_of
 from reactive.sql.queries.stars import Column
 from reactive.sql.sqlite.comparisons import sorted_by
@@ -59,6 +60,7 @@ def sort_key(node: Any, value: Value, scope: Scope) -> plan.SortKey:
     nulls: Any = None if not value.nullable else "first" if nulls_first else "last"
     if scope.dialect.numeric_booleans:
         value = sorted_by(value)
+    value = by_parts(value)
     return plan.SortKey(scope.function(whole(value), node), descending, nulls)
 
 

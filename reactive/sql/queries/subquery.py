@@ -41,7 +41,14 @@ from optimizer.record import record
 from reactive.api.aggregates import Collect
 from reactive.sql.aggregates.kinds import fold
 from reactive.sql.expressions.casts import aligned, apart
-from reactive.sql.expressions.comparisons import COMPARISONS, OPPOSITE, all_of, any_of, compared
+from reactive.sql.expressions.comparisons import (
+    COMPARISONS,
+    OPPOSITE,
+    all_of,
+    any_of,
+    by_parts,
+    compared,
+)
 from reactive.sql.expressions.zones import check_alike, is_constant
 from reactive.sql.queries.nodes import filtered, freed
 from reactive.sql.queries.query import Query
@@ -177,7 +184,8 @@ def _of_one_type(
         check_alike(node, scope, mine, theirs)
         if _is_apart(mine, theirs, scope):
             raise apart(node, scope, [mine.type, TEXT], "order")
-        pairs.append(aligned(node, scope, mine, theirs, place="order"))
+        mine, theirs = aligned(node, scope, mine, theirs, place="order")
+        pairs.append((by_parts(mine), by_parts(theirs)))
     sides = tuple(zip(*pairs, strict=True))
     if sides == (left, query.values):
         return left, query
@@ -218,9 +226,15 @@ def _match(asked: Compared) -> Expr:
     """Whether the comparison is TRUE for some row."""
     if any(map(is_null, asked.left)):
         return FALSE
-    tests = _tests(asked, _inside(asked, nullable=False))
+    tests = _tests(asked, _inside(asked, nullable=_is_ordered(asked)))
     found = any_of(*tests) if asked.symbol == "!=" else all_of(*tests)
     return all_of(*present(*asked.left), _has(asked, found))
+
+
+def _is_ordered(asked: Compared) -> bool:
+    """Return True for a comparison that raises for None, which the rows of the query are asked of
+    whether or not the condition around lets it count."""
+    return asked.symbol not in ("==", "!=")
 
 
 def _no_match(asked: Compared) -> Expr:
@@ -229,7 +243,8 @@ def _no_match(asked: Compared) -> Expr:
         return _no_row_matches(asked)
     (left,) = asked.left
     (column,) = asked.query.values
-    none = [Operation("not", (_has(asked, *_tests(asked, _inside(asked, nullable=False))),))]
+    inside = _inside(asked, nullable=_is_ordered(asked))
+    none = [Operation("not", (_has(asked, *_tests(asked, inside)),))]
     if column.nullable:
         null = Operation("not", (conjunction(present(column)),))
         none.insert(0, Operation("not", (_has(asked, null),)))
@@ -263,8 +278,7 @@ def _tests(asked: Compared, left: Sequence[Value]) -> list[Expr]:
     columns = asked.query.values
     pairs = list(zip(left, columns, strict=True))
     if asked.query.scope.dialect.numeric_booleans:
-        is_ordered = asked.symbol not in ("==", "!=")
-        pairs = [sqlite.compared(*pair, ordered=is_ordered) for pair in pairs]
+        pairs = [sqlite.compared(*pair, ordered=_is_ordered(asked)) for pair in pairs]
     return [
         compared(asked.symbol, *_without_guard(mine, column, asked.symbol))
         for mine, column in pairs

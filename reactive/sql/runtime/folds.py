@@ -17,8 +17,7 @@ from operator import xor
 from typing import Any
 
 from optimizer.record import record
-from reactive.collections.order import sort_key
-from reactive.sql.runtime.sort_keys import key_of
+from reactive.sql.runtime.sort_keys import item_key, key_of
 
 
 def exact(value: Any) -> Any:
@@ -389,8 +388,8 @@ def last(values: Sequence[Any]) -> Any:
 OF_VALUES: dict[str, Callable[..., Any]] = {
     "sum": total,
     "avg": mean,
-    "min": lambda values: min(values, key=sort_key, default=None),
-    "max": lambda values: max(values, key=sort_key, default=None),
+    "min": lambda values: min(values, key=item_key, default=None),
+    "max": lambda values: max(values, key=item_key, default=None),
 }
 
 

@@ -12,23 +12,57 @@ from reactive.sql.postgres import patterns
 from reactive.sql.runtime import texts
 
 
-def rank(row: tuple[Any, ...]) -> tuple[Any, ...]:
-    """What rows are compared by.
+class Ranked(tuple[Any, ...]):
+    """The sort key of a row or an array, beside the value itself."""
+
+    value: Any
+
+
+def rank(value: Any) -> Any:
+    """Return what a row, or an array, is compared by; another value is compared by itself.
 
     >>> rank((1, 2)) < rank((1, None)), rank((1, None)) == rank((1, None))
     (True, True)
+    >>> rank(((2, 3), "a")) < rank(((2, None), "a")), rank(None)
+    (True, None)
     """
-    return tuple((item is None, 0 if item is None else item) for item in row)
+    if not isinstance(value, tuple):
+        return value
+    made = Ranked([_LAST if item is None else (0, rank(item)) for item in value])
+    made.value = value
+    return made
+
+
+_LAST = (1,)
+
+
+def value_of_rank(place: Any) -> Any:
+    """Return the value of which `rank` is given."""
+    return place.value if place.__class__ is Ranked else place
+
+
+def greatest(*values: Any) -> Any:
+    """Return the greatest row, or array, of those that are not None.
+
+    >>> greatest((1, None), None, (1, 2)), least((1, None), (1, 2))
+    ((1, None), (1, 2))
+    """
+    return max((value for value in values if value is not None), key=rank, default=None)
+
+
+def least(*values: Any) -> Any:
+    """Return the least row, or array, of those that are not None."""
+    return min((value for value in values if value is not None), key=rank, default=None)
 
 
 def less(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     """Whether a row is before another."""
-    return rank(one) < rank(other)
+    return bool(rank(one) < rank(other))
 
 
 def less_or_equal(one: tuple[Any, ...], other: tuple[Any, ...]) -> bool:
     """Whether a row is not behind another."""
-    return rank(one) <= rank(other)
+    return bool(rank(one) <= rank(other))
 
 
 def _is_unlike(like: Callable[[str, str], bool], text: str, pattern: str) -> bool:
@@ -38,10 +72,10 @@ def _is_unlike(like: Callable[[str, str], bool], text: str, pattern: str) -> boo
 SYMBOLS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    "<": lambda one, other: rank(one) < rank(other),
+    "<=": lambda one, other: rank(one) <= rank(other),
+    ">": lambda one, other: rank(one) > rank(other),
+    ">=": lambda one, other: rank(one) >= rank(other),
 }
 
 

@@ -17,6 +17,7 @@ from typing import Any
 from reactive.collections.order import LAST, sort_key
 from reactive.collections.sorting import reversed_key
 from reactive.collections.zset import canonical, is_nan
+from reactive.sql.runtime.rows import rank
 
 Directions = tuple[tuple[bool, bool], ...]
 """Of each key whether it is descending, and whether NULL is first."""
@@ -83,9 +84,9 @@ def key_of(directions: Directions) -> Callable[[Sequence[Any], Any], SortKey]:
             elif value is None:
                 parts += (null, 0)
             elif descending:
-                parts += (0, reversed_key(value))
+                parts += (0, reversed_key(rank(value)))
             else:
-                parts += (0, value if kind is str else sort_key(value))
+                parts += (0, value if kind is str else sort_key(rank(value)))
         parts.append(Tied(row))
         return tuple(parts)
 
@@ -94,7 +95,17 @@ def key_of(directions: Directions) -> Callable[[Sequence[Any], Any], SortKey]:
 
 def prefix(value: Any, *, descending: bool) -> SortKey:
     """What stands before all rows whose first key is a value that is not NULL."""
-    return (0, reversed_key(value) if descending else sort_key(value))
+    return (0, reversed_key(rank(value)) if descending else item_key(value))
+
+
+def item_key(value: Any) -> Any:
+    """Return what a value that is not NULL is compared by: NaN is the greatest, and so is NULL
+    inside of rows and arrays.
+
+    >>> sorted([(1, None), (1, 2), (0,)], key=item_key)
+    [(0,), (1, 2), (1, None)]
+    """
+    return sort_key(rank(value))
 
 
 def behind(key: SortKey) -> SortKey:
