@@ -46,10 +46,12 @@ services:  ## install the servers that tests talk to, on Debian and as root; wit
 	tests/services.sh
 
 SEED ?= 1
-soak: $(READY)  ## all examples of which `make test` takes a sample, five times over; and 100,000 random histories on two cores, some hours, which go on where they were stopped (.soak.json), after 200 flushes on Spark in which processes are killed
+soak: $(READY)  ## all examples of which `make test` takes a sample, five times over; and 100,000 random histories on two cores, 100,000 broken SQL texts and 20,000 broken Datalog programs, some hours, which go on where they were stopped (.soak.json, .soak.sql.json, .soak.datalog.json), after 200 flushes on Spark in which processes are killed
 	test -f .soak.json || EXAMPLES=5 $(BIN)/python -m pytest -n auto --ignore tests/spark
 	$(BIN)/python -m tests.kills --seed $(SEED) --folder .soak.kills/local
 	$(BIN)/python -m tests.kills --seed $(SEED) --folder .soak.kills/cluster --master 'local-cluster[2,1,512]'
+	$(BIN)/python -m tests.sql.broken_texts 100000 $(SEED) .soak.sql.json
+	$(BIN)/python -m tests.datalog.test_broken_programs 20000 $(SEED) .soak.datalog.json
 	$(BIN)/python -m tests.soak --histories 100000 --seed $(SEED) --workers 2 --every 30 --state .soak.json
 
 bench: $(READY)  ## all benchmarks once, quickly; fails if a ratio to a twin is 1.3 times that of the run before, in two runs running
@@ -88,4 +90,4 @@ $(READY): pyproject.toml | $(BIN)/pip
 	@touch $(DEMO) $(SPARK) $(SHOP) $(DOCS) $(READY)
 
 clean:
-	rm -rf .soak.json .soak.kills .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv
+	rm -rf .soak.json .soak.sql.json .soak.datalog.json .soak.kills .venv build *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis asv_benchmarks/.asv

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import traceback
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 
-def play_all(play: Callable[[int], object], number: int, seed: int, *, every: int) -> int:
+def play_all(
+    play: Callable[[int], object],
+    number: int,
+    seed: int,
+    *,
+    every: int,
+    state: Path | None = None,
+) -> int:
     """Play each; print the first difference of each kind, and how many there are; 1 if any.
 
     Parameters
     ----------
     play: seed -> ignored. It raises where something differs.
     every: seeds after which one is printed, to be seen to go on.
+    state: a file that remembers how far this has come, and what differed; the next run goes on.
     """
     kinds: Counter[str] = Counter()
-    for each in range(seed, seed + number):
+    first = seed
+    if state is not None and state.exists():
+        known = json.loads(state.read_text())
+        first, kinds = known["next"], Counter(known["differences"])
+    for each in range(first, seed + number):
         if each % every == 0:
             print(f"seed {each}", flush=True)
+            if state is not None:
+                state.write_text(json.dumps({"next": each, "differences": kinds}))
         try:
             play(each)
         except Exception as error:
@@ -27,6 +43,9 @@ def play_all(play: Callable[[int], object], number: int, seed: int, *, every: in
             if kinds[kind] == 1:
                 print(f"--- seed {each}", flush=True)
                 traceback.print_exc(limit=-8)
+    if state is not None:
+        following = max(first, seed + number)
+        state.write_text(json.dumps({"next": following, "differences": kinds}))
     print(f"{kinds.total()} of {number} differ")
     for kind, times in kinds.most_common(20):
         print(times, kind)

@@ -90,7 +90,7 @@ def near(name: str, known: Iterable[str], otherwise: str = "") -> str:
     from difflib import get_close_matches  # takes longer than most modules here
 
     every = list(dict.fromkeys(known))
-    found = get_close_matches(name, every, n=1)
+    found = get_close_matches(name, [each for each in every if each != name], n=1)
     if found:
         return f"did you mean {found[0]!r}?"
     return f"{otherwise} {', '.join(every)}" if otherwise and every else ""

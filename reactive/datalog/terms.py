@@ -145,11 +145,15 @@ class Terms:
         """An aggregate, if it is one: `max(a, b)` is a functor, and `count` may be a variable."""
         cursor = self._cursor
         if name == "count":
+            if cursor.token.kind in ("name", "number", "text"):
+                raise wrong(cursor.token.at, "count takes no value", "write count : { ... }")
             return self._with_body(name, None, start) if cursor.sees(":") else None
         if name in SIGNATURES and cursor.sees("("):
             functor = cursor.attempt(self._several_arguments)
             if functor is not None:
                 return Functor(name, functor, cursor.since(start))
+        if cursor.sees(":"):
+            raise wrong(cursor.token.at, f"{name} needs a value", f"write {name} x : {{ ... }}")
         target: Any = cursor.attempt(self._target)
         if target is None and cursor.token.kind in ("name", "number", "text"):
             target = self.term()  # which raises, and says what is wrong with it

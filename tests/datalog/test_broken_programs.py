@@ -1,6 +1,6 @@
 """Programs with words deleted, doubled and swapped are results or a `PlanError`.
 
-python -m tests.datalog.test_broken_programs COUNT SEED
+python -m tests.datalog.test_broken_programs COUNT SEED [STATE]
 """
 
 from __future__ import annotations
@@ -70,4 +70,5 @@ def test_a_broken_program_raises_nothing_of_its_own() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(play_all(play, int(sys.argv[1]), int(sys.argv[2]), every=500))
+    remembered = Path(sys.argv[3]) if len(sys.argv) > 3 else None
+    sys.exit(play_all(play, int(sys.argv[1]), int(sys.argv[2]), every=500, state=remembered))

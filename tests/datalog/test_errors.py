@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from reactive import Database, PlanError, StratificationError
+from reactive.datalog.places import near
+from reactive.sql.terms.errors import nearest
 from tests.errors.golden import told
 
 HEAD = ".decl edge(x: number, y: number)\n.decl path(x: number, y: number)\n.decl word(s: symbol)\n"
@@ -255,3 +257,22 @@ def test_words_that_have_no_meaning_here_are_refused(text: str, said: str) -> No
     with pytest.raises(PlanError) as found:
         Database().datalog(text)
     assert said in str(found.value)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("min ord(x)", "column 17: ord\\(\\) is not supported"),
+        ("min", "column 17: min needs a value\n.*\n.*\n  write min x : { ... }"),
+        ("count x", "column 19: count takes no value\n.*\n.*\n  write count : { ... }"),
+    ],
+)
+def test_an_aggregate_says_what_it_needs(value: str, message: str) -> None:
+    text = f"b(n) :- n = {value} : {{ edge(x, _) }}."
+    with pytest.raises(PlanError, match=message):
+        Database().datalog(HEAD + ".decl b(n: number)\n" + text)
+
+
+def test_no_name_is_meant_that_is_what_was_written() -> None:
+    assert near("path", ["path", "paths"]) == "did you mean 'paths'?"
+    assert nearest("date", ["date", "dates"]) == "; did you mean 'dates'?"

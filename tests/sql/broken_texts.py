@@ -6,7 +6,8 @@
 Whatever a text says, it is a result or a `PlanError`, and a view that is made of it raises nothing
 of its own at a commit.
 
-python -m tests.sql.broken_texts COUNT SEED        10^5 of them in the soak
+python -m tests.sql.broken_texts COUNT SEED [STATE]     10^5 of them in the soak, which goes on from
+                                                        the file STATE
 """
 
 from __future__ import annotations
@@ -125,15 +126,19 @@ class Player:
     def play(self, seed: int) -> str:
         """Play one text: "made", "refused", or an exception that is not ours."""
         random = Random(seed)
-        place = random.randrange(len(_scripts()))
-        engine, statements, queries = _scripts()[place]
-        db = self._database(place, engine, statements)
-        text = broken(random.choice(queries), engine, random)
+        text, db = self.drawn(random)
         try:
             return self._played(db, text, random)
         except Exception as error:
-            error.add_note(f"{engine}: {text}")
+            error.add_note(f"{db._engine.dialect}: {text}")
             raise
+
+    def drawn(self, random: Random) -> tuple[str, Database]:
+        """Return a broken text, and the database that it is for."""
+        place = random.randrange(len(_scripts()))
+        engine, statements, queries = _scripts()[place]
+        db = self._database(place, engine, statements)
+        return broken(random.choice(queries), engine, random), db
 
     def play_statement(self, seed: int) -> str:
         """Play one statement in a database of its own."""
@@ -208,12 +213,13 @@ def _changes(db: Database, random: Random, values: Sequence[Any]) -> Iterator[An
 def main() -> int:
     """Play as many as asked for; 1 if an exception is not ours."""
     count, seed = (int(each) for each in sys.argv[1:3])
+    state = Path(sys.argv[3]) if len(sys.argv) > 3 else None
     player = Player(strange=True)
 
     def play(number: int) -> None:
         player.play_statement(number) if number % 5 == 0 else player.play(number)
 
-    return play_all(play, count, seed, every=1_000)
+    return play_all(play, count, seed, every=1_000, state=state)
 
 
 if __name__ == "__main__":

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import re
 from random import Random
+from typing import Any
 
 import pytest
 
 from reactive import Database, PlanError
 from reactive.sql import functions
 from reactive.sql.aggregates import kinds as aggregates
+from reactive.sql.postgres.functions import TABLE as of_postgres
+from reactive.sql.sqlite.functions import TABLE as of_sqlite
 from tests.sql.player import play
 from tests.sql.script import read
 from tests.sql.tpch import FOLDER
@@ -46,6 +51,13 @@ def db() -> Database:
     [
         ("select uper(s) from t", "no function 'uper'; did you mean 'upper'. at line 1, column 8"),
         ("select\n  summ(a) from t", "no function 'summ'; did you mean 'sum'. at line 2, column 3"),
+        ("select round(a, 1, 2) from t", r"round\(\) takes 1 or 2 arguments, and got 3 at line 1"),
+        ("select ceil() from t", r"ceil\(\) takes 1 argument, and got 0 at line 1"),
+        ("select century(day, a) from t", r"century\(\) takes 1 argument, and got 2 at line 1"),
+        ("select date_part(a) from t", r"date_part\(\) does not take these arguments at line 1"),
+        ("select count(a, s) from t", r"count\(\) takes 0 or 1 argument, and got 2"),
+        ("select rank(a) over (order by s) from t", r"rank\(\): its arguments are not supported"),
+        ("select all from t order by all", "SELECT names no columns at line 1"),
         ("select gcd(a) from t", r"gcd\(\) takes 2 arguments, and got 1 at line 1"),
         ("select extract(yaer from day) from t", "no part 'YAER' of a time; did you mean 'year'"),
         ("select date_trunc('mnth', day) from t", "no unit of time 'MNTH'; did you mean 'month'"),
@@ -89,3 +101,36 @@ def test_division_is_of_the_dialect(dialect: str, expected: list[object]) -> Non
 def test_names_are_known_for_messages() -> None:
     assert {"upper", "coalesce", "date_trunc", "substring"} <= set(functions.NAMES)
     assert {"sum", "arg_max", "string_agg", "median"} <= set(aggregates.NAMES)
+
+
+NAMES = {
+    "duckdb": (*functions.NAMES, *aggregates.NAMES),
+    "postgres": tuple(name for name in of_postgres if isinstance(name, str)),
+    "sqlite": tuple(name for name in of_sqlite if isinstance(name, str)),
+}
+OF_COUNTS = re.compile(r"positional argument|takes .* given|missing \d")
+FEW = 15
+"""Names that are tried at each run; all with EXAMPLES=1."""
+
+
+@pytest.mark.parametrize("dialect", NAMES)
+def test_too_many_and_too_few_arguments_are_refused_when_the_query_is_made(dialect: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (i integer, s text, f double precision)")
+    db.execute("insert into t values (3, 'ab', 1.5)")
+    names, refused = sorted(NAMES[dialect]), 0
+    chosen = names if os.environ.get("EXAMPLES") else Random().sample(names, min(FEW, len(names)))
+    for name in chosen:
+        for count in (0, 1, 3, 6):
+            for column in "isf":
+                text = f"select {name}({', '.join([column] * count)}) from t"
+                try:
+                    view = db.sql(text).materialize()
+                except PlanError as error:
+                    refused += 1
+                    assert not OF_COUNTS.search(str(error)), text
+                    continue
+                with view:
+                    told = [each.error.message for each in view.errors]
+                    assert not any(map(OF_COUNTS.search, told)), (text, told)
+    assert refused > len(chosen)

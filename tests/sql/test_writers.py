@@ -59,7 +59,7 @@ def test_no_value_stops_a_writer(query: str, kind: str, policy: Any) -> None:
     assert all(each == found[0] for each in found)  # in any order of arrival
 
 
-OF_PARTS = {
+OF_PARTS: dict[str, list[Any]] = {
     "struct(a int, b text)": [(1, "x"), (None, "y"), (0, None), (1, None), (None, None), None],
     "int[]": [(1, 2), (1, None), (None,), (1,), (), (None, 1), None],
     "int[][]": [((1,), None), ((None,), (2,)), ((1, None),), (None,), (), None],

@@ -129,6 +129,9 @@ def _count(asked: Asked) -> Aggregated:
             of = grouped_by(of)
         function = fold(CountDistinct(nothing, skip_none=of.nullable), of, scope)
         return Aggregated((function,), lambda found: Value(found[0], INT))
+    if len(asked.arguments) > 1:
+        message = f"count() takes 0 or 1 argument, and got {len(asked.arguments)}"
+        raise asked.scope.error(asked.node, message, "count(DISTINCT a, b) counts pairs")
     of = asked.value() if asked.arguments else asked.only(Value(constant(1), INT))
     return Aggregated((count_of(of, scope),), lambda found: Value(found[0], INT))
 

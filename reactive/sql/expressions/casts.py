@@ -37,6 +37,7 @@ from reactive.sql.terms.values import (
     Value,
     called,
     callee,
+    check_count,
     is_simple,
     itself,
     leaves,
@@ -375,6 +376,7 @@ def applied(function: Callable[..., Any], kind: SqlType, *values: Value) -> Valu
 
 def maybe(function: Callable[..., Any], kind: SqlType, *values: Value) -> Value:
     """A call of a function that may give NULL, and does where a value is."""
+    check_count(function, len(values))
     if not leaves(*values):
         return itself(Call(callee(function), tuple(v.expr for v in values)), kind)
     given = (callee(function), *map(whole, values))

@@ -31,7 +31,7 @@ from reactive.sql.sqlite import functions as sqlite
 from reactive.sql.sqlite.comparisons import without_collation
 from reactive.sql.terms.errors import nearest, source_of
 from reactive.sql.terms.types import TEXT, SqlType, length_of_sql, type_of_sql
-from reactive.sql.terms.values import NULL_VALUE, Value, literal, whole
+from reactive.sql.terms.values import NULL_VALUE, ArgumentCountError, Value, literal, whole
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
@@ -93,7 +93,10 @@ def _called(node: Any, scope: Scope) -> Value:
     if of_zones is not None:
         return of_zones
     if maker is not None:
-        made: Value = maker(node, scope)
+        try:
+            made: Value = maker(node, scope)
+        except ArgumentCountError as error:
+            raise scope.error(node, f"{written_name(node, scope)}() {error}") from None
         return made
     if isinstance(
         node, exp.Predicate | exp.Connector | exp.Not | exp.Between | exp.In | exp.Escape

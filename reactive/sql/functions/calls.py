@@ -13,7 +13,7 @@ from sqlglot import exp
 from reactive.sql.expressions.casts import applied, cast, maybe
 from reactive.sql.terms.arguments import peek
 from reactive.sql.terms.types import ANY, SqlType, sql_name
-from reactive.sql.terms.values import NULL_VALUE, Value, is_null
+from reactive.sql.terms.values import NULL_VALUE, Value, counts_told, is_null
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
@@ -74,8 +74,8 @@ def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> l
     """
     nodes = arguments(node)
     if parameters and not len(parameters) - optional <= len(nodes) <= len(parameters):
-        wanted = " or ".join(map(str, range(len(parameters) - optional, len(parameters) + 1)))
-        raise scope.error(node, f"{name_of(node)}() takes {wanted} arguments, and got {len(nodes)}")
+        told = counts_told(len(parameters) - optional, len(parameters), len(nodes))
+        raise scope.error(node, f"{name_of(node)}() {told}")
     values = [scope.value(each) for each in nodes]
     kinds = (*parameters, *[ANY] * len(values))
     for value, kind in zip(values, kinds, strict=False):

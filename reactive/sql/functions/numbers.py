@@ -11,7 +11,7 @@ from reactive.sql.expressions.arithmetic import combined, ranged
 from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import SAME, Maker, arguments, given, of
 from reactive.sql.runtime import numbers
-from reactive.sql.terms.types import BOOL, FLOAT, INT, NUMBERS, SqlType
+from reactive.sql.terms.types import ANY, BOOL, FLOAT, INT, NUMBERS, SqlType
 from reactive.sql.terms.values import Value, literal
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def _to_whole(function: Any) -> Maker:
     """A rounding to whole numbers, of which DuckDB makes floats of integers."""
 
     def made(node: Any, scope: Scope) -> Value:
-        value = scope.value(node.this)
+        (value,) = given(node, scope, ANY)
         if value.type.kind != "decimal":
             value = cast(value, FLOAT, scope)
         return applied(function, _whole(value), value)

@@ -55,7 +55,7 @@ def _extract(node: Any, scope: Scope) -> Value:
 
 
 def _named_part(unit: str) -> Maker:
-    return lambda node, scope: extracted(unit, scope.value(arguments(node)[0]), node, scope)
+    return lambda node, scope: extracted(unit, given(node, scope, ANY)[0], node, scope)
 
 
 def _date_part(node: Any, scope: Scope) -> Value:

@@ -59,6 +59,8 @@ def select(node: Any, around: Scope) -> Query:
     rows = from_(node, around) or Rows(one_row(), 1, ())
     scope = rows.scope(around)
     columns = columns_of(node, rows, scope)
+    if not columns:
+        raise around.error(node, "SELECT names no columns", "write SELECT * for all of them")
     scope.aliases = {c.name.casefold(): c.node for c in columns if c.is_alias}
     name_windows(node, scope)
     made, is_one = rows.node, not node.args.get("from_")

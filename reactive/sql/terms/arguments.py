@@ -81,10 +81,12 @@ def refuse_unread(tree: exp.Expr, text: str) -> None:
         given = peek(node, name)
         first = given[0] if isinstance(given, list) else given
         shown = NAMES.get(name, name.strip("_").replace("_", " ").upper())
+        is_list = name == "expressions"  # the parser's word for what stands in brackets
+        what = "its arguments are" if is_list else f"its {shown} is"
         raise sql_error(
             text,
             first if isinstance(first, exp.Expr) else node,
-            f"cannot read all of {_called(node)}: its {shown} is not supported",
+            f"cannot read all of {_called(node)}: {what} not supported",
             "leave it out",
         )
 

@@ -123,7 +123,7 @@ def nearest(name: str, candidates: Iterable[str]) -> str:
     >>> nearest("amonut", ["id", "amount"])
     "; did you mean 'amount'?"
     """
-    by_folded = {each.casefold(): each for each in candidates}
+    by_folded = {each.casefold(): each for each in candidates if each != name}
     found = get_close_matches(name.casefold(), by_folded, n=1)
     return f"; did you mean {by_folded[found[0]]!r}?" if found else ""
 

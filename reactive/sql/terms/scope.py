@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import field, replace
 from operator import is_
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import Any, Self, TypeVar
+
+from sqlglot import exp
 
 from optimizer.callables.opaque import FROM_TEXT, Opaque
 from optimizer.callables.source import Place
@@ -29,9 +31,6 @@ from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import line_and_column, nearest, source_of, sql_error, start_of
 from reactive.sql.terms.types import NULL
 from reactive.sql.terms.values import Value, literal, whole
-
-if TYPE_CHECKING:
-    from sqlglot import exp
 
 T = TypeVar("T")
 
@@ -210,7 +209,10 @@ class Scope:
 
     def misread(self, node: exp.Expr | None, error: Exception) -> PlanError:
         """Return the error about a node that has not the parts that its kind has."""
-        return self.error(node, f"this cannot be read ({type(error).__name__}: {error})")
+        if isinstance(node, exp.Anonymous | exp.Func) and not isinstance(node, exp.Connector):
+            name = str(node.this if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+            return self.error(node, f"{name}() does not take these arguments")
+        return self.error(node, "this part is not complete, or has parts that it cannot have")
 
     def known(self, node: exp.Expr) -> Value | None:
         """What has been computed of a node already."""

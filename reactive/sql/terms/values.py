@@ -11,6 +11,8 @@ an expression is evaluated where none of them is.
 
 from __future__ import annotations
 
+from functools import lru_cache
+from inspect import signature
 from typing import Any
 
 from optimizer.expr import (
@@ -104,8 +106,57 @@ def strict(expr: Expr, kind: SqlType, *of: Value) -> Value:
     return Value(expr, kind, leaves(*of))
 
 
+class ArgumentCountError(TypeError):
+    """A function of SQL is called with more or fewer arguments than it has."""
+
+    def __init__(self, least: int, most: int | None, count: int) -> None:
+        super().__init__(counts_told(least, most, count))
+
+
+def counts_told(least: int, most: int | None, count: int) -> str:
+    """Return the reason why a function does not take a number of arguments.
+
+    >>> counts_told(1, 2, 3), counts_told(1, 1, 0)
+    ('takes 1 or 2 arguments, and got 3', 'takes 1 argument, and got 0')
+    """
+    several = range(least, least + 1 if most is None else most + 1)
+    wanted = " or ".join(map(str, several)) + (" or more" if most is None else "")
+    return f"takes {wanted} argument{'s' * (wanted != '1')}, and got {count}"
+
+
+def check_count(function: Any, count: int) -> None:
+    """Check that a Python function can be called with a number of arguments.
+
+    Raises
+    ------
+    ArgumentCountError: it cannot.
+    """
+    least, most = _counts_of(function)
+    if count < least or (most is not None and count > most):
+        raise ArgumentCountError(least, most, count)
+
+
+@lru_cache(maxsize=2_000)
+def _counts_of(function: Any) -> tuple[int, int | None]:
+    """Return the least and the greatest number of arguments; None if there is no greatest."""
+    try:
+        parameters = signature(function).parameters.values()
+    except (TypeError, ValueError):  # a builtin that does not say
+        return 0, None
+    by_place = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    least = sum(p.default is p.empty for p in by_place)
+    is_open = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    return least, None if is_open else len(by_place)
+
+
 def called(function: Any, kind: SqlType, *of: Value) -> Value:
-    """A call of a function that is NULL where an argument is."""
+    """A call of a function that is NULL where an argument is.
+
+    Raises
+    ------
+    ArgumentCountError: the function does not take as many arguments.
+    """
+    check_count(function, len(of))
     return strict(Call(callee(function), tuple(v.expr for v in of)), kind, *of)
 
 

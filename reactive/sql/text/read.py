@@ -50,6 +50,8 @@ def parsed(text: str, dialect: Dialect, parameters: Container[str] = ()) -> list
         raise _refusal(text, error) from None
     except RecursionError:
         raise too_deep(text, None) from None
+    except Exception as error:  # the parser stumbles over some texts
+        raise PlanError(f"this is no SQL that can be read\n  {text.strip()[:60]}") from error
     return [each for each in found if each is not None]
 
 
