@@ -21,9 +21,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from optimizer.kinds.instants import instant
 from optimizer.kinds.kind import is_uuid
 from reactive.collections.bag import Bag
-from reactive.collections.instants import instant
 from reactive.collections.long_tuple import FEW, LongTuple
 from reactive.collections.zset import repeat
 from reactive.errors import OffloadError
