@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
+from enum import Enum
 from random import Random
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 
 from reactive.collections.frozen_object import FrozenObject
 from reactive.sources.postgres.frozen_json import frozen_json
-from reactive.sources.postgres.values import array, interval
+from reactive.sources.postgres.values import BUILT_IN, TEXT, array, array_of, fitted, interval
 from tests.postgres_server import PostgresServer
 
 TEXTS = ["", "a", "NULL", "null", '"', "\\", "{", "}", ",", " a b ", "\n", "ä", "{1,2}", None]
@@ -56,3 +58,46 @@ def test_frozen_json_equals_what_it_says() -> None:
     assert found != frozen_json("{}") and found != 7
     assert isinstance(found["a"], FrozenObject) and len(found) == 2
     assert frozen_json("[1, [2]]") == (1, (2,)) and frozen_json("null") is None
+
+
+class Colour(Enum):
+    RED = "red"
+
+
+@dataclass(frozen=True)
+class Line:
+    item: str
+    colours: frozenset[Colour]
+
+
+JSONB = BUILT_IN[3802]
+
+
+@pytest.mark.parametrize(
+    ("conversion", "hint", "text", "value"),
+    [
+        (JSONB, frozenset[int], "[1, 2, 1]", frozenset({1, 2})),
+        (JSONB, Line, '{"item": "a", "colours": ["red"]}', Line("a", frozenset({Colour.RED}))),
+        (JSONB, tuple[Line, ...] | None, "[]", ()),
+        (JSONB, tuple[timedelta, int], '["PT1S", 2]', (timedelta(seconds=1), 2)),
+        (array_of(TEXT), tuple[Colour, ...], "{red,RED}", (Colour.RED, Colour.RED)),
+        (array_of(TEXT), frozenset[str] | None, "{a,b,a}", frozenset("ab")),
+        (array_of(BUILT_IN[20]), tuple[float | None, ...], "{1,NULL}", (1.0, None)),
+        (array_of(BUILT_IN[20]), tuple[int, ...], "{1,NULL}", (1, None)),  # as `row_class` has it
+    ],
+)
+def test_what_is_inside_is_read_as_declared(
+    conversion: Any, hint: Any, text: str, value: Any
+) -> None:
+    found = fitted(conversion, hint)
+    assert found is not None and found.call is not None
+    again = found.call(text)
+    assert again == value and type(again) is type(value)
+
+
+def test_what_is_inside_and_of_another_type_is_refused() -> None:
+    for hint, text in ((frozenset[int], '["a"]'), (Line, "{}"), (tuple[int, int], "[1]")):
+        found = fitted(JSONB, hint)
+        assert found is not None and found.call is not None
+        with pytest.raises(ValueError, match=r" is no |no 'item' in "):
+            found.call(text)

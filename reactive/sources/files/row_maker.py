@@ -20,11 +20,13 @@ from typing import Any
 from optimizer.kinds.fields import members
 from optimizer.kinds.kind import ANYTHING, Items, Kind, Places, Struct, kind_of, may_be_none
 from optimizer.kinds.names import columns_of
+from reactive.collections.frozen_object import FrozenObject
 from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.sources.files.values import Made, Misfit, from_json, from_text, plain
 
 MOST = 1024
 """Combinations of classes that are remembered."""
+_OBJECTS = frozenset({dict, FrozenObject})
 
 
 class UnfitRow(ValueError):
@@ -77,7 +79,7 @@ class RecordMaker:
 
     def of_object(self, value: Any) -> Any:
         """A record of a JSON object."""
-        if type(value) is dict:
+        if type(value) in _OBJECTS:
             try:
                 values = self._get(value)
             except (KeyError, TypeError):

@@ -24,6 +24,7 @@ from optimizer.kinds.kind import (
     Anything,
     Choice,
     Either,
+    Kind,
     Members,
     Places,
     Scalar,
@@ -31,6 +32,8 @@ from optimizer.kinds.kind import (
     kind_of,
     without_none,
 )
+from reactive.sources.files.row_maker import record_maker
+from reactive.sources.files.values import from_json
 from reactive.sources.postgres.frozen_json import frozen_json
 
 SETTINGS = (
@@ -171,9 +174,15 @@ def fitted(kind: Conversion, hint: Any) -> Conversion | None:
     if isinstance(wanted, Members):
         return Conversion(wanted.python, _member(wanted.python, kind.call))
     if kind.python is Any or isinstance(wanted, Choice | Places) or inside_of(wanted) != ():
-        return kind  # of what is inside, types are left to type checkers
+        return kind if kind_of(kind.python) == wanted else _read(kind, kind_of(hint))
     made = kind.python if isinstance(kind.python, type) else object
     return kind if issubclass(get_origin(kind.python) or made, wanted.python) else None
+
+
+def _read(kind: Conversion, wanted: Kind) -> Conversion:
+    """The conversion that makes of JSON and arrays what is declared, with all that is inside."""
+    made, call = from_json(wanted, record_maker(False)), kind.call
+    return Conversion(kind.python, lambda text: made(text if call is None else call(text)))
 
 
 def _member(kind: type[Enum], call: Callable[[str], Any] | None) -> Callable[[str], Enum]:
