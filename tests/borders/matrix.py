@@ -6,6 +6,7 @@ them again as rows of the class, and gives them back, or raises the library's re
 
 from __future__ import annotations
 
+import atexit
 import csv
 import json
 import tempfile
@@ -14,14 +15,26 @@ from dataclasses import dataclass, make_dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
+from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, TypeVar
 from uuid import UUID
 
-from optimizer.kinds.kind import kind_of, may_be_none
+from optimizer.kinds.kind import (
+    Choice,
+    Items,
+    Kind,
+    Members,
+    Scalar,
+    kind_of,
+    may_be_none,
+    without_none,
+)
 from optimizer.kinds.texts import json_of
-from reactive import Bag, Database, ReactiveError, to_python
+from reactive import Bag, Database, PostgresSource, ReactiveError, mirror, to_python
+from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.schema import Pickled, kept_as
+from tests.postgres_server import PostgresServer
 
 T = TypeVar("T")
 
@@ -199,19 +212,163 @@ class _PickledError(ReactiveError):
 
 
 def over_spark(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    """The columns that rows have on Spark, without a session; `tests/spark` has one."""
     kept = kept_as(kind)
     if isinstance(kept, Pickled):
         raise _PickledError(kept.reason)
-    return list(rows)
+    return from_arrow(kept, to_arrow(kept, rows))
 
 
 def over_frames(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
-    """`table_from` and `sync`, which make a class of the columns: fields of the same values."""
-    frame = _filled(kind, rows).to_arrow()
-    table = Database().table_from(frame.slice(0, 1), name="made", key="id")
+    """Frames of polars, which a table of the class takes twice."""
+    frame = _filled(kind, rows).to_polars()
+    table = Database().table(kind, name="again", key="id")
     table.sync(frame)
     table.sync(frame)
     return list(table)
+
+
+def over_postgres(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    """A table of the columns that one would choose: types of its own, arrays, else `jsonb`."""
+    case = (kind.__annotations__["v"], [row.v for row in rows])
+    name = next(name for name, each in CASES.items() if each == case)
+    return [kind(*row) for row in _of_postgres()[name]]
+
+
+@cache
+def _of_postgres() -> dict[str, list[Any]]:
+    """The rows of all cases, which one source follows: a source for each takes minutes."""
+    server, db = PostgresServer(), Database()
+    server.start()
+    atexit.register(server.close)
+    dsn = server.new_database()
+    into: dict[Any, Any] = {}
+    for place, (name, (of, _)) in enumerate(CASES.items()):
+        wanted = kind_of(of)
+        column = _postgres_type(without_none(wanted))
+        null = "" if may_be_none(wanted) else " not null"
+        server.execute(dsn, f"create table t{place} (id int primary key, v {column}{null})")
+        kind = row_class(name)
+        into[kind] = db.table(kind, name=f"t{place}", key="id")
+    tables: dict[str, type] = {table.name: kind for kind, table in into.items()}
+    source = PostgresSource(dsn, tables, name="matrix", temporary=True)
+    with db.ingest(source, into):
+        source.catch_up(120)
+        for place, (_, values) in enumerate(CASES.values()):  # now they come as changes
+            column = _postgres_type(without_none(kind_of([*into][place].__annotations__["v"])))
+            marks = ", ".join([f"(%s, %s::{column})"] * len(values))
+            given = [e for n, v in enumerate(values) for e in (n, _postgres_value(v, column))]
+            server.execute(dsn, f"insert into t{place} values {marks}", given)
+        source.catch_up(120)
+    return {
+        name: [(row.id, row.v) for row in table]
+        for name, table in zip(CASES, into.values(), strict=True)
+    }
+
+
+POSTGRES: dict[Any, str] = {
+    bool: "boolean",
+    int: "bigint",
+    float: "double precision",
+    str: "text",
+    bytes: "bytea",
+    Decimal: "numeric",
+    date: "date",
+    time: "time",
+    datetime: "timestamp",
+    timedelta: "interval",
+    UUID: "uuid",
+}
+
+
+def _postgres_type(kind: Kind) -> str:
+    match kind:
+        case Scalar(_, zone) if zone is not None:
+            return "timestamptz"
+        case Scalar(python):
+            return POSTGRES[python]
+        case Members(python):
+            return POSTGRES[type(next(iter(python)).value)]
+        case Choice(values):
+            return POSTGRES[type(values[0])]
+        case Items(python, item) if python is tuple and _postgres_type(item) != "jsonb":
+            return f"{_postgres_type(item)}[]"
+        case _:
+            return "jsonb"
+
+
+def _postgres_value(value: Any, column: str) -> Any:
+    if column == "jsonb":
+        return None if value is None else json.dumps(to_python(value), default=to_python)
+    if column.endswith("[]"):
+        return [_postgres_value(each, column[:-2]) for each in value]
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, UUID) else value
+
+
+def over_orm(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    """The mirror of a class of SQLAlchemy over SQLite, whose column is of the type for it."""
+    import sqlalchemy as sa
+    from sqlalchemy.orm import registry, sessionmaker
+    from sqlalchemy.pool import StaticPool
+
+    wanted = kind_of(kind.__annotations__["v"])
+    column = _orm_type(without_none(wanted))
+    mapped: Any = type("Mapped", (), {})
+    base = registry()
+    table = sa.Table(
+        "rows",
+        base.metadata,
+        sa.Column("id", sa.Integer, primary_key=True),
+        sa.Column("v", column, nullable=may_be_none(wanted)),
+    )
+    base.map_imperatively(mapped, table)
+    engine = sa.create_engine("sqlite://", poolclass=StaticPool)
+    base.metadata.create_all(engine)
+    factory = sessionmaker(engine)
+    with factory() as session:
+        session.execute(sa.insert(table), [{"id": row.id, "v": row.v} for row in rows[:1]])
+        session.commit()
+    with mirror(Database(), factory, mapped) as found:
+        with factory() as session:
+            for row in rows[1:]:
+                made = mapped()
+                made.id, made.v = row.id, row.v
+                session.add(made)
+            session.commit()
+        again = [kind(row.id, row.v) for row in found[mapped]]
+    engine.dispose()
+    return again
+
+
+def _orm_type(kind: Kind) -> Any:
+    import sqlalchemy as sa
+
+    types: dict[Any, Any] = {
+        bool: sa.Boolean,
+        int: sa.BigInteger,
+        float: sa.Float,
+        str: sa.String,
+        bytes: sa.LargeBinary,
+        date: sa.Date,
+        time: sa.Time,
+        datetime: sa.DateTime,
+        timedelta: sa.Interval,
+        UUID: sa.Uuid,
+        Decimal: sa.Numeric(20, 6),
+    }
+    match kind:
+        case Scalar(_, zone) if zone is not None:
+            return sa.PickleType
+        case Scalar(python):
+            return types[python]
+        case Members(python):
+            return sa.Enum(python)
+        case Choice(values):
+            return types[type(values[0])]
+        case _:
+            return sa.PickleType
 
 
 BORDERS: dict[str, Callable[[Any, Sequence[Any], Path], list[Any]]] = {
@@ -219,8 +376,11 @@ BORDERS: dict[str, Callable[[Any, Sequence[Any], Path], list[Any]]] = {
     "CSV": over_csv,
     "Arrow": over_arrow,
     "Parquet": over_parquet,
+    "frames": over_frames,
     "durable file": over_file,
     "SQL": over_sql,
+    "Postgres": over_postgres,
+    "ORM": over_orm,
     "Spark": over_spark,
 }
 
@@ -231,6 +391,7 @@ def _filled(kind: Any, rows: Sequence[Any]) -> Any:
     return table
 
 
+@cache
 def crossed(name: str, border: str) -> Cell:
     """Send the values of a case over a border and back, and return the outcome."""
     kind = row_class(name)
