@@ -257,3 +257,52 @@ def test_the_top_level_has_what_belongs_there() -> None:
     assert {path.name for path in ROOT.iterdir() if path.is_file()} >= CONTENTS
     for package in BELOW:
         assert (ROOT / package / "py.typed").exists()
+
+
+READERS = {
+    "optimizer/kinds/kind.py": "the one reader of annotations",
+    "optimizer/kinds/fields.py": "the annotations of a class, for the one reader",
+    "optimizer/record.py": "a class of records is made of its own annotations",
+    "optimizer/plan.py": "the class before the brackets of a row type",
+    "optimizer/plans/fingerprint.py": "the parts of an annotation, as it is written",
+    "reactive/durable/rows/declared.py": "the shape of rows in files, which must not change",
+    "reactive/durable/rows/type_text.py": "the text of an annotation, as files have it",
+    "reactive/frames/row_class.py": "classes that it has made itself",
+    "reactive/mirrors/records.py": "what `Mapped` has in brackets",
+    "reactive/sources/postgres/values.py": "the class before the brackets of a conversion",
+    "spark_backend/codec/returned.py": "what a function says that it returns",
+    **dict.fromkeys(
+        (
+            *("optimizer/expressions/declared.py", "optimizer/plans/binding_types.py"),
+            *("optimizer/plans/declared_kinds.py", "optimizer/subqueries/calm.py"),
+            *("optimizer/subqueries/forms.py", "reactive/collections/annotations.py"),
+            *("reactive/storage/rows.py", "reactive/subscriptions/at_bag.py"),
+            "spark_backend/codec/guessed.py",
+        ),
+        "not an adapter of optimizer/kinds yet",
+    ),
+}
+"""The modules that may read annotations themselves, and why; all others ask `optimizer/kinds`."""
+
+
+def _reads_annotations(path: Path) -> bool:
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module in ("typing", "typing_extensions"):
+            if {each.name for each in node.names} & {"get_type_hints", "get_origin", "get_args"}:
+                return True
+        elif (isinstance(node, ast.Constant) and node.value == "__annotations__") or (
+            isinstance(node, ast.Attribute)
+            and (node.attr in ("__annotations__", "get_type_hints", "get_origin", "get_args"))
+        ):
+            return True
+    return False
+
+
+def test_annotations_are_read_in_few_modules() -> None:
+    found = {
+        str(path.relative_to(ROOT))
+        for package in BELOW
+        for path in (ROOT / package).rglob("*.py")
+        if _reads_annotations(path)
+    }
+    assert found == READERS.keys()
