@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator
-from functools import partial
 from typing import Any, TypeVar
 
 from optimizer import plan
@@ -95,7 +94,7 @@ class Asked:
         if found is None and room.notes is None:
             found = known[key] = self._for(values, answer), ()
         elif found is None:
-            with room.noting(partial(known.pop, key, None)):
+            with room.noting(lambda: known.pop(key, None)):
                 found = known[key] = self._for(values, answer), room.notes
         elif room.notes is not None:
             room.notes |= found[1]

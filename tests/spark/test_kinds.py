@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
+from types import GenericAlias
 from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -43,6 +44,8 @@ class Many(NamedTuple):
     inside: tuple[time, tuple[Color, Decimal]]
 
 
+many: Any = Many
+"""Made of values in groups, which types do not follow."""
 KINDS: dict[str, tuple[Any, list[Any]]] = {
     "UUID": (UUID, [UUID(int=n << 100) for n in range(5)]),
     "Enum": (Color, [Color.RED, Color.BLUE, Color.ROSE]),
@@ -105,10 +108,12 @@ class Side:
 
     def __init__(self, db: Database, kind: str, query: str) -> None:
         declared, self.values = KINDS[kind]
-        self.tables: list[Any] = [db.table(tuple[int, declared], name=name) for name in ("a", "b")]
+        row: Any = GenericAlias(tuple, (int, declared))
+        self.tables: list[Any] = [db.table(row, name=name) for name in ("a", "b")]
         for shift, table in enumerate(self.tables):
             table.add_all((n + shift, value) for n, value in enumerate(self.values))
-        self.view: Any = QUERIES[query](*self.tables, self.values[0]).materialize("view")
+        made = QUERIES[query](self.tables[0], self.tables[1], self.values[0])
+        self.view: Any = made.materialize("view")
 
     def change(self, turn: int) -> None:
         a, b = self.tables
@@ -138,7 +143,7 @@ def test_a_view_of_a_kind_is_that_of_the_process(
 
 def test_a_row_with_a_field_of_each_kind_comes_back(session: Any, offload: Any) -> None:
     rows = [
-        Many(
+        many(
             *(n, UUID(int=n), Color.RED, None if n % 2 else Color.BLUE, time(n, 30)),
             *(timedelta(hours=n) if n % 3 else None, datetime(2024, 10, 27, n, tzinfo=BERLIN)),
             *(date(2024, 1, 1 + n), frozenset("xyz"[: n % 4]), frozenset([Color.RED])),
@@ -184,7 +189,7 @@ OTHERS: dict[str, Callable[[Any], Any]] = {
 
 def test_what_is_asked_of_such_values_is_what_python_says(session: Any, offload: Any) -> None:
     rows = [
-        Many(
+        many(
             *(n, UUID(int=n), Color.RED, None, time(n), timedelta(n) if n else None),
             *(datetime(2024, 10, 27, n, tzinfo=BERLIN), None, frozenset("xyz"[:n])),
             *(frozenset(), Color.RED, (), (time(n), (Color.RED, Decimal(n)))),

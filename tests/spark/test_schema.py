@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("pyarrow")
 
+from optimizer.kinds.instants import instant
 from reactive import OffloadError
-from reactive.collections.instants import instant
 from reactive.collections.zset import NAN
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.schema import (
