@@ -21,6 +21,7 @@ from reactive.sql.terms.types import (
     INTERVAL,
     NUMBERS,
     TEXT,
+    TIME,
     TIMESTAMP,
     UNSIGNED,
     SqlType,
@@ -50,14 +51,18 @@ OF_TIMES: dict[tuple[str, str, str], tuple[Callable[..., Any], SqlType]] = {
     ("-", "date", "interval"): (times.earlier, TIMESTAMP),
     ("+", "timestamp", "interval"): (times.later, TIMESTAMP),
     ("-", "timestamp", "interval"): (times.earlier, TIMESTAMP),
+    ("+", "time", "interval"): (times.time_later, TIME),
+    ("-", "time", "interval"): (times.time_earlier, TIME),
+    ("+", "date", "time"): (times.at_time, TIMESTAMP),
     ("+", "interval", "interval"): (times.sum_of_intervals, INTERVAL),
     ("-", "interval", "interval"): (times.difference_of_intervals, INTERVAL),
-    ("*", "interval", "int"): (times.multiple, INTERVAL),
-    ("*", "interval", "float"): (times.multiple, INTERVAL),
-    ("*", "interval", "decimal"): (times.multiple, INTERVAL),
+    ("*", "interval", "int"): (times.multiple_with_days, INTERVAL),
+    ("*", "interval", "float"): (times.multiple_with_days, INTERVAL),
+    ("*", "interval", "decimal"): (times.multiple_with_days, INTERVAL),
 }
 SWAPPED = frozenset(
     {("+", "int", "date"), ("+", "interval", "date"), ("+", "interval", "timestamp")}
+    | {("+", "interval", "time"), ("+", "time", "date")}
     | {("*", kind, "interval") for kind in NUMBERS}
 )
 
@@ -275,7 +280,7 @@ def _divided(node: Any, left: Value, right: Value, scope: Scope) -> Value:
     if left.type.kind == "interval":
         by = cast(right, FLOAT, scope)
         inverse = applied(numbers.checked_quotient, FLOAT, literal(1.0), by)
-        return applied(times.multiple, INTERVAL, left, inverse)
+        return applied(times.multiple_with_days, INTERVAL, left, inverse)
     if whole_numbers and (isinstance(node, exp.IntDiv) or (scope.dialect.integer_division)):
         return applied(numbers.whole_quotient, common(left.type, right.type), left, right)
     if scope.dialect.zero_division == "error":

@@ -96,6 +96,10 @@ def cast(
     if scope.dialect.numeric_booleans:
         function = OF_SQLITE.get(to.kind)
         return value if function is None else sqlite.mapped(function, to, value)
+    if scope.dialect.name == "duckdb":
+        _check_cast(value.type, to, scope)
+        if value.type.kind == "timestamptz" and to.kind == "timestamp" and to.scale is not None:
+            value = cast(value, TIMESTAMP, scope)
     of_zone = zones.function_of(value.type, to, scope.dialect.timezone)
     if of_zone is not None:
         return _by(of_zone, value, to, attempt=attempt)
@@ -106,7 +110,6 @@ def cast(
     if value.type == to and to.kind not in ("any", "array", "struct"):
         return value
     _check_uuid(value.type, to, scope)
-    _check_cast(value.type, to, scope)
     if to.kind == "decimal" and value.type.kind == "bool":
         value = cast(value, INT, scope)
     try:
@@ -118,18 +121,28 @@ def cast(
 
 
 _NUMBERS = NUMBERS | {"bool"}
-_NO_NUMBERS = frozenset({"date", "time", "timestamp", "interval", "bytes", "array", "struct"})
+CASTS: dict[str, frozenset[str]] = {
+    **dict.fromkeys(_NUMBERS, _NUMBERS),
+    "date": frozenset({"timestamp", "timestamptz"}),
+    "timestamp": frozenset({"date", "time", "timestamptz"}),
+    "timestamptz": frozenset({"date", "timestamp"}),
+    "uuid": frozenset({"bytes"}),
+    **dict.fromkeys(("time", "interval", "bytes", "array", "struct"), frozenset[str]()),
+}
+"""The kinds that DuckDB casts values of a kind to, beside that kind and texts."""
 
 
 def _check_cast(of: SqlType, to: SqlType, scope: Scope) -> None:
-    """Refuse casts between numbers and what is none."""
-    if (of.kind in _NUMBERS and to.kind in _NO_NUMBERS) or (
-        of.kind in _NO_NUMBERS and to.kind in _NUMBERS
-    ):
-        raise scope.error(
-            next(iter(scope.at), None),
-            f"{scope.dialect.name} has no cast of {sql_name(of)} to {sql_name(to)}",
-        )
+    """Refuse casts that DuckDB has not, as between numbers and moments."""
+    known = CASTS.get(of.kind)
+    if known is None or to.kind in ("any", "null", "text", of.kind) or to.kind in known:
+        return
+    if "uuid" in (of.kind, to.kind):
+        return  # told by `_check_uuid`, which has a remedy
+    raise scope.error(
+        next(iter(scope.at), None),
+        f"{scope.dialect.name} has no cast of {sql_name(of)} to {sql_name(to)}",
+    )
 
 
 def _check_uuid(of: SqlType, to: SqlType, scope: Scope) -> None:

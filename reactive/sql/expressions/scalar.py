@@ -145,10 +145,11 @@ def unknown_function(node: Any, scope: Scope) -> Exception:
         )
     if name in known:
         return scope.error(node, f"{name}() does not take these arguments")
-    if scope.dialect.name == "sqlite" and name in sqlite.NOT_SUPPORTED:
+    not_supported = {"sqlite": sqlite.NOT_SUPPORTED, "duckdb": functions.NOT_SUPPORTED}
+    if name in not_supported.get(scope.dialect.name, ()):
         return scope.error(
             node,
-            f"the function {name}() of sqlite is not supported",
+            f"the function {name}() of {scope.dialect.name} is not supported",
             "map the rows in Python: relation.select(...)",
         )
     return scope.error(

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from optimizer.expr import Call, Item, Parameter, constant, tuple_of
 from reactive.sql.expressions.casts import applied, cast, equal_types, maybe
-from reactive.sql.functions.calls import SAME, Maker, given, of
+from reactive.sql.functions.calls import SAME, Maker, given, name_of, of
 from reactive.sql.runtime import arrays
 from reactive.sql.terms.types import (
     ANY,
@@ -194,6 +194,24 @@ def _with_element(
     return made
 
 
+def _longer(*, is_first: bool) -> Maker:
+    """LIST_APPEND and LIST_PREPEND, to which an array that is NULL is an empty one."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        array, item = given(node, scope, ANY, ANY)  # sqlglot has the array first
+        if array.type.kind not in ("array", "null"):
+            got = sql_name(array.type)
+            raise scope.error(node, f"{name_of(node)}() takes an array, and got {got}")
+        of_item = Value(Parameter(0), element_type(array)) if array.type.kind == "array" else item
+        (_, item), kind = equal_types((of_item, item), scope, node)
+        made = SqlType("array", items=(kind,))
+        array = cast(array, made, scope)
+        function = arrays.prepended if is_first else arrays.appended
+        return Value(Call(constant(function), (whole(array), whole(item))), made)
+
+    return made
+
+
 def _field(node: Any, scope: Scope) -> Value:
     return field_of(scope.value(node.this), node.expression.name, node, scope)
 
@@ -226,7 +244,18 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     ),
     exp.ArrayOverlaps: of(arrays.contains_any, BOOL, ANY, ANY),
     exp.ArrayConcat: _concatenated,
-    exp.ArrayAppend: _with_element(arrays.appended, SAME),
+    exp.ArrayAppend: _longer(is_first=False),
+    exp.ArrayPrepend: _longer(is_first=True),
+    exp.ArrayReverse: of(arrays.backwards, SAME, ANY),
+    exp.ArrayPosition: _with_element(arrays.position, INT, nullable=True),
+    "list_has_all": of(arrays.contains_all, BOOL, ANY, ANY),
+    "list_has_any": of(arrays.contains_any, BOOL, ANY, ANY),
+    "list_first": _of_element(arrays.first),
+    "list_last": _of_element(arrays.last),
+    "list_any_value": _of_element(arrays.any_value),
+    "list_unique": of(arrays.different, INT, ANY),
+    "list_indexof": _with_element(arrays.position, INT, nullable=True),
+    "array_indexof": _with_element(arrays.position, INT, nullable=True),
     exp.ArrayDistinct: of(arrays.distinct, SAME, ANY),
     exp.ArraySort: _sorted,
     exp.ArrayMin: _of_element(arrays.least),

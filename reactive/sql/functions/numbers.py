@@ -91,6 +91,17 @@ def floored_remainder(one: float, other: float) -> float:
     return one % other if other else math.nan
 
 
+def _is_finite(node: Any, scope: Scope) -> Value:
+    (value,) = given(node, scope, ANY)
+    if value.type.kind in ("date", "timestamp", "timestamptz"):  # Python's are
+        return applied(_true_of, BOOL, value)
+    return of(math.isfinite, BOOL, FLOAT)(node, scope)
+
+
+def _true_of(value: Any) -> bool:
+    return True
+
+
 def _bits(node: Any, scope: Scope) -> Value:
     (value,) = given(node, scope, INT)
     return applied(numbers.bits, INT, value, literal(8 * (value.type.size or 8)))
@@ -139,7 +150,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.BitwiseLeftShift: of(numbers.shifted_left, INT, INT, INT),
     exp.BitwiseRightShift: of(numbers.shifted_right, INT, INT, INT),
     exp.BitwiseXor: of(int.__xor__, INT, INT, INT),
-    "isfinite": of(math.isfinite, BOOL, FLOAT),
+    "isfinite": _is_finite,
     "gcd": of(math.gcd, INT, INT, INT),
     "lcm": of(math.lcm, INT, INT, INT),
     "even": of(even, FLOAT, FLOAT),

@@ -36,6 +36,19 @@ def hexadecimal(value: Any) -> str:
     return (value if isinstance(value, bytes) else value.encode()).hex().upper()
 
 
+def binary(value: Any) -> str:
+    """A number, or the bytes of a text, in binary digits.
+
+    >>> binary(5), binary("a"), len(binary(-1))
+    ('101', '01100001', 64)
+    """
+    if isinstance(value, int):
+        return f"{value & (1 << (64 if -(1 << 63) <= value < 1 << 63 else 128)) - 1:b}"
+    return "".join(
+        f"{byte:08b}" for byte in (value if isinstance(value, bytes) else value.encode())
+    )
+
+
 def _bytes_in(node: Any, scope: Scope) -> Value:
     (value,) = given(node, scope)
     if value.type.kind == "bytes":
@@ -192,6 +205,8 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.SHA2: of(sha256, TEXT, TEXT, INT, optional=1),
     exp.Hex: of(hexadecimal, TEXT, ANY),
     exp.ToBase64: of(base_64, TEXT, ANY),
+    exp.RegexpSplit: of(texts.parts_between_matches, SqlType("array", items=(TEXT,)), TEXT, TEXT),
+    "bin": of(binary, TEXT, ANY),
     exp.Glob: of(texts.glob, BOOL, TEXT, TEXT),
     "prefix": of(texts.starts_with, BOOL, TEXT, TEXT),
     "suffix": of(texts.ends_with, BOOL, TEXT, TEXT),

@@ -18,6 +18,7 @@ from reactive.sql.terms.types import (
     INT,
     INTERVAL,
     TEXT,
+    TIME,
     TIMESTAMP,
     sql_name,
 )
@@ -258,5 +259,10 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "age": _between,
     **dict.fromkeys(("now", "today", "get_current_timestamp", "transaction_timestamp"), _now),
     "epoch_ms": of(times.epoch_milliseconds, INT, TIMESTAMP),
+    "epoch_us": of(times.epoch_microseconds, INT, TIMESTAMP),
+    "epoch_ns": of(times.epoch_nanoseconds, INT, TIMESTAMP),
+    exp.TimeFromParts: of(times.time_of_parts, TIME, INT, INT, FLOAT),
+    **{f"to_{unit}": _amount_of(times.unit_named(unit)) for unit in ("quarters", "centuries")},
+    "to_millennia": _amount_of("millennium"),
     **{f"to_{unit}s": _amount_of(unit) for unit in (*times.LENGTHS, "month", "year", "decade")},
 }

@@ -18,9 +18,38 @@ def concatenated(one: Any, other: Any) -> Array:
     return left + (other if isinstance(other, tuple) else (other,))
 
 
-def appended(array: Array, item: Any) -> Array:
-    """An array with one element more."""
-    return (*array, item)
+def appended(array: Array | None, item: Any) -> Array:
+    """An array with one element more at its end."""
+    return (*(array or ()), item)
+
+
+def prepended(array: Array | None, item: Any) -> Array:
+    """An array with one element more at its beginning."""
+    return (item, *(array or ()))
+
+
+def first(array: Array) -> Any:
+    """The first element; None of none."""
+    return array[0] if array else None
+
+
+def last(array: Array) -> Any:
+    """The last element; None of none."""
+    return array[-1] if array else None
+
+
+def any_value(array: Array) -> Any:
+    """The first element that is not NULL."""
+    return next((item for item in array if item is not None), None)
+
+
+def different(array: Array) -> int:
+    """How many elements that are not NULL are different.
+
+    >>> different((1, None, 1))
+    1
+    """
+    return len({item for item in array if item is not None})
 
 
 def concatenated_of_all(*arrays: Array | None) -> Array | None:

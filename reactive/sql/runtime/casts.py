@@ -17,8 +17,8 @@ from reactive.sql.runtime.numbers import EXACT
 from reactive.sql.runtime.times import clock_of, interval_of_text, months_of
 
 TRUE, FALSE = (
-    frozenset({"true", "t", "yes", "y", "1", "on"}),
-    frozenset({"false", "f", "no", "n", "0", "off"}),
+    frozenset({"true", "t", "yes", "y", "1"}),
+    frozenset({"false", "f", "no", "n", "0"}),
 )
 _UUID = re.compile(r"\{([0-9a-fA-F-]+)\}|([0-9a-fA-F-]+)")
 _NUMBER = re.compile(r"\s*[+-]?(\d+(\.\d*)?|\.\d+)(e[+-]?\d+)?", re.IGNORECASE)
@@ -54,18 +54,25 @@ class Rounded:
         if self.digits > 6 and isinstance(value, str) and re.search(r"\.\d{6,}[1-9]", value):
             raise Unrepresentable(f"{value!r} has digits behind the microseconds")
         made: dt.datetime = value if self.function is None else self.function(value)
+        if self.digits > 6 and not NANOSECONDS[0] <= made <= NANOSECONDS[1]:
+            raise ValueError(f"{made} is out of the range of TIMESTAMP_NS")
         unit: int = 10 ** max(0, 6 - self.digits)
         since = made - EPOCH
         whole = (since.days * 86400 + since.seconds) * 1_000_000 + since.microseconds
         away = whole + unit // 2 if whole >= 0 else whole - unit // 2
         cut = away // unit if away >= 0 else -(-away // unit)
-        return EPOCH + dt.timedelta(microseconds=cut * unit)
+        try:
+            return EPOCH + dt.timedelta(microseconds=cut * unit)
+        except OverflowError:
+            raise Unrepresentable(f"{made} is after 9999 when it is rounded") from None
 
     def __repr__(self) -> str:
         return f"TIMESTAMP({self.digits})"
 
 
 EPOCH = dt.datetime(1970, 1, 1)
+NANOSECONDS = (dt.datetime(1677, 9, 22), dt.datetime(2262, 4, 11, 23, 47, 16, 854775))
+"""The first and the last moment of a TIMESTAMP_NS."""
 
 
 def to_integer(value: Any) -> int:
@@ -109,7 +116,7 @@ def to_decimal(value: Any, precision: int | None, scale: int | None) -> Decimal:
     made = made.quantize(Decimal(1).scaleb(-scale), rounding=ROUND_HALF_UP, context=EXACT)
     if precision is not None and made.adjusted() >= precision - scale and made:
         raise ValueError(f"{value!r} has more than {precision - scale} digits before the point")
-    return made
+    return made or made.copy_abs()
 
 
 def to_uuid(value: Any) -> UUID:
@@ -134,7 +141,7 @@ def bytes_of_uuid(value: UUID) -> bytes:
 
 def to_real(value: Any) -> float:
     """A float of four bytes."""
-    made: float = struct.unpack("f", struct.pack("f", float(value)))[0]
+    made: float = struct.unpack("<f", struct.pack("<f", float(value)))[0]
     return made
 
 
@@ -348,7 +355,7 @@ def _interval_text(value: dt.timedelta) -> str:
 def to_boolean(value: Any) -> bool:
     """Whether a number is not zero, or what a text says."""
     if isinstance(value, str):
-        folded = value.strip().lower()
+        folded = value.lower()
         if folded in TRUE:
             return True
         if folded in FALSE:
@@ -357,45 +364,114 @@ def to_boolean(value: Any) -> bool:
     return bool(value)
 
 
+_DAY = re.compile(r"\s*(-?\d+)([-/\\ ])(\d{1,2})\2(\d{1,2})( \(BC\))?")
+_CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?")
+_SHIFT = r"Z|[+-]\d\d(?::?\d\d)?"
+_AFTER_TIMESTAMP = re.compile(rf"(?:{_SHIFT})?(?:\s.*)?")
+_AFTER_TIME = re.compile(rf"(?:{_SHIFT})?")
+_INFINITE = frozenset({"inf", "infinity", "-inf", "-infinity"})
+
+
 def to_date(value: Any) -> dt.date:
-    """The day of a timestamp or of a text."""
-    if isinstance(value, str):
-        return _moment(value).date()
-    return value.date() if isinstance(value, dt.datetime) else value
+    """The day of a timestamp or of a text.
+
+    >>> to_date(" 2024-2-3 "), to_date("2024-02-03 24:00")
+    (datetime.date(2024, 2, 3), datetime.date(2024, 2, 3))
+    """
+    if not isinstance(value, str):
+        return value.date() if isinstance(value, dt.datetime) else value
+    day, rest = _day(value)
+    if rest.strip():
+        _clock(value, rest)
+    return day
 
 
 def to_timestamp(value: Any) -> dt.datetime:
-    """The beginning of a day, or what a text says."""
-    if isinstance(value, str):
-        return _moment(value)
+    """The beginning of a day, or what a text says.
+
+    >>> to_timestamp("2024-2-3 4:05"), to_timestamp("2024/02/03T24:00:00")
+    (datetime.datetime(2024, 2, 3, 4, 5), datetime.datetime(2024, 2, 4, 0, 0))
+    """
     if isinstance(value, dt.datetime):
         return value
-    return dt.datetime(value.year, value.month, value.day)
-
-
-def _moment(text: str) -> dt.datetime:
-    plain = text.strip().replace("/", "-")
-    found = re.fullmatch(r"(\d{1,4})-(\d{1,2})-(\d{1,2})(.*)", plain)
-    if found is None:
-        if re.match(
-            r"\d{5,}-\d{1,2}-\d{1,2}(\D|$)|\d+-\d{1,2}-\d{1,2}.*\(BC\)$|-?infinity$", plain
-        ):
-            raise Unrepresentable(f"{text!r} is before the year 1 or after 9999")
-        raise ValueError(f"{text!r} is no date")
-    day = f"{int(found[1]):04}-{int(found[2]):02}-{int(found[3]):02}"
-    return dt.datetime.fromisoformat(day + found[4].rstrip()).replace(tzinfo=None)
+    if not isinstance(value, str):
+        return dt.datetime(value.year, value.month, value.day)
+    day, rest = _day(value)
+    clock = _clock(value, rest) if rest else dt.timedelta()
+    try:
+        return dt.datetime(day.year, day.month, day.day) + clock
+    except OverflowError:
+        raise Unrepresentable(f"{value!r} is after 9999") from None
 
 
 def to_time(value: Any) -> dt.time:
-    """The time of a timestamp or of a text."""
-    if isinstance(value, str):
-        return dt.time.fromisoformat(value.strip())
-    return value.time() if isinstance(value, dt.datetime) else value
+    """The time of a timestamp or of a text.
+
+    >>> to_time("1:5"), to_time("2024-02-03 04:05:06.7"), to_time("2024-02-03")
+    (datetime.time(1, 5), datetime.time(4, 5, 6, 700000), datetime.time(0, 0))
+    """
+    if not isinstance(value, str):
+        return value.time() if isinstance(value, dt.datetime) else value
+    found = _CLOCK.match(value)
+    if found is None and value.lower() in _INFINITE:
+        raise ValueError(f"{value!r} has no time")
+    if found is None:
+        return to_timestamp(value).time()
+    clock = _since_midnight(value, found, _AFTER_TIME)
+    if clock == _WHOLE_DAY:
+        raise Unrepresentable(f"{value!r} is after 23:59:59")
+    return (EPOCH + clock).time()
+
+
+_WHOLE_DAY = dt.timedelta(1)
+
+
+def _day(text: str) -> tuple[dt.date, str]:
+    """The day that a text begins with, and what follows it."""
+    if text.lower() == "epoch":
+        return EPOCH.date(), ""
+    found = _DAY.match(text)
+    if found is None:
+        if text.lower() in _INFINITE:
+            raise Unrepresentable(f"{text!r} is before the year 1 or after 9999")
+        raise ValueError(f"{text!r} is no date")
+    year, month, day = int(found[1]), int(found[3]), int(found[4])
+    if not 0 < year < 10000 or found[5]:
+        dt.date(2000 + year % 400, month, day)
+        raise Unrepresentable(f"{text!r} is before the year 1 or after 9999")
+    return dt.date(year, month, day), text[found.end() :]
+
+
+def _clock(text: str, rest: str) -> dt.timedelta:
+    """What a text says behind its day, as the time since midnight."""
+    begins = re.match(r"T|\s+", rest)
+    found = begins and _CLOCK.match(rest, begins.end())
+    if not found:
+        raise ValueError(f"{text!r} is no timestamp")
+    return _since_midnight(text, found, _AFTER_TIMESTAMP)
+
+
+def _since_midnight(text: str, found: re.Match[str], after: re.Pattern[str]) -> dt.timedelta:
+    hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
+    micros = int((found[4] or "").ljust(6, "0")[:6])
+    is_end = hour == 24 and not (minute or second or micros)
+    follows = found.string[found.end() :]
+    if not (is_end or hour < 24) or minute > 59 or second > 59 or not after.fullmatch(follows):
+        raise ValueError(f"{text!r} is no time")
+    return dt.timedelta(hours=hour, minutes=minute, seconds=second, microseconds=micros)
 
 
 def to_interval(value: Any) -> dt.timedelta:
-    """An interval that is written out."""
-    return interval_of_text(value) if isinstance(value, str) else value
+    """An interval that is written out; a number alone is of seconds.
+
+    >>> to_interval("1 day"), to_interval("1.5")
+    (datetime.timedelta(days=1), datetime.timedelta(seconds=1, microseconds=500000))
+    """
+    if not isinstance(value, str):
+        return value  # type: ignore[no-any-return]
+    if re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*", value):
+        return dt.timedelta(seconds=float(value))
+    return interval_of_text(value)
 
 
 def to_bytes(value: Any) -> bytes:

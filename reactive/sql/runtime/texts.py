@@ -101,6 +101,23 @@ def is_match(text: str, pattern: str, options: str = "") -> bool:
     return re.fullmatch(_re2(pattern), text, _flags(options)) is not None
 
 
+def parts_between_matches(text: str, pattern: str) -> tuple[str, ...]:
+    """The parts of a text between matches of a regular expression; its letters if that is empty.
+
+    >>> parts_between_matches("a1b22c", "[0-9]+")
+    ('a', 'b', 'c')
+    """
+    if not pattern:
+        return tuple(text)
+    found = list(re.finditer(_re2(pattern), text))
+    if any(match.end() == match.start() for match in found):
+        raise ValueError(
+            f"splitting by {pattern!r:.100} is not supported in duckdb: it fits nothing"
+        )
+    places = [0, *(place for match in found for place in match.span()), len(text)]
+    return tuple(text[start:end] for start, end in zip(places[::2], places[1::2], strict=True))
+
+
 def replaced_match(text: str, pattern: str, new: str, options: str = "") -> str:
     """A text with the first match of a regular expression replaced; all with the option `g`."""
     count = 0 if "g" in options else 1

@@ -171,6 +171,17 @@ def multiple(a: dt.timedelta, times: Any) -> dt.timedelta:
     return _interval(int(months_of(a) * times), rest_of(a) * float(times))
 
 
+def multiple_with_days(a: dt.timedelta, times: Any) -> dt.timedelta:
+    """An interval so many times; a part of a month is of 30 days.
+
+    >>> multiple_with_days(Interval(months=1), 1.5).days
+    45
+    """
+    months = months_of(a) * float(times)
+    part = dt.timedelta((months - int(months)) * DAYS_OF_MONTH)
+    return _interval(int(months), rest_of(a) * float(times) + part)
+
+
 def later(moment: Moment, by: dt.timedelta) -> dt.datetime:
     """A moment after an interval; on the last day of a month that is too short.
 
@@ -193,6 +204,33 @@ def months_later(moment: Any, months: int) -> Any:
     year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
     last = calendar.monthrange(year, month + 1)[1]
     return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
+
+
+def time_later(time: dt.time, by: dt.timedelta) -> dt.time:
+    """A time of a day after the hours of an interval, on whatever day.
+
+    >>> time_later(dt.time(12), dt.timedelta(hours=13))
+    datetime.time(1, 0)
+    """
+    return (dt.datetime.combine(dt.date(2000, 1, 2), time) + rest_of(by) % LENGTHS["day"]).time()
+
+
+def time_earlier(time: dt.time, by: dt.timedelta) -> dt.time:
+    """A time of a day before the hours of an interval."""
+    return time_later(time, negative(by))
+
+
+def at_time(day: dt.date, time: dt.time) -> dt.datetime:
+    """A time of a day as a moment."""
+    return dt.datetime.combine(day, time)
+
+
+def time_of_parts(hour: int, minute: int, second: float) -> dt.time:
+    """A time of a day."""
+    if not 0 <= second < 60:
+        raise ValueError(f"{second} is no second")
+    whole, micros = divmod(round(second * 1_000_000), 1_000_000)
+    return dt.time(hour, minute, whole, micros)
 
 
 def days_later(day: dt.date, days: int) -> dt.date:
@@ -422,6 +460,8 @@ def bucket(width: dt.timedelta, of: Moment) -> Moment:
     datetime.datetime(2024, 1, 1, 2, 0)
     """
     moment, months = as_timestamp(of), months_of(width)
+    if width <= dt.timedelta() or (months and rest_of(width)):
+        raise ValueError("a bucket has a width above zero, of months or of days and less")
     if months:
         since = (moment.year - 2000) * 12 + moment.month - 1
         made = months_later(dt.datetime(2000, 1, 1), since // months * months)
@@ -438,18 +478,38 @@ def written(of: Moment, form: str) -> str:
     '3.2.2024'
     """
     moment = as_timestamp(of)
-    form = form.replace("%-d", str(moment.day)).replace("%-m", str(moment.month))
-    form = form.replace("%-H", str(moment.hour)).replace("%-M", str(moment.minute))
-    form = form.replace("%-I", str(moment.hour % 12 or 12)).replace("%-S", str(moment.second))
-    form = form.replace("%-j", str(moment.timetuple().tm_yday))
-    form = form.replace("%Y", f"{moment.year:04}" if moment.year >= 1000 else str(moment.year))
-    form = form.replace("%g", f"{moment.microsecond // 1000:03}")
-    return moment.strftime(form)
+
+    def part(found: re.Match[str]) -> str:
+        made = _WRITTEN.get(found[1])
+        return moment.strftime(found[0]) if made is None else made(moment)
+
+    return re.sub(r"%(-?.)", part, form, flags=re.DOTALL)
+
+
+_WRITTEN: dict[str, Any] = {
+    "Y": lambda of: f"{of.year:04}",
+    "G": lambda of: f"{of.isocalendar()[0]:04}",
+    "c": lambda of: f"{of.year:04}-{of:%m-%d %H:%M:%S}",
+    "x": lambda of: f"{of.year:04}-{of:%m-%d}",
+    "X": lambda of: f"{of:%H:%M:%S}",
+    "z": lambda of: "+00",
+    "g": lambda of: f"{of.microsecond // 1000:03}",
+    "n": lambda of: f"{of.microsecond * 1000:09}",
+    "-d": lambda of: str(of.day),
+    "-m": lambda of: str(of.month),
+    "-H": lambda of: str(of.hour),
+    "-I": lambda of: str(of.hour % 12 or 12),
+    "-M": lambda of: str(of.minute),
+    "-S": lambda of: str(of.second),
+    "-y": lambda of: str(of.year % 100),
+    "-j": lambda of: str(of.timetuple().tm_yday),
+}
+"""Parts of forms of which DuckDB has others than Python, or that not every system has."""
 
 
 def read(text: str, form: str) -> dt.datetime:
     """A moment from the form of `strptime`."""
-    return dt.datetime.strptime(text, form)
+    return dt.datetime.strptime(text.strip(), form)
 
 
 def date_of_parts(year: int, month: int, day: int) -> dt.date:
@@ -486,8 +546,21 @@ def epoch(of: Any) -> float:
 
 
 def epoch_milliseconds(of: Moment) -> int:
-    """The milliseconds since 1970."""
-    return (as_timestamp(of) - EPOCH) // LENGTHS["millisecond"]
+    """The milliseconds since 1970, rounded."""
+    return ((as_timestamp(of) - EPOCH) // LENGTHS["microsecond"] + 500) // 1000
+
+
+def epoch_microseconds(of: Moment) -> int:
+    """The microseconds since 1970."""
+    return (as_timestamp(of) - EPOCH) // LENGTHS["microsecond"]
+
+
+def epoch_nanoseconds(of: Moment) -> int:
+    """The nanoseconds since 1970, of which 64 bits have those of three centuries."""
+    made = epoch_microseconds(of) * 1000
+    if abs(made) >= 1 << 63:
+        raise ValueError(f"{of} is too far from 1970")
+    return made
 
 
 def day_name(of: Moment) -> str:

@@ -43,10 +43,9 @@ def read(text: str, zone: str) -> dt.datetime:
     """
     found = _MOMENT.fullmatch(text)
     if found is None:
+        casts.to_timestamp(text)  # raises of what Python has no place for
         raise ValueError(f"{text!r} is no timestamp")
-    hour, *rest = (found["time"] or "00:00").split(":")
-    clock = ":".join([hour.zfill(2), *rest])
-    local = casts.to_timestamp(f"{found['day']} {clock}")
+    local = casts.to_timestamp(f"{found['day']} {found['time'] or '00:00'}")
     return in_zone(_at(local, found["zone"] or zone), zone)
 
 
