@@ -191,6 +191,10 @@ COMPARED = [
         array_position({texts}, {letter})
         cast({moment} as timestamp_ns)
         try_cast({moment} as timestamp_ns)
+        cast({moment} as timestamptz)
+        try_cast({moment} as timestamptz)
+        cast({moment} as time)
+        try_cast({moment} as time)
         array_contains({texts}, {letter})
         list_position({ints}, {int})
         {int} = any({ints})
@@ -726,7 +730,9 @@ SPANS = frozenset(
     """)
 )
 """Patterns whose values are equal, but not their texts: 25 hours are a day and an hour."""
-INFINITE = re.compile(r"'inf'.*: 'an error', and in DuckDB (datetime\.datetime\(9999|'infinity')")
+INFINITE = re.compile(
+    r"'inf'.*: 'an error', and in DuckDB (datetime\.date(time)?\(9999, 12, 31|'infinity')"
+)
 """Moments of no end, which DuckDB's client gives as the last of the year 9999."""
 LOOSE = re.compile(r"-nan'$|: None, and in DuckDB 'an error'$|17014118.*'an error'$")
 """Signs of NaN, NULL beside what cannot be cast, and HUGEINT beside decimals."""

@@ -137,7 +137,7 @@ def _check_cast(of: SqlType, to: SqlType, scope: Scope) -> None:
     known = CASTS.get(of.kind)
     if known is None or to.kind in ("any", "null", "text", of.kind) or to.kind in known:
         return
-    if "uuid" in (of.kind, to.kind):
+    if "uuid" in (of.kind, to.kind) and to.kind != "timestamptz":
         return  # told by `_check_uuid`, which has a remedy
     raise scope.error(
         next(iter(scope.at), None),

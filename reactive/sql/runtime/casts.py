@@ -469,7 +469,7 @@ def to_interval(value: Any) -> dt.timedelta:
     """
     if not isinstance(value, str):
         return value  # type: ignore[no-any-return]
-    if re.fullmatch(r"\s*[+-]?\d+(\.\d*)?\s*", value):
+    if re.fullmatch(r"\s*-?\d+(\.\d*)?\s*", value):
         return dt.timedelta(seconds=float(value))
     return interval_of_text(value)
 
