@@ -10,7 +10,7 @@ from optimizer.expr import Constant
 from reactive.sql.expressions.arithmetic import combined
 from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import Maker, arguments, given, of
-from reactive.sql.runtime import times
+from reactive.sql.runtime import moments, times
 from reactive.sql.terms.types import (
     ANY,
     DATE,
@@ -232,12 +232,12 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.DateFromParts: of(times.date_of_parts, DATE, INT, INT, INT),
     exp.TimestampFromParts: of(times.timestamp_of_parts, TIMESTAMP, INT, INT, INT, INT, INT, FLOAT),
     exp.TimeToStr: lambda node, scope: applied(
-        times.written,
+        moments.written,
         TEXT,
         _moment(scope.value(node.this), scope),
         scope.value(node.args["format"]),
     ),
-    exp.StrToTime: of(times.read, TIMESTAMP, TEXT, TEXT),
+    exp.StrToTime: of(moments.read, TIMESTAMP, TEXT, TEXT),
     exp.UnixToTime: _seconds,
     exp.DateBin: _bucket,
     exp.Dayname: of(times.day_name, TEXT, ANY),

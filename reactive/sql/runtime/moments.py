@@ -1,4 +1,4 @@
-"""Dates, times and timestamps of texts, as DuckDB reads them.
+"""Dates, times and timestamps of texts, as DuckDB reads and writes them.
 
     to_date("2024/2/3")              separators are one of - / \\ and a blank
     to_timestamp("2024-2-3 4:05Z")   a zone is read over; 24:00 is the next day
@@ -14,7 +14,7 @@ import re
 from typing import Any
 
 from reactive.sql.runtime.nulls import Unrepresentable
-from reactive.sql.runtime.times import EPOCH
+from reactive.sql.runtime.times import EPOCH, Moment, as_timestamp
 
 _DAY = re.compile(r"\s*(-?\d+)([-/\\ ])(\d{1,2})\2(\d{1,2})( \(BC\))?")
 _CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?")
@@ -111,3 +111,44 @@ def _since_midnight(text: str, found: re.Match[str], after: re.Pattern[str]) -> 
     if not (is_end or hour < 24) or minute > 59 or second > 59 or not after.fullmatch(follows):
         raise ValueError(f"{text!r} is no time")
     return dt.timedelta(hours=hour, minutes=minute, seconds=second, microseconds=micros)
+
+
+def written(of: Moment, form: str) -> str:
+    """A moment in the form of `strftime`.
+
+    >>> written(dt.date(2024, 2, 3), "%-d.%-m.%Y")
+    '3.2.2024'
+    """
+    moment = as_timestamp(of)
+
+    def part(found: re.Match[str]) -> str:
+        made = _WRITTEN.get(found[1])
+        return moment.strftime(found[0]) if made is None else made(moment)
+
+    return re.sub(r"%(-?.)", part, form, flags=re.DOTALL)
+
+
+_WRITTEN: dict[str, Any] = {
+    "Y": lambda of: f"{of.year:04}",
+    "G": lambda of: f"{of.isocalendar()[0]:04}",
+    "c": lambda of: f"{of.year:04}-{of:%m-%d %H:%M:%S}",
+    "x": lambda of: f"{of.year:04}-{of:%m-%d}",
+    "X": lambda of: f"{of:%H:%M:%S}",
+    "z": lambda of: "+00",
+    "g": lambda of: f"{of.microsecond // 1000:03}",
+    "n": lambda of: f"{of.microsecond * 1000:09}",
+    "-d": lambda of: str(of.day),
+    "-m": lambda of: str(of.month),
+    "-H": lambda of: str(of.hour),
+    "-I": lambda of: str(of.hour % 12 or 12),
+    "-M": lambda of: str(of.minute),
+    "-S": lambda of: str(of.second),
+    "-y": lambda of: str(of.year % 100),
+    "-j": lambda of: str(of.timetuple().tm_yday),
+}
+"""Parts of forms of which DuckDB has others than Python, or that not every system has."""
+
+
+def read(text: str, form: str) -> dt.datetime:
+    """A moment from the form of `strptime`."""
+    return dt.datetime.strptime(text.strip(), form)

@@ -471,47 +471,6 @@ def bucket(width: dt.timedelta, of: Moment) -> Moment:
     return made if isinstance(of, dt.datetime) else as_date(made)
 
 
-def written(of: Moment, form: str) -> str:
-    """A moment in the form of `strftime`.
-
-    >>> written(dt.date(2024, 2, 3), "%-d.%-m.%Y")
-    '3.2.2024'
-    """
-    moment = as_timestamp(of)
-
-    def part(found: re.Match[str]) -> str:
-        made = _WRITTEN.get(found[1])
-        return moment.strftime(found[0]) if made is None else made(moment)
-
-    return re.sub(r"%(-?.)", part, form, flags=re.DOTALL)
-
-
-_WRITTEN: dict[str, Any] = {
-    "Y": lambda of: f"{of.year:04}",
-    "G": lambda of: f"{of.isocalendar()[0]:04}",
-    "c": lambda of: f"{of.year:04}-{of:%m-%d %H:%M:%S}",
-    "x": lambda of: f"{of.year:04}-{of:%m-%d}",
-    "X": lambda of: f"{of:%H:%M:%S}",
-    "z": lambda of: "+00",
-    "g": lambda of: f"{of.microsecond // 1000:03}",
-    "n": lambda of: f"{of.microsecond * 1000:09}",
-    "-d": lambda of: str(of.day),
-    "-m": lambda of: str(of.month),
-    "-H": lambda of: str(of.hour),
-    "-I": lambda of: str(of.hour % 12 or 12),
-    "-M": lambda of: str(of.minute),
-    "-S": lambda of: str(of.second),
-    "-y": lambda of: str(of.year % 100),
-    "-j": lambda of: str(of.timetuple().tm_yday),
-}
-"""Parts of forms of which DuckDB has others than Python, or that not every system has."""
-
-
-def read(text: str, form: str) -> dt.datetime:
-    """A moment from the form of `strptime`."""
-    return dt.datetime.strptime(text.strip(), form)
-
-
 def date_of_parts(year: int, month: int, day: int) -> dt.date:
     """A day of a month of a year."""
     return dt.date(year, month, day)
