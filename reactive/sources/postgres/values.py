@@ -21,6 +21,7 @@ from typing import Any, NamedTuple, get_origin
 from uuid import UUID
 
 from optimizer.kinds.kind import (
+    ANYTHING,
     Anything,
     Choice,
     Either,
@@ -28,6 +29,7 @@ from optimizer.kinds.kind import (
     Members,
     Places,
     Scalar,
+    Table,
     inside_of,
     kind_of,
     without_none,
@@ -174,7 +176,9 @@ def fitted(kind: Conversion, hint: Any) -> Conversion | None:
     if isinstance(wanted, Members):
         return Conversion(wanted.python, _member(wanted.python, kind.call))
     if kind.python is Any or isinstance(wanted, Choice | Places) or inside_of(wanted) != ():
-        return kind if kind_of(kind.python) == wanted else _read(kind, kind_of(hint))
+        is_open = isinstance(wanted, Table) and wanted.value == ANYTHING  # any document
+        is_same = kind_of(kind.python) == wanted
+        return kind if is_open or is_same else _read(kind, kind_of(hint))
     made = kind.python if isinstance(kind.python, type) else object
     return kind if issubclass(get_origin(kind.python) or made, wanted.python) else None
 
