@@ -33,6 +33,8 @@ from reactive.sql.terms.types import NULL
 from reactive.sql.terms.values import Value, literal, whole
 
 T = TypeVar("T")
+OUT_OF_RANGE = "is out of the range of"
+"""Stands in what the functions of SQL raise of a value that its type does not hold."""
 
 
 OWN_SCHEMAS = ("main", "memory", "public")
@@ -208,7 +210,10 @@ class Scope:
             raise self.misread(node, error) from error
 
     def misread(self, node: exp.Expr | None, error: Exception) -> PlanError:
-        """Return the error about a node that has not the parts that its kind has."""
+        """Return the error about a node that has not the parts that its kind has, or a constant
+        that is out of the range of its type."""
+        if OUT_OF_RANGE in str(error):
+            return self.error(node, str(error))
         if isinstance(node, exp.Anonymous | exp.Func) and not isinstance(node, exp.Connector):
             name = str(node.this if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
             return self.error(node, f"{name}() does not take these arguments")
