@@ -23,6 +23,7 @@ from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
 from reactive.collections.instants import checked_zone
+from reactive.dataflow.delivery_queue import Limits, checked_delivery
 from reactive.datalog import program as programs
 from reactive.errors import PlanError, TransactionError
 from reactive.offload import backend, remote_table
@@ -85,6 +86,14 @@ class Database(NotCopied, Closeable):
     dialect: of `sql` and `execute`: `"duckdb"`, `"postgres"` or `"sqlite"`.
     timezone: of `sql` and `execute`: the zone of texts of instants (TIMESTAMPTZ) that name none,
         and in which instants are shown and taken apart.
+    deliver: who tells subscribers of a commit. `"writer"`: the thread that made it, which waits
+        where another one is telling them; an event loop does not wait. `"background"`: a thread of
+        the database. See docs/delivery.md.
+    deliver_timeout: seconds that a writer waits at most for another thread to tell of its commit.
+    max_waiting: how many deltas may wait to be told that no writer waits for.
+    max_waiting_bytes: how many bytes of them, as estimated.
+    when_full: what happens then. `"block"`: the writer waits, `"merge"`: deltas of one view become
+        one, `"close"`: the subscription whose callback is running ends, with an error.
 
     Raises
     ------
@@ -114,8 +123,17 @@ class Database(NotCopied, Closeable):
         offload: backend.Offload | None = None,
         dialect: Literal["duckdb", "postgres", "sqlite"] = "duckdb",
         timezone: str = "UTC",
+        deliver: Literal["writer", "background"] = "writer",
+        deliver_timeout: float | None = None,
+        max_waiting: int = 10_000,
+        max_waiting_bytes: int = 256 * 2**20,
+        when_full: Literal["block", "merge", "close"] = "block",
     ) -> None:
         engine = self._engine = Engine(rules, rewrite=optimize, strict=strict)
+        checked_delivery(deliver, deliver_timeout)
+        queue = engine.delivery_queue
+        queue.in_background, queue.timeout = deliver == "background", deliver_timeout
+        queue.limits = Limits(max_waiting, max_waiting_bytes, when_full)
         engine.dialect, engine.timezone = dialect, checked_zone(timezone)
         engine.materialize = materialize
         engine.nest = lambda relation, named: nested.nest(relation, named)
@@ -799,7 +817,13 @@ class Database(NotCopied, Closeable):
         found = {name: ledger.token for name, ledger in list(self._engine.ledgers.items())}
         return {name: token for name, token in found.items() if token is not None}
 
-    def transaction(self, *, commit_with: Any = None) -> transactions.Transaction:
+    def transaction(
+        self,
+        *,
+        commit_with: Any = None,
+        deliver: Literal["writer", "background"] | None = None,
+        deliver_timeout: float | None = None,
+    ) -> transactions.Transaction:
         """Make several changes one commit: `with db.transaction(): ...`, also `async with`.
 
         If the block raises, no table and no view has changed. A transaction inside another is
@@ -811,6 +835,8 @@ class Database(NotCopied, Closeable):
             SQLAlchemy, a connection of a driver, the alias of one of Django, or anything with
             `commit()` and `rollback()`. What is asynchronous needs `async with`. A transaction
             that it has open is joined. See docs/two_commits.md.
+        deliver, deliver_timeout: who tells subscribers of this commit, and how long that is waited
+            for; as of the database unless given.
 
         Raises
         ------
@@ -829,9 +855,14 @@ class Database(NotCopied, Closeable):
         1
         """
         try:
-            if commit_with is not None:
-                return _joint(self._engine, commit_with)
-            return transactions.Transaction(self._engine)
+            checked_delivery(deliver, deliver_timeout)
+            engine = self._engine
+            if commit_with is None:
+                made = transactions.Transaction(engine)
+            else:
+                made = _joint(engine, commit_with)
+            made._deliver, made._timeout = deliver, deliver_timeout
+            return made
         except Exception as error:
             hide(error)
             raise

@@ -1,65 +1,246 @@
 """Deltas on their way to subscribers, in the order of the commits.
 
+    commit --> queue --> one thread at a time has the turn, and tells subscribers
+                          --> up to its own commit; then who waits next has the turn
+
+A writer waits until subscribers were told of its commit: another thread may be telling them. What a
+thread tells for others is bounded, since each of the others has one commit in the queue. Nobody
+waits who could be waited for: a thread inside of a callback, or one that runs an event loop. What
+such a thread leaves is told by whoever has the turn next, by the loop, or by a thread of the queue.
+
 A subscriber may write: that is a commit, of which it is told when it has returned. One that writes
 what it listens to has no end by itself. So the commits are counted of which each was made by a
 subscriber that heard of the one before; a subscription that has made `MOST_ROUNDS` is ended.
 
-State:  deltas that wait; of commits that subscribers made, how many came before, one of another.
+State:  deltas that wait, and who waits for them; of commits that subscribers made, how many came
+        before, one of another.
 Cost:   of counting, a look-up for each delta while subscribers write, else none.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
+import threading
+import time
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
 from threading import get_ident
 from typing import Any
 
+from optimizer.errors import PlanError
 from reactive.dataflow.delta import Delta
 from reactive.runtime.interrupts import is_asynchronous
+from reactive.runtime.timer import Timer
 
 Subscribers = Sequence["weakref.ref[Any]"]
 NOBODY: Subscribers = ()
 Delivery = tuple[Subscribers, Delta[Any]]
 MOST_ROUNDS = 100_000
 """Commits, one made by a subscriber that heard of the other, after which it is to hear no more."""
+SLOW = 5.0
+"""Seconds of one callback after which a writer that waits for it says so in the log."""
+STUCK = 60.0
+"""Seconds of one callback after which a writer waits no longer for it."""
+log = logging.getLogger("reactive")
+OFTEN = 64
+"""Deltas that wait before their bytes are estimated, again when twice as many do."""
+SAMPLED = 8
+OVERHEAD = 400
+"""Bytes of a delta without rows."""
+
+
+class _Here(threading.local):
+    telling = 0
+    """How many queues this thread is telling subscribers of."""
+
+
+_here = _Here()
+
+
+@dataclass(slots=True)
+class Counts:
+    """How often writers were kept waiting, or not."""
+
+    late: int = 0
+    """Writers that went on before subscribers were told of their commit."""
+    blocked: int = 0
+    """Writers that waited since too many deltas did."""
+    merged: int = 0
+    """Deltas that were merged into others since too many waited."""
+
+
+@dataclass(slots=True)
+class Limits:
+    """How much may wait that no writer waits for, and what happens to more."""
+
+    most: int = 10_000
+    most_bytes: int = 256 * 2**20
+    when_full: str = "block"
+    _looked: int = 0
+    _least: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("most", "most_bytes"):
+            given = getattr(self, name)
+            if type(given) is not int or given < 1:
+                what = {"most": "max_waiting", "most_bytes": "max_waiting_bytes"}[name]
+                raise PlanError(f"{what}={given!r} is no limit\n  give an integer from 1 on")
+        if self.when_full not in ("block", "merge", "close"):
+            raise PlanError(
+                f"when_full={self.when_full!r} is nothing that can be done\n"
+                "  give 'block', 'merge' or 'close'"
+            )
+
+    def are_exceeded_by(self, waiting: DeliveryQueue) -> bool:
+        """Return whether more deltas wait than may, or more bytes, which are estimated."""
+        length = len(waiting)
+        if length > max(self.most, 2 * self._least):
+            return True
+        if length < max(2 * self._looked, OFTEN):
+            if length < OFTEN:
+                self._looked = 0
+            return False
+        self._looked = length
+        return sum(_bytes_of(delta) for _, delta in list(waiting)) > self.most_bytes
+
+    def note_merged(self, length: int) -> None:
+        """Of many views at least one delta each is left."""
+        self._least = length
+        self._looked = 0
+
+
+def _needs_each(subscribers: Subscribers) -> bool:
+    """Return whether one of them keeps each delta, as a history does."""
+    found = [reference() for reference in subscribers]
+    return any(getattr(each._callback, "needs_each", False) for each in found if each is not None)
+
+
+def _bytes_of(delta: Delta[Any]) -> int:
+    """An estimate by the first rows of a delta, and what is in them."""
+    pairs = delta._pairs
+    some = [row for row, _ in pairs[:SAMPLED]]
+    inside = [value for row in some if isinstance(row, tuple) for value in row]
+    size = sum(map(sys.getsizeof, some)) + sum(map(sys.getsizeof, inside))
+    return OVERHEAD + size * len(pairs) // max(len(some), 1)
+
+
+class _Writer:
+    """Who waits for subscribers to be told of a commit."""
+
+    __slots__ = ("has_turn", "is_woken", "takes_turn", "version", "wake")
+
+    def __init__(
+        self, version: int, wake: Callable[[], object], *, takes_turn: bool = False
+    ) -> None:
+        self.version = version
+        self.wake = wake
+        self.takes_turn = takes_turn
+        """Whether it may be given the turn; others look whether they can take it."""
+        self.has_turn = False
+        self.is_woken = False
 
 
 class DeliveryQueue(deque[Delivery]):
     """Deltas, each with those who subscribed when its commit was made."""
 
-    __slots__ = ("_by", "_has_written", "_round", "_rounds", "_turn")
+    __slots__ = (
+        *("_by", "_calls", "_has_written", "_lock", "_own", "_popping", "_round"),
+        *("_rounds", "_since", "_timer", "_turn", "_warned", "_writers", "alone", "counts"),
+        *("in_background", "limits", "timeout"),
+    )
 
     def __init__(self) -> None:
         super().__init__()
         self._turn = [None]  # who takes what is in it delivers; faster than to try a lock
-        self._by = 0  # the thread that delivers, or that did last
+        self._by = 0  # the thread that delivers, 0 if none does
+        self._own = -1  # the newest commit of a subscriber that this thread tells
         self._has_written = False  # whether a subscriber has, that was told of the same
         self._round = 0  # commits of subscribers that led to the one that is told of
         self._rounds: dict[int, int] = {}  # the same, by the version of commits that are to be told
+        self._lock = threading.Lock()  # for the list of writers
+        self._writers: list[_Writer] = []  # by their versions
+        self._popping = threading.Lock()  # held while the oldest is taken out, or others are merged
+        self._calls: Any = None  # the subscription whose callback runs
+        self._warned: Any = None  # the call that a writer has complained about
+        self._since = 0.0  # when it did
+        self._timer = Timer()
+        self.in_background = False
+        """Whether writers do not wait, and a thread of the queue tells subscribers."""
+        self.timeout: float | None = None
+        """Seconds that a writer waits at most."""
+        self.limits = Limits()
+        self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
+        """Keeps commits out while deltas are merged."""
+        self.counts = Counts()
 
-    def deliver(self, version: int = -1) -> None:
-        """Tell subscribers; one thread at a time does it for all.
+    def has_untold(self, version: int) -> bool:
+        """Return whether subscribers are still to be told of commits up to a version."""
+        try:
+            return self[0][1].version <= version
+        except IndexError:
+            return False
 
-        version: the commit that has just been made, if it may be that of a subscriber.
+    def deliver(self, version: int) -> None:
+        """Tell subscribers of all commits up to a version, or wait until others have done so.
+
+        version: of the commit that has just been made, or that of the database.
         """
-        while self:
+        if self.in_background:
+            self.deliver_in_background()
+            return
+        self.deliver_here(version, self.timeout)
+
+    def deliver_in_background(self) -> None:
+        """Have a thread of the queue tell subscribers; wait only if too much waits."""
+        self._leave_to_timer()
+        self._look_at_limits()
+
+    def deliver_here(self, version: int, timeout: float | None) -> None:
+        """As `deliver`; wait `timeout` seconds at most.
+
+        An interrupt comes after a call, or at the beginning of one: what is between calls is whole.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        while self.has_untold(version):
             try:
                 self._turn.pop()
-            except IndexError:  # somebody is at it, and will see what has come
-                if version >= 0 and self._by == get_ident():
+            except IndexError:  # somebody is at it
+                if self._by == get_ident():
                     self._note_written(version)
-                return
+                    return
+                if not self._may_wait(version):
+                    self._look_at_limits()
+                    return
+                ready = threading.Lock()
+                ready.acquire()
+                writer = _Writer(version, ready.release, takes_turn=True)
+                try:
+                    goes_on = self._wait(writer, ready, until)
+                except BaseException:
+                    self._withdraw(writer)
+                    raise
+                if not goes_on:
+                    return
+                if not writer.has_turn:
+                    continue
             except BaseException:  # an interrupt, which comes after the call
                 self._turn.append(None)
                 raise
             done, subscribers, delta, callback = 0, NOBODY, None, None
+            heir: _Writer | None = None
+            before = _here.telling
             try:
-                self._by = get_ident()
+                self._by, self._own, _here.telling = get_ident(), version, before + 1
                 while self:
                     subscribers, delta = self[0]
+                    if delta.version > version and (self._writers or delta.version > self._own):
+                        delta = None
+                        break
                     done, callback = 0, None
                     if self._rounds or self._round:
                         self._begin_round(delta.version)
@@ -70,6 +251,7 @@ class DeliveryQueue(deque[Delivery]):
                         if subscription is None or subscription.closed:
                             continue
                         try:
+                            self._calls = subscription
                             callback = subscription._callback
                             result = callback(delta)
                             if result is not None:
@@ -84,17 +266,33 @@ class DeliveryQueue(deque[Delivery]):
                             self._has_written = False
                             subscription._end_endless(self._round)
                     delta = None
-                    self.popleft()
+                    with self._popping:
+                        self.popleft()
             except BaseException:  # an interrupt: the others are still to hear of this
                 if delta is not None:
                     done -= getattr(callback, "is_repeatable", False)
                     self[0] = (subscribers[done:], delta)
                 raise
             finally:
-                self._turn.append(None)
+                self._by, self._calls, _here.telling = 0, None, before
+                try:
+                    if self._writers:
+                        heir = self._next_writer()
+                finally:
+                    if heir is None:
+                        self._turn.append(None)
+                    else:
+                        heir.has_turn = True
+            if heir is not None:
+                heir.wake()
+            elif self._writers:  # by now
+                self._pass_on()
+
+    # Telling.
 
     def _note_written(self, version: int) -> None:
         """A subscriber has made a commit, of which others are to be told."""
+        self._own = max(self._own, version)
         if self[-1][1].version == version:
             self._rounds[version], self._has_written = self._round + 1, True
 
@@ -104,8 +302,238 @@ class DeliveryQueue(deque[Delivery]):
         for told in [each for each in self._rounds if each < version]:
             del self._rounds[told]
 
+    # Waiting.
+
+    def _may_wait(self, version: int) -> bool:
+        """Return whether this thread can wait; have others tell of the commit if not."""
+        loop = _running_loop()
+        if loop is None and not _here.telling:
+            return True
+        self._leave(version, loop)
+        return False
+
+    def _wait(self, writer: _Writer, ready: threading.Lock, until: float | None) -> bool:
+        """Wait for the turn, or until subscribers were told; return False if that is too long."""
+        self._add(writer)
+        while not ready.acquire(timeout=self._patience(until)):
+            if self._is_late(until):
+                self._withdraw(writer)
+                return False
+            if not self.has_untold(writer.version) or writer.has_turn:
+                break
+            if writer.is_woken or self._turn:  # an interrupt has kept it from being woken
+                self._take_back(writer)
+                break
+        return True
+
+    def _leave(self, version: int, loop: Any = None) -> None:
+        """Have the loop, or the thread of the queue, tell what nobody waits for, in its turn."""
+
+        if loop is None:
+            self._add(_Writer(version, self._leave_to_timer))
+        else:
+            deliver = self.deliver_here
+            self._add(_Writer(version, lambda: loop.call_soon_threadsafe(deliver, version, None)))
+
+    async def until_told(self, version: int, timeout: float | None) -> None:
+        """Wait as `deliver_here` does, without stopping the event loop.
+
+        If the task is cancelled, the commit stands, and its subscribers are told later.
+        """
+        import asyncio
+
+        if _here.telling:
+            return
+        loop = asyncio.get_running_loop()
+        until = None if timeout is None else time.monotonic() + timeout
+        while self.has_untold(version):
+            ready = asyncio.Event()
+            writer = _Writer(version, partial(loop.call_soon_threadsafe, ready.set))
+            self._add(writer)
+            try:
+                async with asyncio.timeout(self._patience(until)):
+                    await ready.wait()
+            except TimeoutError:
+                if self._is_late(until):
+                    self._withdraw(writer)
+                    return
+            except BaseException:
+                self._withdraw(writer)
+                raise
+            else:
+                self.deliver_here(version, timeout)
+                continue
+            self._take_back(writer)
+
+    def _leave_to_timer(self) -> None:
+        self._timer.call(time.monotonic(), self._tell_the_rest)
+
+    def _tell_the_rest(self) -> None:
+        """Tell all that is there, in a thread of the queue."""
+        while (first := self._first()) is not None:
+            self.deliver_here(first.version, None)
+
+    def _add(self, writer: _Writer) -> None:
+        with self._lock:
+            place = len(self._writers)
+            while place and self._writers[place - 1].version > writer.version:
+                place -= 1
+            self._writers.insert(place, writer)
+        if self._turn:  # who had it may have gone before the writer was there
+            self._pass_on()
+
+    def _next_writer(self) -> _Writer | None:
+        """Wake who waits for what has been told; return who is to be given the turn.
+
+        Who looks for the turn by itself is woken.
+        """
+        with self._lock:
+            first = self._first()
+            last = sys.maxsize if first is None else first.version
+            woken = [each for each in self._writers if each.version < last]
+            heir = self._writers[len(woken)] if len(woken) < len(self._writers) else None
+            if heir is not None and not heir.takes_turn:
+                woken.append(heir)
+                heir = None
+            del self._writers[: len(woken) + (heir is not None)]
+            for writer in woken:
+                writer.is_woken = True
+            if heir is not None:
+                heir.is_woken = True
+        for writer in woken:
+            try:
+                writer.wake()
+            except RuntimeError:  # its event loop is closed
+                self._leave_to_timer()
+        return heir
+
+    def _pass_on(self) -> None:
+        """Have who waits next take the turn, which is free."""
+        heir = self._next_writer()
+        if heir is not None:
+            heir.wake()
+
+    def _withdraw(self, writer: _Writer) -> None:
+        """Have a writer wait no longer; what it waited for is told by a thread of the queue."""
+        self._take_back(writer)
+        if writer.has_turn:
+            writer.has_turn = False
+            self._turn.append(None)
+        if writer.is_woken and self._writers and self._turn:
+            self._pass_on()
+        if self.has_untold(writer.version):
+            self._leave(writer.version)
+
+    def _take_back(self, writer: _Writer) -> None:
+        with self._lock:
+            if not writer.is_woken and writer in self._writers:
+                self._writers.remove(writer)
+
+    # How long.
+
+    def _patience(self, until: float | None) -> float:
+        """The seconds to wait before looking what it is that takes so long."""
+        return SLOW if until is None else max(min(SLOW, until - time.monotonic()), 0.0)
+
+    def _is_late(self, until: float | None) -> bool:
+        """Return whether to wait no longer; say what takes so long."""
+        now, subscription = time.monotonic(), self._calls
+        call = (subscription, self._first())
+        if self._warned is None or call[1] is not self._warned[1] or subscription is None:
+            self._warned, self._since = call, now
+        elif call[0] is self._warned[0]:
+            if now - self._since >= STUCK:
+                self.counts.late += 1
+                log.error(_STUCK, subscription, STUCK)
+                return True
+            if len(self._warned) == 2:
+                self._warned = (*call, "told")
+                log.warning(_SLOW, subscription, SLOW)
+        if until is None or now < until:
+            return False
+        self.counts.late += 1
+        return True
+
+    def _first(self) -> Delta[Any] | None:
+        try:
+            return self[0][1]
+        except IndexError:
+            return None
+
+    # How much.
+
+    def _look_at_limits(self) -> None:
+        """Wait, merge or close, if more deltas wait than may."""
+        limits = self.limits
+        if not limits.are_exceeded_by(self):
+            return
+        if limits.when_full == "close":
+            slow = self._calls
+            if slow is not None:
+                slow._end_slow(len(self))
+            return
+        if limits.when_full == "block" and _running_loop() is None:
+            if not _here.telling:
+                self.counts.blocked += 1
+                with suppress(IndexError):
+                    self.deliver_here(self[len(self) // 2][1].version, None)
+            return
+        self._merge()
+
+    def _merge(self) -> None:
+        """Merge the deltas that wait for the same subscribers, but the oldest, which may be told of
+        just now."""
+        from reactive.dataflow.merge_deltas import Merged
+
+        with self.alone(), self._popping:
+            waiting = list(self)[1:]
+            merged: dict[object, tuple[Subscribers, Merged]] = {}
+            for place, (subscribers, delta) in enumerate(waiting):
+                key = place if _needs_each(subscribers) else (id(subscribers),)
+                kept = merged.pop(key, None)  # its place is that of its newest
+                if kept is None:
+                    kept = subscribers, Merged(delta)
+                else:
+                    kept[1].add(delta)
+                merged[key] = kept
+            for _ in waiting:
+                self.pop()
+            for subscribers, several in merged.values():
+                told = several.delta()
+                if told is not None:
+                    self.append((subscribers, told))
+            self.counts.merged += len(waiting) - len(self) + 1
+            self.limits.note_merged(len(self))
+
+
+_SLOW = (
+    "a writer waits for the callback of %s, which has been running for %g s\n"
+    "  if that waits for a lock which the writer holds, neither goes on: commit without the lock, "
+    "or make Database(deliver='background'), or subscribe(on=executor)"
+)
+_STUCK = (
+    "a writer goes on without the callback of %s, which has been running for %g s more\n"
+    "  subscribers are told of its commit when the callback has returned"
+)
+
+
+def _running_loop() -> Any:
+    """The event loop that this thread runs, if it runs one."""
+    events: Any = sys.modules.get("asyncio.events")
+    return None if events is None else events._get_running_loop()
+
 
 def _cancelled() -> type[BaseException]:
     """What a cancelled task raises; who has not imported asyncio has none."""
     exceptions = sys.modules.get("asyncio.exceptions")
     return Exception if exceptions is None else exceptions.CancelledError
+
+
+def checked_delivery(deliver: object, timeout: object) -> None:
+    """Refuse what says nothing about who tells subscribers, or how long that is waited for."""
+    if deliver not in (None, "writer", "background"):
+        raise PlanError(f"deliver={deliver!r} is nobody\n  give 'writer' or 'background'")
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0
+    ):
+        raise PlanError(f"deliver_timeout={timeout!r} is no time\n  give the seconds to wait")

@@ -116,6 +116,7 @@ class History:
         self._forget()
 
     _add.is_repeatable = True  # type: ignore[attr-defined]
+    _add.needs_each = True  # type: ignore[attr-defined]
 
     def _forget(self) -> None:
         while len(self._deltas) > self.commits:

@@ -137,7 +137,7 @@ LAZY_MODULES = (
     "reactive.storage.plain_rows",
     "reactive.storage.watched_store",
     "reactive.subscriptions.at_bag",
-    "reactive.subscriptions.merge_deltas",
+    "reactive.dataflow.merge_deltas",
     "reactive.subscriptions.waiting",
     "reactive.transactions.one_row",
     "reactive.transactions.patches",

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias
 
 from typing_extensions import TypeVar
 
+from reactive.dataflow import merge_deltas
 from reactive.dataflow.delta import Delta
 from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
-from reactive.subscriptions import merge_deltas
 from reactive.subscriptions import waiting as queues
 
 if TYPE_CHECKING:
@@ -148,6 +148,16 @@ class Subscription(NotCopied, Closeable, Generic[T]):
             "row, and would so for ever: it was told of each change, and made the next\n"
             "  have it write only where there is something to be changed, or what it does not "
             "listen to\n  its subscription is closed; tables and objects are as it left them"
+        )
+        log.error("%r ends: %s", self, self.error)
+        self.close()
+
+    def _end_slow(self, waiting: int) -> None:
+        """The callback is so slow that more deltas wait than may."""
+        self.error = TransactionError(
+            f"a subscriber of {self._channel} is too slow: {waiting:,} deltas wait\n"
+            "  its subscription is closed; subscribe(every=seconds) merges what comes meanwhile, "
+            "Database(max_waiting=) sets how many may wait"
         )
         log.error("%r ends: %s", self, self.error)
         self.close()

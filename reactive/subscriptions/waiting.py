@@ -9,7 +9,7 @@ from collections import deque
 from typing import Any
 
 from reactive.dataflow.delta import Delta
-from reactive.subscriptions.merge_deltas import Merged
+from reactive.dataflow.merge_deltas import Merged
 
 
 class Waiting:

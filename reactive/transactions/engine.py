@@ -65,7 +65,8 @@ class Engine:
     def __init__(self, rules: Sequence[Rule], *, rewrite: bool, strict: bool) -> None:
         self.strict = strict
         self.delivery_queue = DeliveryQueue()
-        self.db_lock = DatabaseLock(partial(repair, self), self.delivery_queue.deliver)
+        self.db_lock = DatabaseLock(partial(repair, self), self._tell)
+        self.delivery_queue.alone = self._alone
         self.broken: Broken | None = None
         self.moments: weakref.WeakValueDictionary[Any, Moment] = weakref.WeakValueDictionary()
         """What has changed of rows that are asked for as they were, by their plan."""
@@ -352,6 +353,17 @@ class Engine:
             self.look_after()
         elif db_lock.noted is not None:
             SIGINT.release(db_lock)
+
+    def _tell(self) -> None:
+        """Tell subscribers what a repair has left."""
+        self.delivery_queue.deliver(self.version)
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """Keep commits out, and Ctrl-C until it is over."""
+        with self.db_lock.inside():
+            self.db_lock.critical = True
+            yield
 
     def look_after(self) -> None:
         """What is due when nobody is inside."""

@@ -55,7 +55,7 @@ class Transaction(NotCopied):
     1
     """
 
-    __slots__ = ("_between", "_engine", "_entered", "_outer")
+    __slots__ = ("_between", "_deliver", "_engine", "_entered", "_outer", "_timeout")
 
     def __init__(self, engine: Engine, between: Callable[[], object] | None = None) -> None:
         self._entered = NEVER
@@ -64,6 +64,9 @@ class Transaction(NotCopied):
         self._between: Between = () if between is None else (between,)
         """What is called between the phases of the commit (`commit.py`)."""
         self._outer: Token[Any] | None = None
+        self._deliver: str | None = None
+        """Who tells subscribers, if not who does for the database."""
+        self._timeout: float | None = None
 
     _copy_instead = "each call of db.transaction() makes another one"
     _pickle_instead = "pickle the rows of its tables, list(table) of each of db.tables()"
@@ -136,6 +139,26 @@ class Transaction(NotCopied):
         except Exception as own:
             hide(own)
             raise
+        queue = self._engine.delivery_queue
+        if queue and not self._is_told_in_background():
+            await queue.until_told(self._engine.version, self._patience())
+
+    def _is_told_in_background(self) -> bool:
+        if self._deliver is None:
+            return self._engine.delivery_queue.in_background
+        return self._deliver == "background"
+
+    def _patience(self) -> float | None:
+        """The seconds to wait for subscribers, if not as long as it takes."""
+        return self._engine.delivery_queue.timeout if self._timeout is None else self._timeout
+
+    def _tell(self) -> None:
+        """Tell subscribers as this transaction is to."""
+        queue = self._engine.delivery_queue
+        if self._is_told_in_background():
+            queue.deliver_in_background()
+        else:
+            queue.deliver_here(self._engine.version, self._patience())
 
     def _has_ended(self) -> None:
         """It has been ended by others, who have committed its changes or undone them."""
@@ -270,7 +293,7 @@ class Transaction(NotCopied):
                     SIGINT.release(db_lock)
             elif is_out:
                 if engine.delivery_queue:
-                    engine.delivery_queue.deliver(engine.version)
+                    self._tell()
                 if engine.dropped or engine.overflow is not None or db_lock.noted:
                     engine.look_after()
 

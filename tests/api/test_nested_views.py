@@ -12,7 +12,7 @@ from reactive import Bag, Count, Database, Delta, Edit, check, col, fixpoint, li
 from reactive.api.text import plain
 from reactive.collections.zset import canonical
 from reactive.errors import MissingKeyError, PlanError
-from reactive.subscriptions.merge_deltas import Merged
+from reactive.dataflow.merge_deltas import Merged
 
 
 class Customer(NamedTuple):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reactive import Count, Database, Delta, Edit, Max, OrderedView, Relation, Sum, Table
 from reactive.collections.edits import Sequenced
-from reactive.subscriptions.merge_deltas import Merged
+from reactive.dataflow.merge_deltas import Merged
 from reactive.subscriptions.waiting import Waiting, told
 from tests.budget import examples
 
