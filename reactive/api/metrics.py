@@ -59,6 +59,13 @@ class Metrics:
     queues: tuple[Queue, ...]
     """What waits, of each subscriber that has a queue: of `changes()`, `on=` and `every=`. The
     longest first."""
+    late: int = 0
+    """Writers that went on before subscribers were told of their commit: `deliver_timeout` was
+    over, or a callback did not come back."""
+    blocked: int = 0
+    """Writers that waited since more deltas did than may (`max_waiting`)."""
+    merged: int = 0
+    """Deltas that were merged into others since more waited than may."""
 
     @property
     def waiting(self) -> int:
@@ -95,6 +102,9 @@ def _figures(engine: Engine) -> Metrics:
         subscribers=len(live),
         undelivered=len(engine.delivery_queue),
         queues=tuple(sorted(queues, key=lambda queue: (-queue.waiting, queue.of))),
+        late=engine.delivery_queue.counts.late,
+        blocked=engine.delivery_queue.counts.blocked,
+        merged=engine.delivery_queue.counts.merged,
     )
 
 

@@ -469,10 +469,10 @@ class DeliveryQueue(deque[Delivery]):
             return
         if limits.when_full == "close":
             slow = self._calls
-            if slow is not None:
+            if slow is not None and not slow.closed:
                 slow._end_slow(len(self))
-            return
-        if limits.when_full == "block" and _running_loop() is None:
+                return
+        elif limits.when_full == "block" and _running_loop() is None:
             if not _here.telling:
                 self.counts.blocked += 1
                 with suppress(IndexError):

@@ -89,14 +89,16 @@ def test_what_a_slow_subscriber_keeps_from_being_told_is_undelivered() -> None:
         assert go_on.wait(LONG)
 
     with words.subscribe(slow):
-        writer = threading.Thread(target=words.add, args=("a",))
-        writer.start()
+        writers = [threading.Thread(target=words.add, args=(word,)) for word in "abc"]
+        for writer in writers:
+            writer.start()
         assert inside.wait(LONG)
-        words.add("b")
-        words.add("c")
+        while db.version < 3:
+            time.sleep(0.001)
         assert db.metrics().undelivered == 3
         go_on.set()
-        writer.join(LONG)
+        for writer in writers:
+            writer.join(LONG)
         assert db.metrics().undelivered == 0
 
 
