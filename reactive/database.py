@@ -23,7 +23,8 @@ from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
 from reactive.collections.instants import checked_zone
-from reactive.dataflow.delivery_queue import Limits, checked_delivery
+from reactive.dataflow.delivery_queue import checked_delivery
+from reactive.dataflow.limits import Limits
 from reactive.datalog import program as programs
 from reactive.errors import PlanError, TransactionError
 from reactive.offload import backend, remote_table

@@ -34,6 +34,7 @@ from typing import Any
 
 from optimizer.errors import PlanError
 from reactive.dataflow.delta import Delta
+from reactive.dataflow.limits import Limits
 from reactive.runtime.interrupts import is_asynchronous
 from reactive.runtime.timer import Timer
 
@@ -47,11 +48,6 @@ SLOW = 5.0
 STUCK = 60.0
 """Seconds of one callback after which a writer waits no longer for it."""
 log = logging.getLogger("reactive")
-OFTEN = 64
-"""Deltas that wait before their bytes are estimated, again when twice as many do."""
-SAMPLED = 8
-OVERHEAD = 400
-"""Bytes of a delta without rows."""
 
 
 class _Here(threading.local):
@@ -74,59 +70,10 @@ class Counts:
     """Deltas that were merged into others since too many waited."""
 
 
-@dataclass(slots=True)
-class Limits:
-    """How much may wait that no writer waits for, and what happens to more."""
-
-    most: int = 10_000
-    most_bytes: int = 256 * 2**20
-    when_full: str = "block"
-    _looked: int = 0
-    _least: int = 0
-
-    def __post_init__(self) -> None:
-        for name in ("most", "most_bytes"):
-            given = getattr(self, name)
-            if type(given) is not int or given < 1:
-                what = {"most": "max_waiting", "most_bytes": "max_waiting_bytes"}[name]
-                raise PlanError(f"{what}={given!r} is no limit\n  give an integer from 1 on")
-        if self.when_full not in ("block", "merge", "close"):
-            raise PlanError(
-                f"when_full={self.when_full!r} is nothing that can be done\n"
-                "  give 'block', 'merge' or 'close'"
-            )
-
-    def are_exceeded_by(self, waiting: DeliveryQueue) -> bool:
-        """Return whether more deltas wait than may, or more bytes, which are estimated."""
-        length = len(waiting)
-        if length > max(self.most, 2 * self._least):
-            return True
-        if length < max(2 * self._looked, OFTEN):
-            if length < OFTEN:
-                self._looked = 0
-            return False
-        self._looked = length
-        return sum(_bytes_of(delta) for _, delta in list(waiting)) > self.most_bytes
-
-    def note_merged(self, length: int) -> None:
-        """Of many views at least one delta each is left."""
-        self._least = length
-        self._looked = 0
-
-
 def _needs_each(subscribers: Subscribers) -> bool:
     """Return whether one of them keeps each delta, as a history does."""
     found = [reference() for reference in subscribers]
     return any(getattr(each._callback, "needs_each", False) for each in found if each is not None)
-
-
-def _bytes_of(delta: Delta[Any]) -> int:
-    """An estimate by the first rows of a delta, and what is in them."""
-    pairs = delta._pairs
-    some = [row for row, _ in pairs[:SAMPLED]]
-    inside = [value for row in some if isinstance(row, tuple) for value in row]
-    size = sum(map(sys.getsizeof, some)) + sum(map(sys.getsizeof, inside))
-    return OVERHEAD + size * len(pairs) // max(len(some), 1)
 
 
 class _Writer:
@@ -465,7 +412,7 @@ class DeliveryQueue(deque[Delivery]):
     def _look_at_limits(self) -> None:
         """Wait, merge or close, if more deltas wait than may."""
         limits = self.limits
-        if not limits.are_exceeded_by(self):
+        if not limits.are_exceeded(len(self), lambda: [delta for _, delta in list(self)]):
             return
         if limits.when_full == "close":
             slow = self._calls
@@ -537,3 +484,8 @@ def checked_delivery(deliver: object, timeout: object) -> None:
         isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0
     ):
         raise PlanError(f"deliver_timeout={timeout!r} is no time\n  give the seconds to wait")
+
+
+def runs_loop() -> bool:
+    """Return whether this thread runs an event loop, which must not wait."""
+    return _running_loop() is not None

@@ -11,6 +11,7 @@ from typing import Any
 from optimizer.callables.source import place_of
 from optimizer.errors import PlanError
 from reactive.dataflow.delta import Delta
+from reactive.dataflow.limits import Limits
 from reactive.runtime.timer import Timer
 from reactive.subscriptions.relay import Callback, Relay, is_loop
 
@@ -18,7 +19,14 @@ Event = tuple[Callable[..., object], tuple[Any, ...]]
 """A method of an observer, and what it is called with."""
 
 
-def relay(callback: Callback, on: Any, every: float | None, timer: Timer) -> Relay | None:
+def relay(
+    callback: Callback,
+    on: Any,
+    every: float | None,
+    timer: Timer,
+    limits: Limits,
+    own: tuple[int | None, str | None] = (None, None),
+) -> Relay | None:
     """What takes deltas to a callback; None for one that runs in the thread of the writer.
 
     Raises
@@ -29,7 +37,15 @@ def relay(callback: Callback, on: Any, every: float | None, timer: Timer) -> Rel
     _check(on, every)
     _check_called(callback)
     _check_awaited("subscribe", callback, on)
-    return None if on is None and every is None else Relay(callback, on, every, timer)
+    if own != (None, None) and (on is None or every is not None):
+        raise PlanError(
+            "maxsize= and when_full= are of what waits for on=executor or on=loop\n"
+            "  with every= one delta waits; without on= the writer does"
+        )
+    if on is None and every is None:
+        return None
+    bound(latest=False, maxsize=own[0])
+    return Relay(callback, on, every, timer, limits.of_one(*own))
 
 
 def notify(observer: Any, on: Any) -> Callback:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
 from optimizer.plans.properties import shapes
@@ -49,6 +49,8 @@ class Listening(Generic[*Ts]):
         on: Executor | AbstractEventLoop | None = None,
         every: float | None = None,
         path: tuple[Any, ...] | None = None,
+        maxsize: int | None = None,
+        when_full: Literal["block", "merge", "close"] | None = None,
     ) -> Subscription[T]: ...
     @overload
     def subscribe(
@@ -59,6 +61,8 @@ class Listening(Generic[*Ts]):
         on: Executor | AbstractEventLoop | None = None,
         every: float | None = None,
         path: tuple[Any, ...] | None = None,
+        maxsize: int | None = None,
+        when_full: Literal["block", "merge", "close"] | None = None,
     ) -> Subscription[tuple[A, B, *Cs]]: ...
     def subscribe(
         self,
@@ -68,6 +72,8 @@ class Listening(Generic[*Ts]):
         on: Executor | AbstractEventLoop | None = None,
         every: float | None = None,
         path: tuple[Any, ...] | None = None,
+        maxsize: int | None = None,
+        when_full: Literal["block", "merge", "close"] | None = None,
     ) -> Subscription[Any]:
         """Call a function with the `Delta` of every commit that changes the rows.
 
@@ -87,6 +93,10 @@ class Listening(Generic[*Ts]):
         path: of rows that have bags, hear of one bag alone: `(key, "orders")` is that of the row
             with this key, or of this row; `(key, "orders", is_it, "lines")` that of one in it. A
             callable is true of the row that is meant.
+        maxsize: how many deltas may wait for `on`; as `Database(max_waiting=)` unless given.
+        when_full: what happens when so many do. `"merge"`: the two newest become one, as by
+            default; `"block"`: the writer waits, but for an event loop; `"close"`: the subscription
+            ends, and `error` says why.
 
         Of a relation nothing is kept for this; a view is held. Hold what is returned: it ends
         otherwise. It also ends when its executor is shut down or its loop closed, which is logged.
@@ -98,7 +108,8 @@ class Listening(Generic[*Ts]):
         """
         if path is not None:
             callback = at_bag.heard(shapes(self.plan), callback, path)
-        way = relay(callback, on, every, self._engine.timer)
+        own, engine = (maxsize, when_full), self._engine
+        way = relay(callback, on, every, engine.timer, engine.delivery_queue.limits, own)
         return self._subscribed(callback, snapshot=snapshot, way=way)
 
     @overload
@@ -141,7 +152,8 @@ class Listening(Generic[*Ts]):
         + be
         """
         callback = notify(observer, on)
-        way = relay(callback, on, every, self._engine.timer)
+        engine = self._engine
+        way = relay(callback, on, every, engine.timer, engine.delivery_queue.limits)
         return self._subscribed(callback, snapshot=False, way=way)
 
     @overload
@@ -168,8 +180,9 @@ class Listening(Generic[*Ts]):
         Parameters
         ----------
         snapshot: the first one has all rows of now.
-        maxsize: how many may wait for a reader that does not keep up; by default all. When so many
-            do, the two newest are merged, so that none is missed and the last state is right.
+        maxsize: how many may wait for a reader that does not keep up; as `Database(max_waiting=)`
+            unless given. When so many do, the two newest are merged, so that none is missed and the
+            last state is right.
         latest: `maxsize=1`: a reader gets all that has changed since it read last, as one delta.
 
         >>> import asyncio
@@ -185,4 +198,5 @@ class Listening(Generic[*Ts]):
         Delta(version=4, added=('to', 'or'))
         """
         most = bound(latest, maxsize)
-        return Changes(lambda f: self._subscribed(f, snapshot=snapshot, way=None), most)
+        limits = self._engine.delivery_queue.limits.of_one(most, "merge")
+        return Changes(lambda f: self._subscribed(f, snapshot=snapshot, way=None), most, limits)

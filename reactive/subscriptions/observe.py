@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     import asyncio
 
     from reactive.dataflow.channel import Channel
+    from reactive.dataflow.limits import Limits
     from reactive.dataflow.node import Node
     from reactive.subscriptions.relay import Relay
     from reactive.transactions.engine import Engine
@@ -192,8 +193,9 @@ def _drop(engine: weakref.ref[Engine], leaf: int) -> None:
 class Changes(NotCopied, Closeable, Generic[T]):
     """The deltas of a relation as an asynchronous iterator; none is missed, from its making on.
 
-    Deltas wait while the loop's body runs: all of them, or as many as `changes(maxsize=n)` says; of
-    more, the newest are merged. Leaving the loop early, call `close()` or use it in a `with`.
+    Deltas wait while the loop's body runs: as many as `changes(maxsize=n)` or
+    `Database(max_waiting=n)` says; of more, the newest are merged. Leaving the loop early, call
+    `close()` or use it in a `with`.
 
     >>> import asyncio
     >>> from reactive import Database
@@ -210,9 +212,10 @@ class Changes(NotCopied, Closeable, Generic[T]):
         self,
         subscribe: Callable[[Callable[[Delta[T]], object]], Subscription[T]],
         maxsize: int | None = None,
+        limits: Limits | None = None,
     ) -> None:
         self._lock = threading.Lock()
-        self._waiting = queues.Waiting(maxsize)
+        self._waiting = queues.Waiting(maxsize, limits)
         self._wakes: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
         self._subscription = subscribe(self._put)
         self._subscription._on_close = self._rouse

@@ -5,7 +5,8 @@
     every=seconds      the timer of the database starts one of these, or calls by itself
 
 The deltas of a subscription are handed over in the order of the commits, never two at a time. With
-`every` at most one waits: what comes meanwhile is merged into it.
+`every` at most one waits: what comes meanwhile is merged into it. Without it so many may wait as
+its limits say, of which the newest are merged, or the writer waits, or the subscription ends.
 
 When the subscription is closed, or nobody holds it, nothing more is handed over. When the executor
 is shut down or the loop is closed, the subscription ends.
@@ -24,7 +25,9 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from reactive.dataflow.delivery_queue import runs_loop
 from reactive.dataflow.delta import Delta
+from reactive.dataflow.limits import Limits
 from reactive.runtime.timer import Timer
 from reactive.subscriptions import waiting as queues
 
@@ -41,13 +44,17 @@ class Relay:
     `on` is an executor or an event loop; without one, the callback runs in the timer's thread.
     """
 
-    def __init__(self, callback: Callback, on: Any, every: float | None, timer: Timer) -> None:
+    def __init__(
+        self, callback: Callback, on: Any, every: float | None, timer: Timer, limits: Limits
+    ) -> None:
         self._callback = callback
         self._on = on
         self._every = every
         self._timer = timer
-        self._waiting = queues.Waiting(None if every is None else 1)
+        self._waiting = queues.Waiting(None if every is None else 1, limits)
+        self._when_full = limits.when_full if every is None else "merge"
         self._lock = threading.RLock()
+        self._has_room = threading.Condition(self._lock)
         self._is_begun = False
         """Whether somebody will look at what waits, who has been told to and is not done."""
         self._last = -math.inf
@@ -68,6 +75,8 @@ class Relay:
         begins = False
         try:
             with self._lock:
+                if self._when_full != "merge" and self._waiting.is_full() and self._is_over():
+                    return
                 self._waiting.put(delta)
                 if not self._waiting or (self._is_begun and not self._is_closed()):
                     return
@@ -80,10 +89,24 @@ class Relay:
 
     put.is_repeatable = True  # type: ignore[attr-defined]
 
+    def _is_over(self) -> bool:
+        """Wait for room, or end the subscription, of which so much waits; return whether it has
+        ended. An event loop does not wait: the newest deltas are merged."""
+        subscription = self._of()
+        if subscription is None or subscription.closed:
+            return True
+        if self._when_full == "close":
+            subscription._end_slow(len(self._waiting))
+            return True
+        if not runs_loop():
+            self._has_room.wait_for(lambda: not self._waiting.is_full() or subscription.closed)
+        return subscription.closed
+
     def close(self) -> None:
         """Hand over nothing more."""
         with self._lock:
             self._waiting.clear()
+            self._has_room.notify_all()
 
     # When.
 
@@ -113,6 +136,8 @@ class Relay:
                 if self._every is not None and now < self._last + self._every:
                     break
                 waited = self._waiting.pop()
+                if self._when_full == "block":
+                    self._has_room.notify_all()
             delta = queues.told(waited)
             if delta is not None and subscription is not None:
                 self._last = now

@@ -1,6 +1,6 @@
 """Deltas that wait for a reader; where so many do that no more may, the two newest are merged.
 
-State:  the deltas, at most `maxsize`.
+State:  the deltas, at most `maxsize`, and at most so many bytes of them as estimated.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from collections import deque
 from typing import Any
 
 from reactive.dataflow.delta import Delta
+from reactive.dataflow.limits import Limits
 from reactive.dataflow.merge_deltas import Merged
 
 
@@ -22,11 +23,12 @@ class Waiting:
     (1, Delta(version=2, added=('to', 'be')))
     """
 
-    __slots__ = ("_deltas", "_maxsize", "_version")
+    __slots__ = ("_deltas", "_limits", "_maxsize", "_version")
 
-    def __init__(self, maxsize: int | None) -> None:
+    def __init__(self, maxsize: int | None, limits: Limits | None = None) -> None:
         self._deltas: deque[Delta[Any] | Merged] = deque()
         self._maxsize = maxsize
+        self._limits = limits
         self._version = -1  # of the last delta that was put
 
     def __len__(self) -> int:
@@ -38,7 +40,7 @@ class Waiting:
         last = deltas[-1].version if deltas else self._version
         if last == delta.version and not delta.is_snapshot:
             return
-        if self._maxsize is None or len(deltas) < self._maxsize:
+        if not self.is_full():
             deltas.append(delta)
             self._version = delta.version
             return
@@ -49,6 +51,18 @@ class Waiting:
         self._version = delta.version
         if newest.is_nothing:
             deltas.pop()
+
+    def is_full(self) -> bool:
+        """Return whether no more deltas may wait."""
+        length = len(self._deltas)
+        if not length:
+            return False
+        if self._maxsize is not None:
+            return length >= self._maxsize
+        return self._limits is not None and self._limits.are_exceeded(length + 1, self._unmerged)
+
+    def _unmerged(self) -> list[Delta[Any]]:
+        return [each for each in self._deltas if isinstance(each, Delta)]
 
     def pop(self) -> Delta[Any] | Merged:
         """Take the oldest out."""

@@ -11,8 +11,8 @@ import pytest
 from reactive import Bag, Count, Database, Delta, Edit, check, col, fixpoint, live
 from reactive.api.text import plain
 from reactive.collections.zset import canonical
-from reactive.errors import MissingKeyError, PlanError
 from reactive.dataflow.merge_deltas import Merged
+from reactive.errors import MissingKeyError, PlanError
 
 
 class Customer(NamedTuple):

@@ -99,7 +99,7 @@ def test_a_writer_goes_on_when_its_own_commit_is_told() -> None:
             assert len(db._engine.delivery_queue) <= 4
 
     with numbers.subscribe(slow) as subscription:
-        with running(*(lambda n=n: write(n) for n in range(4))):  # type: ignore[misc]
+        with running(*(lambda n=n: write(n) for n in range(4))):
             pass
         assert subscription.error is None
     assert len(told) == 240 and set(told) == set(numbers)
@@ -141,7 +141,7 @@ def test_writers_are_served_in_turn() -> None:
 
     with (
         numbers.subscribe(lambda delta: time.sleep(0.0005)),
-        running(*(lambda n=n: write(n) for n in range(3))),  # type: ignore[misc]
+        running(*(lambda n=n: write(n) for n in range(3))),
     ):
         assert eventually(lambda: sum(made.values()) > 150)
         stop.set()

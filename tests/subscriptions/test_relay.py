@@ -18,6 +18,7 @@ from unittest.mock import patch
 import pytest
 
 from reactive import Count, Database, Delta, Subscription, Table
+from reactive.dataflow.limits import Limits
 from reactive.runtime import timer as timers
 from reactive.runtime.timer import Timer
 from reactive.subscriptions.relay import Relay
@@ -755,7 +756,7 @@ def test_every_way_ends_in_the_same_state(seed: int, pool: ThreadPoolExecutor) -
 
 
 def test_a_relay_says_how_much_waits(later: Later) -> None:
-    relay = Relay(print, Manual(), None, later)
+    relay = Relay(print, Manual(), None, later, Limits())
     for version in range(3):
         relay.put(Delta(version, [("a", 1)]))
     assert len(relay) == 3
