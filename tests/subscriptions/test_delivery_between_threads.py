@@ -463,3 +463,89 @@ def test_what_says_nothing_is_refused(given: Any) -> None:
     (name,) = given
     with pytest.raises(PlanError, match=name):
         Database(**given)
+
+
+# Executors and readers.
+
+
+class Later:
+    """An executor that runs what it was given when it is told to."""
+
+    def __init__(self) -> None:
+        self.jobs: list[Callable[[], object]] = []
+
+    def submit(self, job: Callable[[], object]) -> Later:
+        self.jobs.append(job)
+        return Later()
+
+    def add_done_callback(self, call: object) -> None:
+        """Nothing is ever cancelled here."""
+
+    def run(self) -> None:
+        jobs, self.jobs = self.jobs, []
+        for job in jobs:
+            job()
+
+
+def test_what_waits_for_an_executor_is_merged_from_some_number_on() -> None:
+    later: Any = Later()
+    db, told = Database(max_waiting=5), list[Delta[int]]()
+    numbers = db.table(int)
+    with (
+        numbers.subscribe(told.append, on=later) as first,
+        numbers.subscribe(told.append, on=later, maxsize=2),
+    ):
+        for number in range(20):
+            numbers.add(number)
+        assert sorted(queue.waiting for queue in db.metrics().queues) == [2, 5]
+        later.run()
+        assert first.error is None
+    assert len(told) == 7
+    assert sorted(row for delta in told for row in delta.added) == sorted([*range(20)] * 2)
+
+
+def test_a_subscription_of_an_executor_may_end_when_too_much_waits() -> None:
+    db, later, told = Database(), Later(), list[Delta[int]]()
+    numbers: Any = db.table(int)
+    slow = numbers.subscribe(told.append, on=later, maxsize=3, when_full="close")
+    for number in range(5):
+        numbers.add(number)
+    assert slow.closed and "is too slow: 3 deltas wait" in str(slow.error)
+    later.run()
+    assert told == []
+
+
+def test_a_writer_may_wait_for_an_executor() -> None:
+    db, later, told = Database(), Later(), list[int]()
+    numbers: Any = db.table(int)
+    with numbers.subscribe(
+        lambda delta: told.extend(delta.added), on=later, maxsize=3, when_full="block"
+    ):
+        with running(lambda: [numbers.add(number) for number in range(9)]):
+            while len(told) < 9:
+                later.run()
+                time.sleep(0.001)
+    assert told == list(range(9))
+
+
+def test_a_reader_that_does_not_come_has_at_most_so_many_deltas() -> None:
+    db = Database(max_waiting=4)
+    numbers = db.table(int)
+
+    async def read() -> list[Delta[int]]:
+        with numbers.changes() as changes:
+            for number in range(30):
+                numbers.add(number)
+            return [await anext(changes) for _ in range(4)]
+
+    told = asyncio.run(read())
+    assert [delta.added for delta in told[:3]] == [(0,), (1,), (2,)]
+    assert told[3].added == tuple(range(3, 30))
+
+
+@pytest.mark.parametrize("given", [{"maxsize": 3}, {"when_full": "close"}], ids=str)
+@pytest.mark.parametrize("how", [{}, {"every": 1.0}], ids=str)
+def test_limits_are_of_what_waits_for_an_executor(given: Any, how: Any) -> None:
+    numbers: Any = Database().table(int)
+    with pytest.raises(PlanError, match="maxsize= and when_full="):
+        numbers.subscribe(print, **given, **how)
