@@ -518,13 +518,15 @@ def test_a_subscription_of_an_executor_may_end_when_too_much_waits() -> None:
 def test_a_writer_may_wait_for_an_executor() -> None:
     db, later, told = Database(), Later(), list[int]()
     numbers: Any = db.table(int)
-    with numbers.subscribe(
-        lambda delta: told.extend(delta.added), on=later, maxsize=3, when_full="block"
+    with (
+        numbers.subscribe(
+            lambda delta: told.extend(delta.added), on=later, maxsize=3, when_full="block"
+        ),
+        running(lambda: [numbers.add(number) for number in range(9)]),
     ):
-        with running(lambda: [numbers.add(number) for number in range(9)]):
-            while len(told) < 9:
-                later.run()
-                time.sleep(0.001)
+        while len(told) < 9:
+            later.run()
+            time.sleep(0.001)
     assert told == list(range(9))
 
 
