@@ -197,6 +197,19 @@ class Listening(Generic[*Ts]):
         >>> asyncio.run(late())
         Delta(version=4, added=('to', 'or'))
         """
-        most = bound(latest, maxsize)
-        limits = self._engine.delivery_queue.limits.of_one(most, "merge")
+        most, engine = bound(latest, maxsize), self._engine
+        if most == 1:
+            from reactive.subscriptions.latest import latest as reader
+
+            return reader(
+                engine,
+                self._shared_by(),
+                lambda f, begins: self._subscribed(f, snapshot=begins, way=None),
+                snapshot=snapshot,
+            )
+        limits = engine.delivery_queue.limits.of_one(most, "merge")
         return Changes(lambda f: self._subscribed(f, snapshot=snapshot, way=None), most, limits)
+
+    def _shared_by(self) -> object:
+        """Return what is equal for all whose changes are the same."""
+        return self.plan

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias
 
 from typing_extensions import TypeVar
 
-from reactive.dataflow import merge_deltas
 from reactive.dataflow.delta import Delta
 from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
@@ -237,19 +236,16 @@ class Changes(NotCopied, Closeable, Generic[T]):
         import asyncio
 
         while True:
-            while (waited := self._pop()) is not None:
-                delta = queues.told(waited)
-                if delta is not None:
-                    return delta
+            if (delta := self._next()) is not None:
+                return delta
+            wake = (asyncio.get_running_loop(), asyncio.Event())
             with self._lock:
-                if self._waiting:
-                    continue
-                wake = (asyncio.get_running_loop(), asyncio.Event())
                 self._wakes.append(wake)
-            if self._subscription.closed:
-                raise StopAsyncIteration
             try:
-                await wake[1].wait()
+                if self._wait():
+                    if self._is_over():
+                        raise StopAsyncIteration
+                    await wake[1].wait()
             finally:
                 with self._lock, suppress(ValueError):
                     self._wakes.remove(wake)
@@ -258,9 +254,25 @@ class Changes(NotCopied, Closeable, Generic[T]):
         """End the iteration, after what is waiting."""
         self._subscription.close()
 
-    def _pop(self) -> Delta[T] | merge_deltas.Merged | None:
+    def _is_over(self) -> bool:
+        """Return whether nothing more comes."""
+        return self._subscription.closed
+
+    def _wait(self) -> bool:
+        """Be woken from now on; return whether there is nothing to be read."""
         with self._lock:
-            return self._waiting.pop() if self._waiting else None
+            return not self._waiting
+
+    def _next(self) -> Delta[T] | None:
+        """Return the next delta that waits, if one does."""
+        while True:
+            with self._lock:
+                if not self._waiting:
+                    return None
+                waited = self._waiting.pop()
+            delta = queues.told(waited)
+            if delta is not None:
+                return delta
 
     def _put(self, delta: Delta[T]) -> None:
         with self._lock:

@@ -96,6 +96,8 @@ class Engine:
         self.updates = Updates()
         self.dropped: deque[int] = deque()
         self.feeds: weakref.WeakSet[Channel] = weakref.WeakSet()
+        self.latest: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
+        """What readers of the latest changes share, by what their relations have in common."""
         self.materialize: Callable[..., Any]
         """Makes a view of a relation."""
         self.nest: Callable[..., Any]
