@@ -40,6 +40,7 @@ CONTENTS = {
         "services",
         "two_commits",
         "threads",
+        "delivery",
         "notebooks",
         "spark",
         "mistakes",
