@@ -242,9 +242,6 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
             self._engine, self._node, callback, self, self._snapshot if snapshot else None, way
         )
 
-    def _shared_by(self) -> object:
-        return "view", self._node.rank
-
     def verify(self) -> None:
         """Evaluate the query from scratch, and compare.
 

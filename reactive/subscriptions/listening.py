@@ -211,5 +211,6 @@ class Listening(Generic[*Ts]):
         return Changes(lambda f: self._subscribed(f, snapshot=snapshot, way=None), most, limits)
 
     def _shared_by(self) -> object:
-        """Return what is equal for all whose changes are the same."""
-        return self.plan
+        """Return what is equal for all whose changes are the same: the channel of a view, else a
+        plan."""
+        return getattr(self, "_channel", self.plan)
