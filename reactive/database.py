@@ -23,7 +23,6 @@ from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
 from reactive.collections.instants import checked_zone
-from reactive.dataflow.delivery_queue import checked_delivery
 from reactive.dataflow.limits import Limits
 from reactive.datalog import program as programs
 from reactive.errors import PlanError, TransactionError
@@ -131,10 +130,8 @@ class Database(NotCopied, Closeable):
         when_full: Literal["block", "merge", "close"] = "block",
     ) -> None:
         engine = self._engine = Engine(rules, rewrite=optimize, strict=strict)
-        checked_delivery(deliver, deliver_timeout)
-        queue = engine.delivery_queue
-        queue.in_background, queue.timeout = deliver == "background", deliver_timeout
-        queue.limits = Limits(max_waiting, max_waiting_bytes, when_full)
+        limits = Limits(max_waiting, max_waiting_bytes, when_full)
+        engine.delivery_queue.set_up(deliver, deliver_timeout, limits)
         engine.dialect, engine.timezone = dialect, checked_zone(timezone)
         engine.materialize = materialize
         engine.nest = lambda relation, named: nested.nest(relation, named)
@@ -856,14 +853,9 @@ class Database(NotCopied, Closeable):
         1
         """
         try:
-            checked_delivery(deliver, deliver_timeout)
-            engine = self._engine
-            if commit_with is None:
-                made = transactions.Transaction(engine)
-            else:
-                made = _joint(engine, commit_with)
-            made._deliver, made._timeout = deliver, deliver_timeout
-            return made
+            if commit_with is not None:
+                return _joint(self._engine, commit_with).told_by(deliver, deliver_timeout)
+            return transactions.Transaction(self._engine).told_by(deliver, deliver_timeout)
         except Exception as error:
             hide(error)
             raise

@@ -125,6 +125,11 @@ class DeliveryQueue(deque[Delivery]):
         """Keeps commits out while deltas are merged."""
         self.counts = Counts()
 
+    def set_up(self, deliver: str, timeout: float | None, limits: Limits) -> None:
+        """Say who tells subscribers, how long that is waited for, and how much may wait."""
+        checked_delivery(deliver, timeout)
+        self.in_background, self.timeout, self.limits = deliver == "background", timeout, limits
+
     def has_untold(self, version: int) -> bool:
         """Return whether subscribers are still to be told of commits up to a version."""
         try:

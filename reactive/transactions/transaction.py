@@ -9,8 +9,9 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from reactive.dataflow.delivery_queue import checked_delivery
 from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
 from reactive.runtime.collector import in_pause
@@ -142,6 +143,13 @@ class Transaction(NotCopied):
         queue = self._engine.delivery_queue
         if queue and not self._is_told_in_background():
             await queue.until_told(self._engine.version, self._patience())
+
+    def told_by(self, deliver: str | None, timeout: float | None) -> Self:
+        """Return it, with who tells subscribers, and how long that is waited for."""
+        if (deliver, timeout) != (None, None):
+            checked_delivery(deliver, timeout)
+            self._deliver, self._timeout = deliver, timeout
+        return self
 
     def _is_told_in_background(self) -> bool:
         if self._deliver is None:
