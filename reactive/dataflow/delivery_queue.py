@@ -19,35 +19,32 @@ Cost:   of counting, a look-up for each delta while subscribers write, else none
 
 from __future__ import annotations
 
-import logging
 import sys
 import threading
 import time
-import weakref
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
-from dataclasses import dataclass
 from functools import partial
 from threading import get_ident
 from typing import Any
 
-from optimizer.errors import PlanError
 from reactive.dataflow.delta import Delta
-from reactive.dataflow.limits import Limits
+from reactive.dataflow.limits import (
+    Counts,
+    Delivery,
+    Limits,
+    Subscribers,
+    checked_delivery,
+    merged,
+)
+from reactive.dataflow.slow_callback import SlowCallback, patience
 from reactive.runtime.interrupts import is_asynchronous
 from reactive.runtime.timer import Timer
 
-Subscribers = Sequence["weakref.ref[Any]"]
 NOBODY: Subscribers = ()
-Delivery = tuple[Subscribers, Delta[Any]]
 MOST_ROUNDS = 100_000
 """Commits, one made by a subscriber that heard of the other, after which it is to hear no more."""
-SLOW = 5.0
-"""Seconds of one callback after which a writer that waits for it says so in the log."""
-STUCK = 60.0
-"""Seconds of one callback after which a writer waits no longer for it."""
-log = logging.getLogger("reactive")
 
 
 class _Here(threading.local):
@@ -56,24 +53,6 @@ class _Here(threading.local):
 
 
 _here = _Here()
-
-
-@dataclass(slots=True)
-class Counts:
-    """How often writers were kept waiting, or not."""
-
-    late: int = 0
-    """Writers that went on before subscribers were told of their commit."""
-    blocked: int = 0
-    """Writers that waited since too many deltas did."""
-    merged: int = 0
-    """Deltas that were merged into others since too many waited."""
-
-
-def _needs_each(subscribers: Subscribers) -> bool:
-    """Return whether one of them keeps each delta, as a history does."""
-    found = [reference() for reference in subscribers]
-    return any(getattr(each._callback, "needs_each", False) for each in found if each is not None)
 
 
 class _Writer:
@@ -97,7 +76,7 @@ class DeliveryQueue(deque[Delivery]):
 
     __slots__ = (
         *("_by", "_calls", "_has_written", "_lock", "_own", "_popping", "_round"),
-        *("_rounds", "_since", "_timer", "_turn", "_warned", "_writers", "alone", "counts"),
+        *("_rounds", "_timer", "_turn", "_slow", "_writers", "alone", "counts"),
         *("in_background", "limits", "timeout"),
     )
 
@@ -113,8 +92,7 @@ class DeliveryQueue(deque[Delivery]):
         self._writers: list[_Writer] = []  # by their versions
         self._popping = threading.Lock()  # held while the oldest is taken out, or others are merged
         self._calls: Any = None  # the subscription whose callback runs
-        self._warned: Any = None  # the call that a writer has complained about
-        self._since = 0.0  # when it did
+        self._slow = SlowCallback()
         self._timer = Timer()
         self.in_background = False
         """Whether writers do not wait, and a thread of the queue tells subscribers."""
@@ -267,7 +245,7 @@ class DeliveryQueue(deque[Delivery]):
     def _wait(self, writer: _Writer, ready: threading.Lock, until: float | None) -> bool:
         """Wait for the turn, or until subscribers were told; return False if that is too long."""
         self._add(writer)
-        while not ready.acquire(timeout=self._patience(until)):
+        while not ready.acquire(timeout=patience(until)):
             if self._is_late(until):
                 self._withdraw(writer)
                 return False
@@ -303,7 +281,7 @@ class DeliveryQueue(deque[Delivery]):
             writer = _Writer(version, partial(loop.call_soon_threadsafe, ready.set))
             self._add(writer)
             try:
-                async with asyncio.timeout(self._patience(until)):
+                async with asyncio.timeout(patience(until)):
                     await ready.wait()
             except TimeoutError:
                 if self._is_late(until):
@@ -383,28 +361,11 @@ class DeliveryQueue(deque[Delivery]):
 
     # How long.
 
-    def _patience(self, until: float | None) -> float:
-        """The seconds to wait before looking what it is that takes so long."""
-        return SLOW if until is None else max(min(SLOW, until - time.monotonic()), 0.0)
-
     def _is_late(self, until: float | None) -> bool:
         """Return whether to wait no longer; say what takes so long."""
-        now, subscription = time.monotonic(), self._calls
-        call = (subscription, self._first())
-        if self._warned is None or call[1] is not self._warned[1] or subscription is None:
-            self._warned, self._since = call, now
-        elif call[0] is self._warned[0]:
-            if now - self._since >= STUCK:
-                self.counts.late += 1
-                log.error(_STUCK, subscription, STUCK)
-                return True
-            if len(self._warned) == 2:
-                self._warned = (*call, "told")
-                log.warning(_SLOW, subscription, SLOW)
-        if until is None or now < until:
-            return False
-        self.counts.late += 1
-        return True
+        is_late = self._slow.is_late((self._calls, self._first()), until)
+        self.counts.late += is_late
+        return is_late
 
     def _first(self) -> Delta[Any] | None:
         try:
@@ -435,38 +396,14 @@ class DeliveryQueue(deque[Delivery]):
     def _merge(self) -> None:
         """Merge the deltas that wait for the same subscribers, but the oldest, which may be told of
         just now."""
-        from reactive.dataflow.merge_deltas import Merged
-
         with self.alone(), self._popping:
             waiting = list(self)[1:]
-            merged: dict[object, tuple[Subscribers, Merged]] = {}
-            for place, (subscribers, delta) in enumerate(waiting):
-                key = place if _needs_each(subscribers) else (id(subscribers),)
-                kept = merged.pop(key, None)  # its place is that of its newest
-                if kept is None:
-                    kept = subscribers, Merged(delta)
-                else:
-                    kept[1].add(delta)
-                merged[key] = kept
+            several = merged(waiting)
             for _ in waiting:
                 self.pop()
-            for subscribers, several in merged.values():
-                told = several.delta()
-                if told is not None:
-                    self.append((subscribers, told))
+            self.extend(several)
             self.counts.merged += len(waiting) - len(self) + 1
             self.limits.note_merged(len(self))
-
-
-_SLOW = (
-    "a writer waits for the callback of %s, which has been running for %g s\n"
-    "  if that waits for a lock which the writer holds, neither goes on: commit without the lock, "
-    "or make Database(deliver='background'), or subscribe(on=executor)"
-)
-_STUCK = (
-    "a writer goes on without the callback of %s, which has been running for %g s more\n"
-    "  subscribers are told of its commit when the callback has returned"
-)
 
 
 def _running_loop() -> Any:
@@ -479,16 +416,6 @@ def _cancelled() -> type[BaseException]:
     """What a cancelled task raises; who has not imported asyncio has none."""
     exceptions = sys.modules.get("asyncio.exceptions")
     return Exception if exceptions is None else exceptions.CancelledError
-
-
-def checked_delivery(deliver: object, timeout: object) -> None:
-    """Refuse what says nothing about who tells subscribers, or how long that is waited for."""
-    if deliver not in (None, "writer", "background"):
-        raise PlanError(f"deliver={deliver!r} is nobody\n  give 'writer' or 'background'")
-    if timeout is not None and (
-        isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0
-    ):
-        raise PlanError(f"deliver_timeout={timeout!r} is no time\n  give the seconds to wait")
 
 
 def runs_loop() -> bool:

@@ -7,13 +7,16 @@ Cost:   a comparison; of estimating bytes, O(1) per delta, each time that twice 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+import weakref
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from optimizer.errors import PlanError
 from reactive.dataflow.delta import Delta
 
+Subscribers = Sequence["weakref.ref[Any]"]
+Delivery = tuple[Subscribers, Delta[Any]]
 OFTEN = 64
 """Deltas that wait before their bytes are estimated, again when twice as many do."""
 SAMPLED = 8
@@ -85,3 +88,48 @@ def bytes_of(delta: Delta[Any]) -> int:
     inside = [value for row in some if isinstance(row, tuple) for value in row]
     size = sum(map(sys.getsizeof, some)) + sum(map(sys.getsizeof, inside))
     return OVERHEAD + size * len(pairs) // max(len(some), 1)
+
+
+@dataclass(slots=True)
+class Counts:
+    """How often writers were kept waiting, or not."""
+
+    late: int = 0
+    """Writers that went on before subscribers were told of their commit."""
+    blocked: int = 0
+    """Writers that waited since too many deltas did."""
+    merged: int = 0
+    """Deltas that were merged into others since too many waited."""
+
+
+def merged(waiting: Sequence[Delivery]) -> list[Delivery]:
+    """Return deltas of which those for the same subscribers are one."""
+    from reactive.dataflow.merge_deltas import Merged
+
+    found: dict[object, tuple[Subscribers, Merged]] = {}
+    for place, (subscribers, delta) in enumerate(waiting):
+        key = place if _needs_each(subscribers) else (id(subscribers),)
+        kept = found.pop(key, None)  # its place is that of its newest
+        if kept is None:
+            kept = subscribers, Merged(delta)
+        else:
+            kept[1].add(delta)
+        found[key] = kept
+    told = [(subscribers, several.delta()) for subscribers, several in found.values()]
+    return [(subscribers, delta) for subscribers, delta in told if delta is not None]
+
+
+def _needs_each(subscribers: Subscribers) -> bool:
+    """Return whether one of them keeps each delta, as a history does."""
+    found = [reference() for reference in subscribers]
+    return any(getattr(each._callback, "needs_each", False) for each in found if each is not None)
+
+
+def checked_delivery(deliver: object, timeout: object) -> None:
+    """Refuse what says nothing about who tells subscribers, or how long that is waited for."""
+    if deliver not in (None, "writer", "background"):
+        raise PlanError(f"deliver={deliver!r} is nobody\n  give 'writer' or 'background'")
+    if timeout is not None and (
+        isinstance(timeout, bool) or not isinstance(timeout, int | float) or not timeout >= 0
+    ):
+        raise PlanError(f"deliver_timeout={timeout!r} is no time\n  give the seconds to wait")
