@@ -38,7 +38,7 @@ from reactive.dataflow.limits import (
     checked_delivery,
     merged,
 )
-from reactive.dataflow.slow_callback import SlowCallback, patience
+from reactive.dataflow.waiting_writers import SlowCallback, Writer, patience
 from reactive.runtime.interrupts import is_asynchronous
 from reactive.runtime.timer import Timer
 
@@ -53,22 +53,6 @@ class _Here(threading.local):
 
 
 _here = _Here()
-
-
-class _Writer:
-    """Who waits for subscribers to be told of a commit."""
-
-    __slots__ = ("has_turn", "is_woken", "takes_turn", "version", "wake")
-
-    def __init__(
-        self, version: int, wake: Callable[[], object], *, takes_turn: bool = False
-    ) -> None:
-        self.version = version
-        self.wake = wake
-        self.takes_turn = takes_turn
-        """Whether it may be given the turn; others look whether they can take it."""
-        self.has_turn = False
-        self.is_woken = False
 
 
 class DeliveryQueue(deque[Delivery]):
@@ -89,7 +73,7 @@ class DeliveryQueue(deque[Delivery]):
         self._round = 0  # commits of subscribers that led to the one that is told of
         self._rounds: dict[int, int] = {}  # the same, by the version of commits that are to be told
         self._lock = threading.Lock()  # for the list of writers
-        self._writers: list[_Writer] = []  # by their versions
+        self._writers: list[Writer] = []  # by their versions
         self._popping = threading.Lock()  # held while the oldest is taken out, or others are merged
         self._calls: Any = None  # the subscription whose callback runs
         self._slow = SlowCallback()
@@ -148,7 +132,7 @@ class DeliveryQueue(deque[Delivery]):
                     return
                 ready = threading.Lock()
                 ready.acquire()
-                writer = _Writer(version, ready.release, takes_turn=True)
+                writer = Writer(version, ready.release, takes_turn=True)
                 try:
                     goes_on = self._wait(writer, ready, until)
                 except BaseException:
@@ -162,7 +146,7 @@ class DeliveryQueue(deque[Delivery]):
                 self._turn.append(None)
                 raise
             done, subscribers, delta, callback = 0, NOBODY, None, None
-            heir: _Writer | None = None
+            heir: Writer | None = None
             before = _here.telling
             try:
                 self._by, self._own, _here.telling = get_ident(), version, before + 1
@@ -236,13 +220,13 @@ class DeliveryQueue(deque[Delivery]):
 
     def _may_wait(self, version: int) -> bool:
         """Return whether this thread can wait; have others tell of the commit if not."""
-        loop = _running_loop()
+        loop = running_loop()
         if loop is None and not _here.telling:
             return True
         self._leave(version, loop)
         return False
 
-    def _wait(self, writer: _Writer, ready: threading.Lock, until: float | None) -> bool:
+    def _wait(self, writer: Writer, ready: threading.Lock, until: float | None) -> bool:
         """Wait for the turn, or until subscribers were told; return False if that is too long."""
         self._add(writer)
         while not ready.acquire(timeout=patience(until)):
@@ -259,11 +243,10 @@ class DeliveryQueue(deque[Delivery]):
     def _leave(self, version: int, loop: Any = None) -> None:
         """Have the loop, or the thread of the queue, tell what nobody waits for, in its turn."""
 
-        if loop is None:
-            self._add(_Writer(version, self._leave_to_timer))
-        else:
-            deliver = self.deliver_here
-            self._add(_Writer(version, lambda: loop.call_soon_threadsafe(deliver, version, None)))
+        wake = self._leave_to_timer
+        if loop is not None:
+            wake = partial(loop.call_soon_threadsafe, self.deliver_here, version, None)
+        self._add(Writer(version, wake))
 
     async def until_told(self, version: int, timeout: float | None) -> None:
         """Wait as `deliver_here` does, without stopping the event loop.
@@ -274,11 +257,11 @@ class DeliveryQueue(deque[Delivery]):
 
         if _here.telling:
             return
-        loop = asyncio.get_running_loop()
+        loop = asyncio.getrunning_loop()
         until = None if timeout is None else time.monotonic() + timeout
         while self.has_untold(version):
             ready = asyncio.Event()
-            writer = _Writer(version, partial(loop.call_soon_threadsafe, ready.set))
+            writer = Writer(version, partial(loop.call_soon_threadsafe, ready.set))
             self._add(writer)
             try:
                 async with asyncio.timeout(patience(until)):
@@ -303,7 +286,7 @@ class DeliveryQueue(deque[Delivery]):
         while (first := self._first()) is not None:
             self.deliver_here(first.version, None)
 
-    def _add(self, writer: _Writer) -> None:
+    def _add(self, writer: Writer) -> None:
         with self._lock:
             place = len(self._writers)
             while place and self._writers[place - 1].version > writer.version:
@@ -312,7 +295,7 @@ class DeliveryQueue(deque[Delivery]):
         if self._turn:  # who had it may have gone before the writer was there
             self._pass_on()
 
-    def _next_writer(self) -> _Writer | None:
+    def _next_writer(self) -> Writer | None:
         """Wake who waits for what has been told; return who is to be given the turn.
 
         Who looks for the turn by itself is woken.
@@ -343,7 +326,7 @@ class DeliveryQueue(deque[Delivery]):
         if heir is not None:
             heir.wake()
 
-    def _withdraw(self, writer: _Writer) -> None:
+    def _withdraw(self, writer: Writer) -> None:
         """Have a writer wait no longer; what it waited for is told by a thread of the queue."""
         self._take_back(writer)
         if writer.has_turn:
@@ -354,7 +337,7 @@ class DeliveryQueue(deque[Delivery]):
         if self.has_untold(writer.version):
             self._leave(writer.version)
 
-    def _take_back(self, writer: _Writer) -> None:
+    def _take_back(self, writer: Writer) -> None:
         with self._lock:
             if not writer.is_woken and writer in self._writers:
                 self._writers.remove(writer)
@@ -385,7 +368,7 @@ class DeliveryQueue(deque[Delivery]):
             if slow is not None and not slow.closed:
                 slow._end_slow(len(self))
                 return
-        elif limits.when_full == "block" and _running_loop() is None:
+        elif limits.when_full == "block" and running_loop() is None:
             if not _here.telling:
                 self.counts.blocked += 1
                 with suppress(IndexError):
@@ -406,18 +389,13 @@ class DeliveryQueue(deque[Delivery]):
             self.limits.note_merged(len(self))
 
 
-def _running_loop() -> Any:
+def running_loop() -> Any:
     """The event loop that this thread runs, if it runs one."""
     events: Any = sys.modules.get("asyncio.events")
-    return None if events is None else events._get_running_loop()
+    return None if events is None else events._getrunning_loop()
 
 
 def _cancelled() -> type[BaseException]:
     """What a cancelled task raises; who has not imported asyncio has none."""
     exceptions = sys.modules.get("asyncio.exceptions")
     return Exception if exceptions is None else exceptions.CancelledError
-
-
-def runs_loop() -> bool:
-    """Return whether this thread runs an event loop, which must not wait."""
-    return _running_loop() is not None

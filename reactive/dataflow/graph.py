@@ -27,11 +27,12 @@ from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
 from reactive.collections.zset import Pair
 from reactive.dataflow import snapshot
 from reactive.dataflow.compiled_step import compiled_step
-from reactive.dataflow.delivery_queue import DeliveryQueue, Subscribers
+from reactive.dataflow.delivery_queue import DeliveryQueue
 from reactive.dataflow.delta import Delta
 from reactive.dataflow.discrimination import DiscriminationNetwork
 from reactive.dataflow.error_notes import annotate
 from reactive.dataflow.held import as_delta, at_hand
+from reactive.dataflow.limits import Subscribers
 from reactive.dataflow.moment import Kept, Moment, forget, with_past
 from reactive.dataflow.moves import Moved
 from reactive.dataflow.node import NOWHERE, LeafDelta, Node, is_deferred, takes_part

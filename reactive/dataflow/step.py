@@ -24,7 +24,8 @@ from reactive.operators.operator import BailOut
 from reactive.runtime.interrupts import is_asynchronous, surely
 
 if TYPE_CHECKING:
-    from reactive.dataflow.delivery_queue import Delivery, DeliveryQueue
+    from reactive.dataflow.delivery_queue import DeliveryQueue
+    from reactive.dataflow.limits import Delivery
     from reactive.dataflow.moves import Moves
     from reactive.dataflow.node import LeafDelta, Node
 

@@ -25,7 +25,7 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from reactive.dataflow.delivery_queue import runs_loop
+from reactive.dataflow.delivery_queue import running_loop
 from reactive.dataflow.delta import Delta
 from reactive.dataflow.limits import Limits
 from reactive.runtime.timer import Timer
@@ -98,7 +98,7 @@ class Relay:
         if self._when_full == "close":
             subscription._end_slow(len(self._waiting))
             return True
-        if not runs_loop():
+        if running_loop() is None:
             self._has_room.wait_for(lambda: not self._waiting.is_full() or subscription.closed)
         return subscription.closed
 

@@ -11,7 +11,7 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from reactive.dataflow.delivery_queue import checked_delivery
+from reactive.dataflow.limits import checked_delivery
 from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
 from reactive.runtime.collector import in_pause

@@ -1,4 +1,6 @@
-"""A callback that takes so long that writers who wait for it are told, and go on at last.
+"""Writers that wait for subscribers to be told of their commit, and how long they do.
+
+A callback that takes long is told of in the log; of one that takes too long, writers wait no more.
 
 State:  the call that writers wait for, and since when.
 """
@@ -7,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Any
 
 SLOW = 5.0
@@ -19,6 +22,22 @@ log = logging.getLogger("reactive")
 def patience(until: float | None) -> float:
     """Return the seconds to wait before looking what it is that takes so long."""
     return SLOW if until is None else max(min(SLOW, until - time.monotonic()), 0.0)
+
+
+class Writer:
+    """Who waits for subscribers to be told of a commit."""
+
+    __slots__ = ("has_turn", "is_woken", "takes_turn", "version", "wake")
+
+    def __init__(
+        self, version: int, wake: Callable[[], object], *, takes_turn: bool = False
+    ) -> None:
+        self.version = version
+        self.wake = wake
+        self.takes_turn = takes_turn
+        """Whether it may be given the turn; others look whether they can take it."""
+        self.has_turn = False
+        self.is_woken = False
 
 
 class SlowCallback:
