@@ -257,7 +257,7 @@ class DeliveryQueue(deque[Delivery]):
 
         if _here.telling:
             return
-        loop = asyncio.getrunning_loop()
+        loop = asyncio.get_running_loop()
         until = None if timeout is None else time.monotonic() + timeout
         while self.has_untold(version):
             ready = asyncio.Event()
@@ -392,7 +392,7 @@ class DeliveryQueue(deque[Delivery]):
 def running_loop() -> Any:
     """The event loop that this thread runs, if it runs one."""
     events: Any = sys.modules.get("asyncio.events")
-    return None if events is None else events._getrunning_loop()
+    return None if events is None else events._get_running_loop()
 
 
 def _cancelled() -> type[BaseException]:
