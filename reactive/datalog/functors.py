@@ -16,6 +16,7 @@ from operator import add, and_, lshift, mul, neg, or_, rshift, sub, xor
 from typing import Any
 
 from optimizer.record import record
+from reactive.sql.runtime.automaton import Expression
 
 Call = Callable[..., Any]
 UNSIGNED_BITS = 32
@@ -281,7 +282,7 @@ def matches(pattern: str, text: str) -> bool:
     (True, False)
     """
     found = _compiled(pattern)
-    return found is not None and found.fullmatch(text) is not None
+    return found is not None and found.fullmatch(text)
 
 
 def mismatches(pattern: str, text: str) -> bool:
@@ -291,7 +292,7 @@ def mismatches(pattern: str, text: str) -> bool:
     (True, False)
     """
     found = _compiled(pattern)
-    return found is not None and found.fullmatch(text) is None
+    return found is not None and not found.fullmatch(text)
 
 
 CLASSES = {
@@ -316,10 +317,10 @@ _NAMED_CLASS = re.compile(r"\[([:.=])(.*?)\1\]", re.DOTALL)
 
 
 @lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str] | None:
+def _compiled(pattern: str) -> Expression | None:
     """Return a regular expression in Python's spelling; None if it is wrong."""
     try:
-        return re.compile(_in_python(pattern))
+        return Expression(re.compile(_in_python(pattern)))
     except (re.error, KeyError, OverflowError, RecursionError):
         return None
 

@@ -11,10 +11,13 @@ alternatives is tried at each length; where that cannot be done it raises, and i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from reactive.sql.postgres.numbers import NotSupportedError
+from reactive.sql.runtime.automaton import Expression
+from reactive.sql.runtime.texts import is_like
+from reactive.sql.runtime.wildcards import Matcher, Wildcards, like_pattern, wildcards_of
 
 CLASSES = {
     "alpha": "^\\W\\d_",
@@ -34,6 +37,8 @@ CLASSES = {
 NEGATED = frozenset({"alpha", "alnum"})
 """Classes that are the opposite of one of Python."""
 ESCAPES = {"m": r"\b(?=\w)", "M": r"\b(?<=\w)", "y": r"\b", "Y": r"\B", "Z": r"\Z", "A": r"\A"}
+BEYOND = frozenset({"(?:", ")", "|", "*", "+", "?", "{", "}"})
+"""What a pattern of SIMILAR TO has beside wildcards and classes."""
 LONGEST = 2_000
 """A text of more letters is not tried at each length."""
 
@@ -43,20 +48,12 @@ LONGEST = 2_000
 
 def like(text: str, pattern: str, escape: str = "\\") -> bool:
     """Match a LIKE pattern, in which `%` is any text and `_` any letter."""
-    return _is_like(text, pattern, _one(escape), 0)
+    return is_like(text, like_pattern(pattern, _one(escape)))
 
 
 def like_folded(text: str, pattern: str, escape: str = "\\") -> bool:
     """Match an ILIKE pattern."""
-    return _is_like(text, pattern, _one(escape), re.IGNORECASE)
-
-
-def _is_like(text: str, pattern: str, escape: str, flags: int) -> bool:
-    """Match; an escape at the end of the pattern raises where letters are left for it."""
-    made, is_open = _like(pattern, escape, flags)
-    if is_open and re.match(f"(?:{made.pattern}).", text, made.flags):
-        raise ValueError("a LIKE pattern must not end with its escape")
-    return not is_open and made.fullmatch(text) is not None
+    return is_like(text, like_pattern(pattern, _one(escape), re.IGNORECASE))
 
 
 def _one(escape: str) -> str:
@@ -65,53 +62,51 @@ def _one(escape: str) -> str:
     return escape
 
 
-@lru_cache(4096)
-def _like(pattern: str, escape: str, flags: int) -> tuple[re.Pattern[str], bool]:
-    made, is_open = [], False
-    letters = iter(pattern)
-    for letter in letters:
-        if letter == escape:
-            escaped = next(letters, None)
-            if escaped is None:
-                is_open = True
-                break
-            made.append(re.escape(escaped))
-        else:
-            made.append({"%": ".*", "_": "."}.get(letter) or re.escape(letter))
-    return re.compile("".join(made), flags | re.DOTALL), is_open
-
-
 def similar(text: str, pattern: str, escape: str = "\\") -> bool:
     """Match a pattern of SIMILAR TO, all of the text.
 
     >>> similar("abc", "a%"), similar("abc", "%(b|d)%"), similar("abc", "b")
     (True, True, False)
     """
-    return _similar(pattern, _one(escape)).fullmatch(text) is not None
+    return _similar(pattern, _one(escape))(text)
 
 
-@lru_cache(4096)
-def _similar(pattern: str, escape: str) -> re.Pattern[str]:
-    return _compiled(_standard(pattern, escape), "")
+@lru_cache(512)
+def _similar(pattern: str, escape: str) -> Matcher:
+    """Return what matches a pattern: wildcards where it has no more, or else an expression."""
+    standard = _compiled(_standard(pattern, escape), "")
+    parts = list(_standard_parts(pattern, escape, ".*"))
+    if not any(part in BEYOND for part in parts):
+        return _wildcards(parts).is_match
+    return Expression(standard).fullmatch
+
+
+def _wildcards(parts: Sequence[str]) -> Wildcards:
+    letters = ("".join(_translated(part, lines=False)) for part in parts if part)
+    return wildcards_of(None if each == ".*" else (each, None) for each in letters)
 
 
 def _standard(pattern: str, escape: str, any_text: str = ".*") -> str:
     """Return the regular expression of a pattern of SIMILAR TO."""
-    made, place = [], 0
+    return "".join(_standard_parts(pattern, escape, any_text))
+
+
+def _standard_parts(pattern: str, escape: str, any_text: str) -> Iterator[str]:
+    """Return the expressions of the letters of a pattern of SIMILAR TO."""
+    place = 0
     while place < len(pattern):
         letter = pattern[place]
         if letter == escape:
-            made.append(_escaped(pattern[place + 1 : place + 2]))
+            yield _escaped(pattern[place + 1 : place + 2])
             place += 1
         elif letter == "[":
             end = _end_of_class(pattern, place)
-            made.append(pattern[place:end].replace("\\", "\\\\"))
+            yield pattern[place:end].replace("\\", "\\\\")
             place = end - 1
         else:
             special = {"%": any_text, "_": ".", "(": "(?:", "\\": "\\\\"}.get(letter)
-            made.append(special or (f"\\{letter}" if letter in ".^$" else letter))
+            yield special or (f"\\{letter}" if letter in ".^$" else letter)
         place += 1
-    return "".join(made)
 
 
 def _escaped(letter: str) -> str:
@@ -128,12 +123,12 @@ def similar_part(text: str, pattern: str, escape: str = "\\") -> str | None:
     if len(parts) > 3:
         raise ValueError("a pattern of SUBSTRING has at most two separators")
     if len(parts) < 3:
-        found = _similar(pattern.replace(f'{escape}"', ""), escape).fullmatch(text)
-        return None if found is None else text
+        return text if _similar(pattern.replace(f'{escape}"', ""), escape)(text) else None
     first, middle, last = parts
     lazy = _standard(first, escape, ".*?")
     form = f"(?:{lazy})({_standard(middle, escape)})(?:{_standard(last, escape)})"
-    made = _compiled(form, "").fullmatch(text)
+    expression = _expression(form, "")
+    made = expression.finder(text).fullmatch(text) if expression.fullmatch(text) else None
     return None if made is None else made[1]
 
 
@@ -142,7 +137,7 @@ def similar_part(text: str, pattern: str, escape: str = "\\") -> str | None:
 
 def has_match(text: str, pattern: str, options: str = "") -> bool:
     """`~`: a match is somewhere in the text."""
-    return _compiled(pattern, options).search(text) is not None
+    return _expression(pattern, options).search(text)
 
 
 def has_folded_match(text: str, pattern: str) -> bool:
@@ -152,7 +147,7 @@ def has_folded_match(text: str, pattern: str) -> bool:
 
 def first_part(text: str, pattern: str) -> str | None:
     """SUBSTRING of a pattern: the first brackets of the first match, or all of it."""
-    made = _compiled(pattern, "")
+    made = _expression(pattern, "").finder(text)
     found = next(_matches(made, text), None)
     if found is None:
         return None
@@ -163,7 +158,7 @@ def groups(text: str, pattern: str, options: str = "") -> tuple[str | None, ...]
     """REGEXP_MATCH: the brackets of the first match."""
     if "g" in options:
         raise ValueError('regexp_match() does not take the option "g"')
-    made = _compiled(pattern, options)
+    made = _expression(pattern, options).finder(text)
     found = next(_matches(made, text), None)
     if found is None:
         return None
@@ -172,7 +167,7 @@ def groups(text: str, pattern: str, options: str = "") -> tuple[str | None, ...]
 
 def replaced(text: str, pattern: str, new: str, options: str = "") -> str:
     """REGEXP_REPLACE: the first match, or all with `g`, replaced."""
-    made = _compiled(pattern, options.replace("g", ""))
+    made = _expression(pattern, options.replace("g", "")).finder(text)
     parts, end = [], 0
     for found in _matches(made, text):
         parts += [text[end : found.start()], _filled(new, found)]
@@ -200,7 +195,7 @@ def _filled(new: str, found: re.Match[str]) -> str:
 def split(text: str, pattern: str, options: str = "") -> tuple[str, ...]:
     """REGEXP_SPLIT_TO_ARRAY: the parts between matches; an empty one at an end is none."""
     made, start = [], 0
-    for found in _matches(_compiled(pattern, options), text):
+    for found in _matches(_expression(pattern, options).finder(text), text):
         if found.start() == found.end() and found.start() in (start, len(text)):
             continue
         made.append(text[start : found.start()])
@@ -212,7 +207,7 @@ def count(text: str, pattern: str, start: int = 1, options: str = "") -> int:
     """REGEXP_COUNT."""
     if start < 1:
         raise ValueError("the start has to be positive")
-    return sum(1 for _ in _matches(_compiled(pattern, options), text, start - 1))
+    return sum(1 for _ in _matches(_expression(pattern, options).finder(text), text, start - 1))
 
 
 def part(text: str, pattern: str, start: int = 1, number: int = 1) -> str | None:
@@ -230,7 +225,7 @@ def place(text: str, pattern: str, start: int = 1, number: int = 1) -> int:
 def _nth(text: str, pattern: str, start: int, number: int) -> re.Match[str] | None:
     if start < 1 or number < 1:
         raise ValueError("the start and the number have to be positive")
-    found = _matches(_compiled(pattern, ""), text, start - 1)
+    found = _matches(_expression(pattern, "").finder(text), text, start - 1)
     return next((m for n, m in enumerate(found, 1) if n == number), None)
 
 
@@ -243,7 +238,7 @@ def _matches(made: re.Pattern[str], text: str, start: int = 0) -> Iterator[re.Ma
         raise NotSupportedError(
             "a pattern that has alternatives beside anchors, of which the longest match counts,"
         )
-    while (found := made.search(text, start)) is not None:
+    while start <= len(text) and (found := made.search(text, start)) is not None:
         ends = range(len(text), found.start() - 1, -1)
         longest = next(m for e in ends if (m := made.fullmatch(text, found.start(), e)) is not None)
         yield longest
@@ -252,6 +247,11 @@ def _matches(made: re.Pattern[str], text: str, start: int = 0) -> Iterator[re.Ma
 
 def _has_alternatives(pattern: str) -> bool:
     return "|" in re.sub(r"\\.|\[[^\]]*\]", "", pattern)
+
+
+@lru_cache(512)
+def _expression(pattern: str, options: str) -> Expression:
+    return Expression(_compiled(pattern, options))
 
 
 @lru_cache(4096)

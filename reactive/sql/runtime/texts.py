@@ -3,7 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from functools import lru_cache
+
+from reactive.sql.runtime.automaton import Expression
+from reactive.sql.runtime.wildcards import (
+    ANY,
+    Letter,
+    Like,
+    Wildcards,
+    like_pattern,
+    plain_letter,
+    wildcards_of,
+)
 
 
 def cut(text: str, length: int) -> str:
@@ -43,62 +55,63 @@ def standard_part(text: str, start: int, length: int | None = None) -> str:
     return text[max(0, start - 1) : max(0, start - 1 + length)]
 
 
-@lru_cache(4096)
-def _pattern(pattern: str, escape: str, flags: int) -> re.Pattern[str]:
-    made, place = [], 0
-    while place < len(pattern):
-        letter = pattern[place]
-        if letter == escape and place + 1 < len(pattern):
-            place += 1
-            made.append(re.escape(pattern[place]))
-        else:
-            made.append(".*" if letter == "%" else "." if letter == "_" else re.escape(letter))
-        place += 1
-    return re.compile("".join(made), flags | re.DOTALL)
-
-
 def like(text: str, pattern: str, escape: str = "") -> bool:
-    """Whether a text is like a pattern, in which `%` is any text and `_` any letter.
+    """Match a pattern of LIKE, in which `%` is any text and `_` any letter.
 
     >>> like("green", "gr%n"), like("50%", "50!%", "!")
     (True, True)
     """
-    return _pattern(pattern, escape, 0).fullmatch(text) is not None
+    return is_like(text, like_pattern(pattern, escape))
 
 
 def like_folded(text: str, pattern: str, escape: str = "") -> bool:
-    """The same, whatever the case."""
-    return _pattern(pattern, escape, re.IGNORECASE).fullmatch(text) is not None
+    """Match a pattern of ILIKE: upper and lower case are the same."""
+    return is_like(text, like_pattern(pattern, escape, re.IGNORECASE))
+
+
+def is_like(text: str, pattern: Like) -> bool:
+    """Match; an escape at the end of the pattern raises where letters are left for it."""
+    if not pattern.is_open:
+        return pattern.wildcards.is_match(text)
+    if 0 <= pattern.wildcards.shortest(text) < len(text):
+        raise ValueError("a LIKE pattern must not end with its escape")
+    return False
 
 
 @lru_cache(4096)
-def _glob(pattern: str) -> re.Pattern[str]:
-    found = re.split(r"(\*|\?|\[!?\]?[^\]]*\]|\\.)", pattern)
-    special = {"*": ".*", "?": "."}
-    made = [special.get(p) or _glob_part(p) for p in found]
-    return re.compile("".join(made), re.DOTALL)
+def _glob(pattern: str) -> Wildcards:
+    return wildcards_of(_glob_letters(pattern))
 
 
-def _glob_part(part: str) -> str:
-    if part[:1] == "[" and part[-1:] == "]":
-        inner = part[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-        return f"[^{inner[1:]}]" if inner[:1] == "!" else f"[{re.escape(inner[:1])}{inner[1:]}]"
-    return re.escape(part[1:] if part[:1] == "\\" and len(part) == 2 else part)
+def _glob_letters(pattern: str) -> Iterator[Letter | None]:
+    for part in re.split(r"(\*|\?|\[!?\]?[^\]]*\]|\\.)", pattern):
+        if part == "*":
+            yield None
+        elif part == "?":
+            yield ANY
+        elif part[:1] == "[" and part[-1:] == "]":
+            inner = part[1:-1].replace("\\", "\\\\").replace("[", "\\[")
+            is_inverted = inner[:1] == "!"
+            yield f"[^{inner[1:]}]" if is_inverted else f"[{re.escape(inner[:1])}{inner[1:]}]", None
+        elif part[:1] == "\\" and len(part) == 2:
+            yield plain_letter(part[1])
+        else:
+            yield from map(plain_letter, part)
 
 
 def glob(text: str, pattern: str) -> bool:
-    """Whether a text is like a pattern, in which `*` is any text and `?` any letter."""
-    return _glob(pattern).fullmatch(text) is not None
+    """Match a pattern of GLOB, in which `*` is any text and `?` any letter."""
+    return _glob(pattern).is_match(text)
 
 
 def has_match(text: str, pattern: str, options: str = "") -> bool:
     """Whether a regular expression is found in a text."""
-    return re.search(_re2(pattern), text, _flags(options)) is not None
+    return _expression(pattern, options).search(text)
 
 
 def is_match(text: str, pattern: str, options: str = "") -> bool:
     """Whether a regular expression is all of a text."""
-    return re.fullmatch(_re2(pattern), text, _flags(options)) is not None
+    return _expression(pattern, options).fullmatch(text)
 
 
 def parts_between_matches(text: str, pattern: str) -> tuple[str, ...]:
@@ -121,12 +134,12 @@ def parts_between_matches(text: str, pattern: str) -> tuple[str, ...]:
 def replaced_match(text: str, pattern: str, new: str, options: str = "") -> str:
     """A text with the first match of a regular expression replaced; all with the option `g`."""
     count = 0 if "g" in options else 1
-    return re.sub(_re2(pattern), _python_groups(new), text, count=count, flags=_flags(options))
+    return _expression(pattern, options).finder(text).sub(_python_groups(new), text, count=count)
 
 
 def extracted_match(text: str, pattern: str, group: int = 0, options: str = "") -> str:
     """The first match of a regular expression, or a group of it; empty if there is none."""
-    found = re.search(_re2(pattern), text, _flags(options))
+    found = _expression(pattern, options).finder(text).search(text)
     return "" if found is None else found.group(group) or ""
 
 
@@ -177,6 +190,11 @@ def _re2(pattern: str) -> str:
         return r"\Z" if text == "$" and not is_inside else text
 
     return _OF_RE2.sub(made, pattern)
+
+
+@lru_cache(512)
+def _expression(pattern: str, options: str) -> Expression:
+    return Expression(re.compile(_re2(pattern), _flags(options)))
 
 
 def _flags(options: str) -> int:
@@ -351,4 +369,4 @@ def distance(one: str, other: str) -> int:
 
 def like_escaped(text: str, pattern: str, escape: str = "\\") -> bool:
     """PostgreSQL's, where a backslash escapes."""
-    return _pattern(pattern, escape, 0).fullmatch(text) is not None
+    return is_like(text, like_pattern(pattern, escape))

@@ -6,7 +6,14 @@ import re
 from functools import lru_cache
 from typing import Any
 
-from reactive.sql.runtime.texts import _pattern
+from reactive.sql.runtime.wildcards import (
+    ANY,
+    Letter,
+    Wildcards,
+    like_pattern,
+    plain_letter,
+    wildcards_of,
+)
 from reactive.sql.sqlite.values import characters, integer, short_integer, without_case
 
 
@@ -138,28 +145,28 @@ def like(value: Any, pattern: Any, escape: Any = "") -> bool:
         raise ValueError("ESCAPE expression must be a single character")
     if mark and len(wanted) - len(wanted.rstrip(mark)) & 1:
         return False
-    found = _pattern(wanted, mark, re.IGNORECASE | re.ASCII)
-    return found.fullmatch(characters(value)) is not None
+    found = like_pattern(wanted, mark, re.IGNORECASE | re.ASCII)
+    return found.wildcards.is_match(characters(value))
 
 
 @lru_cache(4096)
-def _glob(pattern: str) -> re.Pattern[str] | None:
-    """A pattern of GLOB as an expression; None if nothing is like it."""
-    made, at = list[str](), 0
+def _glob(pattern: str) -> Wildcards | None:
+    """Compile a pattern of GLOB; None if nothing matches it."""
+    made, at = list[Letter | None](), 0
     while at < len(pattern):
         letter = pattern[at]
         at += 1
         if letter != "[":
-            made.append({"*": ".*", "?": "."}.get(letter, re.escape(letter)))
+            made.append(None if letter == "*" else ANY if letter == "?" else plain_letter(letter))
             continue
         inverted = pattern[at : at + 1] == "^"
         start = at + inverted
         end = pattern.find("]", start + 1)
         if end < 0:
             return None
-        made.append(_set(pattern[start:end], inverted=inverted))
+        made.append((_set(pattern[start:end], inverted=inverted), None))
         at = end + 1
-    return re.compile("".join(made), re.DOTALL)
+    return wildcards_of(made)
 
 
 def _set(inside: str, *, inverted: bool) -> str:
@@ -185,4 +192,4 @@ def glob(value: Any, pattern: Any) -> bool:
     (True, True, False)
     """
     found = _glob(characters(pattern))
-    return found is not None and found.fullmatch(characters(value)) is not None
+    return found is not None and found.is_match(characters(value))
