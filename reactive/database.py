@@ -671,6 +671,9 @@ class Database(NotCopied, Closeable):
         delimiter: str | None = None,
         header: bool = True,
         poll: float | None = None,
+        max_line: int = 1 << 24,
+        max_bytes: int = 1 << 32,
+        max_ratio: int = 200,
         durable: bool | None = None,
         replace: bool = False,
         on_error: feeding.OnRefusal = "raise",
@@ -702,6 +705,10 @@ class Database(NotCopied, Closeable):
             the fields.
         poll: seconds between two looks at all files, in place of asking the system for changes:
             for drives of other machines. Without `watchfiles` it is a second.
+        max_line: letters of a row at most; a longer one is refused like any line that is no row.
+        max_bytes: bytes that are read of a file at a time, or unpacked of one; a file with more is
+            an error.
+        max_ratio: how many times its size a `.gz` may unpack to, if that is more than `max_line`.
         on_error: what becomes of a line that is no row, and of what a table or view refuses; as of
             `ingest`. A file that cannot be read is tried again, and after 2 s an error like that.
         start: `False` if you start it later, by `table.source.start()`.
@@ -718,6 +725,7 @@ class Database(NotCopied, Closeable):
         options: dict[str, Any] = {"format": format, "reader": reader, "encoding": encoding}
         options |= {"deletions": deletions, "append_only": append_only, "poll": poll}
         options |= {"delimiter": delimiter, "header": header}
+        options |= {"max_line": max_line, "max_bytes": max_bytes, "max_ratio": max_ratio}
         old = self._named(usual_name(row_type) if name is None else name) if replace else None
         return watched_tables.watch(
             self._engine, pattern, row_type, name, key, durable, on_error, start, old, options

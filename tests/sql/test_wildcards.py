@@ -17,7 +17,7 @@ from reactive.sql.runtime import texts
 from reactive.sql.runtime.automaton import Expression, TooManyWays
 from reactive.sql.sqlite import strings
 
-TEXTS = "aabbABÉé\nßſK%_!"
+TEXTS = "aabbABÉé\nß\u017fK%_!"
 LIKES = "aab%%%__AÉ\n!\\"
 
 

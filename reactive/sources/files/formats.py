@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import codecs
 import gzip
+import io
 import json
+import re
 import zlib
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
@@ -22,8 +24,19 @@ from optimizer.kinds.names import columns_of
 from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.sources.batch import Refused
 from reactive.sources.files.row_maker import RecordMaker, ValueMaker, row_maker
-from reactive.sources.files.taken import Format, Place, Taken, Unfinished, decoded, unfit
-from reactive.sources.files.texts import Cells, Lines
+from reactive.sources.files.taken import (
+    Format,
+    Place,
+    Stopped,
+    Taken,
+    TooLarge,
+    Unfinished,
+    check_depth,
+    check_length,
+    decoded,
+    unfit,
+)
+from reactive.sources.files.texts import EVERY, Cells, Lines
 
 Reader: TypeAlias = Callable[[Path], Iterable[Any]]
 """What reads the rows of a file, given as a `pathlib.Path`."""
@@ -35,6 +48,9 @@ SUFFIXES = {
     ".tsv": "tsv",
     ".parquet": "parquet",
 }
+SPACE = re.compile(r"[ \t\n\r]*")
+PIECE = 1 << 20
+"""Bytes of what was compressed that are unpacked at a time."""
 NAMES = ("jsonl", "csv", "tsv", "json", "parquet")
 
 
@@ -122,13 +138,42 @@ class Json:
         self._encoding = encoding
 
     def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+        text = decoded(data, self._encoding, place)
         try:
-            values = json.loads(decoded(data, self._encoding, place))
+            check_depth(text)
+            values = _listed(text, place)
+        except RecursionError as error:
+            raise Unfinished(f"{place.path} is no JSON: it is nested too deep") from error
         except ValueError as error:
             raise Unfinished(f"{place.path} is no JSON: {error}") from error
-        if not isinstance(values, list):
-            raise Unfinished(f"{place.path} has no list of rows, but {values!r:.80}")
         return _each(values, self._make, place, len(data))
+
+
+def _listed(text: str, place: Place) -> list[Any]:
+    """Return the elements of a list in JSON, each decoded by itself."""
+    begin = SPACE.match(text).end()  # type: ignore[union-attr]
+    if not text.startswith("[", begin):
+        raise Unfinished(f"{place.path} has no list of rows, but {json.loads(text)!r:.80}")
+    decode, found = json.JSONDecoder().raw_decode, list[Any]()
+    at = SPACE.match(text, begin + 1).end()  # type: ignore[union-attr]
+    is_over = text.startswith("]", at)
+    while not is_over:
+        value, end = decode(text, at)
+        if end - at > place.limits.max_line:
+            check_length(end - at, place.limits)
+        found.append(value)
+        if not len(found) & EVERY:
+            place.limits.go_on()
+        at = SPACE.match(text, end).end()  # type: ignore[union-attr]
+        is_over = text.startswith("]", at)
+        if not is_over:
+            if not text.startswith(",", at):
+                raise json.JSONDecodeError("Expecting ',' delimiter", text, at)
+            at = SPACE.match(text, at + 1).end()  # type: ignore[union-attr]
+    at = SPACE.match(text, at + 1).end()  # type: ignore[union-attr]
+    if at != len(text):
+        raise json.JSONDecodeError("Extra data", text, at)
+    return found
 
 
 class Parquet:
@@ -181,7 +226,7 @@ class Unpacked:
         if not _is_packed(place.path):
             return self._inner.take(data, place, is_calm=is_calm)
         try:
-            text = gzip.decompress(data)
+            text = _unpacked(data, place)
         except (OSError, EOFError, zlib.error) as error:
             raise Unfinished(f"{place.path} is no gzip: {error}") from error
         found = self._inner.take(text, place, is_calm=True)
@@ -200,12 +245,36 @@ class Read:
 
     def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
         try:
-            return Taken(list(self._reader(Path(place.path))), length=len(data))
+            rows = list[Any]()
+            for row in self._reader(Path(place.path)):
+                place.limits.go_on()
+                rows.append(row)
+            return Taken(rows, length=len(data))
+        except Stopped:
+            raise
         except Exception as error:
             reraise_asynchronous(error)
             raise Unfinished(
                 f"{place.path} is not read: {type(error).__name__}: {error}"
             ) from error
+
+
+def _unpacked(data: bytes, place: Place) -> bytes:
+    """Return what was compressed, if it is not much more than the file."""
+    limits, pieces, size = place.limits, list[bytes](), 0
+    with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+        while piece := file.read(PIECE):
+            pieces.append(piece)
+            size += len(piece)
+            limits.go_on()
+            limits.check_size(place.path, size)
+            if size > max(limits.max_line, limits.max_ratio * len(data)):
+                raise TooLarge(
+                    f"cannot unpack {place.path}: it has more than max_ratio={limits.max_ratio} "
+                    f"times its {len(data):,} bytes\n"
+                    "  if it is no bomb, give a larger max_ratio="
+                )
+    return b"".join(pieces)
 
 
 def _is_packed(path: str) -> bool:
@@ -215,6 +284,8 @@ def _is_packed(path: str) -> bool:
 def _each(values: Iterable[Any], make: Callable[[Any], Any], place: Place, length: int) -> Taken:
     rows, refused = [], []
     for number, value in enumerate(values, 1):
+        if not number & EVERY:
+            place.limits.go_on()
         try:
             rows.append(make(value))
         except Exception as error:

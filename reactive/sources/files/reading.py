@@ -22,10 +22,12 @@ from typing import Any, BinaryIO, Literal, TypeAlias
 
 from reactive.runtime.collector import paused
 from reactive.sources.files.pattern import UNSURE, Stamp, is_sure, stamp, unsure
-from reactive.sources.files.taken import Format, Place, Taken, Unfinished
+from reactive.sources.files.taken import Format, Limits, Place, Taken, Unfinished
 
 PIECE = 1 << 20
 """Bytes that are read at a time."""
+LARGE = 1 << 24
+"""Bytes of what is new that are read at a time."""
 TAIL = 4096
 """Bytes whose hash is kept of a file that is appended to only."""
 CALM = 1_000_000_000
@@ -82,7 +84,13 @@ class News:
 
 
 def read(
-    path: str, known: Fingerprint | None, form: Format, now: int, *, append_only: bool
+    path: str,
+    known: Fingerprint | None,
+    form: Format,
+    now: int,
+    limits: Limits,
+    *,
+    append_only: bool,
 ) -> News:
     """What is new of a file.
 
@@ -94,12 +102,13 @@ def read(
     ------
     OSError: it cannot be read.
     Unfinished: it is none of its format, or not yet.
+    Stopped: the source is to stop.
     """
     with open(path, "rb", buffering=0) as file:  # noqa: PTH123
         found = stamp(os.fstat(file.fileno()))
         if found is None:
             raise Unfinished(f"{path} is no file")
-        return _Reading(path, file, known, form, found, now, append_only).news()
+        return _Reading(path, file, known, form, found, now, limits, append_only).news()
 
 
 class _Reading:
@@ -113,8 +122,10 @@ class _Reading:
         form: Format,
         found: Stamp,
         now: int,
+        limits: Limits,
         append_only: bool,
     ) -> None:
+        self._limits = limits
         self._path = path
         self._file = file
         self._known = known
@@ -129,7 +140,7 @@ class _Reading:
         known = self._known
         if known is not None and known.digest:
             if (begun := self._beginning(known)) is not None:
-                rest = self._file.read()
+                rest = self._rest(known.length)
                 if not rest:
                     return self._told("same", Taken(), known)
                 if self._form.grows(self._path) and (
@@ -139,13 +150,13 @@ class _Reading:
             if self._append_only and not self._is_another(known):
                 raise Changed(f"{self._path} was changed, and not only appended to")
         self._file.seek(0)
-        data = self._file.read()
-        taken = self._take(data, Place(self._path))
+        data = self._rest(0)
+        taken = self._take(data, Place(self._path, limits=self._limits))
         begun = _hash(data[: taken.length][-TAIL:] if self._append_only else data[: taken.length])
         return self._told("all", taken, _fingerprint(taken, 0, begun))
 
     def _more(self, known: Fingerprint, begun: Any, rest: bytes) -> News:
-        taken = self._take(rest, Place(self._path, known.lines, known.columns))
+        taken = self._take(rest, Place(self._path, known.lines, known.columns, self._limits))
         if not (taken.length or taken.refused):
             return self._told("same", taken, known)
         begun.update(rest[: taken.length])
@@ -155,6 +166,17 @@ class _Reading:
             begun = _hash(self._file.read(min(TAIL, length)))
         kind: Kind = "more" if taken.rows or taken.refused else "same"
         return self._told(kind, taken, _fingerprint(taken, known.length, begun))
+
+    def _rest(self, begin: int) -> bytes:
+        """Read from where the file is, which is behind some bytes, to its end."""
+        self._limits.check_size(self._path, self._stamp[0] - begin)
+        pieces, size = list[bytes](), begin
+        while piece := self._file.read(LARGE):
+            pieces.append(piece)
+            size += len(piece)
+            self._limits.go_on()
+            self._limits.check_size(self._path, size - begin)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _take(self, data: bytes, place: Place) -> Taken:
         with paused():
@@ -169,6 +191,7 @@ class _Reading:
         found, left = _hash(b""), known.length - begin
         while left:
             piece = self._file.read(min(left, PIECE))
+            self._limits.go_on()
             if not piece:
                 return None
             found.update(piece)

@@ -32,7 +32,16 @@ from reactive.sources.files.pattern import (
     without,
 )
 from reactive.sources.files.reading import Changed, Fingerprint, News, of_plain, read
-from reactive.sources.files.taken import Format, Unfinished
+from reactive.sources.files.taken import (
+    MAX_BYTES,
+    MAX_LINE,
+    MAX_RATIO,
+    Format,
+    Limits,
+    Stopped,
+    TooLarge,
+    Unfinished,
+)
 from reactive.sources.files.watching import Bell, has_watchfiles, pause
 
 SIZE = 50_000
@@ -60,6 +69,9 @@ def files(
     delimiter: str | None = None,
     header: bool = True,
     poll: float | None = None,
+    max_line: int = MAX_LINE,
+    max_bytes: int = MAX_BYTES,
+    max_ratio: int = MAX_RATIO,
 ) -> FileSource:
     """A source of the rows of the files that match a pattern, for `Database.ingest`.
 
@@ -95,6 +107,10 @@ def files(
     gone = None if deletions is None else folder_pattern(deletions, found)
     if poll is not None and (isinstance(poll, bool) or not poll > 0):
         raise PlanError(f"poll={poll!r} is no interval\n  give the seconds between two looks")
+    limits = {"max_line": max_line, "max_bytes": max_bytes, "max_ratio": max_ratio}
+    for called, value in limits.items():
+        if type(value) is not int or value < 1:
+            raise PlanError(f"{called}={value!r:.50} is no limit\n  give a whole number from 1 on")
     return FileSource(
         found.text if name is None else name,
         found,
@@ -103,6 +119,7 @@ def files(
         key,
         append_only or gone is not None,
         poll,
+        Limits(**limits),
     )
 
 
@@ -122,7 +139,9 @@ class FileSource:
         key: Callable[[Any], Any] | None,
         append_only: bool,
         poll: float | None,
+        limits: Limits,
     ) -> None:
+        self._limits = limits
         self.name = name
         """What it is called."""
         self._pattern = pattern
@@ -137,7 +156,8 @@ class FileSource:
     def batches(self, since: Token, stop: threading.Event) -> Iterator[Batch[Any]]:
         """The batches from a token on; as `Source.batches`."""
         known = {path: of_plain(plain) for path, plain in (since or {}).items()}
-        looks = _Looks(self, known, is_first=since is None)
+        limits = replace(self._limits, is_stopped=stop.is_set)
+        looks = _Looks(self, known, limits, is_first=since is None)
         told = self._poll is None and has_watchfiles()
         patterns = [each for each in (self._pattern, self._deletions) if each is not None]
         with self._bell.watching(patterns, stop, told=told):
@@ -203,9 +223,10 @@ class _Looks:
     """Looks at files, one round after the other."""
 
     def __init__(
-        self, source: FileSource, known: dict[str, Fingerprint], *, is_first: bool
+        self, source: FileSource, known: dict[str, Fingerprint], limits: Limits, *, is_first: bool
     ) -> None:
         self._of = source
+        self._limits = limits
         self._known = known
         self._noted: dict[str, Fingerprint | None] = {}
         """What is known since the last batch."""
@@ -242,7 +263,11 @@ class _Looks:
                     return
                 self._of._left = len(changed) - number
                 progress.count(self._rows, None)
-                self._take(self._piece(path, every[path], path in deletions), gathered)
+                try:
+                    piece = self._piece(path, every[path], path in deletions)
+                except Stopped:
+                    return
+                self._take(piece, gathered)
                 if self._is_first and gathered.rows >= SIZE:
                     yield self._batch(gathered, made)
                     gathered = _Gathered()
@@ -319,7 +344,7 @@ class _Looks:
 
     def _read(self, path: str, known: Fingerprint | None) -> News:
         now, only = time.time_ns(), self._of._append_only
-        return read(path, known, self._of._format, now, append_only=only)
+        return read(path, known, self._of._format, now, self._limits, append_only=only)
 
     def _failure(self, path: str, error: Exception) -> SourceError | None:
         """What to tell of a file that cannot be read; nothing at first, nor a second time."""
@@ -327,9 +352,9 @@ class _Looks:
         if self._is_told(path):
             self._again[path] = now + GRACE
             return None
-        if not self._is_over(path, now):
+        if not isinstance(error, TooLarge) and not self._is_over(path, now):
             return None
-        del self.failing[path]
+        self.failing.pop(path, None)
         self._again[path] = now + GRACE
         told = str(error) if isinstance(error, Unfinished) else f"{path} cannot be read: {error}"
         failure = SourceError(f"{told}\n  its rows stay as they were; start() tries again")

@@ -7,6 +7,7 @@ Cost:   of a text, O(its characters).
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -14,13 +15,63 @@ from reactive.errors import SourceError
 from reactive.sources.batch import Refused
 from reactive.sources.files.row_maker import UnfitRow
 
+SHOWN = 1_000
+"""Letters of a refused row that are shown."""
 ESCAPED = "surrogateescape"
 FLAW = re.compile("[\udc80-\udcff]")
 """What stands for a byte that is none of the encoding."""
 
 
+MAX_LINE, MAX_BYTES, MAX_RATIO = 1 << 24, 1 << 32, 200
+"""The usual limits."""
+NESTED = 500
+"""Brackets within each other, of a value in JSON."""
+_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
+
+
 class Unfinished(Exception):
     """What is there of a file is no file of its format, perhaps not yet."""
+
+
+class TooLarge(Unfinished):
+    """A file has more than its limits allow."""
+
+
+class Stopped(Exception):
+    """A source is to stop while it reads a file."""
+
+
+def _never() -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What is read of a file at most.
+
+    max_line: letters of a line, or of a row in several lines.
+    max_bytes: bytes that are read at a time, and those of what was compressed.
+    max_ratio: bytes of what was compressed, for each of the file; of more than `max_line`.
+    is_stopped: returns True once the source is to stop.
+    """
+
+    max_line: int = MAX_LINE
+    max_bytes: int = MAX_BYTES
+    max_ratio: int = MAX_RATIO
+    is_stopped: Callable[[], bool] = _never
+
+    def go_on(self) -> None:
+        """Raise `Stopped` if the source is to stop."""
+        if self.is_stopped():
+            raise Stopped
+
+    def check_size(self, path: str, size: int) -> None:
+        """Raise `TooLarge` for more bytes than are read."""
+        if size > self.max_bytes:
+            raise TooLarge(
+                f"cannot read {path}: {size:,} bytes are more than max_bytes={self.max_bytes:,}\n"
+                "  give a larger max_bytes=, or split the file"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +101,7 @@ class Place:
     path: str
     lines: int = 0
     columns: tuple[str, ...] = ()
+    limits: Limits = Limits()
 
 
 class Format(Protocol):
@@ -71,7 +123,11 @@ class Format(Protocol):
 
 def unfit(path: str, where: str, error: Exception) -> SourceError:
     """What to say of a part of a file that is no row."""
-    reason = str(error) if isinstance(error, UnfitRow) else f"{type(error).__name__}: {error}"
+    reason = f"{error!s:.1000}"
+    if isinstance(error, RecursionError):
+        reason = "a value is nested too deep"
+    elif not isinstance(error, UnfitRow):
+        reason = f"{type(error).__name__}: {reason}"
     found = SourceError(
         f"{path}, {where}: {reason}\n"
         '  correct it, and start() again; or have such rows left out by on_error="drop"'
@@ -81,7 +137,8 @@ def unfit(path: str, where: str, error: Exception) -> SourceError:
 
 
 def shown(text: str) -> str:
-    """A text as it can be shown."""
+    """A text as it can be shown, or its beginning."""
+    text = text[:SHOWN]
     return text if text.isascii() else FLAW.sub("\ufffd", text)
 
 
@@ -96,6 +153,26 @@ def decoded(data: bytes, encoding: str, place: Place) -> str:
             return data.decode(encoding, ESCAPED)
         except UnicodeDecodeError as error:
             raise Unfinished(f"{place.path}: {error}") from error
+
+
+def check_length(letters: int, limits: Limits) -> None:
+    """Raise `UnfitRow` for a row of more letters than it may have."""
+    if letters > limits.max_line:
+        raise UnfitRow(
+            None, f"{letters:,} letters are more than max_line={limits.max_line:,} of a row"
+        )
+
+
+def check_depth(text: str) -> None:
+    """Raise `UnfitRow` for JSON that is nested so deep that reading it could end the process."""
+    if len(text) <= NESTED or text.count("[") + text.count("{") <= NESTED:
+        return
+    depth = 0
+    for found in _BRACKET.finditer(text):
+        sign = found[0]
+        depth += (sign in "[{") - (sign in "]}")
+        if depth > NESTED:
+            raise UnfitRow(None, f"a value is nested more than {NESTED} deep")
 
 
 def checked(text: str, encoding: str) -> str:

@@ -20,6 +20,7 @@ Source: Thompson, "Regular Expression Search Algorithm" (1968).
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cached_property
 from re import _compiler, _constants, _parser  # type: ignore[attr-defined]
 from typing import Any
@@ -98,10 +99,8 @@ class Expression:
     def _automaton(self, text: str, *, is_search: bool) -> _Automaton:
         if is_search not in self._automata:
             made = None
-            try:
+            with suppress(_Unknown, RecursionError):
                 made = _Automaton(self._tree, self._compiled.flags, is_search)
-            except (_Unknown, RecursionError):
-                pass
             self._automata[is_search] = made
         found = self._automata[is_search]
         if found is None:
@@ -286,7 +285,8 @@ class _Automaton:
             self._splits[made] = [self._sequence(branch, behind) for branch in of[1]]
             return made
         if op in REPEATS:
-            return self._repeat(*of, behind)
+            least, most, inner = of
+            return self._repeat(least, most, inner, behind)
         if op is _constants.AT or (op in LOOKS and of[1].getwidth()[1] <= 1):
             made = self._new()
             self._looks[made] = (_compile([item], self._state, self._flags), behind)

@@ -8,7 +8,7 @@ from the end of the one before, and its leftmost place is taken. No other place 
 place further to the right only leaves less text for the segments that follow.
 
 State:  compiled patterns, the last 4096 of those that are not long.
-Cost:   O(text) for segments of plain letters, O(text * segment) at most for others; no backtracking.
+Cost:   O(text) for segments of plain letters, O(text * segment) at most for others.
 """
 
 from __future__ import annotations
@@ -81,21 +81,24 @@ class Wildcards:
 
     def _special(self) -> Matcher | None:
         """Return a method of `str` that does the same, if there is one."""
-        first, last = self._first.plain, self._last and self._last.plain
-        if first is None or (self._last is not None and last is None):
+        first = self._first.plain
+        if first is None:
             return None
-        if last is None:
+        if self._last is None:
             return first.__eq__
-        middle = [each.plain for each in self._middle if not each.skipped]
+        last = self._last.plain
+        if last is None:
+            return None
         if not self._middle and not last:
             return lambda text: text.startswith(first)
         if not self._middle and not first:
             return lambda text: text.endswith(last)
-        if first or last or len(self._middle) > 1 or not middle or middle[0] is None:
+        if first or last or len(self._middle) != 1:
             return None
-        (wanted,) = middle
-        is_exact = self._middle[0].size == len(wanted)
-        return (lambda text: wanted in text) if is_exact else None
+        wanted, size = self._middle[0].plain, self._middle[0].size
+        if wanted is None or size != len(wanted):
+            return None
+        return lambda text: wanted in text
 
     def _is_match(self, text: str) -> bool:
         if self._last is None:
