@@ -1,6 +1,6 @@
 """The exact sum of finite decimals and any integers, as a value: adding to it gives another.
 
-    number      the sum of the decimals, of at most 10,000 digits (`decimal.Inexact` beyond)
+    number      the sum of the decimals, exact however far apart they are
     decimals    how many there are: they decide the result's type
     integers    the sum of the integers, apart from the decimals until the sum is shown
 
@@ -15,10 +15,15 @@ Cost:   O(1) per value; some 0.2 us.
 from __future__ import annotations
 
 import sys
-from decimal import Context, Decimal, Inexact
+from decimal import Context, Decimal, Inexact, Overflow, Subnormal
 
-EXACTLY = Context(prec=10_000, traps=[Inexact])
-"""For decimals, of which more digits are refused."""
+EXACTLY = Context(
+    prec=4_000_000, Emax=1_050_000, Emin=-1_050_000, traps=[Inexact, Overflow, Subnormal]
+)
+"""For decimals from 1E-1050000 to 1E+1050000, of any of which there is an exact sum.
+
+One beyond that is refused by itself, lest it be in a sum and every other one be refused.
+"""
 PLUS_TIMES = EXACTLY.fma
 """A decimal times an integer, and another decimal: exact."""
 TIMES = EXACTLY.multiply

@@ -10,7 +10,7 @@ What a sum of floats shows that is no ordinary number, while such values are in 
     infinity                       inf or -inf
     a sum beyond the largest float inf or -inf     (`math.fsum` raises)
 
-The same holds of `Decimal`, whose exact sum may take 10,000 digits (`decimal.Inexact` beyond).
+The same holds of `Decimal`, from 1E-1050000 to 1E+1050000 (`decimal.Overflow` beyond).
 
 Integers, `Fraction` and `Decimal` are summed as what they are, without conversion; a sum of
 integers and floats is a float. Other types need `+`, `-` and `*` with an integer (`timedelta`).

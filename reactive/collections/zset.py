@@ -39,6 +39,8 @@ Pairs = Sequence[Pair]
 
 NAN = math.nan
 DECIMAL_NAN = Decimal("NaN")
+NESTED = 200
+"""Tuples within each other, in a row: far fewer than Python can compare, hash or write out."""
 EXACT: frozenset[type] = frozenset({int, str, bytes, bool, type(None)})
 """Classes of which equal values are one in all that they do."""
 
@@ -289,9 +291,9 @@ def canonical(value: Any) -> Any:
     if kind is float:
         return value if value == value else NAN
     if kind is tuple:
-        return _canonical_items(value)
+        return _canonical_items(value, NESTED)
     if kind is frozenset:
-        return _canonical_items(value)
+        return _canonical_items(value, NESTED)
     names = nan_fields(kind)
     if names:
         return _canonical_record(value, names)
@@ -326,11 +328,21 @@ def nan_fields(kind: Any) -> tuple[str, ...]:
     return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, EXACT))
 
 
-def _canonical_items(value: Any) -> Any:
-    for item in value:
-        if type(item) not in EXACT and canonical(item) is not item:
-            return type(value)(map(canonical, value))
+def _canonical_items(value: Any, depth: int) -> Any:
+    for place, item in enumerate(value):
+        if type(item) not in EXACT and (new := _canonical_item(item, depth)) is not item:
+            items = [*value]
+            after = [_canonical_item(each, depth) for each in items[place + 1 :]]
+            return type(value)([*items[:place], new, *after])
     return value
+
+
+def _canonical_item(item: Any, depth: int) -> Any:
+    if type(item) is not tuple and type(item) is not frozenset:
+        return canonical(item)
+    if not depth:
+        raise RecursionError(f"tuples are nested more than {NESTED} deep")
+    return _canonical_items(item, depth - 1)
 
 
 def _canonical_record(value: Any, names: tuple[str, ...]) -> Any:

@@ -27,7 +27,7 @@ from reactive.operators import accumulators, tolerant
 from reactive.reference.bags import Bag, added, caller, grouped_by, there
 from reactive.runtime.interrupts import reraise_asynchronous
 
-EXACTLY = Context(prec=10_000, traps=[Inexact])
+EXACTLY = Context(prec=4_000_000, Emax=1_050_000, Emin=-1_050_000, traps=[Inexact])
 """For decimals, of which more digits are refused."""
 Values = list[tuple[Any, int]]
 

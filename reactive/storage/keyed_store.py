@@ -109,7 +109,7 @@ class KeyedStore:
         key_of = self.key
         key = key_of(row)
         held = self.by_key.get(key)
-        if held is None or count != 1 or held != row:
+        if held is None or count != 1 or not (held is row or held == row):
             raise Absent
         del self.by_key[key]
         return (held, -1)
@@ -154,7 +154,7 @@ class KeyedStore:
 
     def count(self, row: Row) -> int:
         held = self.by_key.get(self.key(row))
-        return int(held is not None and held == row)
+        return int(held is not None and (held is row or held == row))
 
     def pairs(self) -> Iterable[Pair]:
         return ((row, 1) for row in self.by_key.values())

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from reactive.collections.zset import Pair, Row, canonical, may_hold_nan
+from reactive.collections.zset import NESTED, Pair, Row, canonical, may_hold_nan
 from reactive.errors import TableError, VerificationError
 from reactive.storage import plain_rows
 from reactive.storage.immutable import REMEDIES, check_objects, why_changeable
@@ -216,9 +216,16 @@ class RowGate:
             self._learn_from(row)
         if not self._may_hold_nan:
             return row
-        if not self._table.identity:
-            check_objects(row, "table ", self._table.name)
-        return canonical(row)
+        try:
+            if not self._table.identity:
+                check_objects(row, "table ", self._table.name)
+            return canonical(row)
+        except RecursionError:
+            raise TableError(
+                f"cannot add a {kind.__name__} to table {self._table.name!r}: its values are nested "
+                f"too deep, tuples at most {NESTED} within each other\n"
+                "  have a row for each part, with the key of the part that it is in"
+            ) from None
 
     def sought(self, row: Row) -> Row:
         """The row as the table would have it."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Context, Decimal, Inexact, InvalidOperation, Rounded, localcontext
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Rounded, localcontext
 from fractions import Fraction
 from random import Random
 from typing import Any
@@ -179,14 +179,23 @@ def test_the_context_of_the_caller_plays_no_part_in_a_sum_of_decimals() -> None:
         assert not any(context.flags.values())
 
 
-def test_a_sum_of_decimals_with_too_many_digits_raises_and_changes_nothing() -> None:
+def test_a_sum_of_decimals_is_exact_however_far_apart_they_are() -> None:
     state = running([Decimal(1), 3])
-    for value in (Decimal("1E+100000"), Decimal("1E-100000")):
-        with pytest.raises(Inexact):
-            plus_value(state, value, 1)
-        with pytest.raises(Inexact):
-            plus(state, plus_value(0, value, 1))
+    for value in (Decimal("1E+999999"), Decimal("1E-999999"), Decimal("9E+999999")):
+        state = plus_value(state, value, 2)
         assert exponent(shown(plus_value(0, value, 2))) == exponent(shown(exact([value, value])))
+    for value in (Decimal("1E+999999"), Decimal("1E-999999"), Decimal("9E+999999")):
+        state = plus_value(state, value, -2)
+    assert shown(state) == 4
+
+
+def test_a_decimal_beyond_all_sums_is_refused_by_itself_and_changes_nothing() -> None:
+    state = running([Decimal(1), 3])
+    for value in (Decimal("1E+10000000"), Decimal("1E-10000000")):
+        with pytest.raises(DecimalException):
+            plus_value(0, value, 1)
+        with pytest.raises(DecimalException):
+            plus_value(state, value, 1)
     assert exponent(shown(state)) == exponent(Decimal(4))
 
 
