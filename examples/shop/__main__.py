@@ -17,6 +17,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 USAGE = 2
+LARGEST_FRAME = 1_000
+"""Bytes that a browser may send at once through a WebSocket."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,7 +31,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ImportError as error:
         print(f"{error}\n  pip install 'reactive-collections[shop]'", file=sys.stderr)
         return USAGE
-    uvicorn.run(service(options.file), host=options.host, port=options.port, log_level="warning")
+    bound = {"host": options.host, "port": options.port}
+    uvicorn.run(service(options.file), **bound, log_level="warning", ws_max_size=LARGEST_FRAME)
     return 0
 
 

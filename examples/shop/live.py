@@ -15,6 +15,9 @@ from fastapi import WebSocket, WebSocketDisconnect
 
 from reactive import Changes, OrderedView
 
+UNWANTED = 1003
+"""Code of a socket that is closed for what was sent."""
+
 
 async def show(socket: WebSocket, view: OrderedView[Any]) -> None:
     """Tell a browser what a view shows, until it leaves, or the server is to stop."""
@@ -40,5 +43,7 @@ async def _tell(socket: WebSocket, changes: Changes[Any]) -> None:
 
 
 async def _listen(socket: WebSocket) -> None:
-    while True:
-        await socket.receive_text()  # raises WebSocketDisconnect when it leaves
+    """Wait until the browser leaves, or sends something, which no page of the shop does."""
+    message = await socket.receive()
+    if message["type"] != "websocket.disconnect":
+        await socket.close(UNWANTED, "this socket only tells")

@@ -15,6 +15,7 @@ from pydantic import BaseModel, Field
 from sqlalchemy import select
 
 from examples.shop.board import Board, open_board
+from examples.shop.guard import Guard
 from examples.shop.live import show
 from examples.shop.models import Customer, Order, open_file
 
@@ -53,6 +54,7 @@ def service(path: Path) -> FastAPI:
         engine.dispose()
 
     app = FastAPI(title="shop", lifespan=opened)
+    app.add_middleware(Guard)
 
     @app.get("/")
     def page() -> FileResponse:
@@ -70,7 +72,7 @@ def service(path: Path) -> FastAPI:
             return made.id
 
     @app.delete("/orders/{number}", status_code=204)
-    def cancel(number: Annotated[int, InPath(le=LARGEST)]) -> None:
+    def cancel(number: Annotated[int, InPath(ge=1, le=LARGEST)]) -> None:
         with one_writer, board.sessions.begin() as session:
             found = session.get(Order, number)
             if found is None:

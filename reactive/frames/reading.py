@@ -62,6 +62,11 @@ def table_of(data: Any, what: str = "a frame", row_type: Any = None) -> Any:
             f"{what}: a column has values of several types, or of one that Arrow has not: {error}\n"
             "  have each column be of one type and all be of one length, or add rows of a class"
         ) from None
+    except UnicodeEncodeError as error:
+        raise TableError(
+            f"{what}: cannot take {error.object!r:.100}: it has half of a character (a lone "
+            "surrogate), which a frame cannot hold\n  give whole characters, or add rows of a class"
+        ) from None
     return plain_columns(found)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import is_dataclass
 from operator import attrgetter
@@ -48,10 +49,20 @@ def check_row_type(row_type: Any) -> None:
         )
 
 
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
 def check_name(of: str, name: Any) -> None:
-    """Refuse names of tables and views that are no text."""
-    if name is not None and not isinstance(name, str):
+    """Refuse names of tables and views that are no text, or none that can be written down."""
+    if name is None:
+        return
+    if not isinstance(name, str):
         raise PlanError(f"the name of {of} is a text, not {name!r:.100}\n  write name='...'")
+    if not name.isascii() and _SURROGATE.search(name):
+        raise PlanError(
+            f"cannot name {of} {name!r:.100}: it has half of a character (a lone surrogate), which "
+            "no file can hold\n  give a name of whole characters"
+        )
 
 
 def class_of(row_type: Any) -> Classes | None:

@@ -222,8 +222,8 @@ class RowGate:
             return canonical(row)
         except RecursionError:
             raise TableError(
-                f"cannot add a {kind.__name__} to table {self._table.name!r}: its values are nested "
-                f"too deep, tuples at most {NESTED} within each other\n"
+                f"cannot add a {kind.__name__} to table {self._table.name!r}: its values are "
+                f"nested too deep, tuples at most {NESTED} within each other\n"
                 "  have a row for each part, with the key of the part that it is in"
             ) from None
 

@@ -5,18 +5,22 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import httpx
 import pytest
+from websockets import ConnectionClosed, InvalidStatus, Origin
+from websockets.sync.client import connect
 
 from examples.shop import __main__ as command
 from examples.shop.board import open_board
 from examples.shop.live import show
 from examples.shop.models import Customer, Order, open_file
-from tests.examples.shop.running import Shop, until
+from tests.examples.shop.running import PATIENCE, Shop, until
 
 
 def test_browsers_see_each_order_of_others_and_survive_a_kill(tmp_path: Path) -> None:
@@ -48,6 +52,60 @@ def test_browsers_see_each_order_of_others_and_survive_a_kill(tmp_path: Path) ->
         assert shop.client.delete("/orders/1").status_code == 404
         assert shop.client.delete(f"/orders/{10**30}").status_code == 422
         assert shop.client.post("/orders", json={"customer": ""}).status_code == 422
+
+
+@pytest.fixture(scope="module")
+def open_shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
+    with Shop(tmp_path_factory.mktemp("shop") / "shop.db") as shop:
+        yield shop
+        assert shop.client.get("/metrics").is_success
+        assert "Traceback" not in shop.terminate()
+
+
+@pytest.mark.parametrize("number", [0, -1, -(2**63), -(10**30), 2**63, 10**30, "x", "1.5", "%00"])
+def test_a_number_that_no_order_has_is_refused(open_shop: Shop, number: object) -> None:
+    assert open_shop.client.delete(f"/orders/{number}").status_code == 422
+
+
+@pytest.mark.parametrize("origin", ["http://evil.test", "null", "http://[", "http://127.0.0.1:1"])
+def test_a_page_of_another_origin_is_refused(open_shop: Shop, origin: str) -> None:
+    headers = {"origin": origin}
+    order = {"customer": "Ann", "what": "tea", "cents": 1}
+    assert open_shop.client.post("/orders", json=order, headers=headers).status_code == 403
+    assert open_shop.client.delete("/orders/1", headers=headers).status_code == 403
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(f"ws://127.0.0.1:{open_shop.port}/leaders", origin=Origin(origin))
+
+
+def test_a_page_of_the_shop_is_not_refused(open_shop: Shop) -> None:
+    headers = {"origin": f"http://127.0.0.1:{open_shop.port}"}
+    order = {"customer": "Ann", "what": "tea", "cents": 1}
+    assert open_shop.client.post("/orders", json=order, headers=headers).status_code == 201
+    with connect(f"ws://127.0.0.1:{open_shop.port}/leaders", origin=Origin(headers["origin"])) as s:
+        assert s.recv()
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_body_that_is_too_large_is_refused(open_shop: Shop, is_told: bool) -> None:
+    pieces = [b" " * 1_000] * 1_000
+    content: Any = b"".join(pieces) if is_told else iter(pieces)
+    try:
+        answer = open_shop.client.post("/orders", content=content)
+    except httpx.TransportError:  # the server has closed before all was sent
+        return
+    assert answer.status_code == 413
+
+
+@pytest.mark.parametrize("frame", [b"\x00\xff", "text", b"", b" " * 100_000, "x" * 100_000])
+def test_what_is_sent_through_a_socket_closes_it(open_shop: Shop, frame: str | bytes) -> None:
+    with connect(f"ws://127.0.0.1:{open_shop.port}/leaders") as socket:
+        socket.recv()
+        with suppress(ConnectionClosed):
+            socket.send(frame)
+        with pytest.raises(ConnectionClosed) as closed:
+            socket.recv(PATIENCE)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == (1009 if len(frame) > 1_000 else 1003)
 
 
 def test_a_browser_that_leaves_is_noticed_and_sigterm_ends_the_shop_at_once(tmp_path: Path) -> None:
@@ -127,11 +185,9 @@ class _SlowSocket:
         self.sent.set()
         await self.is_read.wait()
 
-    async def receive_text(self) -> str:
-        from fastapi import WebSocketDisconnect
-
+    async def receive(self) -> dict[str, Any]:
         await self.has_left.wait()
-        raise WebSocketDisconnect
+        return {"type": "websocket.disconnect"}
 
 
 def _order_until_it_ends(shop: Shop, acknowledged: list[int]) -> None:
