@@ -41,6 +41,7 @@ CONTENTS = {
         "two_commits",
         "threads",
         "delivery",
+        "limits",
         "notebooks",
         "spark",
         "mistakes",

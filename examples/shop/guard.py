@@ -64,9 +64,10 @@ def _is_of_this_page(scope: Message) -> bool:
     if origin is None:
         return True
     try:
-        return urlsplit(origin.decode("latin-1")).netloc == headers.get(b"host", b"").decode()
+        sender = urlsplit(str(origin, "latin-1")).netloc
     except ValueError:
         return False
+    return sender == str(headers.get(b"host", b""), "latin-1")
 
 
 async def _refuse(scope: Message, send: Send, status: int, reason: str) -> None:

@@ -24,6 +24,7 @@ from optimizer.kinds.kind import Places, Scalar, Struct, kind_of
 from optimizer.kinds.names import columns_of
 from reactive.errors import TableError
 from reactive.runtime import needs
+from reactive.runtime.json_depth import NESTED, is_too_deep
 
 FILES: dict[str, tuple[str, str]] = {
     ".parquet": ("pyarrow.parquet", "read_table"),
@@ -137,12 +138,36 @@ def _read(path: Path, what: str) -> Any:
         )
     module, name = found
     read: Callable[..., Any] = getattr(import_module(module), name)
+    if name == "read_json":
+        _check_depth(path, what)
     if not _is_csv(path):
         return read(str(path))
     options = import_module(module).ConvertOptions(
         null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=True
     )
     return read(str(path), convert_options=options)
+
+
+def _check_depth(path: Path, what: str) -> None:
+    """Refuse JSON that is nested so deep that Arrow would end the process.
+
+    Arrow reads a value in several lines, too. Then one of them is not of the form `{...}`.
+    """
+    is_by_line = True
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            if is_too_deep(line):
+                raise _too_deep(what, f"{path}, line {number}")
+            inner = line.strip()
+            is_by_line &= not inner or (inner[0] == "{" and inner[-1] == "}")
+    if not is_by_line and is_too_deep(path.read_text(encoding="utf-8", errors="replace")):
+        raise _too_deep(what, str(path))
+
+
+def _too_deep(what: str, where: str) -> TableError:
+    return TableError(
+        f"{what}: cannot read {where}: a value is nested more than {NESTED} deep\n  leave it out"
+    )
 
 
 def _is_csv(path: Path) -> bool:

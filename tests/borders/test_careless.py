@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Avg, Count, Database, PlanError, ReactiveError, Sum, TableError
+from reactive.sql.shell.files import load
 
 
 class Loose(NamedTuple):
@@ -187,3 +188,28 @@ def test_a_column_of_which_nothing_is_declared_may_be_null(
         return sorted(map(tuple, view), key=repr)
 
     assert played(kind) == played(Declared)
+
+
+DEEP = {
+    "lists": '{"id": 1}\n{"id": ' + "[" * 100_000 + "]" * 100_000 + "}\n",
+    "not closed": '{"id": ' + "[" * 100_000,
+    "in several lines": '{"id":\n' + "[\n" * 100_000 + "]\n" * 100_000 + "}\n",
+    "behind texts": '{"id": 1}\n' + '{"a": ["]", "}",\n' * 2_000,
+}
+
+
+@pytest.mark.parametrize("name", DEEP)
+def test_a_frame_of_json_that_is_nested_too_deep_is_refused(tmp_path: Path, name: str) -> None:
+    """Arrow would end the process."""
+    path = tmp_path / "a.jsonl"
+    path.write_text(DEEP[name])
+    with pytest.raises(TableError, match="a value is nested more than 500 deep"):
+        Database().table_from(path)
+
+
+@pytest.mark.parametrize("lines", [3, 200_000])
+def test_an_open_quote_is_told_where_sql_loads_a_file(tmp_path: Path, lines: int) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text('id,s\n1,a\n2,"' + "x\n" * lines)
+    with pytest.raises(PlanError, match=r"cannot read a\.csv, line 3: "):
+        load(Database(), path)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from reactive.errors import SourceError
+from reactive.runtime.json_depth import NESTED, is_too_deep
 from reactive.sources.batch import Refused
 from reactive.sources.files.row_maker import UnfitRow
 
@@ -24,9 +25,6 @@ FLAW = re.compile("[\udc80-\udcff]")
 
 MAX_LINE, MAX_BYTES, MAX_RATIO = 1 << 24, 1 << 32, 200
 """The usual limits."""
-NESTED = 500
-"""Brackets within each other, of a value in JSON."""
-_BRACKET = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[\]{}]', re.DOTALL)
 
 
 class Unfinished(Exception):
@@ -165,14 +163,8 @@ def check_length(letters: int, limits: Limits) -> None:
 
 def check_depth(text: str) -> None:
     """Raise `UnfitRow` for JSON that is nested so deep that reading it could end the process."""
-    if len(text) <= NESTED or text.count("[") + text.count("{") <= NESTED:
-        return
-    depth = 0
-    for found in _BRACKET.finditer(text):
-        sign = found[0]
-        depth += (sign in "[{") - (sign in "]}")
-        if depth > NESTED:
-            raise UnfitRow(None, f"a value is nested more than {NESTED} deep")
+    if is_too_deep(text):
+        raise UnfitRow(None, f"a value is nested more than {NESTED} deep")
 
 
 def checked(text: str, encoding: str) -> str:

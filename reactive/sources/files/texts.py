@@ -16,11 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from reactive.runtime.interrupts import reraise_asynchronous
+from reactive.runtime.json_depth import NESTED
 from reactive.sources.batch import Refused
 from reactive.sources.files.row_maker import RecordMaker, UnfitRow, ValueMaker
 from reactive.sources.files.taken import (
     ESCAPED,
-    NESTED,
     SHOWN,
     Limits,
     Place,

@@ -59,7 +59,17 @@ def _type(column: Sequence[Any]) -> SqlType:
 
 def _csv(path: Path) -> tuple[list[str], list[list[Any]]]:
     with path.open(newline="", encoding="utf-8-sig") as file:
-        lines = list(csv.reader(file))
+        reader = csv.reader(file, strict=True)
+        lines, begin = list[list[str]](), 1
+        try:
+            for line in reader:
+                lines.append(line)
+                begin = reader.line_num + 1
+        except csv.Error as error:
+            raise PlanError(
+                f"cannot read {path.name}, line {begin}: {error}\n"
+                "  close each quote that begins a cell, and write one within it twice"
+            ) from error
     names, rows = (lines[0], lines[1:]) if lines else ([], [])
     for number, row in enumerate(rows, 2):
         if len(row) != len(names):
