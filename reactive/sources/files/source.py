@@ -119,7 +119,7 @@ def files(
         key,
         append_only or gone is not None,
         poll,
-        Limits(**limits),
+        Limits(max_line, max_bytes, max_ratio),
     )
 
 
