@@ -266,7 +266,10 @@ def _value(row: Row, part: Part) -> Any:
 
 def _has_plain_items(kind: Any) -> bool:
     fields = Struct(kind).fields if _is_named(kind) else {}
-    some = [classes_of(fields.get(name, Anything())) for name in getattr(kind, "_fields", ())]
+    some = [
+        classes_of(fields.get(name, Anything()))
+        for name in (kind._fields if issubclass(kind, tuple) and hasattr(kind, "_fields") else ())
+    ]
     return bool(fields) and all(each is not None and each <= plain_rows.PLAIN for each in some)
 
 
