@@ -353,3 +353,59 @@ def test_functions_are_what_sqlite_gives(function: str) -> None:
             both.ask(f"select {expr} as x")
     both.ask(f"select id, {function.format(*'abc')} as x from f order by id")
     assert not both.wrong, "\n".join(both.wrong[:10])
+
+
+NUMBERED = (
+    "insert into t (a) values ('x')",
+    "insert into t default values",
+    "insert into t values (null, 'n'), ({n}, 'k'), (null, 'n')",
+    "insert into t (id, a) select null, 'all' from t where id > {n}",
+    "insert into t (a) select 'few' from t where id in ({n}, {n} + 1)",
+    "insert or replace into t values ({n}, 'r'), (null, 's')",
+    "insert or ignore into t values ({n}, 'i'), (null, 'j')",
+    "insert into t values ({n}, 'u'), (null, 'v') on conflict (id) do update set a = 'w'",
+    "insert into t values (null, 'v'), ({n}, 'u') on conflict do nothing",
+    "delete from t where id >= {n}",
+    "update t set id = id + 20 where id = {n}",
+    "insert into t values ('{n}', 'text'), (null, 'v')",
+)
+
+
+@pytest.mark.parametrize(
+    "key", ["id integer primary key default 7, a", "id integer, a, primary key (id)"]
+)
+def test_an_integer_primary_key_is_numbered(key: str) -> None:
+    random = drawing()
+    for _ in range(40 if TIMES else 6):
+        both = Both(f"create table t ({key})")
+        for _ in range(25):
+            both.execute(random.choice(NUMBERED).format(n=random.randint(-3, 12)))
+            both.ask("select id, a from t")
+            assert not both.wrong, both.wrong
+
+
+def test_numbers_of_keys_end() -> None:
+    db = Database(dialect="sqlite")
+    db.execute("create table t (id integer primary key, a)")
+    db.execute("insert into t values (9223372036854775807, 1)")
+    with pytest.raises(TableError, match="is the greatest key there is"):
+        db.execute("insert into t (a) values (2)")
+    db.execute("delete from t")
+    with pytest.raises(PlanError, match="DO UPDATE of 'id' beside rows without one"):
+        db.execute("insert into t values (-3, 1), (null, 2) on conflict (id) do update set id = 5")
+
+
+def test_rows_are_not_numbered_in_an_order_that_is_lost() -> None:
+    db = Database(dialect="sqlite")
+    db.execute("create table t (id integer primary key, a)")
+    db.execute("insert into t (a) values ('y'), ('x')")
+    with pytest.raises(PlanError, match="ORDER BY of rows that are numbered"):
+        db.execute("insert into t (a) select a from t order by a")
+    assert len(db.tables()[0]) == 2
+
+
+def test_other_keys_are_not_numbered() -> None:
+    db = Database(dialect="sqlite")
+    db.execute("create table t (id int primary key, a)")
+    with pytest.raises(TableError, match="'id' of table 't' is NOT NULL"):
+        db.execute("insert into t (a) values (2)")

@@ -32,6 +32,7 @@ from reactive.sql.expressions.casts import assigned
 from reactive.sql.queries.nodes import evaluated_constant, failures_told, freed, misreadings_told
 from reactive.sql.queries.rows import Rows, rows_of
 from reactive.sql.relation import relation_of
+from reactive.sql.statements.row_numbers import RowNumbers
 from reactive.sql.terms.catalog import named_rows
 from reactive.sql.terms.errors import nearest
 from reactive.sql.terms.schema import Column, Schema
@@ -61,6 +62,7 @@ class Target:
         self.schema: Schema = catalog.schema_of(self.table)
         self.defaults = catalog.defaults.get(self.table.plan.number, {})
         self.lengths = catalog.lengths.get(self.table.plan.number, {})
+        self.numbers = RowNumbers(self.table, self.schema)
         self._around = around
 
     def rows(self) -> Rows:
@@ -132,6 +134,15 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
         rows = list(_rows(tree, target, places, around))
         conflict = _Conflict(tree, target, around, places) if _has_conflict(tree) else None
     around.refuse_unread(tree)
+    if target.numbers.given and conflict is not None:
+        _refuse_renumbering(tree.args.get("conflict"), target, around)
+    if target.numbers.given and len(rows) > 1 and tree.expression.args.get("order"):
+        raise around.error(  # the rows of a query that is evaluated here have no order
+            tree,
+            "ORDER BY of rows that are numbered in sqlite by their key is not supported "
+            f"in INSERT INTO {target.name}",
+            "select the key, or leave ORDER BY out",
+        )
     with db.transaction():
         if conflict is not None:
             return conflict.insert(rows)
@@ -160,17 +171,31 @@ def _has_conflict(tree: Any) -> bool:
     return tree.args.get("conflict") is not None or bool(tree.args.get("alternative"))
 
 
+def _refuse_renumbering(conflict: Any, target: Target, around: Scope) -> None:
+    """Refuse DO UPDATE of the key beside rows that are numbered by the keys that are there."""
+    names = [] if conflict is None else [e.this for e in conflict.expressions or ()]
+    name = target.schema.names[target.numbers.place or 0]
+    if any(i.name.casefold() == name.casefold() for e in names for i in e.find_all(exp.Identifier)):
+        raise around.error(
+            conflict,
+            f"DO UPDATE of {name!r} beside rows without one is not supported",
+            f"insert values of {name!r}",
+        )
+
+
 def _rows(tree: Any, target: Target, places: list[int], around: Scope) -> Iterator[Any]:
     """The rows that are inserted, with defaults for the columns that are not named."""
     defaults = [target.defaults.get(column.name) for column in target.schema.columns]
+    if target.numbers.place is not None:
+        defaults[target.numbers.place] = None  # SQLite numbers the row, whatever DEFAULT says
     if tree.args.get("default"):
-        yield target.made(defaults)
+        yield target.made(target.numbers.filled(defaults))
         return
     for values in _values(tree, target, places, around):
         row = list(defaults)
         for place, value in zip(places, values, strict=True):
             row[place] = value
-        yield target.made(row)
+        yield target.made(target.numbers.filled(row))
 
 
 def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iterator[Sequence[Any]]:
