@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Rounded, localcontext
+from decimal import (
+    Context,
+    Decimal,
+    DecimalException,
+    Inexact,
+    InvalidOperation,
+    Rounded,
+    localcontext,
+)
 from fractions import Fraction
 from random import Random
 from typing import Any
