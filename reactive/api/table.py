@@ -518,7 +518,7 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
         self._is_near = isinstance(store, BagStore | KeyedStore)
         if keyed is not None:
             self._keyed = keyed
-        self._do.store = store  # a statement may be waiting to begin
+        self._do.move_to(store)  # a statement may be waiting to begin
 
     def _give_up(self, why: str) -> None:
         """It is no table of its database any more: whoever uses it is told why."""

@@ -70,6 +70,12 @@ class Statements:
         rows are like."""
         self.remove_one: one_row.Statement = self.remove
 
+    def move_to(self, store: Store) -> None:
+        """Have another store from now on; the functions generated for the one before hold it."""
+        self.store = store
+        self.add_one = self.add if self.gate.text is None else self._add_first
+        self.remove_one = self.remove
+
     def add(self, row: Row, count: int = 1, *, is_new: bool = True) -> list[Pair]:
         if self.gate.is_odd(row):
             row = self.gate.checked(row, is_new=is_new)
