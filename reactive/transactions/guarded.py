@@ -29,9 +29,8 @@ class Guarded:
     def store(self) -> Any:
         return self.unguarded.store
 
-    @store.setter
-    def store(self, store: Any) -> None:
-        self.unguarded.store = store
+    def move_to(self, store: Any) -> None:
+        self.unguarded.move_to(store)
 
     @property
     def gate(self) -> RowGate:
