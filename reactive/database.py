@@ -862,8 +862,8 @@ class Database(NotCopied, Closeable):
         """
         try:
             if commit_with is not None:
-                return _joint(self._engine, commit_with).told_by(deliver, deliver_timeout)
-            return transactions.Transaction(self._engine).told_by(deliver, deliver_timeout)
+                return _joint(self._engine, commit_with)._told_by(deliver, deliver_timeout)
+            return transactions.Transaction(self._engine)._told_by(deliver, deliver_timeout)
         except Exception as error:
             hide(error)
             raise

@@ -144,7 +144,7 @@ class Transaction(NotCopied):
         if queue and not self._is_told_in_background():
             await queue.until_told(self._engine.version, self._patience())
 
-    def told_by(self, deliver: str | None, timeout: float | None) -> Self:
+    def _told_by(self, deliver: str | None, timeout: float | None) -> Self:
         """Return it, with who tells subscribers, and how long that is waited for."""
         if (deliver, timeout) != (None, None):
             checked_delivery(deliver, timeout)
