@@ -68,6 +68,7 @@ class Feed:
         self._left: deque[_Stretch] = deque()
         """Of readers that are gone."""
         self._version = -1
+        self.readers = 0
         self.waiting: set[Latest[Any]] = set()
         """Readers that are to be woken."""
         self.subscription = subscribe(self._put, False)
@@ -182,6 +183,7 @@ class Latest(Changes[T]):
         """The rows that it begins with, or what it had not read when it was closed."""
         self._beginning: Subscription[Any] | None = None
         self._subscription = feed.subscription
+        feed.readers += 1
         if snapshot:
             self._beginning = subscribe(self._begin, True)
             return
@@ -207,9 +209,13 @@ class Latest(Changes[T]):
     def close(self) -> None:
         """End the iteration, after what is waiting."""
         self._first = self._read()
+        if not self.is_gone:
+            self._feed.readers -= 1
         self.is_gone = True
         self._feed.leave(self)
         self._rouse()
+        if not self._feed.readers:
+            self._feed.subscription.close()
 
     def _is_over(self) -> bool:
         return self.is_gone or self._subscription.closed
