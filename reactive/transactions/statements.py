@@ -202,11 +202,9 @@ class Statements:
         old = keyed.get(keyed.key(row))
         if old is None:
             return self.add(row)
-        return (
-            []
-            if old is row or old == row
-            else self.together(lambda: self.remove(old), lambda: self.add(row))
-        )
+        if old is row or old == row:
+            return []
+        return self.together(lambda: self.remove(old), lambda: self.add(row))
 
     def replace_all(self, rows: Iterable[Row]) -> list[Pair]:
         wanted = [self.gate.checked(row) for row in rows]
