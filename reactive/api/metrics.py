@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -84,28 +84,25 @@ class Metrics:
 
 
 def metrics(engine: Engine) -> Metrics:
-    """The figures of now."""
+    """Return the figures of now."""
     with engine.db_lock.inside():
-        return _figures(engine)
-
-
-def _figures(engine: Engine) -> Metrics:
-    live = [
-        subscription for channel in list(engine.feeds) for subscription in _subscriptions(channel)
-    ]
-    queues = [Queue(str(s._channel), len(s._queue)) for s in live if s._queue is not None]
-    return Metrics(
-        commits=engine.version,
-        seconds=engine.times.total(engine.version),
-        tables=len(engine.tables),
-        views=len(engine.live_views()),
-        subscribers=len(live),
-        undelivered=len(engine.delivery_queue),
-        queues=tuple(sorted(queues, key=lambda queue: (-queue.waiting, queue.of))),
-        late=engine.delivery_queue.counts.late,
-        blocked=engine.delivery_queue.counts.blocked,
-        merged=engine.delivery_queue.counts.merged,
-    )
+        live = [each for channel in list(engine.feeds) for each in _subscriptions(channel)]
+        found = Metrics(
+            commits=engine.version,
+            seconds=engine.times.total(engine.version),
+            tables=len(engine.tables),
+            views=len(engine.live_views()),
+            subscribers=sum(subscription._listeners() for subscription in live),
+            undelivered=len(engine.delivery_queue),
+            queues=(),
+            late=engine.delivery_queue.counts.late,
+            blocked=engine.delivery_queue.counts.blocked,
+            merged=engine.delivery_queue.counts.merged,
+        )
+    # Readers are asked outside: who tells them holds their lock, and may need that of the database.
+    queues = [Queue(str(each._channel), waiting) for each in live for waiting in each._waits()]
+    longest_first = sorted(queues, key=lambda queue: (-queue.waiting, queue.of))
+    return replace(found, queues=tuple(longest_first))
 
 
 def _subscriptions(channel: Any) -> list[Subscription[Any]]:

@@ -14,6 +14,7 @@ Cost:   O(|d|) per commit, and O(1) per reader that waits for it; O(state after 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
@@ -68,16 +69,13 @@ class Feed:
         self._left: deque[_Stretch] = deque()
         """Of readers that are gone."""
         self._version = -1
-        self.readers = 0
+        self.readers: weakref.WeakSet[Latest[Any]] = weakref.WeakSet()
+        """Those that are not closed."""
         self.waiting: set[Latest[Any]] = set()
         """Readers that are to be woken."""
         self.subscription = subscribe(self._put, False)
         self.subscription._on_close = self.rouse
-        self.subscription._queue = self
-
-    def __len__(self) -> int:
-        """How many stretches wait to be read."""
-        return sum(each.since is not None for each in self._stretches)
+        self.subscription._feed = self
 
     def _put(self, delta: Delta[Any]) -> None:
         with self.lock:
@@ -164,7 +162,7 @@ class Feed:
             self._stretches[place - 1].add(delta)
 
     def _look_after(self) -> None:
-        self._starting = [each for each in self._starting if not each.is_gone]
+        self._starting = [each for each in self._starting if each in self.readers]
         while self._left:
             self._leave(self._left.popleft())
 
@@ -175,7 +173,6 @@ class Latest(Changes[T]):
     def __init__(self, feed: Feed, engine: Engine, subscribe: Subscribe, *, snapshot: bool) -> None:
         self.stretch: _Stretch | None = None
         self.start = -1
-        self.is_gone = False
         self._feed = feed
         self._lock = threading.Lock()
         self._wakes = []
@@ -183,68 +180,71 @@ class Latest(Changes[T]):
         """The rows that it begins with, or what it had not read when it was closed."""
         self._beginning: Subscription[Any] | None = None
         self._subscription = feed.subscription
-        feed.readers += 1
+        feed.readers.add(self)
         if snapshot:
             self._beginning = subscribe(self._begin, True)
+            if self.start >= 0:
+                self._end_beginning()
             return
-        with engine.inside():
+        with feed.lock, engine.inside():  # in the order in which deltas are told
             self.start = engine.version
             feed.begin(self)
 
     def _begin(self, snapshot: Delta[T]) -> None:
-        if self.start < 0 and not self.is_gone:
+        if self.start < 0:
             self.start, self._first = snapshot.version, snapshot
             self._feed.begin(self)
+            self._end_beginning()
             self._rouse()
 
+    def _end_beginning(self) -> None:
+        """Hear no more from the subscription that has told all rows."""
+        if self._beginning is not None:
+            self._beginning.close()
+            self._beginning = None
+
+    def waits(self) -> int:
+        """Return how many deltas wait."""
+        with self._feed.lock:
+            return int(self._first is not None or self._feed.has_news(self))
+
     def __repr__(self) -> str:
-        return f"Changes({self._subscription._channel}, {int(self._has_waiting())} waiting)"
+        return f"Changes({self._subscription._channel}, {self.waits()} waiting)"
 
     def __del__(self) -> None:
         feed = getattr(self, "_feed", None)
         if feed is not None:
-            self.is_gone = True
             feed.leave(self)
 
     def close(self) -> None:
         """End the iteration, after what is waiting."""
-        self._first = self._read()
-        if not self.is_gone:
-            self._feed.readers -= 1
-        self.is_gone = True
+        self._first = self._next()
+        self._end_beginning()
+        self._feed.readers.discard(self)
         self._feed.leave(self)
         self._rouse()
         if not self._feed.readers:
             self._feed.subscription.close()
 
     def _is_over(self) -> bool:
-        return self.is_gone or self._subscription.closed
-
-    def _has_waiting(self) -> bool:
-        with self._feed.lock:
-            return self._first is not None or self._feed.has_news(self)
+        return self not in self._feed.readers or self._subscription.closed
 
     def _wait(self) -> bool:
         with self._feed.lock:
-            if self._has_waiting():
+            if self.waits():
                 return False
             self._feed.waiting.add(self)
             return True
 
-    def _read(self) -> Delta[T] | None:
+    def _next(self) -> Delta[T] | None:
         with self._feed.lock:
             first, self._first = self._first, None
             more = self._feed.read(self)
-            if first is not None:
-                self._beginning = None
             if first is None or more is None:
                 return more if first is None else first
             both = Merged(first)
             both.add(more)
             return both.delta()
-
-    def _next(self) -> Delta[T] | None:
-        return self._read()
 
 
 def latest(engine: Engine, key: object, subscribe: Subscribe, *, snapshot: bool) -> Latest[Any]:

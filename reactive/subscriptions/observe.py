@@ -105,6 +105,8 @@ class Subscription(NotCopied, Closeable, Generic[T]):
         self._on_close: Callable[[], None] | None = None if relay is None else relay.close
         self._queue: Sized | None = relay
         """What waits for the callback, or for who reads."""
+        self._feed: Any = None
+        """What several readers share, if this tells them (`latest.py`)."""
         if relay is not None:
             relay.belong(self)
 
@@ -115,6 +117,16 @@ class Subscription(NotCopied, Closeable, Generic[T]):
         self._held = None
         if self._on_close is not None:
             self._on_close()
+
+    def _waits(self) -> list[int]:
+        """Return how many deltas wait for each of those whom it tells and who have a queue."""
+        if self._feed is not None:
+            return [reader.waits() for reader in list(self._feed.readers)]
+        return [] if self._queue is None else [len(self._queue)]
+
+    def _listeners(self) -> int:
+        """Return how many it tells."""
+        return 1 if self._feed is None else len(self._feed.readers)
 
     _copy_instead = "subscribe once more"
     _pickle_instead = "subscribe where the database is; a Delta can be pickled"
