@@ -59,7 +59,7 @@ class DeliveryQueue(deque[Delivery]):
     """Deltas, each with those who subscribed when its commit was made."""
 
     __slots__ = (
-        *("_by", "_calls", "_has_written", "_lock", "_own", "_popping", "_round"),
+        *("_by", "_calls", "_has_written", "_is_left", "_lock", "_own", "_popping", "_round"),
         *("_rounds", "_timer", "_turn", "_slow", "_writers", "alone", "counts"),
         *("in_background", "limits", "timeout"),
     )
@@ -78,6 +78,7 @@ class DeliveryQueue(deque[Delivery]):
         self._calls: Any = None  # the subscription whose callback runs
         self._slow = SlowCallback()
         self._timer = Timer()
+        self._is_left = False  # whether the timer has been asked, and has not begun
         self.in_background = False
         """Whether writers do not wait, and a thread of the queue tells subscribers."""
         self.timeout: float | None = None
@@ -105,12 +106,15 @@ class DeliveryQueue(deque[Delivery]):
         version: of the commit that has just been made, or that of the database.
         """
         if self.in_background:
-            self.deliver_in_background()
+            self.deliver_in_background(version)
             return
         self.deliver_here(version, self.timeout)
 
-    def deliver_in_background(self) -> None:
+    def deliver_in_background(self, version: int) -> None:
         """Have a thread of the queue tell subscribers; wait only if too much waits."""
+        if self._by == get_ident():
+            self._note_written(version)
+            return
         self._leave_to_timer()
         self._look_at_limits()
 
@@ -279,10 +283,14 @@ class DeliveryQueue(deque[Delivery]):
             self._take_back(writer)
 
     def _leave_to_timer(self) -> None:
-        self._timer.call(time.monotonic(), self._tell_the_rest)
+        """Have a thread of the queue tell what is there, if it has not been asked to already."""
+        if not self._is_left:
+            self._is_left = True
+            self._timer.call(time.monotonic(), self._tell_the_rest)
 
     def _tell_the_rest(self) -> None:
         """Tell all that is there, in a thread of the queue."""
+        self._is_left = False  # what comes from here on asks again
         while (first := self._first()) is not None:
             self.deliver_here(first.version, None)
 

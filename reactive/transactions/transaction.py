@@ -164,7 +164,7 @@ class Transaction(NotCopied):
         """Tell subscribers as this transaction is to."""
         queue = self._engine.delivery_queue
         if self._is_told_in_background():
-            queue.deliver_in_background()
+            queue.deliver_in_background(self._engine.version)
         else:
             queue.deliver_here(self._engine.version, self._patience())
 

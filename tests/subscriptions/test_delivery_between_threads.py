@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, Delta, PlanError, TransactionError
-from reactive.dataflow import waiting_writers
+from reactive.dataflow import delivery_queue, waiting_writers
 from tests.budget import drawing
 
 LONG = 20.0
@@ -376,6 +376,19 @@ def test_a_thread_of_the_database_may_tell(of: str) -> None:
         assert eventually(lambda: len(gate.told) == 5)
     assert set(gate.threads) == {"reactive timer"}
     assert [delta.added for delta in gate.told] == [(number,) for number in range(5)]
+
+
+def test_a_subscriber_that_writes_what_it_hears_of_ends_in_the_background_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(delivery_queue, "MOST_ROUNDS", 50)
+    db = Database(deliver="background")
+    numbers = db.table(int)
+    endless = numbers.subscribe(lambda delta: numbers.add(delta.version))
+    numbers.add(-1)
+    assert eventually(lambda: endless.closed)
+    assert "50 times in a row" in str(endless.error)
+    assert eventually(lambda: db.metrics().undelivered == 0) and len(numbers) == 52
 
 
 def test_a_writer_waits_where_more_would_wait_than_may() -> None:
