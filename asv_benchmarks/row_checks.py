@@ -1,4 +1,4 @@
-"""What the check of rows costs: `python -m asv_benchmarks.row_checks [ROWS]`.
+"""Cost of the check of rows: `python -m asv_benchmarks.row_checks [ROWS]`.
 
     checked     a table of six fields, none of which may be None
     twin        the same fields declared `| None`, of which nothing is asked
@@ -41,7 +41,7 @@ CASES = [f"{kind}, {way}" for kind in KINDS for way in WAYS]
 
 
 def ratio(case: str, rows: int, turns: int = TURNS) -> float:
-    """How many times as long as of the twin it takes to add rows: the median of pairs."""
+    """Return the time of adding rows over that of the twin: the median of pairs."""
     name, _, way = case.partition(", ")
     checked = KINDS[name](TYPES)
     twin = KINDS[name]([kind | None for kind in TYPES])

@@ -1,4 +1,4 @@
-"""What a request may be before a route sees it: from which page, and how large.
+"""Limits of a request before a route sees it: the page that it comes from, and its size.
 
 another page's Origin    403; browsers ask no leave of a server for WebSockets and plain forms
 a body of more bytes     413, also of one that does not say how long it is

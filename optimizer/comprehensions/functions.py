@@ -83,7 +83,7 @@ def defined(
     *,
     written: FunctionType | None = None,
 ) -> Expr:
-    """What a function without parameters returns.
+    """Return what a function without parameters returns.
 
     written: the function of which a query is being made. Functions that it calls may mean the query
              by its name, which `function` does not have among its captured names then.

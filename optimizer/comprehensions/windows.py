@@ -95,7 +95,7 @@ PLAINLY_ORDERED = (frozenset({int}), frozenset({str}), frozenset({bytes}))
 
 
 def in_order(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Expr:
-    """What is sorted as a tuple."""
+    """Return sorted rows as a tuple."""
     order = rows.order
     assert order is not None
     if any(how != [order.descending, None] for _, *how in order.keys):

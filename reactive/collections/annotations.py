@@ -30,7 +30,7 @@ def declared(kind: Any) -> dict[str, Any]:
 
 
 def is_made_of(annotation: Any, kinds: Set[type]) -> bool:
-    """Whether it says of a value that it is of these types, or a tuple or frozen set of such.
+    """Return True if it says that a value is of these types, or a tuple or frozen set of such.
 
     >>> is_made_of(tuple[str | None, ...], {str, type(None)}), is_made_of("int | float", {int})
     (True, False)

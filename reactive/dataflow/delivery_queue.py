@@ -49,7 +49,7 @@ MOST_ROUNDS = 100_000
 
 class _Here(threading.local):
     telling = 0
-    """How many queues this thread is telling subscribers of."""
+    """Number of queues that this thread is telling subscribers of."""
 
 
 _here = _Here()
@@ -80,7 +80,7 @@ class DeliveryQueue(deque[Delivery]):
         self._timer = Timer()
         self._is_left = False  # whether the timer has been asked, and has not begun
         self.in_background = False
-        """Whether writers do not wait, and a thread of the queue tells subscribers."""
+        """True if writers do not wait, and a thread of the queue tells subscribers."""
         self.timeout: float | None = None
         """Seconds that a writer waits at most."""
         self.limits = Limits()
@@ -119,7 +119,7 @@ class DeliveryQueue(deque[Delivery]):
         self._look_at_limits()
 
     def deliver_here(self, version: int, timeout: float | None) -> None:
-        """As `deliver`; wait `timeout` seconds at most.
+        """Do as `deliver`; wait `timeout` seconds at most.
 
         An interrupt comes after a call, or at the beginning of one: what is between calls is whole.
         """

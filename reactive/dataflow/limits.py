@@ -27,7 +27,7 @@ OVERHEAD = 400
 
 @dataclass(slots=True)
 class Limits:
-    """How many deltas may wait, how many bytes of them, and what happens when more would.
+    """Limits of the deltas that wait: their number, their bytes, and what happens to more.
 
     >>> limits = Limits(most=2, when_full="merge")
     >>> [limits.are_exceeded(length, list) for length in (1, 2, 3)]
@@ -40,7 +40,7 @@ class Limits:
     _looked: int = 0
     _least: int = 0
     _heavy: int = 0
-    """How many deltas were too many bytes, until half of them have gone."""
+    """Number of deltas that were too many bytes, until half of them have gone."""
 
     def __post_init__(self) -> None:
         for name in ("most", "most_bytes"):
@@ -76,7 +76,7 @@ class Limits:
         return Limits(most, self.most_bytes, policy)
 
     def note_merged(self, length: int) -> None:
-        """Of many views at least one delta each is left."""
+        """Note how many deltas are left: one for each view at least."""
         self._least = length
         self._looked = self._heavy = 0
 
@@ -92,7 +92,7 @@ def bytes_of(delta: Delta[Any]) -> int:
 
 @dataclass(slots=True)
 class Counts:
-    """How often writers were kept waiting, or not."""
+    """Counts of writers that waited, or did not, and of merged deltas."""
 
     late: int = 0
     """Writers that went on before subscribers were told of their commit."""

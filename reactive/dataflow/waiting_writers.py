@@ -25,7 +25,7 @@ def patience(until: float | None) -> float:
 
 
 class Writer:
-    """Who waits for subscribers to be told of a commit."""
+    """A writer that waits for subscribers to be told of a commit."""
 
     __slots__ = ("has_turn", "is_woken", "takes_turn", "version", "wake")
 
@@ -35,7 +35,7 @@ class Writer:
         self.version = version
         self.wake = wake
         self.takes_turn = takes_turn
-        """Whether it may be given the turn; others look whether they can take it."""
+        """True if it may be given the turn; others try to take it when they are woken."""
         self.has_turn = False
         self.is_woken = False
 

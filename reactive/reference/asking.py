@@ -246,7 +246,7 @@ class Query:
         return lambda of, mine: together(node, of)
 
     def _first_of(self, node: plan.Node) -> Step:
-        """As `_step` of rows of which only one is wanted."""
+        """Do as `_step`, where only one of the rows is wanted."""
         rooms = self.rooms
         if isinstance(node, plan.Select | plan.Extend) and id(node.input) in self._open:
             below, call = self._first_of(node.input), linear(node)

@@ -52,8 +52,8 @@ class Part(Protocol):
 
 
 def part_of(node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part] = NONE) -> Part:
-    """What stands for a node that is neither a table nor a recursion; `asked` are the relations
-    that sub-queries in its callables read, by the ids of their plans."""
+    """Return the part of a node that is neither a table nor a recursion; `asked` are the
+    relations that sub-queries in its callables read, by the ids of their plans."""
     if not asked:
         return _alone(node, inputs)
     call = linear(node)
@@ -192,8 +192,8 @@ class _Half:
 
 
 class _AskingRows:
-    """Of a node that looks at rows one by one, and asks sub-queries that read relations of the
-    recursion: the rows are looked at again for which something has been read that changed."""
+    """The part of a node that looks at rows one by one, and asks sub-queries that read relations of
+    the recursion. When what was read for a row changes, the row is looked at again."""
 
     def __init__(
         self,
@@ -232,7 +232,7 @@ class _AskingRows:
 
 
 class _Asking:
-    """Of a node whose callables ask sub-queries that read relations of the recursion.
+    """The part of a node whose callables ask sub-queries that read relations of the recursion.
 
     When these change, all rows may: the node begins anew, over the rows that its inputs have.
     """

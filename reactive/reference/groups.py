@@ -38,7 +38,7 @@ def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
 
 
 def grouping(node: plan.Aggregate) -> Callable[[Bag], Bag]:
-    """What makes groups of rows, as often as it is called; making it takes longer than calling."""
+    """Return a function that makes groups of rows. Making it takes longer than calling it."""
     values = [None if a.value is None else caller(a.value, node.input) for a in node.aggregates]
     return lambda rows: _grouped(node, values, rows)
 

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 
 class Room:
-    """What sub-queries read and have made in one place of a plan; `held` are the rows of relations
+    """The reads and results of sub-queries in one place of a plan; `held` are the rows of relations
     that a recursion changes.
 
     Where rows are asked of one by one, it is noted what has been read for each (`notes`), so that
@@ -34,7 +34,7 @@ class Room:
     def __init__(self) -> None:
         self.held: dict[int, Bag] = {}
         self.notes: set[Any] | None = None
-        """What has been read for a row so far: relations, and values of equations."""
+        """Relations, and values of equations, that have been read for a row so far."""
         self._stored: dict[Any, Any] = {}
         self._readers: dict[Any, list[Callable[[], object]]] = {}
         self._candidates: dict[int, list[Candidates]] = {}

@@ -1,4 +1,4 @@
-"""How deep a text of JSON is nested, told without recursion, which parsers in C do not survive.
+"""The depth of a text of JSON, found without recursion, which parsers in C do not survive.
 
 [{"a": [1]}]     3
 "[[["            0

@@ -75,8 +75,8 @@ class RowCheck:
         self._kind = kind
         self.parts: list[Part] = self._parts(kind, kind_of(row_type))
         self.has_plain_items = bool(self.parts) and not strict and _has_plain_items(kind)
-        """Whether to look for None among the items of a row calls no code that a user has written,
-        if they are as declared."""
+        """True if looking for None among the items of a row calls no code that a user has written,
+        as long as the items are as declared."""
 
     def texts(self, values: Values) -> list[str]:
         """Return tests, of which one is true if a row may not be as declared.
@@ -237,7 +237,7 @@ def many_tests(kind: Any, text: plain_rows.RowText) -> Callable[[Sequence[Row]],
 
 
 def _is_named(kind: Any) -> bool:
-    """Whether rows are named tuples, of which Python reads the items without a call."""
+    """True if rows are named tuples, of which Python reads the items without a call."""
     if not issubclass(kind, tuple) or not getattr(kind, "_fields", ()):
         return False
     its, plain = (kind.__iter__, kind.__contains__), (tuple.__iter__, tuple.__contains__)

@@ -34,7 +34,7 @@ Subscribe = Callable[[Callable[[Delta[Any]], object], bool], Subscription[Any]]
 
 
 class _Stretch:
-    """What has changed from the version of some readers to that of those after them."""
+    """The change from the version of some readers to that of the next ones."""
 
     __slots__ = ("is_read", "readers", "result", "since")
 
@@ -42,7 +42,7 @@ class _Stretch:
         self.since: Delta[Any] | Merged | None = None
         self.readers = 0
         self.result: tuple[int, Delta[Any] | None] = (-1, None)
-        """What a reading came to, at which version."""
+        """Version and result of the last reading from here."""
 
     def add(self, delta: Delta[Any]) -> None:
         if self.since is None:
@@ -59,7 +59,7 @@ class _Stretch:
 
 
 class Feed:
-    """What is told to all readers of the latest of a relation."""
+    """The changes of a relation, for all who read the latest of them."""
 
     def __init__(self, subscribe: Subscribe) -> None:
         self.lock = threading.RLock()
@@ -67,10 +67,10 @@ class Feed:
         self._starting: list[Latest[Any]] = []
         """Readers of which nobody knows yet whether the next delta is for them."""
         self._left: deque[_Stretch] = deque()
-        """Of readers that are gone."""
+        """Stretches of readers that are gone."""
         self._version = -1
         self.readers: weakref.WeakSet[Latest[Any]] = weakref.WeakSet()
-        """Those that are not closed."""
+        """Readers that are not closed."""
         self.waiting: set[Latest[Any]] = set()
         """Readers that are to be woken."""
         self.subscription = subscribe(self._put, False)
@@ -100,7 +100,7 @@ class Feed:
             reader._rouse()
 
     def begin(self, reader: Latest[Any]) -> None:
-        """Have a reader hear of the commits after its start."""
+        """Let a reader hear of the commits after its start."""
         with self.lock:
             self._starting.append(reader)
 
@@ -135,14 +135,14 @@ class Feed:
         return next(n for n, each in enumerate(self._stretches) if each is stretch)
 
     def _end(self) -> _Stretch:
-        """The stretch that begins now, with one reader more."""
+        """Return the stretch that begins now, with one reader more."""
         if not self._stretches or self._stretches[-1].since is not None:
             self._stretches.append(_Stretch())
         self._stretches[-1].readers += 1
         return self._stretches[-1]
 
     def _since(self, stretch: _Stretch) -> Delta[Any] | None:
-        """What a stretch and all after it come to."""
+        """Return the change from a stretch on, as one delta."""
         whole = _Stretch()
         for each in self._stretches[self._place(stretch) :]:
             delta = each.delta()

@@ -106,7 +106,7 @@ class Subscription(NotCopied, Closeable, Generic[T]):
         self._queue: Sized | None = relay
         """What waits for the callback, or for who reads."""
         self._feed: Any = None
-        """What several readers share, if this tells them (`latest.py`)."""
+        """The feed of several readers, if this tells them (`latest.py`)."""
         if relay is not None:
             relay.belong(self)
 

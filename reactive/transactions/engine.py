@@ -97,7 +97,7 @@ class Engine:
         self.dropped: deque[int] = deque()
         self.feeds: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.latest: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
-        """What readers of the latest changes share, by what their relations have in common."""
+        """Feeds that readers of the latest changes share, by the view or plan that they read."""
         self.materialize: Callable[..., Any]
         """Makes a view of a relation."""
         self.nest: Callable[..., Any]

@@ -90,7 +90,7 @@ class RowGate:
         """Function that is true of several rows if `is_odd` is true of one of them."""
         self._has_nan = bool(nan)
         self.text: plain_rows.RowText | None = None
-        """What `is_odd` asks, if the annotations of the class say enough."""
+        """The test that `is_odd` makes, if the annotations of the class say enough for one."""
         if self._plain is not None:
             text = self.text = row_text(self._plain, nan or (), self._check_of(self._plain))
             self.is_odd = one_test(text)

@@ -66,12 +66,12 @@ class Statements:
         """The version that was there when rows were last removed: if it still is, a transaction may
         have removed them, and they may be added again."""
         self.add_one: one_row.Statement = self.add if self.gate.text is None else self._add_first
-        """As `add`, of one copy; a generated function, once the class, or a load, has shown what
-        rows are like."""
+        """Adds one copy as `add` does; a generated function, once the class or a load has shown
+        what rows are like."""
         self.remove_one: one_row.Statement = self.remove
 
     def move_to(self, store: Store) -> None:
-        """Have another store from now on; the functions generated for the one before hold it."""
+        """Change to another store. Generated functions are dropped: they hold the one before."""
         self.store = store
         self.add_one = self.add if self.gate.text is None else self._add_first
         self.remove_one = self.remove
@@ -130,7 +130,7 @@ class Statements:
             raise self._refused(checked, self.store.remove, error) from None
 
     def _add_first(self, row: Row) -> Sequence[Pair]:
-        """As `add_one`, the first time, and after a first load."""
+        """Do as `add_one`, the first time, and after a first load."""
         self._make_ones()
         return self.add_one(row)
 

@@ -118,7 +118,7 @@ class Whole:
 
     @property
     def is_counted(self) -> bool:
-        """Whether its array has values with weights."""
+        """True if its array has values with weights."""
         return self.kind is Bag and not self.is_listed
 
 
@@ -205,7 +205,7 @@ def typed(annotation: Any, inside: frozenset[type] = frozenset()) -> Typed:
 
 
 def _members(kind: type[Enum]) -> Whole:
-    """How members of an enumeration are kept: by their names."""
+    """Return the type of members of an enumeration, which are kept by their names."""
     if kind.__eq__ is not object.__eq__ or issubclass(kind, Flag):
         raise Untyped(f"members of {kind.__name__} are equal to values that are no members")
     module: Any = sys.modules.get(kind.__module__)

@@ -77,7 +77,7 @@ def to_arrow(
 
 
 def is_whole(value: Any, of: Whole) -> bool:
-    """Whether a value is just of the kind; of what it has inside nothing is said.
+    """Return whether a value is just of the kind, whatever it has inside.
 
     A long sequence of a nest is a sequence. The instant of a datetime must be one in UTC.
     """
@@ -102,7 +102,7 @@ def _misfit(of: Whole, value: Any) -> str:
 
 
 def text_by(of: Whole) -> Callable[[Any], str | None]:
-    """What writes a value of a kind that is kept as text."""
+    """Return the function that writes a value of a kind that is kept as text."""
     if of.kind is Digits:
         return text_of
     if of.kind is Instant:
@@ -115,7 +115,7 @@ def text_by(of: Whole) -> Callable[[Any], str | None]:
 
 
 def value_by(of: Whole) -> Callable[[str], Any]:
-    """What reads a value of a kind that is kept as text."""
+    """Return the function that reads a value of a kind that is kept as text."""
     if of.kind is Digits:
         return Decimal
     if of.kind is Instant:

@@ -45,7 +45,7 @@ def _never() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What is read of a file at most.
+    """Limits of what is read of a file.
 
     max_line: letters of a line, or of a row in several lines.
     max_bytes: bytes that are read at a time, and those of what was compressed.

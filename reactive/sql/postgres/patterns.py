@@ -38,7 +38,7 @@ NEGATED = frozenset({"alpha", "alnum"})
 """Classes that are the opposite of one of Python."""
 ESCAPES = {"m": r"\b(?=\w)", "M": r"\b(?<=\w)", "y": r"\b", "Y": r"\B", "Z": r"\Z", "A": r"\A"}
 BEYOND = frozenset({"(?:", ")", "|", "*", "+", "?", "{", "}"})
-"""What a pattern of SIMILAR TO has beside wildcards and classes."""
+"""Parts of patterns of SIMILAR TO that are neither wildcards nor classes."""
 LONGEST = 2_000
 """A text of more letters is not tried at each length."""
 

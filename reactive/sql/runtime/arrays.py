@@ -44,7 +44,7 @@ def any_value(array: Array) -> Any:
 
 
 def different(array: Array) -> int:
-    """How many elements that are not NULL are different.
+    """Return the number of different elements that are not NULL.
 
     >>> different((1, None, 1))
     1

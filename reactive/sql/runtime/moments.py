@@ -95,7 +95,7 @@ def _day(text: str) -> tuple[dt.date, str]:
 
 
 def _clock(text: str, rest: str) -> dt.timedelta:
-    """What a text says behind its day, as the time since midnight."""
+    """Return the time since midnight that a text has behind its day."""
     begins = re.match(r"T|\s+", rest)
     found = begins and _CLOCK.match(rest, begins.end())
     if not found:
