@@ -311,16 +311,12 @@ class DeliveryQueue(deque[Delivery]):
         with self._lock:
             first = self._first()
             last = sys.maxsize if first is None else first.version
-            woken = [each for each in self._writers if each.version < last]
-            heir = self._writers[len(woken)] if len(woken) < len(self._writers) else None
-            if heir is not None and not heir.takes_turn:
-                woken.append(heir)
-                heir = None
-            del self._writers[: len(woken) + (heir is not None)]
+            told = sum(each.version < last for each in self._writers)
+            woken = self._writers[: told + 1]  # they stand by their versions
+            del self._writers[: told + 1]
             for writer in woken:
                 writer.is_woken = True
-            if heir is not None:
-                heir.is_woken = True
+        heir = woken.pop() if len(woken) > told and woken[-1].takes_turn else None
         for writer in woken:
             try:
                 writer.wake()
