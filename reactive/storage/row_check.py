@@ -265,12 +265,11 @@ def _value(row: Row, part: Part) -> Any:
 
 
 def _has_plain_items(kind: Any) -> bool:
-    fields = Struct(kind).fields if _is_named(kind) else {}
-    some = [
-        classes_of(fields.get(name, Anything()))
-        for name in (kind._fields if issubclass(kind, tuple) and hasattr(kind, "_fields") else ())
-    ]
-    return bool(fields) and all(each is not None and each <= plain_rows.PLAIN for each in some)
+    if not _is_named(kind):
+        return False
+    fields = Struct(kind).fields
+    some = [classes_of(fields.get(name, Anything())) for name in kind._fields]
+    return all(each is not None and each <= plain_rows.PLAIN for each in some)
 
 
 def _holds_none(row: Any) -> bool:
