@@ -40,6 +40,7 @@ from reactive.dataflow.limits import (
 )
 from reactive.dataflow.waiting_writers import SlowCallback, Writer, patience
 from reactive.runtime.interrupts import is_asynchronous
+from reactive.runtime.lock import running_loop
 from reactive.runtime.timer import Timer
 
 NOBODY: Subscribers = ()
@@ -391,12 +392,6 @@ class DeliveryQueue(deque[Delivery]):
             self.extend(several)
             self.counts.merged += len(waiting) - len(self) + 1
             self.limits.note_merged(len(self))
-
-
-def running_loop() -> Any:
-    """The event loop that this thread runs, if it runs one."""
-    events: Any = sys.modules.get("asyncio.events")
-    return None if events is None else events._get_running_loop()
 
 
 def _cancelled() -> type[BaseException]:

@@ -301,9 +301,15 @@ def me() -> Owner:
 
 def running_task() -> asyncio.Task[Any] | None:
     """The asyncio task that runs in this thread, if one does."""
+    loop = running_loop()
+    return None if loop is None else modules["asyncio"].current_task(loop)
+
+
+def running_loop() -> asyncio.AbstractEventLoop | None:
+    """Return the event loop that this thread runs, if it runs one."""
     events: Any = modules.get("asyncio.events")
     try:
-        loop = events._get_running_loop()
-    except AttributeError:  # it may just be imported
+        loop: asyncio.AbstractEventLoop | None = events._get_running_loop()
+    except AttributeError:  # it is not imported, or just being imported
         return None
-    return None if loop is None else modules["asyncio"].current_task(loop)
+    return loop

@@ -25,9 +25,9 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from reactive.dataflow.delivery_queue import running_loop
 from reactive.dataflow.delta import Delta
 from reactive.dataflow.limits import Limits
+from reactive.runtime.lock import running_loop
 from reactive.runtime.timer import Timer
 from reactive.subscriptions import waiting as queues
 
