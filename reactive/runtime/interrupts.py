@@ -31,7 +31,7 @@ from optimizer.errors import ReactiveError
 if TYPE_CHECKING:
     from reactive.runtime.lock import DatabaseLock
 
-DEEPEST = 8
+DEEPEST = 10
 """Calls up to which a finalizer, or the beginning or end of a transaction, is looked for."""
 LATER = 0.001
 """Seconds after which a Ctrl-C comes again that nobody would hear of in a finalizer."""
