@@ -43,6 +43,7 @@ from reactive.database import Database
 from reactive.dataflow.delta import Delta
 from reactive.errors import (
     ClosedError,
+    ConflictError,
     DuplicateKeyError,
     DurabilityError,
     FixpointError,
@@ -106,6 +107,7 @@ __all__ = [
     "Batch",
     "Changes",
     "ClosedError",
+    "ConflictError",
     "Collect",
     "Column",
     "Count",

@@ -39,6 +39,7 @@ from reactive.sources import ingestion as ingestions
 from reactive.sources import source as sources
 from reactive.sources import watched_table as watched_tables
 from reactive.storage.rows import usual_name
+from reactive.transactions import retried
 from reactive.transactions import transaction as transactions
 from reactive.transactions.engine import Engine
 
@@ -827,13 +828,15 @@ class Database(NotCopied, Closeable):
         self,
         *,
         commit_with: Any = None,
+        retry: int | None = None,
         deliver: Literal["writer", "background"] | None = None,
         deliver_timeout: float | None = None,
     ) -> transactions.Transaction:
         """Make several changes one commit: `with db.transaction(): ...`, also `async with`.
 
         If the block raises, no table and no view has changed. A transaction inside another is
-        part of the outer one.
+        part of the outer one. While one waits in the middle, other tasks of the event loop make
+        commits of their own, which it does not see; see docs/threads.md.
 
         Parameters
         ----------
@@ -841,6 +844,8 @@ class Database(NotCopied, Closeable):
             SQLAlchemy, a connection of a driver, the alias of one of Django, or anything with
             `commit()` and `rollback()`. What is asynchronous needs `async with`. A transaction
             that it has open is joined. See docs/two_commits.md.
+        retry: how often a function is run again if another commit has touched the same rows. The
+            result is then a decorator, also of `async def`: `@db.transaction(retry=3)`.
         deliver, deliver_timeout: who tells subscribers of this commit, and how long that is waited
             for; as of the database unless given.
 
@@ -848,6 +853,7 @@ class Database(NotCopied, Closeable):
         ------
         TransactionError: what is given commits each statement by itself, or cannot be committed
             here; or outcome unknown: the answer to its COMMIT was lost.
+        ConflictError: another commit has touched a row, or key, that the transaction touches.
         PlanError: it is nothing that can be committed, or several.
         Exception: what it raises when it refuses the commit. Both are as they were.
 
@@ -861,8 +867,8 @@ class Database(NotCopied, Closeable):
         1
         """
         try:
-            if commit_with is not None:
-                return _joint(self._engine, commit_with)._told_by(deliver, deliver_timeout)
+            if commit_with is not None or retry is not None:
+                return retried.opened(self._engine, commit_with, retry, deliver, deliver_timeout)
             return transactions.Transaction(self._engine)._told_by(deliver, deliver_timeout)
         except Exception as error:
             hide(error)
@@ -1020,11 +1026,11 @@ class Database(NotCopied, Closeable):
         engine = self._engine
         if engine.db_lock.is_closed:
             return
-        if engine.ingestions and not (engine.pending is not None and engine.db_lock.is_mine):
+        if engine.ingestions and engine.mine is None:
             feeding.stop_all(engine, PATIENCE)
         for sink in list(engine.sinks):
             sink.stop()
-        if engine.overflow is not None and engine.pending is None:
+        if engine.overflow is not None and engine.pending is None and not engine.aside:
             engine.overflow.stop()
         with engine.inside(to_write=True):
             if engine.pending is not None:
@@ -1071,12 +1077,6 @@ def _object_table() -> Any:
     from reactive.objects.table import ObjectTable
 
     return ObjectTable
-
-
-def _joint(engine: Engine, commit_with: Any) -> transactions.Transaction:
-    from reactive.transactions.two_commits.joint import JointTransaction
-
-    return JointTransaction(engine, commit_with)
 
 
 def _rereading(engine: Engine) -> Any:

@@ -43,6 +43,11 @@ class TransactionError(ReactiveError, RuntimeError):
     """A change at a time when none can be made."""
 
 
+class ConflictError(TransactionError):
+    """Another commit has touched a row, or key, that a transaction of another task touches too: the
+    later of the two is rolled back, and may be done again (`db.transaction(retry=3)`)."""
+
+
 class DurabilityError(TransactionError):
     """A store of durable tables that cannot be opened, read or written. A commit of which it is
     raised is undone: no table and no view has changed. What is told of commits that were made
@@ -75,6 +80,7 @@ class TakenIn(OffloadError):
 
 __all__ = [
     "ClosedError",
+    "ConflictError",
     "DurabilityError",
     "DuplicateKeyError",
     "FixpointError",

@@ -35,7 +35,7 @@ def wait(db_lock: Any, *, is_async: bool) -> None:
     TransactionError: that takes too long.
     """
     deadline, pause = time.monotonic() + PATIENCE, FIRST
-    while db_lock.owner is not None and not db_lock.is_mine:
+    while db_lock.is_taken:
         if time.monotonic() > deadline:
             raise TransactionError(_TOO_LONG.format(PATIENCE))
         if is_async:
@@ -49,7 +49,7 @@ def wait(db_lock: Any, *, is_async: bool) -> None:
 
 def _is_of_this_loop(db_lock: Any) -> bool:
     owner = db_lock.owner
-    return owner is not None and owner[0] == get_ident()
+    return (db_lock.aside if owner is None else owner[0]) == get_ident()  # type: ignore[no-any-return]
 
 
 _TOO_LONG = (

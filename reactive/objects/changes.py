@@ -76,6 +76,12 @@ class Objects:
         changed = self.changed if read is None or name in read else self.unread
         changed[id(record)] = record
 
+    def has_changed(self, pending: Pending) -> bool:
+        """Whether objects have changed in a transaction, whose changes others hold."""
+        return bool(self.changed or self.inside) or any(
+            table._node is None or table in self.tables for table, _ in pending
+        )
+
     def flush(self, pending: Pending) -> None:
         """Update the rows of what has changed, as further changes of a transaction."""
         if self.inside:

@@ -68,7 +68,7 @@ class Spilling:
         engine = self._engine
         with engine.inside():
             rows: Any = table._store
-            if engine.pending is not None or not self._may_go(table):
+            if engine.pending is not None or engine.aside or not self._may_go(table):
                 return
             store = self.stores[table] = offload.spill(table.name, table.row_type, rows)
             table._move_to(store, None if table._keyed is None else store)

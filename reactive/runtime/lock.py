@@ -2,13 +2,15 @@
 
     lock      held while something changes, and by those who look at what must not change meanwhile
     owner     the thread, or the asyncio task, that has a transaction open; it holds no lock
+    aside     the thread whose tasks have transactions open that are not in the tables for now
 
 A statement waits for the transaction of another owner to end. A reader never does: views change at
 the end of a transaction, and tables are read as of the last commit (`committed.py`). It waits only
 for the lock, which is held for a statement or a commit.
 
 A thread is not owner enough under asyncio: a transaction may wait in the middle, and another task
-of the same thread must then not slip into it, nor wait for it and so stop the event loop.
+of the same thread must then not slip into it, nor wait for it and so stop the event loop. The open
+transaction is set aside for its statement (`transactions/set_aside.py`).
 
 `asyncio` is imported where it is used: it takes as long as a third of all this, and who has no task
 may do without.
@@ -58,7 +60,7 @@ class DatabaseLock:
     """
 
     __slots__ = (
-        *("_repair", "_tell", "at_rest", "critical", "depth", "has_news", "is_closed"),
+        *("_repair", "_tell", "aside", "at_rest", "critical", "depth", "has_news", "is_closed"),
         *(
             "is_held_back",
             "is_special",
@@ -90,6 +92,9 @@ class DatabaseLock:
         self.at_rest = IDLE
         """What `depth` is when nobody is inside. If it is `BROKEN`, whoever enters has to repair
         first what this guards."""
+        self.aside: int | None = None
+        """The thread that has transactions open which are set aside; then `at_rest` is `BROKEN`, so
+        that whoever enters looks whether one of them is its own."""
         self.critical = False
         """Whether Ctrl-C has to wait: something is half changed."""
         self.is_held_back = False
@@ -202,11 +207,25 @@ class DatabaseLock:
         """Whether the running thread, or task, has a transaction open."""
         return self.owner == me()
 
-    def enter_to_write(self) -> None:
+    @property
+    def is_taken(self) -> bool:
+        """Whether somebody else has a transaction open."""
+        return self.aside is not None if self.owner is None else not self.is_mine
+
+    @property
+    def idle(self) -> int:
+        """What `at_rest` is while nothing is broken."""
+        return IDLE if self.aside is None else BROKEN
+
+    def enter_to_write(self, set_aside: Callable[[], object] | None = None) -> None:
         """Enter when nobody else has a transaction open.
 
-        Raises `TransactionError` instead of waiting for another task of the same event loop, which
-        could never end it while we wait.
+        Another task of the same event loop could never end its transaction while we wait: that one
+        is set aside, by a callable that is given for it.
+
+        Raises
+        ------
+        TransactionError: another task has one open, and it is not to be set aside, or cannot be.
         """
         try:
             self.lock.acquire()
@@ -217,17 +236,19 @@ class DatabaseLock:
         except BaseException:
             self.let_go()
             raise
-        if self.owner is None:
+        if self.owner is None and self.aside is None:
             return
         is_entered = False
         try:
-            while self.owner is not None and not self.is_mine and self.depth == 1:
-                if self.owner[0] == get_ident():
-                    raise TransactionError(
-                        "another task of this event loop has a transaction open\n"
-                        "  use `async with db.transaction()`, which waits for it to end"
-                    )
-                self._wait()
+            while self.depth == 1 and self.is_taken:
+                if (self.aside if self.owner is None else self.owner[0]) != get_ident():
+                    self._wait()
+                elif set_aside is None:
+                    raise TransactionError(ANOTHER_TASK)
+                elif self.owner is None:
+                    break
+                else:
+                    set_aside()
             if self.at_rest is not IDLE:
                 self._repair()
             is_entered = True
@@ -259,7 +280,7 @@ class DatabaseLock:
         pause = 0.0
         while True:
             with self.inside():
-                if self.owner is None or self.is_mine:
+                if not self.is_taken:
                     self.begin()
                     return
             if mine is not None and mine is self.transaction:
@@ -284,6 +305,12 @@ class DatabaseLock:
     def close(self) -> None:
         """Nobody may enter to write any more."""
         self.is_closed = self.is_special = True
+
+
+ANOTHER_TASK = (
+    "another task of this event loop has a transaction open\n"
+    "  use `async with db.transaction()`, which waits for it to end"
+)
 
 
 def _times_taken(lock: threading.RLock) -> int:

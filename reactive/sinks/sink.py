@@ -270,8 +270,7 @@ class Sink(NotCopied, Closeable):
     def _check(self) -> None:
         if self._ended.is_set():
             raise ClosedError(f"{self._called()} was stopped\n  make it again: it goes on")
-        engine = self._engine
-        if engine.pending is not None and engine.db_lock.is_mine:
+        if self._engine.mine is not None:
             raise TransactionError(
                 f"{self._called()} cannot write inside a transaction\n"
                 "  what is not committed may be rolled back: flush after the `with` block"

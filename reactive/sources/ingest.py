@@ -33,7 +33,7 @@ def ingest(
     """An ingestion that has not been started."""
     found, called = as_source(source, name)
     check_policy(on_error)
-    if engine.pending is not None and engine.db_lock.is_mine:
+    if engine.mine is not None:
         raise TransactionError(
             f"source {called!r} cannot be ingested inside a transaction, which its commits wait "
             "for\n  do it after the `with` block"

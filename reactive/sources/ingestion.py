@@ -347,7 +347,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
                 f"{self._called()} runs in the process that this one was forked from\n"
                 "  ingest in this process, with another source"
             )
-        if self._engine.pending is not None and self._engine.db_lock.is_mine:
+        if self._engine.mine is not None:
             raise TransactionError(
                 f"{self._called()}: {verb}() inside a transaction, which its commits wait for\n"
                 "  do it after the `with` block"

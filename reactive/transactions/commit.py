@@ -30,7 +30,7 @@ from reactive.dataflow.schedule import Fed
 from reactive.dataflow.step import Step
 from reactive.operators.operator import BailOut
 from reactive.runtime.interrupts import is_asynchronous, surely
-from reactive.runtime.lock import BROKEN, IDLE
+from reactive.runtime.lock import BROKEN
 from reactive.transactions.base import Base
 from reactive.transactions.commit_times import is_logged, may_be_logged
 from reactive.transactions.repair import Broken
@@ -145,7 +145,7 @@ class Commit:
             broken.views = False
             if broken.back:
                 surely(broken.put_back)
-            engine.broken, engine.db_lock.at_rest = None, IDLE
+            engine.broken, engine.db_lock.at_rest = None, engine.db_lock.idle
 
     def park(self) -> None:
         """Undo what the operators have done, until it is prepared once more; the tables stay.
@@ -158,7 +158,7 @@ class Commit:
         if step is not None:
             engine.graph.undo(step, Parked())
         if not engine.graph.stepping:
-            engine.broken, engine.db_lock.at_rest = None, IDLE
+            engine.broken, engine.db_lock.at_rest = None, engine.db_lock.idle
 
     def stand(self) -> None:
         """It stands, whatever has become of the operators: all views are computed again.
@@ -316,5 +316,7 @@ def break_off(engine: Engine, back: list[Change], version: int) -> None:
             rows = sum([len(changes) for _, changes in back])
             engine.committed([table for table, _ in back], rows)
         undone = [] if stands else [change for change in back if change[1]]
+        if beneath := getattr(back, "beneath", None):  # of others, which it has not been put over
+            undone[:0] = [(table, negate(delta)) for table, delta in reversed(beneath)]
         engine.broken, engine.db_lock.at_rest = Broken(undone), BROKEN
     back.clear()

@@ -13,7 +13,6 @@ Cost:   of a statement half a microsecond, beside the table and the nodes that i
 
 from __future__ import annotations
 
-import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -22,9 +21,6 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
-from optimizer.callables.captures import Capture
-from optimizer.callables.opaque import Opaque
-from optimizer.callables.source import Place
 from optimizer.errors import PlanError
 from optimizer.plans.properties import free
 from optimizer.traverse import Rule
@@ -37,15 +33,16 @@ from reactive.dataflow.delivery_queue import DeliveryQueue
 from reactive.dataflow.graph import Graph
 from reactive.dataflow.moment import Moment
 from reactive.dataflow.node import Node
-from reactive.errors import ClosedError, StaleCaptureError, StaleCaptureWarning, TransactionError
+from reactive.errors import ClosedError, TransactionError
 from reactive.runtime.interrupts import SIGINT, is_asynchronous
 from reactive.runtime.lock import BROKEN, DatabaseLock, me
 from reactive.runtime.timer import Timer
+from reactive.transactions import set_aside
 from reactive.transactions.base import Base
 from reactive.transactions.commit import Commit, at_once, break_off
 from reactive.transactions.commit_times import CommitTimes
 from reactive.transactions.repair import Broken, repair
-from reactive.transactions.stale import stale
+from reactive.transactions.stale import report_stale
 from reactive.transactions.updates import Updates
 
 if TYPE_CHECKING:
@@ -65,13 +62,13 @@ class Engine:
     def __init__(self, rules: Sequence[Rule], *, rewrite: bool, strict: bool) -> None:
         self.strict = strict
         self.delivery_queue = DeliveryQueue()
-        self.db_lock = DatabaseLock(partial(repair, self), self._tell)
+        self.db_lock = DatabaseLock(self._repair, self._tell)
         self.delivery_queue.alone = self._alone
         self.broken: Broken | None = None
         self.moments: weakref.WeakValueDictionary[Any, Moment] = weakref.WeakValueDictionary()
         """What has changed of rows that are asked for as they were, by their plan."""
         self.timer = Timer()
-        self.graph = Graph(self._on_stale, self.delivery_queue)
+        self.graph = Graph(partial(report_stale, strict), self.delivery_queue)
         self.graph.trees.inside = self.db_lock.inside
         self.queries = Queries(self.graph, self._node_of, rules, rewrite=rewrite)
         self.tables: dict[int, Any] = {}
@@ -94,6 +91,9 @@ class Engine:
         self.prepared: Commit | None = None
         """The commit whose operators have stepped, and which is neither published nor undone."""
         self.updates = Updates()
+        self.aside: tuple[Pending, ...] = ()
+        """What others have changed in transactions that are open, and set aside (`set_aside.py`).
+        """
         self.dropped: deque[int] = deque()
         self.feeds: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.latest: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
@@ -186,13 +186,6 @@ class Engine:
         node: Node = self.table_of(plan)._node
         return node
 
-    def _on_stale(self, function: Opaque, capture: Capture, others: int) -> None:
-        message = stale(function, capture, others)
-        if self.strict:
-            raise StaleCaptureError(message)
-        place = function.place or Place("?", 0)
-        warnings.warn_explicit(message, StaleCaptureWarning, place.file, place.line)
-
     # Statements and commits.
 
     def write(self, table: Base, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
@@ -232,7 +225,7 @@ class Engine:
     ) -> None:
         """A statement of a transaction, or one that has to wait, or of who may not make one."""
         db_lock = self.db_lock
-        db_lock.enter_to_write()
+        db_lock.enter_to_write(self.set_aside)
         try:
             self.check_entered()
             self.check_filling()
@@ -262,6 +255,8 @@ class Engine:
                 return
             if pending is not None:
                 pending.append((table, changes))
+            elif self.aside:
+                set_aside.commit_beside(self, table, changes, version)
             elif not at_once(self, table, changes, version):
                 Commit(self, version, [(table, changes)], []).run()
         except BaseException as error:
@@ -270,6 +265,8 @@ class Engine:
             try:
                 if not Commit(self, version, [(table, changes)], back).failed(error):
                     raise
+                if self.aside:
+                    set_aside.note_beneath(self, [(table, changes)])
             except BaseException:
                 break_off(self, back, version)
                 raise
@@ -283,6 +280,22 @@ class Engine:
             self.overflow.note(rows)
 
     # The lock.
+
+    @property
+    def mine(self) -> Pending | None:
+        """What the running thread, or task, has changed in a transaction that it has open."""
+        if self.pending is not None and self.db_lock.is_mine:
+            return self.pending
+        return next((each for each in self.aside if each.owner == me()), None)
+
+    def set_aside(self) -> None:
+        """Have the transaction of another task not be in the tables, for what this one does."""
+        set_aside.set_aside(self)
+
+    def _repair(self) -> None:
+        repair(self)
+        if self.aside:
+            set_aside.bring_mine_back(self)
 
     @contextmanager
     def inside(self, *, to_write: bool = False) -> Iterator[None]:
@@ -317,8 +330,7 @@ class Engine:
 
     def making(self, *, durable: bool) -> AbstractContextManager[None]:
         """What a table is made within."""
-        is_kept = durable and self.journal is not None
-        return self.journal.making() if is_kept else nullcontext()
+        return self.journal.making() if durable and self.journal is not None else nullcontext()
 
     def check_open(self) -> None:
         if self.db_lock.is_closed:

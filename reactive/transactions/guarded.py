@@ -36,6 +36,9 @@ class Guarded:
     def gate(self) -> RowGate:
         return self.unguarded.gate
 
+    def keep_lost(self) -> None:
+        self.unguarded.keep_lost()
+
     def check(self, row: object) -> None:
         self.unguarded.check(row)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from reactive.collections.zset import Batch, Pair, Row, consolidate, net_by_identity
+from reactive.collections.zset import Batch, Pair, Row, consolidate, negate, net_by_identity
 
 if TYPE_CHECKING:
     from reactive.transactions.base import Base
@@ -26,7 +26,12 @@ class Pending(list["Change"]):
     Made by `nothing_pending`, which takes half of the time of an `__init__`.
     """
 
-    __slots__ = ("_lost", "_sums", "between", "depth", "failed", "is_prepared", "other")
+    __slots__ = (
+        *("_lost", "_sums", "beneath", "between", "depth", "failed", "is_prepared", "other"),
+        *("owner", "updates"),
+    )
+    beneath: list[Change]
+    """What others have committed since this was first set aside: it does not see that."""
     between: Between
     """What is called between the phases of the commit."""
     depth: int
@@ -34,6 +39,10 @@ class Pending(list["Change"]):
     failed: bool
     is_prepared: bool
     """Whether it takes no more statements: its operators step, or have stepped."""
+    owner: Any
+    """Who has it open, while it is set aside."""
+    updates: Any
+    """Which of its rows replaced which, while it is set aside."""
     other: Any
     """What is committed with it (`two_commits/others.py`), or None."""
     _sums: dict[Base, _Net] | None
@@ -58,8 +67,12 @@ class Pending(list["Change"]):
         self._sums = self._lost = None
 
     def of(self, table: Base) -> list[Pair]:
-        """The net changes of a table."""
-        return [pair for pair in self._net_of(table).values() if pair[1]]
+        """The net changes of a table; less what others have committed, which is not in it."""
+        net = [pair for pair in self._net_of(table).values() if pair[1]]
+        if not self.beneath:
+            return net
+        others = [pair for changed, delta in self.beneath if changed is table for pair in delta]
+        return consolidate([*net, *negate(others)])
 
     def changes(self) -> list[Change]:
         """The changes of all tables that have any, each as one delta."""
@@ -144,12 +157,17 @@ class _Net:
         return self._pairs
 
 
+NOTHING: list[Any] = []
+"""What others have committed beneath a transaction that was never set aside. Not to be changed."""
+
+
 def nothing_pending(between: Between) -> Pending:
     """Of a transaction that begins, which has this to be called at its end."""
     pending = Pending()
     pending.between, pending.depth = between, 0
     pending.failed = pending.is_prepared = False
     pending._sums = pending._lost = pending.other = None
+    pending.beneath = NOTHING
     return pending
 
 

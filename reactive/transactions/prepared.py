@@ -13,10 +13,11 @@
     connection.commit()     of the other system
     prepared.publish()      or prepared.undo(), if that was refused
 
-Between `prepare` and its end no lock is held, only the transaction is open. Whoever reads a view
-meanwhile, in this thread, another one or another task, finds that operators have stepped, and has
-them step back first (`Commit.park`): readers see the last commit and do not wait for the other
-system. If that was so, `publish` has the operators step once more.
+Between `prepare` and its end no lock is held, only the transaction is open. A task that writes
+meanwhile has it set aside (`set_aside.py`), and is refused only what this one has changed too.
+Whoever reads a view meanwhile, in this thread, another one or another task, finds that operators
+have stepped, and has them step back first (`Commit.park`): readers see the last commit and do not
+wait for the other system. If that was so, `publish` has the operators step once more.
 
 `publish` does not fail: should operators raise that had not raised before, because a callable is no
 function of its row, or an exception come from outside, then the tables keep their changes and all
@@ -47,9 +48,10 @@ from typing import TYPE_CHECKING
 from reactive.errors import TransactionError
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.interrupts import SIGINT, is_asynchronous
-from reactive.runtime.lock import BROKEN, IDLE
+from reactive.runtime.lock import BROKEN
 from reactive.transactions.commit import Between, Commit, Parked, break_off
 from reactive.transactions.repair import repair
+from reactive.transactions.set_aside import bring_back, check_beside, note_beneath, rebase
 from reactive.transactions.transaction import Transaction, changes_of
 
 if TYPE_CHECKING:
@@ -108,7 +110,10 @@ class Prepared(NotCopied):
     @property
     def is_open(self) -> bool:
         """Whether it has begun, and is neither published nor undone."""
-        return self._pending is not None and self._engine.pending is self._pending
+        pending, engine = self._pending, self._engine
+        if pending is None or engine.pending is pending:
+            return pending is not None
+        return any(each is pending for each in engine.aside)
 
     @property
     def is_prepared(self) -> bool:
@@ -158,7 +163,7 @@ class Prepared(NotCopied):
 
     def _fresh(self) -> Transaction:
         engine = self._engine
-        if engine.pending is not None and engine.db_lock.is_mine:
+        if engine.mine is not None:
             raise TransactionError(_NESTED)
         return Transaction(engine)
 
@@ -222,6 +227,8 @@ class Prepared(NotCopied):
             raise
         try:
             db_lock.critical = True
+            if engine.aside and self._pending is not None:
+                bring_back(engine, self._pending)
             act()
         finally:
             is_out, is_over = db_lock.depth == 1, not self.is_open
@@ -254,10 +261,13 @@ class Prepared(NotCopied):
         try:
             if engine.broken is not None:
                 repair(engine)
+            rebase(engine, pending)
             if pending.failed:
                 raise TransactionError(_FAILED)
             pending.is_prepared, engine.pending = True, None
             changes = changes_of(engine, pending)
+            if engine.aside:
+                check_beside(engine, changes)
             self._commit = Commit(engine, version, [*changes], pending)
             self._step(self._commit, pending.between)
             pending.forget()
@@ -305,12 +315,13 @@ class Prepared(NotCopied):
         is_stepped = engine.prepared is commit
         try:
             if is_stepped:
-                engine.prepared, engine.db_lock.at_rest = None, IDLE
+                engine.prepared, engine.db_lock.at_rest = None, engine.db_lock.idle
             engine.pending = None
             if engine.broken is not None:  # nobody knows what to step from
                 commit.stand()
             else:
                 if not is_stepped:
+                    commit.version = engine.version + 1  # others may have committed beneath
                     commit.prepare()
                 commit.publish()
         except BaseException as error:
@@ -322,6 +333,8 @@ class Prepared(NotCopied):
             commit.back.clear()
             self._end()
             engine.updates.forget()
+            if engine.aside:
+                note_beneath(engine, commit.changes)
 
     def _undo(self) -> None:
         engine, commit, pending = self._engine, self._commit, self._pending
@@ -330,7 +343,7 @@ class Prepared(NotCopied):
         is_stepped = commit is not None and engine.prepared is commit
         try:
             if is_stepped:
-                engine.prepared, engine.db_lock.at_rest = None, IDLE
+                engine.prepared, engine.db_lock.at_rest = None, engine.db_lock.idle
             self._end()
             if engine.broken is not None:
                 self._leave_to_repair(version)

@@ -110,7 +110,7 @@ class ReadOnlyJournal(Journal):
     @property
     def _is_inside(self) -> bool:
         """Whether this thread has a transaction open."""
-        return self._engine.pending is not None and self._engine.db_lock.is_mine
+        return self._engine.mine is not None
 
     def _reread(self) -> None:
         newer = self.store.newer()

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING
 from reactive.compiler.leaves import rebuild
 from reactive.errors import TableError
 from reactive.runtime.collector import paused
-from reactive.runtime.lock import IDLE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -68,7 +67,7 @@ def repair(engine: Engine) -> None:
         for table in engine.tables.values():
             table._store.recount()
         leaves = _all_again(engine) if broken.views else 0
-        engine.broken, db_lock.at_rest = None, IDLE
+        engine.broken, db_lock.at_rest = None, db_lock.idle
         db_lock.has_news = True
     finally:
         db_lock.critical = was_critical

@@ -1,11 +1,24 @@
-"""What to say of a captured variable that has changed since its query was made."""
+"""Reports captured variables that have changed since their query was made."""
 
 from __future__ import annotations
 
+import warnings
+
 from optimizer.callables.captures import Capture
 from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import Place
+from reactive.errors import StaleCaptureError, StaleCaptureWarning
 
 _COPIED: dict[type, str] = {list: "tuple", set: "frozenset", dict: "dict", bytearray: "bytes"}
+
+
+def report_stale(strict: bool, function: Opaque, capture: Capture, others: int) -> None:
+    """Warn where the callable stands; of a strict database, raise."""
+    message = stale(function, capture, others)
+    if strict:
+        raise StaleCaptureError(message)
+    place = function.place or Place("?", 0)
+    warnings.warn_explicit(message, StaleCaptureWarning, place.file, place.line)
 
 
 def stale(function: Opaque, capture: Capture, others: int = 0) -> str:

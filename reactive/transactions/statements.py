@@ -76,6 +76,10 @@ class Statements:
         self.add_one = self.add if self.gate.text is None else self._add_first
         self.remove_one = self.remove
 
+    def keep_lost(self) -> None:
+        """Go on over another commit in a transaction, which may have removed rows before it."""
+        self._lost_at = self._engine.version
+
     def add(self, row: Row, count: int = 1, *, is_new: bool = True) -> list[Pair]:
         if self.gate.is_odd(row):
             row = self.gate.checked(row, is_new=is_new)

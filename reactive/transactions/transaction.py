@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from contextvars import ContextVar, Token
+from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
@@ -27,15 +27,21 @@ from reactive.transactions.commit import (
     together_at_once,
 )
 from reactive.transactions.pending import Pending, nothing_pending
+from reactive.transactions.set_aside import (
+    bring_back,
+    check_beside,
+    note_beneath,
+    rebase,
+    started_in,
+)
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
 
 
 T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 NEVER: tuple[Pending, ...] = ()
-_holder: ContextVar[Any] = ContextVar("transaction", default=None)
-"""The transaction that this task is in, or was started in."""
 
 
 class Transaction(NotCopied):
@@ -78,6 +84,13 @@ class Transaction(NotCopied):
     def __repr__(self) -> str:
         return f"Transaction of {self._engine!r}"
 
+    def __call__(self, function: F) -> F:
+        """Have a function run in a transaction; of `db.transaction(retry=...)`."""
+        raise TransactionError(
+            "cannot decorate a function: a transaction is for one block\n"
+            "  say how often it may run again: @db.transaction(retry=0)"
+        )
+
     def __enter__(self) -> Transaction:
         db_lock = self._engine.db_lock
         if not self._begins_at_once():
@@ -96,7 +109,7 @@ class Transaction(NotCopied):
             await self._begin_in_turn_of_tasks()
         if db_lock.transaction is None:
             db_lock.transaction = self
-            self._outer = _holder.set(self)
+            self._outer = started_in.set(self)
         if db_lock.noted is not None:
             try:
                 SIGINT.release(db_lock)
@@ -133,7 +146,7 @@ class Transaction(NotCopied):
         traceback: TracebackType | None,
     ) -> None:
         if self._outer is not None:
-            _holder.reset(self._outer)
+            started_in.reset(self._outer)
             self._outer = self._engine.db_lock.transaction = None
         try:
             self._leave(error is not None)
@@ -173,7 +186,7 @@ class Transaction(NotCopied):
         self._entered = NEVER
         if self._outer is not None:
             with suppress(ValueError):  # in another context, which has no such variable
-                _holder.reset(self._outer)
+                started_in.reset(self._outer)
             self._outer = self._engine.db_lock.transaction = None
 
     def _begins_at_once(self) -> bool:
@@ -202,10 +215,12 @@ class Transaction(NotCopied):
         """Begin within the one that is open, or when others have ended theirs."""
         db_lock = self._engine.db_lock
         try:
-            db_lock.enter_to_write()
+            db_lock.enter_to_write(self._engine.set_aside)
             try:
                 self._engine.check_entered()
                 self._engine.check_filling()
+                if self._engine.aside and self._engine.pending is None:
+                    check_beside(self._engine, ())
                 self._begin()
             finally:
                 db_lock.depth -= 1
@@ -221,7 +236,7 @@ class Transaction(NotCopied):
         db_lock = self._engine.db_lock
         try:
             try:
-                await db_lock.begin_async(_holder.get())
+                await db_lock.begin_async(started_in.get())
                 self._engine.check_entered()
                 self._engine.check_filling()
                 self._begin()
@@ -268,6 +283,8 @@ class Transaction(NotCopied):
         version, is_last = engine.version + 1, False
         try:
             db_lock.critical = True
+            if engine.aside:
+                bring_back(engine, pending)
             self._entered = entered[1:]
             if engine.pending is pending:
                 if failed:
@@ -308,6 +325,8 @@ class Transaction(NotCopied):
     def _end(self, pending: Pending, version: int) -> None:
         """Commit what is pending, or undo it."""
         engine, between = self._engine, pending.between
+        if pending.beneath:
+            rebase(engine, pending)
         if pending.failed:
             engine.updates.forget()
             Commit(engine, version, (), pending).undo(None)
@@ -316,19 +335,29 @@ class Transaction(NotCopied):
         commit: Commit | None = None
         try:
             changes = changes_of(engine, pending)
-            if len(changes) == 1 and not between:
-                table, delta = changes[0]
-                if at_once(engine, table, delta, version):
-                    return
-            elif changes and not between and together_at_once(engine, changes, version):
-                return
-            commit = Commit(engine, version, [*changes], pending, between)
-            commit.run()
+            if engine.aside:
+                check_beside(engine, changes)
+            if not self._is_committed_at_once(changes, between, version):
+                commit = Commit(engine, version, [*changes], pending, between)
+                commit.run()
         except BaseException as error:
             if commit is None:
                 commit = Commit(engine, version, [*(changes or pending)], pending)
             if not commit.failed(error):
                 raise
+        if engine.aside:
+            note_beneath(engine, changes)
+
+    def _is_committed_at_once(
+        self, changes: Sequence[Change], between: Between, version: int
+    ) -> bool:
+        """Commit by a generated function; whether there is one."""
+        if between or not changes:
+            return False
+        if len(changes) > 1:
+            return together_at_once(self._engine, changes, version)
+        ((table, delta),) = changes
+        return at_once(self._engine, table, delta, version)
 
 
 def changes_of(engine: Engine, pending: Pending) -> Sequence[Change]:

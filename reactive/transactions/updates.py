@@ -42,6 +42,11 @@ class Updates:
         (old, _), (new, _) = changes
         self._noted.setdefault(table._node, []).append((old, new))
 
+    def move_to(self, version: int) -> None:
+        """Have what was noted be of the commit that is to be another version."""
+        if self._noted:
+            self._version = version
+
     def forget(self) -> None:
         """They have been taken back."""
         self._noted = {}

@@ -239,7 +239,7 @@ def evaluated(node: plan.Node, around: Scope) -> list[Any]:
     TransactionError: inside a transaction, whose changes a query does not see.
     """
     engine = around.environment.engine
-    if engine.pending:
+    if engine.mine:
         raise TransactionError(
             "a statement with a query cannot see what its transaction has changed so far\n"
             "  run it before the other changes, or in a transaction of its own"

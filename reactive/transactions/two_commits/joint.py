@@ -131,12 +131,12 @@ class JointTransaction(Transaction):
     def _is_nested(self) -> bool:
         """Whether it is left within another one, or was ended otherwise."""
         entered = self._entered
-        return not entered or entered[0].depth > 0 or self._engine.pending is not entered[0]
+        return not entered or entered[0].depth > 0 or self._engine.mine is not entered[0]
 
     def _check_nesting(self) -> None:
         """Raise if it is entered within a transaction that does not commit the same."""
-        pending = self._engine.pending
-        if pending is None or not self._engine.db_lock.is_mine:
+        pending = self._engine.mine
+        if pending is None:
             return
         if pending.other is None:
             raise TransactionError(_OUTERMOST.format(self._other))
