@@ -8,6 +8,12 @@
 
 A class that inherits has the columns it inherits; a class that others inherit from has rows for
 their objects too, with its own columns.
+
+Records are pickled by their mapped class and their values, and those of a table by its columns: who
+reads them needs the class to be importable, and no mirror.
+
+State:  the record class of each mapped class, as an attribute of its mapper, so that both go
+        together; of tables, those that were asked for last.
 """
 
 from __future__ import annotations
@@ -16,12 +22,13 @@ import datetime
 import decimal
 import enum
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, make_dataclass
+from functools import lru_cache
 from operator import attrgetter
-from typing import Any, get_args, get_origin
+from typing import Any, TypeAlias, get_args, get_origin
 
-from sqlalchemy import Column, Select, TypeDecorator
+from sqlalchemy import Column, Select, TypeDecorator, inspect
 from sqlalchemy.ext.hybrid import HybridExtensionType
 from sqlalchemy.orm import (
     ColumnProperty,
@@ -44,6 +51,12 @@ IMMUTABLE = (
     *(datetime.date, datetime.datetime, datetime.time, datetime.timedelta),
 )
 """What columns of these types give stays as it is."""
+
+
+KNOWN = "_reactive_record"
+"""The attribute of a mapper that has the record class, and what was mapped when it was made."""
+Fields: TypeAlias = tuple[tuple[str, Any], ...]
+"""Names of fields, each with its annotation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +86,29 @@ def record_of_class(mapper: Mapper[Any]) -> RecordClass:
             kept.append((prop.key, prop.columns[0]))
         else:
             others[prop.key] = Unreadable(f"{mapper.class_.__name__}.{prop.key} {why}")
-    return _record(mapper.class_.__name__, mapper.class_.__module__, kept, others)
+    owner = mapper.class_
+    mapped = [*((key, id(column)) for key, column in kept), *others]
+    known, made = vars(mapper).get(KNOWN, (None, None))
+    if known == mapped:
+        found: RecordClass = made
+        return found
+
+    def reduced(row: Any) -> Any:
+        return _unpickled, (owner, [getattr(row, key) for key, _ in kept])
+
+    fields = tuple([(key, annotation(column)) for key, column in kept])
+    row = _row_class(owner.__name__, owner.__module__, fields, others, reduced)
+    found = RecordClass(row, tuple([key for key, _ in kept]), _mutable([each for _, each in kept]))
+    setattr(mapper, KNOWN, (mapped, found))
+    return found
 
 
 def record_of_columns(name: str, columns: list[Column[Any]]) -> RecordClass:
     """The record class of a table that no class is mapped to."""
-    return _record(name, __name__, [(field_of(column), column) for column in columns], {})
+    fields = tuple([(field_of(column), annotation(column)) for column in columns])
+    return RecordClass(
+        _row_of_table(name, fields), tuple([key for key, _ in fields]), _mutable(columns)
+    )
 
 
 def field_of(column: Column[Any]) -> str:
@@ -87,13 +117,33 @@ def field_of(column: Column[Any]) -> str:
     return field_names(keys)[keys.index(column.key)]
 
 
-def _record(
-    name: str, module: str, columns: list[tuple[str, Any]], others: dict[str, Any]
-) -> RecordClass:
+@lru_cache(maxsize=1024)
+def _row_of_table(name: str, fields: Fields) -> type:
+    def reduced(row: Any) -> Any:
+        return _unpickled_of_table, (name, fields, [getattr(row, key) for key, _ in fields])
+
+    return _row_class(name, __name__, fields, {}, reduced)
+
+
+def _unpickled(owner: type, values: Sequence[Any]) -> Any:
+    return record_of_class(inspect(owner)).row(*values)
+
+
+def _unpickled_of_table(name: str, fields: Fields, values: Sequence[Any]) -> Any:
+    return _row_of_table(name, fields)(*values)
+
+
+def _row_class(
+    name: str,
+    module: str,
+    fields: Fields,
+    others: dict[str, Any],
+    reduced: Callable[[Any], Any],
+) -> type:
     # a field of its own each, as a class has attributes that would be taken for defaults: `mro`
-    fields = [(key, annotation(column), field()) for key, column in columns]
+    apart = [(key, kind, field()) for key, kind in fields]
     try:
-        row = make_dataclass(name, fields, namespace=others, frozen=True, slots=True)
+        row = make_dataclass(name, apart, namespace=others, frozen=True, slots=True)
     except TypeError as error:  # of automap, say, whose attributes are called as columns are
         raise PlanError(
             f"{name} cannot be mirrored: {error}\n"
@@ -101,8 +151,12 @@ def _record(
         ) from None
     row.__module__ = module
     row.__doc__ = f"What the columns of {name} hold."
-    mutable = [place for place, (_, column) in enumerate(columns) if _may_change(column)]
-    return RecordClass(row, tuple([key for key, _ in columns]), tuple(mutable))
+    row.__reduce__ = reduced  # type: ignore[method-assign, assignment]
+    return row
+
+
+def _mutable(columns: Sequence[Any]) -> tuple[int, ...]:
+    return tuple([place for place, column in enumerate(columns) if _may_change(column)])
 
 
 def _declared(kind: type) -> dict[str, Kind]:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import decimal
 import enum
+import pickle
+import subprocess
+import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -692,9 +697,8 @@ def test_work_of_a_commit_does_not_depend_on_the_size_of_tables() -> None:
             kinds = [kind for kind, _ in m._mirrored._parts[0].tables]
             seen: list[int] = []
             for kind in kinds:
-                made = kind.record.row
-                monkey = _Counted(made, seen)
-                object.__setattr__(kind.record, "row", monkey)
+                counted: Any = _Counted(kind.record.row, seen)
+                object.__setattr__(kind, "record", replace(kind.record, row=counted))
             with Session(engine) as session:
                 session.get_one(Order, 5).total = 4
                 session.commit()
@@ -756,6 +760,37 @@ def test_columns_may_be_called_as_words_of_python() -> None:
     )
     with pytest.raises(PlanError, match="map the column to another attribute"):
         mirror(Database(), engine, mapped)
+
+
+def test_rows_snapshots_and_deltas_can_be_pickled(m: Mirror, engine: Engine) -> None:
+    told: list[Any] = []
+    tags: Any = m[order_tags]
+    view = m[Order].where(lambda o: o.total > 0).materialize()
+    with m[Order].subscribe(told.append), Session(engine) as session:
+        customer = Customer(name="eve", size={"shoes": [39, 40]})
+        session.add(Order(total=7, customer=customer, tags=[Tag(word="new")]))
+        session.commit()
+    rows = [*m[Order], *m[Customer], *tags]
+    again = pickle.loads(pickle.dumps(rows))
+    assert again == rows and [*map(type, again)] == [*map(type, rows)]
+    assert set(again) == set(rows)
+    assert pickle.loads(pickle.dumps(told[0])).added == told[0].added
+    assert list(pickle.loads(pickle.dumps(view.snapshot()))) == list(view.snapshot())
+    assert copy.copy(rows[0]) == copy.deepcopy(rows[0]) == rows[0]
+
+
+def test_another_process_reads_rows_without_a_mirror(m: Mirror) -> None:
+    rows = [*m[Order], *m[Customer], *m[order_tags]]
+    code = (
+        "import pickle, sys\n"
+        "rows = pickle.loads(sys.stdin.buffer.read())\n"
+        "assert 'tests.mirrors.shop' in sys.modules\n"
+        "print([type(row).__name__ for row in rows], rows[0].total)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=pickle.dumps(rows), capture_output=True, check=True
+    )
+    assert done.stdout.decode().strip() == f"{[type(r).__name__ for r in rows]} {rows[0].total}"
 
 
 def test_a_mirror_of_a_closed_database_can_be_printed_and_sessions_go_on() -> None:
