@@ -139,7 +139,7 @@ def test_another_task_sees_the_last_commit() -> None:
 
     async def look() -> None:
         shop.as_of_the_last_commit()
-        with pytest.raises(TransactionError, match="another task"):
+        with pytest.raises(TransactionError, match="started in the transaction"):
             shop.words.add("x")
 
     asyncio.run(main())
