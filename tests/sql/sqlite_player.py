@@ -44,7 +44,10 @@ class Both:
             mine = self.db.execute(text)
         except ReactiveError as error:
             mine = f"{ERROR}: {error}"
-        if isinstance(theirs, str) != isinstance(mine, str):
+        counts = text.split()[0] in ("insert", "update", "delete")
+        if isinstance(theirs, str) != isinstance(mine, str) or (
+            counts and isinstance(mine, int) and mine != theirs
+        ):
             self.wrong.append(f"{text}\n  {mine!s:.200} for {theirs!s:.200}")
 
     def ask(self, text: str, *, may_refuse: bool = False) -> None:
@@ -66,6 +69,36 @@ class Both:
         difference = _difference(mine, theirs, ordered="order by" in text)
         if difference:
             self.wrong.append(f"{text}\n  {difference}")
+
+    def view(self, text: str) -> Any:
+        """A view that is kept; None if the query is refused."""
+        try:
+            return self.db.sql(text.removesuffix(" --fold")).materialize()
+        except PlanError as error:
+            self.refused.append(f"{text}\n  {error}")
+            return None
+
+    def same(self, text: str, view: Any) -> None:
+        """Compare a view with the query it was made of; `--fold` at its end has any text stand
+        for those that a collation says are the same."""
+        if view is None:
+            return
+        self.cases += 1
+        theirs: Any = self.other.execute(text.removesuffix(" --fold")).fetchall()
+        mine: Any = [tuple(row) for row in view]
+        if view.errors:
+            mine = f"{ERROR}: {next(iter(view.errors))!s:.200}"
+        elif text.endswith(" --fold"):
+            mine, theirs = ([tuple(map(_folded, r)) for r in rows] for rows in (mine, theirs))
+        difference = _difference(mine, theirs, ordered="order by" in text)
+        if difference:
+            self.wrong.append(f"{text}\n  {difference}")
+
+
+def _folded(value: Any) -> Any:
+    if isinstance(value, int | float):
+        return float(value)  # of 1 and 1.0, which are equal, one is shown
+    return value.lower().rstrip(" ") if isinstance(value, str) and value.isascii() else value
 
 
 def _difference(mine: Any, theirs: Any, *, ordered: bool) -> str | None:

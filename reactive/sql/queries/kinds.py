@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,13 +11,14 @@ from sqlglot import exp
 from optimizer import plan
 from optimizer.expr import Outer, Subquery, walk
 from reactive.sql.expressions.casts import apart, equal_types
+from reactive.sql.queries.collated_sets import collated_set, is_by_collation, with_collations
 from reactive.sql.queries.nodes import constant_of, literal_rows, one_row, selected
 from reactive.sql.queries.ordering import limits, order_of, sort_keys
 from reactive.sql.queries.query import Query, query_of_rows
 from reactive.sql.queries.recursive import recursive
 from reactive.sql.queries.select import select
 from reactive.sql.queries.stars import Column
-from reactive.sql.sqlite.comparisons import has_collation, together
+from reactive.sql.sqlite.comparisons import together
 from reactive.sql.terms.catalog import Named
 from reactive.sql.terms.schema import Column as OfRow
 from reactive.sql.terms.schema import Schema
@@ -117,14 +118,17 @@ def _set_operation(node: Any, around: Scope) -> Query:
             f"{node.key.upper()} of {len(left.values)} columns and of {len(right.values)}",
         )
     is_set = bool(node.args.get("distinct", True)) or not isinstance(node, exp.Union)
-    if around.dialect.name == "sqlite" and is_set:
-        _refuse_collations((*left.values, *right.values), node, around)
     left, right = _same_types(left, right, node)
     kind = OPERATIONS[_kind(node), bool(node.args.get("distinct", True))]
     (mine, schema), (theirs, other) = left.rows(), right.rows(left.names)
     if schema.names != other.names or _read_of(schema) != _read_of(other):
         theirs = _same_rows(theirs, other, schema, around)
-    return query_of_rows(kind(mine, theirs), _both(schema, other, around), around)
+    both = _both(schema, other, around)
+    if around.dialect.name == "sqlite":
+        both = with_collations(both, left, right)
+        if is_set and is_by_collation(both):
+            return collated_set(node, mine, theirs, both, around)
+    return query_of_rows(kind(mine, theirs), both, around)
 
 
 def _same_types(left: Query, right: Query, node: Any) -> tuple[Query, Query]:
@@ -137,16 +141,6 @@ def _same_types(left: Query, right: Query, node: Any) -> tuple[Query, Query]:
     ]
     mine, theirs = (tuple(side) for side in zip(*pairs, strict=True))
     return replace(left, values=mine), replace(right, values=theirs)
-
-
-def _refuse_collations(values: Iterable[Value], node: Any, around: Scope) -> None:
-    """Refuse a set of texts that a collation of SQLite says are the same."""
-    if any(has_collation(value.type) for value in values):
-        raise around.error(
-            node,
-            f"{node.key.upper()} of columns with a collation of sqlite is not supported",
-            "write COLLATE BINARY, or UNION ALL inside of SELECT DISTINCT",
-        )
 
 
 def _kind(node: Any) -> type:

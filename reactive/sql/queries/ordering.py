@@ -11,7 +11,7 @@ from optimizer import plan
 from reactive.sql.expressions.comparisons import by_parts
 from reactive.sql.queries.nodes import evaluated_constant, freed, key_of
 from reactive.sql.queries.stars import Column
-from reactive.sql.sqlite.comparisons import sorted_by
+from reactive.sql.sqlite.comparisons import bare, sorted_by
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.values import Value, whole
 
@@ -122,5 +122,8 @@ def distinct_on(
     values: Sequence[Value],
 ) -> plan.Node:
     """The first row of each group, in the order of keys; without an order, by its columns."""
-    keys = keys or tuple(sort_key(exp.Ordered(), v, scope) for v in values)
+    if not keys:
+        if scope.dialect.numeric_booleans:  # the same texts by a collation stand in an order
+            values = [bare(value) for value in values]
+        keys = tuple(sort_key(exp.Ordered(), v, scope) for v in values)
     return freed(plan.Top(node, scope.function(key_of(on)), keys, 1))

@@ -21,6 +21,7 @@ from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.expressions.zones import check_alike, is_constant
 from reactive.sql.postgres.numbers import RANGES
 from reactive.sql.queries.query import Query
+from reactive.sql.sqlite.comparisons import has_collation
 from reactive.sql.terms.catalog import Named, named_rows
 from reactive.sql.terms.common_types import goes_on
 from reactive.sql.terms.schema import Schema
@@ -111,6 +112,14 @@ class _Step:
                 self._cte.this.right,
                 f"recursive {self._cte.alias!r} has {len(self._names)} columns, "
                 f"and goes on with {len(again.values)}",
+            )
+        if self._cte.this.args.get("distinct") and any(
+            has_collation(column.type) for column in self._schema.columns
+        ):
+            raise self._around.error(
+                self._cte.this,
+                f"recursive {self._cte.alias!r} is a UNION of texts with a collation of sqlite",
+                "write COLLATE BINARY, or UNION ALL",
             )
         node, schema = self._of_columns(again).rows(self._names)
         self.made.append(schema)

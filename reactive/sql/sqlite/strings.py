@@ -91,9 +91,12 @@ def trimmed_right(value: Any, letters: Any = " ") -> str:
 
 
 def replaced(value: Any, old: Any, new: Any) -> Any:
-    """With another text in the place of each occurrence; the value itself if `old` is empty."""
+    """With another text in the place of each occurrence; if `old` is empty the value
+    itself, of a blob its text."""
     wanted = characters(old)
-    return characters(value).replace(wanted, characters(new)) if wanted else value
+    if wanted:
+        return characters(value).replace(wanted, characters(new))
+    return characters(value) if isinstance(value, bytes) else value
 
 
 def code(value: Any) -> int | None:

@@ -259,6 +259,31 @@ COLLATIONS = {"NOCASE": without_case, "RTRIM": without_spaces}
 """Functions of the texts that a collation compares; BINARY has none."""
 
 
+class KeyBy:
+    """The key of a row whose fields are compared by collations, which are None for BINARY.
+
+    >>> from types import SimpleNamespace
+    >>> KeyBy(("a", "b"), ("NOCASE", None))(SimpleNamespace(a="X", b="X"))
+    ('x', 'X')
+    """
+
+    def __init__(self, fields: tuple[str, ...], collations: tuple[str | None, ...]) -> None:
+        self.fields, self._collations = fields, collations
+
+    def __call__(self, row: Any) -> Any:
+        pairs = zip(self.fields, self._collations, strict=True)
+        values = tuple(
+            COLLATIONS[by](getattr(row, name)) if by else getattr(row, name) for name, by in pairs
+        )
+        return values if len(values) > 1 else values[0]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, KeyBy) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.fields, self._collations))
+
+
 class RankBy:
     """The rank of a value by a collation, and by itself behind that, so that it can be told.
 

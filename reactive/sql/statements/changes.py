@@ -32,6 +32,7 @@ from reactive.sql.expressions.casts import assigned
 from reactive.sql.queries.nodes import evaluated_constant, failures_told, freed, misreadings_told
 from reactive.sql.queries.rows import Rows, rows_of
 from reactive.sql.relation import relation_of
+from reactive.sql.sqlite.values import KeyBy
 from reactive.sql.statements.row_numbers import RowNumbers
 from reactive.sql.terms.catalog import named_rows
 from reactive.sql.terms.errors import nearest
@@ -82,11 +83,18 @@ class Target:
     def key_names(self) -> set[str] | None:
         """The folded names of the columns of the key; None if it is no column."""
         key = self.table.plan.key
+        if key and isinstance(key.function, KeyBy):
+            return {c.name.casefold() for c in self.schema.columns if c.read in key.function.fields}
         names = getattr(key.function, "__reduce__", lambda: ("", ()))()[1] if key else ()
         folded = {str(name).casefold() for name in names}
         by_read = {c.read: c.name.casefold() for c in self.schema.columns}
         found = {by_read.get(name, "") for name in names if isinstance(name, str)}
         return found if found and "" not in found and len(found) == len(folded) else None
+
+    def not_null(self, values: Sequence[Any]) -> list[int]:
+        """Return the columns that are NOT NULL, and have no value."""
+        pairs = zip(self.schema.columns, values, strict=True)
+        return [n for n, (column, v) in enumerate(pairs) if v is None and not column.nullable]
 
     def made(self, values: Sequence[Any]) -> Any:
         """The row with these values."""
@@ -191,11 +199,21 @@ def _rows(tree: Any, target: Target, places: list[int], around: Scope) -> Iterat
     if tree.args.get("default"):
         yield target.made(target.numbers.filled(defaults))
         return
+    alternative = (tree.args.get("alternative") or "").upper()
+    is_sqlite = around.dialect.name == "sqlite"
     for values in _values(tree, target, places, around):
         row = list(defaults)
         for place, value in zip(places, values, strict=True):
             row[place] = value
-        yield target.made(target.numbers.filled(row))
+        row = target.numbers.filled(row)
+        if is_sqlite and alternative:
+            empty = target.not_null(row)
+            if alternative == "REPLACE":
+                for place in empty:
+                    row[place] = defaults[place]
+            elif alternative == "IGNORE" and empty:
+                continue
+        yield target.made(row)
 
 
 def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iterator[Sequence[Any]]:

@@ -13,7 +13,7 @@ from reactive.sql.queries.nodes import evaluated_constant, misreadings_told
 from reactive.sql.relation import relation_of
 from reactive.sql.sqlite.comparisons import column_type, has_collation
 from reactive.sql.sqlite.functions import collation_named, declared_name
-from reactive.sql.sqlite.values import stored
+from reactive.sql.sqlite.values import KeyBy, stored
 from reactive.sql.statements.changes import evaluated
 from reactive.sql.statements.table_rows import table_class
 from reactive.sql.terms.schema import Column, Schema, field_names
@@ -108,6 +108,9 @@ def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
     chosen: Any = None
     if of_key:
         chosen = of_key[0] if len(of_key) == 1 else attrgetter(*of_key)
+        by_name = {c.read: c.type.collation for c in columns if has_collation(c.type)}
+        if not by_name.keys().isdisjoint(of_key):
+            chosen = KeyBy(tuple(of_key), tuple(map(by_name.get, of_key)))
     table = db.table(row_type, name=name, key=chosen)
     catalog = around.environment.catalog
     catalog.schemas[table.plan.number] = Schema(columns)
@@ -143,14 +146,6 @@ def _declared(tree: Any, around: Scope) -> tuple[Schema, dict[str, Any], tuple[s
         else:
             raise around.error(node, f"{node.sql()[:40]} is not supported in CREATE TABLE")
     names = [column.name.casefold() for column in columns]
-    for column in columns:
-        if has_collation(column.type) and column.name.casefold() in key:
-            raise around.error(
-                tree,
-                f"sqlite compares the key {column.name!r} by {column.type.collation}, which a "
-                "table here cannot",
-                "leave COLLATE out of the key, and write it in queries",
-            )
     for name in key:
         if name not in names:
             raise around.error(tree, f"the primary key names {name!r}, which is no column")
@@ -172,9 +167,21 @@ def _rowid_of(tree: Any, name: str) -> SqlType | None:
     """The type of an INTEGER PRIMARY KEY, whose values are integers; None of other keys."""
     for node in tree.this.expressions:
         is_key = isinstance(node, exp.ColumnDef) and node.name.casefold() == name
-        if is_key and declared_name(node.args.get("kind")).upper() == "INTEGER":
+        if (
+            is_key
+            and not _is_descending(node)
+            and declared_name(node.args.get("kind")).upper() == "INTEGER"
+        ):
             return column_type("INTEGER", is_rowid=True)
     return None
+
+
+def _is_descending(node: Any) -> bool:
+    """Return True for a column with PRIMARY KEY DESC, which in SQLite is no row id."""
+    kinds = (each.args.get("kind") for each in node.args.get("constraints") or ())
+    return any(
+        isinstance(k, exp.PrimaryKeyColumnConstraint) and bool(k.args.get("desc")) for k in kinds
+    )
 
 
 def _lengths(tree: Any, around: Scope) -> dict[str, int]:
@@ -209,6 +216,7 @@ def _column(node: Any, around: Scope) -> tuple[Column, Any, bool]:
     for each in constraints:
         if isinstance(each, exp.PrimaryKeyColumnConstraint):
             each.args.get("include")  # a node also where nothing is included
+            each.args.get("desc")  # of the order in the file
     not_null = any(
         isinstance(c, exp.NotNullColumnConstraint) and not c.args.get("allow_null")
         for c in constraints

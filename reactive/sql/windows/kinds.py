@@ -98,6 +98,7 @@ class _Partitioned:
 
     def __init__(self, scope: Scope, node: Any) -> None:
         self.node = node
+        self.dialect = "sqlite" if scope.dialect.name == "sqlite" else None
         keys = [scope.value(each) for each in node.args.get("partition_by") or ()]
         if scope.dialect.numeric_booleans:
             keys = list(map(grouped_by, keys))
@@ -152,7 +153,7 @@ def _shape(kind: SqlType) -> Shape:
 
 
 def _name(together: Sequence[_Partitioned]) -> str:
-    return ", ".join(each.node.this.sql() for each in together)
+    return ", ".join(each.node.this.sql(each.dialect) for each in together)
 
 
 def _of_row(body: Expr) -> Lifted:
