@@ -370,7 +370,7 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
     def count(self, row: object) -> int:
         """How often a row is there."""
         self._check_stored("count")
-        is_row = self._do.gate.is_row(row)
+        is_row = self._do.gate.is_row(row := self._do.gate.named(row))
         with self._reading():
             return int(self._visible().count(canonical(row))) if is_row else 0
 

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from reactive.transactions.base import Base
 
 log = logging.getLogger("reactive")
+FROM_TUPLES = "_from_tuples_"
+"""The attribute of a class of named tuples whose tables take plain tuples as well."""
 MANY = 64
 """From so many rows on they are looked at by a test that is made for them."""
 
@@ -104,6 +106,14 @@ class RowGate:
         """Return True if the class of the row is one that the table takes."""
         return fits(row, self._class, self._width)
 
+    def named(self, row: Any) -> Any:
+        """Return a row for a tuple that is as wide as the rows of a table made by SQL, whose class
+        nobody has by name; anything else as it is."""
+        kind: Any = self._class
+        if type(row) is tuple and getattr(kind, FROM_TUPLES, False):
+            return kind(*row) if len(row) == len(kind._fields) else row
+        return row
+
     def admitted(self, width: int, kind: Any) -> plain_rows.Shape:
         """Return the classes that each field of rows of a class may have, as `RowCheck` does."""
         return self._check_of(kind).admitted(width, kind)
@@ -145,6 +155,8 @@ class RowGate:
         If nobody wants to know that, it is only asked where the rows would be looked at each.
         """
         given = list(rows)
+        if getattr(self._class, FROM_TUPLES, False):
+            given = [*map(self.named, given)]
         if known is not None and len(given) >= MANY:
             known = plain_rows.plain_test_of(known.kind, known.shape, self.admitted)
             if known is not None:
@@ -202,6 +214,8 @@ class RowGate:
                 are not as declared: a file had it from before.
         """
         if not fits(row, self._class, self._width):
+            if (named := self.named(row)) is not row:
+                return self.checked(named, is_new=is_new)
             raise TableError(wrong_class(self._table.name, self._table.row_type, row))
         kind = type(row)
         if kind not in self._accepted and not self._accepts(kind):

@@ -43,6 +43,37 @@ def test_a_key_of_several_columns_is_a_tuple() -> None:
         db.execute("insert into t values (1, 2, 4)")
 
 
+@pytest.mark.parametrize("count", [1, 100])
+@pytest.mark.parametrize("key", ["", " primary key"])
+def test_plain_tuples_become_rows(key: str, count: int) -> None:
+    db = Database()
+    db.execute(f"create table t (a int{key}, b text)")
+    table: Any = db.tables()[0]
+    view = table.where(lambda r: r.a >= 0).materialize()
+    given = [(n, f"x{n}") for n in range(count)]
+    if count == 1:
+        table.add(given[0])
+    else:
+        table.add_all([*given[:-1], table.row_type(*given[-1])])
+    assert {type(row) for row in [*table, *view]} == {table.row_type}
+    assert sorted(view) == sorted(given) and table.count((0, "x0")) == 1
+    table.update((0, "x0"), (0, "y"))
+    table.upsert((0, "z")) if key else table.remove((0, "y"))
+    assert list(db.sql("select b from t where a = 0").materialize()) == ([("z",)] if key else [])
+    table.replace_all([(5, "five")])
+    table.discard((7, "none"))
+    assert list(view) == [(5, "five")] and type(next(iter(view))) is table.row_type
+    for wrong in ((1,), (1, "a", 2), [1, "a"], (1, None, None)):
+        with pytest.raises(TableError, match="takes rows of t"):
+            table.add(wrong)
+        with pytest.raises(TableError, match="takes rows of t"):
+            table.add_all([(8, "eight"), wrong])
+        assert table.count(wrong) == 0
+    db.execute("create table u (a int not null)")
+    with pytest.raises(TableError, match="field 'a' is None"):
+        db.tables()[1].add((None,))
+
+
 def test_insert_gives_the_number_of_rows_and_fills_in_defaults(db: Database) -> None:
     assert db.execute("insert into t values (1, 'a', 2), (2, 'b', null)") == 2
     assert db.execute("insert into t (name, id) values ('c', :id)", id=3) == 1

@@ -7,6 +7,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from reactive.sql.terms.schema import field_names
+from reactive.transactions.row_gate import FROM_TUPLES
 
 
 @cache
@@ -24,6 +25,7 @@ def table_class(name: str, fields: tuple[tuple[str, Any], ...]) -> Any:
     made.__module__ = __name__
     made.__reduce__ = _reduced_of(name, fields)  # type: ignore[method-assign]
     made.__doc__ = f"A row of table {name}."
+    setattr(made, FROM_TUPLES, True)
     return made
 
 
