@@ -196,8 +196,13 @@ def is_partial(functor: Functor) -> bool:
 
 def _divides(term: Functor) -> bool:
     """Whether it is a quotient by a number that is not zero."""
+    if term.name not in (
+        "/",
+        "%",
+    ):  # others may stand here without arguments, which is refused later
+        return False
     last = term.arguments[-1]
-    return term.name in ("/", "%") and isinstance(last, Number) and bool(last.value)
+    return isinstance(last, Number) and bool(last.value)
 
 
 def terms_of(goal: Goal) -> tuple[Term | Literal, ...]:

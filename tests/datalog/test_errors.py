@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, PlanError, StratificationError
+from reactive.datalog.functors import SIGNATURES
 from reactive.datalog.places import near
 from reactive.sql.terms.errors import nearest
 from tests.errors.golden import told
@@ -276,3 +277,10 @@ def test_an_aggregate_says_what_it_needs(value: str, message: str) -> None:
 def test_no_name_is_meant_that_is_what_was_written() -> None:
     assert near("path", ["path", "paths"]) == "did you mean 'paths'?"
     assert nearest("date", ["date", "dates"]) == "; did you mean 'dates'?"
+
+
+@pytest.mark.parametrize("name", sorted(SIGNATURES))
+def test_a_functor_without_arguments_is_refused(name: str) -> None:
+    called = f"{name}()" if name.isidentifier() else f"1 {name}"
+    with pytest.raises(PlanError):
+        Database().datalog(f"{HEAD}edge(x, 1) :- edge(x, _), x = {called}.")
