@@ -375,7 +375,7 @@ class Database(NotCopied, Closeable):
         ----------
         text: one query, in the dialect of the database.
         parameters: `:name` is a constant, with the value of now; a relation stands for itself in
-            FROM.
+            FROM. The text has to name each.
 
         A view of it leaves rows out that raise; they are in `view.errors`. With an ORDER BY it is a
         sequence. Cost: as of the same query made of methods.

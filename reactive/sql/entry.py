@@ -17,7 +17,7 @@ from reactive.sql.queries.query import Query
 from reactive.sql.relation import relation_of
 from reactive.sql.statements.kinds import run
 from reactive.sql.terms.arguments import refuse_unread
-from reactive.sql.terms.catalog import Catalog
+from reactive.sql.terms.catalog import Catalog, is_relation
 from reactive.sql.terms.dialects import DIALECTS, Dialect
 from reactive.sql.terms.errors import nearest
 from reactive.sql.terms.schema import Schema, record_of, schema_of_values
@@ -29,6 +29,7 @@ def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
     """The relation of a query."""
     dialect, catalog = dialect_of(engine), catalog_of(engine)
     tree = one(text, dialect, parameters)
+    _refuse_unnamed(parameters, tree)
     if not isinstance(tree, exp.Query | exp.Values):
         word = text.split()[0].upper()
         is_command = word in ("ANALYZE", "DESCRIBE", "EXPLAIN", "PRAGMA", "SET", "SHOW", "USE")
@@ -52,7 +53,41 @@ def execute(db: Any, text: str, parameters: Mapping[str, Any]) -> int:
     engine = db._engine
     dialect, catalog = dialect_of(engine), catalog_of(engine)
     tree = one(text, dialect, parameters)
+    _refuse_unnamed(parameters, tree)
     return run(tree, scope_of(tree, text, dialect, catalog, parameters), db)
+
+
+def _refuse_unnamed(parameters: Mapping[str, Any], tree: exp.Expr) -> None:
+    """Check that a text names each parameter that is given for it.
+
+    A text with a name that has no value is left to its translation, which knows the place.
+
+    Raises
+    ------
+    PlanError: a constant stands nowhere as `:name`, or a relation in no FROM.
+    """
+    if not parameters:
+        return
+    constants = {each.name for each in tree.find_all(exp.Placeholder, exp.Parameter)}
+    if not constants <= set(parameters):
+        return
+    own = {each.alias.casefold() for each in tree.find_all(exp.CTE)}
+    sources = {each.name for each in tree.find_all(exp.Table)}
+    folded = {each.casefold() for each in sources} - own
+    for name, value in parameters.items():
+        if is_relation(value):
+            reason = f"no FROM reads {name!r}{nearest(name, sources)}"
+            if name.casefold() in own:
+                reason = f"WITH gives the name {name!r} to another query"
+            is_named, remedy = name.casefold() in folded, f"from {name}"
+        else:
+            reason = f"the text has no :{name}{nearest(name, constants)}"
+            is_named, remedy = name in constants, f":{name}"
+        if not is_named:
+            raise PlanError(
+                f"cannot use the parameter {name!r}: {reason}\n"
+                f"  write {remedy} in the text, or leave the parameter out"
+            )
 
 
 def dialect_of(engine: Any) -> Dialect:

@@ -41,7 +41,7 @@ logging.getLogger("sqlglot").setLevel(logging.CRITICAL)
 
 
 @cache
-def _scripts() -> list[tuple[Any, list[str], list[str]]]:
+def scripts() -> list[tuple[Any, list[str], list[str]]]:
     """Return dialect, statements, and the queries that follow them."""
     found = []
     for path in sorted(SCRIPTS.glob("*.test")):
@@ -135,8 +135,8 @@ class Player:
 
     def drawn(self, random: Random) -> tuple[str, Database]:
         """Return a broken text, and the database that it is for."""
-        place = random.randrange(len(_scripts()))
-        engine, statements, queries = _scripts()[place]
+        place = random.randrange(len(scripts()))
+        engine, statements, queries = scripts()[place]
         db = self._database(place, engine, statements)
         return broken(random.choice(queries), engine, random), db
 
@@ -144,10 +144,10 @@ class Player:
         """Play one statement in a database of its own."""
         random = Random(seed)
 
-        engine, statements, _ = random.choice(_scripts())
+        engine, statements, _ = random.choice(scripts())
         place = random.randrange(len(statements))
         text = broken(statements[place], engine, random)
-        db = _prepared(engine, statements[:place])
+        db = prepared(engine, statements[:place])
         try:
             db.execute(text)
         except ReactiveError:
@@ -159,7 +159,7 @@ class Player:
 
     def _database(self, place: int, engine: str, statements: list[str]) -> Database:
         if place not in self._databases:
-            self._databases[place] = _prepared(engine, statements)
+            self._databases[place] = prepared(engine, statements)
         return self._databases[place]
 
     def _played(self, db: Database, text: str, random: Random) -> str:
@@ -176,7 +176,7 @@ class Player:
         return "made"
 
 
-def _prepared(engine: str, statements: Sequence[str]) -> Database:
+def prepared(engine: str, statements: Sequence[str]) -> Database:
     """Return a database after some statements, less those that its dialect refuses."""
     db = Database(dialect=cast(Any, engine))
     for each in statements:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -15,7 +16,11 @@ from sqlglot import exp
 
 from reactive import Database, PlanError
 from reactive.errors import TableError
+from reactive.sql.entry import catalog_of, dialect_of
+from reactive.sql.language import scope_of
 from reactive.sql.terms.arguments import OF_PARSER, record_arguments, refuse_unread, unread
+from reactive.sql.text.read import parsed
+from tests.sql.broken_texts import prepared, scripts
 
 NODES = [
     each
@@ -112,6 +117,148 @@ def test_is_not_null_is_not_is_null(dialect: Any) -> None:
     ]
     assert len(db.sql("select a from t where not (a is not null)").materialize()) == 1
     assert db.execute("delete from t where a is not null") == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("select count(*, null) from t", "count() takes nothing beside *"),
+        ("select string_agg(distinct i, ',', null) from t", "takes 2, and got 3 arguments"),
+        ("select sum(distinct i, x) from t", "takes 1, and got 2 arguments"),
+        ("select rank(null) over (order by x) from t", "cannot read all of rank()"),
+        ("select u.a from unnest([1, 2]) as u(a, b)", "2 names are given to 1 columns"),
+    ],
+)
+def test_an_argument_too_many_is_refused_though_it_is_no_more_than_a_word(
+    db: Database, text: str, said: str
+) -> None:
+    with pytest.raises(PlanError) as found:
+        db.sql(text)
+    assert said in str(found.value)
+
+
+LEAVES = (exp.Null, exp.Star, exp.CurrentDate)
+"""Nodes without arguments."""
+MEANS_NOTHING = {
+    (exp.Coalesce, exp.Null),  # NULL is left out by definition
+    (exp.In, exp.Null),  # as a second NULL in a list
+    *((exp.Select, leaf) for leaf in LEAVES),  # as what EXISTS selects
+}
+NOT_WRITTEN = ("order", "except_", "replace")
+"""Lists that no grammar puts such a node into."""
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("seed", range(60))
+def test_a_node_without_arguments_is_read_or_refused_in_each_list(seed: int) -> None:
+    """Put one into the lists of a query: it is refused, or the plan is another one."""
+    random = Random(seed)
+    engine, statements, queries = random.choice([each for each in scripts() if each[2]])
+    db = prepared(engine, statements)
+    text = random.choice(queries)
+    try:
+        plan = _plan(db, text, _tree(db, text))
+    except PlanError:  # not in this dialect
+        return
+    for number, node in enumerate(_tree(db, text).walk()):
+        for name, parts in dict.items(node.args):
+            if not isinstance(parts, list) or not parts or name in NOT_WRITTEN:
+                continue
+            for leaf in LEAVES:
+                if (type(node), leaf) in MEANS_NOTHING or isinstance(node, exp.Order):
+                    continue
+                changed = _tree(db, text)
+                list(changed.walk())[number].append(name, leaf())
+                try:
+                    found = _plan(db, text, changed)
+                except PlanError:
+                    continue
+                assert found != plan, (engine, changed.sql(dialect=engine))
+
+
+def _tree(db: Database, text: str) -> Any:
+    return parsed(text, dialect_of(db._engine))[0]
+
+
+def _plan(db: Database, text: str, tree: Any) -> Any:
+    record_arguments(tree)
+    dialect, catalog = dialect_of(db._engine), catalog_of(db._engine)
+    query = scope_of(tree, text, dialect, catalog, {}).query(tree)
+    made = query.rows()
+    refuse_unread(tree, text)
+    return made, query.sort
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
+def test_a_column_written_twice_is_one(dialect: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (k int, x int)")
+    db.execute("insert into t values (1, 2), (1, 3), (2, 4)")
+    for text in (
+        "select t.k, count(*) as n from t group by t.k, t.k",
+        "select t.k, count(*) as n from t group by t.k, 1, k, t.k, (t.k), k + 0, k + 0",
+        "select t.k, count(*) as n from t group by t.k having t.k = t.k or t.k = t.k",
+        "select k, count(*) as n from t group by t.k order by t.k, t.k, k",
+    ):
+        assert sorted(db.sql(text).materialize()) == [(1, 2), (2, 1)], text
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
+@pytest.mark.parametrize(
+    ("text", "given", "said"),
+    [
+        ("select i from t", {"least": 1}, "the text has no :least"),
+        ("select i from t where i > :last", {"last": 1, "lest": 1}, "did you mean 'last'?"),
+        (
+            "select i from t where i > :last",
+            {"lest": 1},
+            "no parameter 'last'; did you mean 'lest'",
+        ),
+        ("select i from t where i > :last", {}, "there is no parameter 'last'"),
+        ("select i from t where i > :Last", {"last": 1}, "there is no parameter 'Last'"),
+        ("select i, ':least' as l from t -- :least", {"least": 1}, "the text has no :least"),
+        ("select i from t", {"t": 1}, "the text has no :t"),
+        ("delete from t where i > 1", {"least": 1}, "the text has no :least"),
+        ("delete from t where i > :least", {}, "there is no parameter 'least'"),
+        ("insert into t values (:a, :b)", {"a": 1}, "there is no parameter 'b'"),
+        ("insert into t values (:a, :b)", {"a": 1, "b": 2, "c": 3}, "the text has no :c"),
+        ("create table u (a int)", {"a": 1}, "the text has no :a"),
+        ("drop table t", {"t": 1}, "the text has no :t"),
+        ("select i from t where i > ?", {}, "name it: `:name`"),
+    ],
+)
+def test_parameters_are_those_that_the_text_names(
+    dialect: Any, text: str, given: dict[str, Any], said: str
+) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (i int, x int)")
+    db.execute("insert into t values (1, 2)")
+    with pytest.raises(PlanError, match=said.replace("?", "[?]")):
+        (db.sql if text.startswith("select") else db.execute)(text, **given)
+    assert [tuple(row) for row in db.sql("select * from t").materialize()] == [(1, 2)]
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
+def test_relations_as_parameters_are_those_that_from_reads(dialect: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (i int)")
+    db.execute("insert into t values (1), (2)")
+    some = db.sql("select i from t where i > :least", least=1)
+    assert list(db.sql("select i from Some", some=some).materialize()) == [(2,)]
+    assert db.execute("insert into t select i + 5 from some", some=some) == 1
+    with pytest.raises(PlanError, match="no FROM reads 'some'"):
+        db.sql("select i from t", some=some)
+    with pytest.raises(PlanError, match="WITH gives the name 'some' to another query"):
+        db.sql("with some as (select i from t) select i from some", some=some)
+
+
+@pytest.mark.parametrize("mark", [":", "$", "@"])
+def test_sqlite_has_three_marks_of_parameters(mark: str) -> None:
+    db = Database(dialect="sqlite")
+    db.execute("create table t (i int, [$i] int)")
+    db.execute(f"insert into t values ({mark}a, 5)", a=1)
+    found = db.sql(f"select i, [$i], '$i' from t where i = {mark}a", a=1).materialize()
+    assert list(found) == [(1, 5, "$i")]
 
 
 GIVEN = {

@@ -222,7 +222,8 @@ def test_a_field_that_is_declared_as_datetime_is_compared_as_its_values_are(
     last = dt.datetime(2024, 10, 28, tzinfo=berlin)
     db = Database(dialect=dialect, timezone="Europe/Berlin")
     calls = db.table(Call, name="calls")
-    view = db.sql(f"select id from calls where {where}", since=first).materialize()
+    given = {"since": first} if ":since" in where else {}
+    view = db.sql(f"select id from calls where {where}", **given).materialize()
     calls.add_all([Call(n, t) for n, t in enumerate((first, second, last), 1)])
     assert list(view.errors) == []
     assert sorted(row.id for row in view) == expected

@@ -47,11 +47,14 @@ class Asked:
     grouped: bool
     in_order: bool = False
     """True if the values come in the order of a window, which has the place of one of its own."""
+    taken: set[int] = field(default_factory=set, compare=False)
+    """The places of the arguments that were read."""
 
     def value(self, place: int = 0) -> Value:
         """An argument, NULL where FILTER leaves the row out."""
         if place >= len(self.arguments):
             raise self.scope.error(self.node, f"{name_of(self.node)} needs one more argument")
+        self.taken.add(place)
         return self.only(self.scope.value(self.arguments[place]))
 
     def only(self, value: Value) -> Value:
@@ -62,6 +65,7 @@ class Asked:
 
     def constant(self, place: int) -> Any:
         """An argument that must be constant."""
+        self.taken.add(place)
         expr = whole(self.scope.value(self.arguments[place]))
         if isinstance(expr, Constant):
             return expr.value
@@ -89,6 +93,10 @@ def asked_of(node: Any, scope: Scope, *, grouped: bool) -> Asked:
             within = tuple(node.expression.expressions)
         node = node.this
     arguments, distinct, order = _arguments(node)
+    if any(isinstance(each, exp.Star) for each in arguments):
+        if len(arguments) > 1:
+            raise scope.error(node, f"{name_of(node)}() takes nothing beside *")
+        arguments = ()
     if within:  # percentile_cont(0.5) within group (order by x) is quantile_cont(x, 0.5)
         arguments = (within[0].this, *arguments)
         order = within
@@ -106,9 +114,11 @@ def _arguments(node: Any) -> tuple[tuple[exp.Expr, ...], bool, tuple[exp.Expr, .
     distinct, order = False, tuple[exp.Expr, ...]()
     for name in names:
         given = peek(node, name)
-        for each in given if isinstance(given, list) else [given]:
+        parts = given if isinstance(given, list) else [given]
+        for place, each in enumerate(parts):
             if isinstance(each, exp.Expr):
-                node.args.get(name)  # which is read now
+                asked = node.args.get(name)  # which is read now
+                each = asked[place] if parts is given else asked
             if isinstance(each, exp.Order):
                 order, each = tuple(each.expressions), each.this
             if isinstance(each, exp.Distinct):
@@ -117,7 +127,7 @@ def _arguments(node: Any) -> tuple[tuple[exp.Expr, ...], bool, tuple[exp.Expr, .
                 if len(inside) == 1 and isinstance(inside[0], exp.Order):
                     order, inside = tuple(inside[0].expressions), [inside[0].this]
                 found += inside
-            elif isinstance(each, exp.Expr) and not isinstance(each, exp.Star):
+            elif isinstance(each, exp.Expr):
                 found.append(each)
     return tuple(found), distinct, order
 

@@ -118,7 +118,13 @@ def made_of(asked: Asked) -> Aggregated:
         raise asked.scope.error(
             asked.node, f"there is no aggregate {name!r}{where}{nearest(name, NAMES)}"
         )
-    return maker(asked)
+    aggregated = maker(asked)
+    if len(asked.taken) < len(asked.arguments):
+        told = f"takes {len(asked.taken)}, and got {len(asked.arguments)}"
+        raise asked.scope.error(
+            asked.node, f"{name_of(asked.node)}() {told} arguments", "leave the others out"
+        )
+    return aggregated
 
 
 def _count(asked: Asked) -> Aggregated:

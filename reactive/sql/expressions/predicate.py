@@ -253,7 +253,7 @@ def _are_rows(node: Any) -> bool:
 def _row_of(node: Any) -> Any:
     """`row(a, b)` is `(a, b)`."""
     if isinstance(node, exp.Anonymous) and str(node.this).lower() == "row":
-        return exp.Tuple(expressions=node.expressions)
+        return exp.Tuple(expressions=list(node.expressions))
     return node
 
 

@@ -36,10 +36,11 @@ def _arguments(node: Any) -> Iterator[exp.Expr]:
     names = ["expressions"] if isinstance(node, exp.Anonymous) else list(node.arg_types)
     for name in names:
         given = peek(node, name)
-        for each in given if isinstance(given, list) else [given]:
+        parts = given if isinstance(given, list) else [given]
+        for place, each in enumerate(parts):
             if isinstance(each, exp.Expr) and not isinstance(each, exp.Var):
-                node.args.get(name)  # which is read now
-                yield each
+                asked = node.args.get(name)  # which is read now
+                yield asked[place] if parts is given else asked
 
 
 def of(

@@ -85,6 +85,8 @@ class Keys:
 
     nodes: tuple[exp.Expr, ...] = field(compare=False)
     sets: tuple[frozenset[int], ...] | None = None
+    repeated: tuple[exp.Expr, ...] = field(default=(), compare=False)
+    """Keys that are written again."""
 
 
 def has_aggregate(node: exp.Expr) -> bool:
@@ -121,12 +123,12 @@ def keys_in(group: exp.Expr | None, target: Callable[[exp.Expr], exp.Expr]) -> K
     if group is None:
         return None
     nodes: list[exp.Expr] = []
+    repeated: list[exp.Expr] = []
 
     def place(node: exp.Expr) -> int:
         found = target(node)
         at = next((n for n, known in enumerate(nodes) if known == found), len(nodes))
-        if at == len(nodes):
-            nodes.append(found)
+        (nodes if at == len(nodes) else repeated).append(found)
         return at
 
     parts = [_sets(each, place) for each in (*group.expressions, *_other_sets(group))]
@@ -134,7 +136,7 @@ def keys_in(group: exp.Expr | None, target: Callable[[exp.Expr], exp.Expr]) -> K
     plain = bool(nodes) and not any(
         isinstance(e, _SETS) for e in (*group.expressions, *_other_sets(group))
     )
-    return Keys(tuple(nodes), None if plain else tuple(every))
+    return Keys(tuple(nodes), None if plain else tuple(every), tuple(repeated))
 
 
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -184,6 +186,8 @@ def grouped(
     ]
     folds = tuple(dict.fromkeys(each for _, aggregated in found for each in aggregated.folds))
     values = [scope.value(node) for node in wanted.nodes]
+    for again in wanted.repeated:
+        scope.value(again)
     shown = {n: _least(v, scope) for n, v in enumerate(values) if has_collation(v.type)}
     folds = tuple(dict.fromkeys((*folds, *shown.values())))
     scope.reading(*wanted.nodes)

@@ -29,6 +29,7 @@ from reactive.sql.queries.rows import Rows
 from reactive.sql.queries.sources import from_
 from reactive.sql.queries.stars import Column, columns_of
 from reactive.sql.sqlite.comparisons import grouped_by, has_collation, shown
+from reactive.sql.terms.arguments import put
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.values import Value, whole
 from reactive.sql.windows.kinds import appended
@@ -145,8 +146,8 @@ def name_windows(node: Any, scope: Scope) -> None:
         if definition is not None and window is not definition:
             for part in ("partition_by", "order", "spec"):
                 if definition.args.get(part) and not window.args.get(part):
-                    window.set(part, definition.args[part])
-            window.set("alias", None)
+                    put(window, part, definition.args[part])
+            put(window, "alias", None)
 
 
 def _of_kind(node: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:

@@ -348,7 +348,7 @@ def _unnested(call: Any, item: Any, around: Scope, left: Rows | None, side: str 
     )
     names = _columns(item) or ((item.alias,) if item.alias else ())
     usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [name_of(call)]
-    every = [*names, *[*usual, *(["ordinality"] if offset else [])][len(names) :]]
+    every = around.renamed(names, [*usual, *(["ordinality"] if offset else [])], item)
     made = Source(item.alias or every[0], tuple(zip(every, values, strict=False)))
     return Rows(node, before.bindings + 1, (*before.sources, made), before.merged)
 

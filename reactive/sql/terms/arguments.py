@@ -3,9 +3,13 @@
     limit 40%      Limit(expression=40, limit_options=LimitOptions(percent=True))
     asked          {expression}          limit_options is set, and unread: a PlanError
 
+    fsum(x, null)  Anonymous("fsum", expressions=[x, Null()])
+    asked          expressions[0]        Null has no arguments of its own, and nobody took it
+
 A translation that asks for a node's arguments by name cannot read past one: every argument that is
 set and was not asked for is refused with its place, those of later releases of sqlglot included.
-What walks a tree (`walk`, `find_all`, `copy`, `sql`) asks for nothing.
+A node without arguments (NULL, *, CURRENT_DATE) in a list of arguments is read by who takes it out
+of the list. What walks a tree (`walk`, `find_all`, `copy`, `sql`) asks for nothing.
 
 Cost:   one pass over the tree, before and after its translation.
 """
@@ -41,21 +45,58 @@ OF_PARSER: dict[str, frozenset[str]] = {
 
 
 class Arguments(dict[str, Any]):
-    """The arguments of one node, and the names that were asked for."""
+    """The arguments of one node, the names that were asked for, and the parts that were taken."""
 
-    __slots__ = ("asked",)
+    __slots__ = ("asked", "taken")
 
     def __init__(self, given: dict[str, Any]) -> None:
         super().__init__(given)
         self.asked: set[str] = set()
+        self.taken: dict[str, set[int]] = {}
+        """The places in each argument that is a list."""
 
     def __getitem__(self, name: str) -> Any:
         self.asked.add(name)
-        return super().__getitem__(name)
+        return self._shown(name, super().__getitem__(name))
 
     def get(self, name: str, default: Any = None) -> Any:
         self.asked.add(name)
-        return super().get(name, default)
+        return self._shown(name, super().get(name, default))
+
+    def _shown(self, name: str, given: Any) -> Any:
+        if type(given) is not list or not given:
+            return given
+        return Parts(given, self.taken.setdefault(name, set()))
+
+
+class Parts(list[Any]):
+    """A list of arguments that records the places that are taken out of it."""
+
+    __slots__ = ("_taken",)
+
+    def __init__(self, parts: list[Any], taken: set[int]) -> None:
+        super().__init__(parts)
+        self._taken = taken
+
+    def __iter__(self) -> Iterator[Any]:
+        for place, part in enumerate(super().__iter__()):
+            self._taken.add(place)
+            yield part
+
+    def __reversed__(self) -> Iterator[Any]:
+        self._taken.update(range(len(self)))
+        return super().__reversed__()
+
+    def __getitem__(self, place: Any) -> Any:
+        places = range(len(self))[place]
+        self._taken.update((places,) if isinstance(places, int) else places)
+        return super().__getitem__(place)
+
+    def __add__(self, other: Any) -> list[Any]:
+        return [*self, *other]
+
+    def __contains__(self, part: object) -> bool:
+        return any(part == each for each in self)
 
 
 def record_arguments(tree: exp.Expr) -> None:
@@ -68,6 +109,19 @@ def record_arguments(tree: exp.Expr) -> None:
 def peek(node: exp.Expr, name: str) -> Any:
     """Return an argument without asking for it."""
     return dict.get(node.args, name)
+
+
+def put(node: exp.Expr, name: str, given: Any) -> None:
+    """Set an argument, or remove it by None.
+
+    The node compares as it was written: a new hash would ask for all arguments of it and of the
+    nodes around it.
+    """
+    if given is None:
+        dict.pop(node.args, name, None)
+        return
+    dict.__setitem__(node.args, name, list(given) if isinstance(given, Parts) else given)
+    node._set_parent(name, given)
 
 
 def refuse_unread(tree: exp.Expr, text: str) -> None:
@@ -106,7 +160,14 @@ def unread(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
                 yield node, name
                 continue
             parts = given if isinstance(given, list) else [given]
-            todo += (part for part in parts if isinstance(part, exp.Expr))
+            inner = [part for part in parts if isinstance(part, exp.Expr)]
+            taken = args.taken.get(name) if isinstance(args, Arguments) else None
+            if taken is not None and any(
+                place not in taken and isinstance(part, exp.Expr) and not _has_arguments(part)
+                for place, part in enumerate(parts)
+            ):
+                yield node, name
+            todo += inner
 
 
 class _Twins:
@@ -120,6 +181,10 @@ class _Twins:
         if self._read is None:
             self._read = {n for n in self._tree.walk() if getattr(n.args, "asked", None)}
         return node in self._read
+
+
+def _has_arguments(node: exp.Expr) -> bool:
+    return any(_is_set(given) for given in dict.values(node.args))
 
 
 def _is_set(given: Any) -> bool:

@@ -240,7 +240,8 @@ class Scope:
         name = node.name
         if name not in self._text.parameters:
             given = tuple(self._text.parameters)
-            remedy = f"give it: db.sql(..., {name}=...)" if name else "name it: `:name`"
+            is_name = name.isidentifier()
+            remedy = f"give it: db.sql(..., {name}=...)" if is_name else "name it: `:name`"
             raise self.error(node, f"there is no parameter {name!r}{nearest(name, given)}", remedy)
         value = with_instants(self._text.parameters[name])
         return literal(tuple(value) if isinstance(value, list) else value, name)

@@ -29,8 +29,11 @@ MISSING = re.compile(r"Required keyword: '\w+' missing for <class .*")
 LOG = logging.getLogger("sqlglot")
 
 
-NAMED = re.compile(r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|(?<![\w:]):(\w+)", re.DOTALL)
-"""Texts, names and remarks, which are left alone; and `:name`."""
+LEFT_ALONE = r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/"
+"""Texts, names and remarks."""
+NAMED = re.compile(LEFT_ALONE + r"|(?<![\w:]):(\w+)", re.DOTALL)
+IN_DOLLARS = re.compile(LEFT_ALONE + r"|`[^`]*`|\[[^\]]*\]|(?<![\w$])\$(\w+)", re.DOTALL)
+"""`$name` in a text of SQLite, whose names may stand in brackets."""
 SLICES = ("[", "]", ")", "'", '"')
 """Before a colon, these say that it belongs to a slice or a struct."""
 
@@ -61,7 +64,10 @@ def _grammar(dialect: Dialect) -> Any:
 
 
 def _dollars(text: str, dialect: Dialect, parameters: Container[str]) -> str:
-    """`$name` for `:name`, which DuckDB's grammar does not have in all places."""
+    """`$name` for `:name`, which DuckDB's grammar does not have in all places; the other way round
+    for SQLite, whose grammar takes `$name` for a column."""
+    if dialect.name == "sqlite":
+        return IN_DOLLARS.sub(lambda found: f":{found[1]}" if found[1] else found[0], text)
     if dialect.name != "duckdb":
         return text
 
