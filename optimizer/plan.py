@@ -18,12 +18,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import Any, Literal, get_origin
+from typing import Any, Literal
 
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
 from optimizer.expressions.declared import tuple_width
 from optimizer.expressions.knowledge import Shapes
+from optimizer.kinds.kind import class_of, kind_of
 from optimizer.plans import costs, headlines
 from optimizer.plans.facts import (
     Barrier,
@@ -69,8 +70,7 @@ def _rows_of_table(node: Table, inputs: Sequence[Shapes]) -> Shapes:
     width = tuple_width(node.row_type)
     if width is not None:
         return ((None,) * width,)
-    kind = get_origin(node.row_type) or node.row_type
-    return (kind if isinstance(kind, type) and kind is not object else None,)
+    return (class_of(kind_of(node.row_type)),)
 
 
 def _rows_of_select(node: Select, inputs: Sequence[Shapes]) -> Shapes:

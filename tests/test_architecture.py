@@ -262,25 +262,12 @@ def test_the_top_level_has_what_belongs_there() -> None:
 READERS = {
     "optimizer/kinds/kind.py": "the one reader of annotations",
     "optimizer/kinds/fields.py": "the annotations of a class, for the one reader",
-    "optimizer/record.py": "a class of records is made of its own annotations",
-    "optimizer/plan.py": "the class before the brackets of a row type",
-    "optimizer/plans/fingerprint.py": "the parts of an annotation, as it is written",
-    "reactive/durable/rows/declared.py": "the shape of rows in files, which must not change",
-    "reactive/durable/rows/type_text.py": "the text of an annotation, as files have it",
-    "reactive/frames/row_class.py": "classes that it has made itself",
-    "reactive/mirrors/records.py": "what `Mapped` has in brackets",
-    "reactive/sources/postgres/values.py": "the class before the brackets of a conversion",
-    "spark_backend/codec/returned.py": "what a function says that it returns",
-    **dict.fromkeys(
-        (
-            *("optimizer/expressions/declared.py", "optimizer/plans/binding_types.py"),
-            *("optimizer/plans/declared_kinds.py", "optimizer/subqueries/calm.py"),
-            *("optimizer/subqueries/forms.py", "reactive/collections/annotations.py"),
-            *("reactive/storage/rows.py", "reactive/subscriptions/at_bag.py"),
-            "spark_backend/codec/guessed.py",
-        ),
-        "not an adapter of optimizer/kinds yet",
-    ),
+    "optimizer/record.py": "a class of records is made of its own annotations, as a dataclass is",
+    "optimizer/plans/fingerprint.py": "two annotations are one text if they are written alike",
+    "reactive/durable/rows/type_text.py": "files have annotations as they are written: `Euro`, not "
+    "the `Decimal` that a `NewType` stands for",
+    "reactive/mirrors/records.py": "`Mapped` is a wrapper of SQLAlchemy, which kinds do not know",
+    "spark_backend/codec/returned.py": "functions may return iterators, which are no kind of value",
 }
 """The modules that may read annotations themselves, and why; all others ask `optimizer/kinds`."""
 

@@ -13,14 +13,26 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
+from enum import Enum
 from functools import lru_cache
-from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Any
 
 from optimizer.expr import Attribute, Constant, Expr, Operation, Parameter
 from optimizer.expressions.knowledge import Shapes, shape_of
-from optimizer.kinds.fields import annotated, hints
-from optimizer.kinds.kind import is_uuid
+from optimizer.kinds.kind import (
+    Anything,
+    Choice,
+    Either,
+    Items,
+    Kind,
+    Places,
+    Scalar,
+    class_of,
+    hints_of,
+    is_uuid,
+    kind_of,
+    without_none,
+)
 
 Fits = Callable[[Any], bool]
 """Whether a class is one of those that are asked for; it may be given what is no class."""
@@ -36,15 +48,12 @@ def zone_of(hint: Any) -> tzinfo | None:
     """Return the time zone of a field of zoned datetimes: `Annotated[datetime, zone]`, or None.
 
     >>> from datetime import timezone
+    >>> from typing import Annotated
     >>> zone_of(Annotated[datetime, timezone.utc] | None), zone_of(datetime)
     (datetime.timezone.utc, None)
     """
-    if get_origin(hint) in (Union, UnionType):
-        zones = [zone_of(part) for part in get_args(hint) if part is not type(None)]
-        return zones[0] if len(zones) == 1 else None
-    if get_origin(hint) is not Annotated or get_args(hint)[0] is not datetime:
-        return None
-    return next((part for part in hint.__metadata__ if isinstance(part, tzinfo)), None)
+    kind = without_none(kind_of(hint))
+    return kind.zone if isinstance(kind, Scalar) else None
 
 
 def may_be_moment(expr: Operation) -> bool:
@@ -62,7 +71,7 @@ def zoned_fields(kind: Any) -> frozenset[str]:
     """Return the fields of a class that are declared with a time zone; none of what is no class."""
     if not isinstance(kind, type):
         return frozenset()
-    return frozenset(name for name, hint in annotated(kind).items() if zone_of(hint) is not None)
+    return frozenset(name for name, hint in hints_of(kind).items() if zone_of(hint) is not None)
 
 
 def tuple_width(annotation: Any) -> int | None:
@@ -71,9 +80,8 @@ def tuple_width(annotation: Any) -> int | None:
     >>> tuple_width(tuple[int, str]), tuple_width(tuple[int, ...]), tuple_width(tuple)
     (2, None, None)
     """
-    items = get_args(annotation)
-    is_counted = get_origin(annotation) is tuple and items and ... not in items
-    return len(items) if is_counted else None
+    kind = kind_of(annotation)
+    return len(kind.items) or None if isinstance(kind, Places) else None
 
 
 def holds_no_nan(expr: Expr, shapes: Shapes) -> bool:
@@ -116,25 +124,25 @@ def is_declared(expr: Expr, shapes: Shapes, fits: Fits) -> bool:
 
 @lru_cache(maxsize=512)
 def _fields(kind: type, fits: Fits) -> frozenset[str]:
-    return frozenset(name for name, hint in hints(kind).items() if _is_made_of(hint, fits))
+    found = {name: kind_of(hint) for name, hint in hints_of(kind).items()}
+    return frozenset(name for name, declared in found.items() if _is_made_of(declared, fits))
 
 
-def _is_made_of(hint: Any, fits: Fits) -> bool:
-    """Whether a declaration names what fits; of a tuple, its parts, if tuples fit."""
-    origin = get_origin(hint)
-    if origin in (Union, UnionType):
-        return all(_is_made_of(part, fits) for part in get_args(hint))
-    if origin is tuple:
-        return fits(tuple) and all(
-            part is ... or _is_made_of(part, fits) for part in get_args(hint)
-        )
-    if origin is Annotated:
-        return _is_made_of(get_args(hint)[0], fits)
-    if origin is Literal:
-        return True
-    if hasattr(hint, "__supertype__"):
-        return _is_made_of(hint.__supertype__, fits)
-    return hint is not tuple and fits(hint)
+def _is_made_of(kind: Kind, fits: Fits) -> bool:
+    """Return True if a kind names what fits; of a tuple, its items, if tuples fit."""
+    match kind:
+        case Anything():
+            return False
+        case Either(kinds):
+            return all(_is_made_of(each, fits) for each in kinds)
+        case Choice(values):
+            return all(isinstance(value, Enum) or fits(type(value)) for value in values)
+        case Places(items):
+            return fits(tuple) and all(_is_made_of(each, fits) for each in items)
+        case Items(item=item) if class_of(kind) is tuple:
+            return fits(tuple) and _is_made_of(item, fits)
+        case _:
+            return fits(class_of(kind))
 
 
 def _is_without_nan(kind: Any) -> bool:

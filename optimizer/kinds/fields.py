@@ -92,6 +92,24 @@ def annotated(kind: type) -> dict[str, Any]:
         return {}
 
 
+def as_written(kind: type) -> dict[str, Any]:
+    """Return the annotations of a class as they are, of which some may be text."""
+    bases = reversed(kind.__mro__)
+    return {n: hint for base in bases for n, hint in vars(base).get("__annotations__", {}).items()}
+
+
+def returned_by(function: Any) -> Any:
+    """Return the annotation of what a function returns, `Any` where there is none or not yet.
+
+    >>> returned_by(is_record), returned_by(lambda: 1)
+    (<class 'bool'>, typing.Any)
+    """
+    try:
+        return get_type_hints(function).get("return", Any)
+    except (NameError, TypeError, AttributeError, SyntaxError):
+        return Any
+
+
 @lru_cache(maxsize=512)
 def _hints(kind: type, *, extras: bool = False) -> dict[str, Any]:
     found = get_type_hints(kind, include_extras=extras)

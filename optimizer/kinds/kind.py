@@ -23,7 +23,7 @@ import datetime as dt
 import sys
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal
 from enum import Enum
 from types import NoneType, UnionType
@@ -86,19 +86,22 @@ class Places:
 
 @dataclass(frozen=True, slots=True)
 class Items:
-    """A collection of any number of items of one kind. `python` is the class of the collection."""
+    """A collection of any number of items of one kind. `python` is the class of the collection, or
+    the one that is made of what is declared as an `abstract` class."""
 
     python: type
     item: Kind
+    abstract: type | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A mapping. `python` is its class."""
+    """A mapping. `python` and `abstract` are as those of `Items`."""
 
     python: type
     key: Kind
     value: Kind
+    abstract: type | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,61 @@ def may_be_none(kind: Kind) -> bool:
             return None in values
         case _:
             return kind == NONE
+
+
+def class_of(kind: Kind) -> type | None:
+    """Return the class that all values of a kind are declared to be of; None if there is none.
+
+    >>> class_of(kind_of(dict[str, int])), class_of(kind_of(int | None))
+    (<class 'dict'>, None)
+    """
+    match kind:
+        case Anything() | Choice() | Either():
+            return None
+        case Places():
+            return tuple
+        case Items(abstract=abstract) | Table(abstract=abstract) if abstract is not None:
+            return abstract
+        case _:
+            return kind.python
+
+
+def any_of(kind: Kind) -> tuple[Kind, ...]:
+    """Return the kinds of which a value is of one: of a single kind itself."""
+    return kind.kinds if isinstance(kind, Either) else (kind,)
+
+
+def places_of(annotation: Any) -> tuple[Any, ...] | None:
+    """Return the annotations of the items of a tuple of a fixed number; None of all others.
+
+    >>> places_of(tuple[int, str | None]), places_of(tuple[int, ...]), places_of(tuple)
+    ((<class 'int'>, str | None), None, None)
+    """
+    kind = kind_of(annotation)
+    if not isinstance(kind, Places):
+        return None
+    return get_args(annotation) if get_origin(annotation) is tuple else kind.items
+
+
+def item_of(annotation: Any, place: int) -> Any:
+    """Return the annotation of an item of a tuple; `Any` where none is declared.
+
+    >>> item_of(tuple[int, str], -1), item_of(tuple[int, ...], 7), item_of(tuple[int, str], 2)
+    (<class 'str'>, <class 'int'>, typing.Any)
+    """
+    items = get_args(annotation) if get_origin(annotation) is tuple else ()
+    if ... in items:
+        return items[0]
+    return items[place] if -len(items) <= place < len(items) else Any
+
+
+def class_written(annotation: Any) -> Any:
+    """Return what stands before the brackets of an annotation, which is all if it has none.
+
+    >>> class_written(tuple[int, str]), class_written(int)
+    (<class 'tuple'>, <class 'int'>)
+    """
+    return get_origin(annotation) or annotation
 
 
 def inside_of(kind: Kind) -> tuple[Kind, ...]:
@@ -321,13 +379,13 @@ def _kind_of_class(python: type, arguments: tuple[Any, ...]) -> Kind:
     if is_record(python):
         return Struct(python, arguments)
     if python in _SEQUENCES:
-        return Items(_SEQUENCES[python], _first(arguments))
+        return Items(_SEQUENCES[python], _first(arguments), python)
     if issubclass(python, tuple):
         return _kind_of_tuple(python, arguments)
     if issubclass(python, Mapping):
         key, value = (*map(kind_of, arguments), ANYTHING, ANYTHING)[:2]
         is_abstract = python in (Mapping, collections.abc.MutableMapping)
-        return Table(dict if is_abstract else python, key, value)
+        return Table(dict, key, value, python) if is_abstract else Table(python, key, value)
     if issubclass(python, list | set | frozenset | collections.deque) or _is_collection(python):
         return Items(python, _first(arguments))
     return Instance(python)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import partial
 from types import GenericAlias
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
@@ -37,7 +37,7 @@ from optimizer.expressions.declared import ARITHMETIC
 from optimizer.expressions.knowledge import TESTS, Shape, makes_record
 from optimizer.expressions.naming import Naming, Nesting, RowsOf, naming_of
 from optimizer.kinds.fields import hints
-from optimizer.kinds.kind import ANYTHING, Scalar, kind_of, without_none
+from optimizer.kinds.kind import ANYTHING, Scalar, item_of, kind_of, without_none
 from optimizer.lifting.lift import lift
 from optimizer.plans.properties import bindings, fact, shapes
 
@@ -134,7 +134,7 @@ def _of(expr: Expr, types: Types) -> Any:
         case Attribute(of, name):
             return _field(inner(of), name)
         case Item(of, Constant(int() as place)):
-            return _item(inner(of), place)
+            return item_of(inner(of), place)
         case Constant(value) if value is not None:
             return type(value)
         case Display("tuple", items):
@@ -159,13 +159,6 @@ def _field(of: Any, name: str) -> Any:
     if isinstance(of, RowsOf):
         return dict(zip(of.names, of.types, strict=False)).get(name, Any)
     return hints(of).get(name, Any) if isinstance(of, type) else Any
-
-
-def _item(of: Any, place: int) -> Any:
-    items = get_args(of) if get_origin(of) is tuple else ()
-    if ... in items:
-        return items[0]
-    return items[place] if -len(items) <= place < len(items) else Any
 
 
 def _of_operation(operator: str, operands: Sequence[Any]) -> Any:

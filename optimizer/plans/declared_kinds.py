@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from types import BuiltinFunctionType, FunctionType, MethodType, NoneType, UnionType
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from types import BuiltinFunctionType, FunctionType, MethodType, NoneType
+from typing import Any
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
@@ -54,6 +54,7 @@ from optimizer.expressions.order_kinds import (
     OrderKind,
     order_kind,
 )
+from optimizer.kinds.fields import returned_by
 from optimizer.kinds.kind import (
     Choice,
     Either,
@@ -77,7 +78,7 @@ _OF_TYPES: dict[Any, str] = {
     timedelta: "duration",
 }
 _FAMILIES: dict[Any, frozenset[str]] = {
-    **dict.fromkeys((int, bool, type(None), None), frozenset()),
+    **dict.fromkeys((int, bool, NoneType), frozenset()),
     **dict.fromkeys((float, Fraction), frozenset({"binary"})),
     Decimal: frozenset({"decimal"}),
 }
@@ -180,16 +181,16 @@ def _all_families(exprs: Sequence[Expr], node: plan.Node) -> frozenset[str] | No
 
 
 def _families_of_type(annotation: Any) -> frozenset[str] | None:
-    origin = get_origin(annotation)
-    if origin in (Union, UnionType):
-        found = [_families_of_type(part) for part in get_args(annotation)]
-        return None if None in found else frozenset().union(*[each for each in found if each])
-    if origin is Annotated:
-        return _families_of_type(get_args(annotation)[0])
-    try:
-        return _FAMILIES.get(annotation)
-    except TypeError:  # no hash
-        return None
+    match kind_of(annotation):
+        case Either(kinds):
+            found = [_families_of_type(each) for each in kinds]
+        case Choice(values):
+            found = [_FAMILIES.get(type(value)) for value in values]
+        case Scalar(python) | Instance(python):
+            found = [_FAMILIES.get(python)]
+        case _:
+            return None
+    return None if None in found else frozenset().union(*[each for each in found if each])
 
 
 def kind_of_type(annotation: Any) -> OrderKind | None:
@@ -266,10 +267,7 @@ def _returned(function: Opaque) -> Any:
     called = function.function
     if not isinstance(called, FunctionType | MethodType | BuiltinFunctionType | type):
         called = type(called).__call__
-    try:
-        return get_type_hints(called).get("return", Any)
-    except (NameError, TypeError, AttributeError, SyntaxError):
-        return Any
+    return returned_by(called)
 
 
 def _of_binding(node: plan.Node, place: int, most: int) -> OrderKind | None:

@@ -14,8 +14,7 @@ from __future__ import annotations
 
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from types import UnionType
-from typing import Annotated, Any, Literal, TypeAlias, Union, get_args, get_origin
+from typing import Any, TypeAlias
 
 from optimizer.expr import (
     NONE,
@@ -35,7 +34,8 @@ from optimizer.expr import (
     parts,
 )
 from optimizer.expressions.knowledge import Shape, Shapes, makes_record, shape_of, total
-from optimizer.kinds.fields import hints, members
+from optimizer.kinds.fields import members
+from optimizer.kinds.kind import Choice, Either, class_of, hints_of, kind_of
 from optimizer.record import record
 
 Kinds = frozenset[Any]
@@ -214,25 +214,19 @@ def _kinds(expr: Expr, of: Of, known: Known) -> Kinds:
 
 def _of_member(kind: type, name: str) -> Kinds:
     """The classes of a member as its class declares it; none where it does not."""
-    found = hints(kind)
-    return declared(found[name]) if name in found else UNKNOWN
+    return declared(hints_of(kind).get(name, Any))
 
 
 def declared(hint: Any) -> Kinds:
     """The classes that an annotation names."""
-    origin = get_origin(hint)
-    if origin in (Union, UnionType):
-        every = [declared(part) for part in get_args(hint)]
-        return frozenset().union(*every) if all(every) else UNKNOWN
-    if origin is Annotated:
-        return declared(get_args(hint)[0])
-    if origin is Literal:
-        return frozenset(map(type, get_args(hint)))
-    if hasattr(hint, "__supertype__"):
-        return declared(hint.__supertype__)
-    if hint is None:
-        return frozenset({NOTHING})
-    return of_class(origin or hint)
+    match kind_of(hint):
+        case Either(kinds):
+            every = [declared(each) for each in kinds]
+            return frozenset().union(*every) if all(every) else UNKNOWN
+        case Choice(values):
+            return frozenset(map(type, values))
+        case kind:
+            return of_class(class_of(kind))
 
 
 def of_shape(shape: Shape) -> Form:

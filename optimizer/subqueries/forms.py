@@ -6,11 +6,12 @@ aggregate Count(), Max(o.day)   day: date           (int,), (date or None,)
 
 from __future__ import annotations
 
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Call, Constant, Expr, Function, Parameter, conjuncts
 from optimizer.expressions.unpacks import Unpacks
+from optimizer.kinds.kind import Places, kind_of
 from optimizer.plans.extended import outputs
 from optimizer.plans.properties import fact, nodes, shapes
 from optimizer.subqueries.calm import (
@@ -100,10 +101,10 @@ def _unpacked(of: Forms, test: Expr) -> Forms:
 
 def _of_rows(annotation: Any) -> Form:
     """What the rows of a table are declared as; of tuples of some width, their items."""
-    items = get_args(annotation)
-    if get_origin(annotation) is tuple and items and ... not in items:
-        return tuple(map(_of_rows, items))
-    return declared(annotation)
+    kind = kind_of(annotation)
+    if isinstance(kind, Places) and kind.items:
+        return tuple(map(_of_rows, kind.items))
+    return declared(kind)
 
 
 def _as_row(of: Forms) -> Form:

@@ -6,41 +6,44 @@ They are trusted, as a type checker makes sure of them.
 from __future__ import annotations
 
 from collections.abc import Set
-from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any
 
 from optimizer.kinds.fields import compared
+from optimizer.kinds.kind import Choice, Either, Items, Kind, Places, class_of, hints_of, kind_of
 
 
-def declared(kind: Any) -> dict[str, Any]:
-    """The types of the fields by which rows of a class are equal.
+def declared(kind: Any) -> dict[str, Kind]:
+    """The kinds of the fields by which rows of a class are equal.
 
     Of dataclasses, named tuples, `msgspec.Struct`, attrs classes and pydantic models; nothing for
-    other classes. As text, where a name in it is not known.
+    other classes.
 
     >>> from typing import NamedTuple
-    >>> declared(NamedTuple("Point", [("x", int), ("names", tuple[str, ...])]))
-    {'x': <class 'int'>, 'names': tuple[str, ...]}
+    >>> list(declared(NamedTuple("Point", [("x", int), ("names", tuple[str, ...])])))
+    ['x', 'names']
     """
     names = compared(kind) if isinstance(kind, type) else ()
-    if not names:
-        return {}
-    hints = _hints(kind)
-    return {name: hints.get(name, Any) for name in names}
+    hints = hints_of(kind) if names else {}
+    return {name: kind_of(hints[name]) for name in names}
 
 
-def is_made_of(annotation: Any, kinds: Set[type]) -> bool:
-    """Return True if it says that a value is of these types, or a tuple or frozen set of such.
+def is_made_of(kind: Kind, classes: Set[type]) -> bool:
+    """Return True if values are of these classes, or tuples or frozen sets of such.
 
-    >>> is_made_of(tuple[str | None, ...], {str, type(None)}), is_made_of("int | float", {int})
-    (True, False)
+    >>> is_made_of(kind_of(tuple[str | None, ...]), {str, type(None)})
+    True
+    >>> is_made_of(kind_of(int | float), {int})
+    False
     """
-    if isinstance(annotation, str):
-        names = {"None" if kind is type(None) else kind.__name__ for kind in kinds}
-        return all(part.strip() in names for part in annotation.split("|"))
-    if get_origin(annotation) in (Union, UnionType, tuple, frozenset):
-        return all(part is ... or is_made_of(part, kinds) for part in get_args(annotation))
-    return annotation in kinds
+    match kind:
+        case Either(inner) | Places(inner):
+            return all(is_made_of(each, classes) for each in inner)
+        case Items(item=item) if class_of(kind) in (tuple, frozenset):
+            return is_made_of(item, classes)
+        case Choice(values):
+            return all(type(value) in classes for value in values)
+        case _:
+            return class_of(kind) in classes
 
 
 def is_hashable(kind: Any) -> bool:
@@ -58,16 +61,3 @@ def is_hashable(kind: Any) -> bool:
 
 
 _HASHABLE: frozenset[type] = frozenset({int, float, str, bytes, bool, type(None)})
-
-
-def _hints(kind: type) -> dict[str, Any]:
-    try:
-        return get_type_hints(kind)
-    except Exception:  # whatever evaluating an annotation may raise
-        bases = reversed(kind.__mro__)
-        return {name: hint for base in bases for name, hint in _own(base).items()}
-
-
-def _own(kind: type) -> dict[str, Any]:
-    own: dict[str, Any] = vars(kind).get("__annotations__", {})
-    return own

@@ -24,7 +24,7 @@ from typing import Annotated, Any
 from uuid import UUID
 
 from optimizer.expressions.declared import zone_of
-from optimizer.kinds.kind import ANYTHING, Scalar, kind_of, may_be_none, without_none
+from optimizer.kinds.kind import ANYTHING, Scalar, hints_of, kind_of, may_be_none, without_none
 from optimizer.kinds.names import field_names
 from reactive.collections.instants import name_of_zone, zone_named
 from reactive.errors import TableError
@@ -165,7 +165,7 @@ def fitted(table: Any, kind: Any) -> Any:
     if getattr(kind, "__module__", None) != __name__:
         return table
     found = with_names(table)
-    for name, of in kind.__annotations__.items():
+    for name, of in hints_of(kind).items():
         has_none = kind_of(of) == ANYTHING or may_be_none(kind_of(of))
         if not has_none and name in found.column_names and found[name].null_count:
             called = getattr(of, "__name__", of)

@@ -6,14 +6,15 @@ import re
 from collections.abc import Callable, Collection, Hashable
 from dataclasses import is_dataclass
 from operator import attrgetter
-from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any
 
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import place_of
 from optimizer.errors import PlanError
 from optimizer.expressions.declared import tuple_width
-from optimizer.kinds.fields import TRACKED
+from optimizer.kinds.fields import TRACKED, attributes
+from optimizer.kinds.kind import Either, any_of, class_written, kind_of
+from optimizer.kinds.kind import class_of as class_of_kind
 from reactive.collections.annotations import declared
 from reactive.collections.zset import nan_fields
 from reactive.errors import TableError
@@ -30,7 +31,7 @@ def check_row_type(row_type: Any) -> None:
             f"a table takes the class of its rows, not {row_type!r}\n"
             f"  write db.table(Row, name={row_type!r})"
         )
-    kind = get_origin(row_type) or row_type
+    kind = class_written(row_type)
     if hasattr(type(kind), "__arrow_c_stream__") or hasattr(type(kind), "__dataframe__"):
         raise PlanError(
             f"a table takes the class of its rows, not a {type(kind).__name__}\n"
@@ -70,14 +71,12 @@ def class_of(row_type: Any) -> Classes | None:
 
     An integer is a good float, as it is for type checkers.
     """
-    origin = get_origin(row_type)
-    if origin in (Union, UnionType):
-        parts = [class_of(part) for part in get_args(row_type)]
+    kind = kind_of(row_type)
+    if isinstance(kind, Either):
+        parts = [class_of(part) for part in kind.kinds]
         return tuple(c for part in parts for c in _each(part)) if all(parts) else None
-    kind = origin or row_type
-    if kind is float:
-        return (float, int)
-    return kind if isinstance(kind, type) and kind is not object else None
+    found = class_of_kind(kind)
+    return (float, int) if found is float else found
 
 
 def class_and_width(row_type: Any) -> tuple[Classes | None, int | None]:
@@ -94,7 +93,8 @@ def fits(row: Any, kind: Classes | None, width: int | None) -> bool:
 
 def class_name(row_type: Any) -> str:
     """The class as a reader would write it."""
-    return getattr(row_type, "__name__", str(row_type)) if not get_args(row_type) else str(row_type)
+    text = str(row_type)
+    return text if text.endswith("]") else getattr(row_type, "__name__", text)
 
 
 def wrong_class(table: str, row_type: Any, row: Any) -> str:
@@ -128,8 +128,7 @@ def key_function(row_type: Any, key: str | Callable[[Any], Hashable]) -> Callabl
     """The key as a callable; a name must be a field of the class."""
     if not isinstance(key, str):
         return key
-    bases = getattr(row_type, "__mro__", ())
-    fields = [name for base in reversed(bases) for name in vars(base).get("__annotations__", ())]
+    fields = attributes(row_type) if isinstance(row_type, type) else []
     if fields and key not in fields and not hasattr(row_type, key):
         raise PlanError(
             f"key {key!r} of table: {class_name(row_type)} has no such field\n"
@@ -150,19 +149,16 @@ def nan_texts(row_type: Any) -> list[str] | None:
     """
     if row_type is float:
         return ["row != row"]
-    hints = declared(row_type)
-    names = nan_fields(row_type) if hints else ()
-    is_known = names and all(_is_number(hints[name]) for name in names)
+    kinds = declared(row_type)
+    names = nan_fields(row_type) if kinds else ()
+    is_known = names and all(
+        class_of_kind(part) in _NUMBERS for name in names for part in any_of(kinds[name])
+    )
     return [f"row.{name} != row.{name}" for name in names] if is_known else None
 
 
-def _is_number(hint: Any) -> bool:
-    """Whether values of this annotation are unequal to themselves only if they are a NaN."""
-    parts = get_args(hint) if get_origin(hint) in (Union, UnionType) else (hint,)
-    return all(part in _NUMBERS for part in parts)
-
-
 _NUMBERS: frozenset[Any] = frozenset({float, int, str, bytes, bool, type(None)})
+"""Classes whose values are unequal to themselves only if they are a NaN."""
 
 SURE = frozenset({int, str})
 """Classes of keys that have a hash, and no NaN."""

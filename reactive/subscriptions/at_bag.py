@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, get_origin
+from typing import Any
 
 from optimizer.errors import PlanError
 from optimizer.expressions.knowledge import Shapes
-from optimizer.kinds.fields import hints, is_record, members
+from optimizer.kinds.fields import is_record, members
+from optimizer.kinds.kind import class_of, hints_of, kind_of, name_of
 from reactive.collections.bag import Bag, changed_values
 from reactive.collections.inner_changes import fields_of
 from reactive.collections.zset import Pair, Row
@@ -89,14 +90,12 @@ def _check(of: Shapes, path: Any) -> None:
         raise PlanError(
             f"path: there is no field {fields[0]!r}\n  there is {', '.join(members(kind))}"
         )
-    declared = hints(kind).get(fields[0]) if isinstance(kind, type) else None
-    if get_origin(declared) in (list, dict, set):
+    declared = kind_of(hints_of(kind).get(fields[0], Any) if isinstance(kind, type) else Any)
+    python = class_of(declared)
+    if python is not None and not issubclass(Bag, python):
+        remedy = "declare it as Bag[...] in the class of the rows"
+        if python in (list, dict, set):
+            remedy = f"subscribe to a view of its values: .unnest(lambda row: row.{fields[0]})"
         raise PlanError(
-            f"path: {fields[0]!r} is declared as {declared}, not as a Bag\n"
-            f"  subscribe to a view of its values: .unnest(lambda row: row.{fields[0]})"
-        )
-    if isinstance(declared, type) and not issubclass(Bag, declared):
-        raise PlanError(
-            f"path: {fields[0]!r} is declared as {declared.__name__}, not as a Bag\n"
-            "  declare it as Bag[...] in the class of the rows"
+            f"path: {fields[0]!r} is declared as {name_of(declared)}, not as a Bag\n  {remedy}"
         )

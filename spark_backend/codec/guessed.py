@@ -11,9 +11,10 @@ from datetime import datetime
 from functools import reduce
 from itertools import islice
 from types import NoneType
-from typing import Any, get_args, get_origin
+from typing import Any
 
 from optimizer.expressions.naming import Level, RowsOf, row_inside
+from optimizer.kinds.kind import places_of
 from reactive.collections.bag import Bag
 from reactive.collections.nested_rows import is_nested_class
 from reactive.collections.zset import Pair, Row
@@ -97,8 +98,9 @@ def expected(annotation: Any) -> Typed:
     if isinstance(annotation, RowsOf):
         parts = (*annotation.types, *annotation.levels)
         return Record(tuple, annotation.names, tuple(map(expected, parts)))
-    if get_origin(annotation) is tuple and ... not in get_args(annotation):
-        return tuple_of(tuple(map(expected, get_args(annotation))))
+    items = places_of(annotation)
+    if items is not None:
+        return tuple_of(tuple(map(expected, items)))
     try:
         return typed(annotation)
     except Untyped:

@@ -127,6 +127,8 @@ _INSTANTS = [
     datetime(2024, 10, 27, 1, 30, tzinfo=UTC),
     datetime(1, 1, 2, tzinfo=INDIA),
 ]
+_single: Any = Single
+_nested: Any = Nested
 _LOCAL = [
     datetime(2024, 10, 27, 2, 30, tzinfo=timezone(timedelta(hours=2))),
     datetime(2024, 10, 27, 2, 30, tzinfo=timezone(timedelta(hours=1))),
@@ -136,7 +138,7 @@ TABLES: dict[str, tuple[Any, list[Any]]] = {
     "single": (
         Single,
         [
-            Single(
+            _single(
                 *(n, n == 1, (0.5, -1e300, float("inf"))[n], ("a", 'ü, "b"', "")[n]),
                 *((b"ab", b"\xff\x00", b"")[n], Decimal(("1.50", "-12.125", "0")[n])),
                 *(date(2026, 1, 2 + n), (time(3, 4), time.max, time.min)[n]),
@@ -156,7 +158,7 @@ TABLES: dict[str, tuple[Any, list[Any]]] = {
     "nested": (
         Nested,
         [
-            Nested(
+            _nested(
                 *(n, Point(n, None if n else "p"), Line("a", UUID(int=n)) if n else None),
                 *(Box(n), Tree("t", (Tree("u"), Tree("v", (Tree("w"),))))),
                 *((n, None if n else UUID(int=7)), (time(1), time(2, 3))[:n]),

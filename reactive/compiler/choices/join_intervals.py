@@ -15,6 +15,7 @@ from __future__ import annotations
 from optimizer import plan
 from optimizer.expr import Attribute, Lifted, Parameter
 from optimizer.expressions.knowledge import Shapes, shape_of
+from optimizer.kinds.kind import ANYTHING, class_of
 from optimizer.plans import ranges as range_sides
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import SideConditions, side_conditions_of
@@ -86,6 +87,6 @@ def _has_order(end: Lifted, of: Shapes) -> bool:
             return not isinstance(kind, type) or may_have_family(kind)
         case Attribute(value, name):
             kind = shape_of(value, of)
-            return may_have_family(declared(kind).get(name, object))
+            return may_have_family(class_of(declared(kind).get(name, ANYTHING)) or object)
         case _:
             return True

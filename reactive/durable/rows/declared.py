@@ -14,15 +14,22 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from typing import Any, get_args, get_origin
+from typing import Any
 from uuid import UUID
 
-from optimizer.expressions.declared import tuple_width
-from optimizer.kinds.fields import hints, is_record, members
-from reactive.collections.annotations import declared
+from optimizer.kinds.fields import as_written, compared, hints, is_record, members
+from optimizer.kinds.kind import (
+    Kind,
+    Struct,
+    class_of,
+    class_written,
+    inside_of,
+    kind_of,
+    places_of,
+)
 from reactive.collections.bag import Bag
 from reactive.collections.frozen_object import FrozenObject
-from reactive.durable.rows.type_text import alternatives, type_text
+from reactive.durable.rows.type_text import type_text
 from reactive.durable.rows.values import Unstorable, can_be_known
 
 VALUE = "value"
@@ -52,7 +59,7 @@ class Declared:
     @property
     def kind(self) -> Any:
         """The class itself, without what is in brackets after it."""
-        return get_origin(self.row_type) or self.row_type
+        return class_written(self.row_type)
 
 
 def declared_by(row_type: Any) -> Declared:
@@ -62,17 +69,16 @@ def declared_by(row_type: Any) -> Declared:
     ------
     Unstorable: a field is declared to hold what cannot be stored without a codec.
     """
-    kind = get_origin(row_type) or row_type
+    kind = class_written(row_type)
     shape, fields = VALUE, {VALUE: row_type}
     if is_record(kind):
         shape, fields = "record", fields_of(kind)
-    elif tuple_width(row_type) is not None:
-        parts = () if get_args(row_type) == ((),) else get_args(row_type)
+    elif kind is tuple and (parts := places_of(row_type)):
         shape, fields = "tuple", {str(place): part for place, part in enumerate(parts)}
     found = Declared(row_type, shape, fields)
     for name, hint in fields.items():
         try:
-            _find(hint, found.classes)
+            _find(kind_of(hint), found.classes)
         except Unstorable as misfit:
             where = f"field {name!r}" if shape != VALUE else "a row"
             raise Unstorable(f"{where} is {misfit}") from None
@@ -81,7 +87,10 @@ def declared_by(row_type: Any) -> Declared:
 
 def fields_of(kind: Any) -> dict[str, Any]:
     """The annotations of a record's fields; as text where a name in it is not known."""
-    known = {**declared(kind), **hints(kind)}
+    known = hints(kind)
+    if not known:
+        written = as_written(kind)
+        known = {name: written.get(name, Any) for name in compared(kind)}
     return {name: known.get(name, Any) for name in members(kind)}
 
 
@@ -113,17 +122,14 @@ def parameters(kind: Any) -> dict[str, inspect.Parameter]:
     return {by_alias.get(name, name): parameter for name, parameter in found.items()}
 
 
-def _find(hint: Any, classes: dict[str, type]) -> None:
-    """Note the classes that an annotation mentions."""
-    for part in alternatives(hint):
-        if get_origin(part) is not None and type_text(part).startswith("Literal["):
-            continue
-        for inside in get_args(part):
-            if inside is not ... and inside != ():
-                _find(inside, classes)
-        kind = get_origin(part) or part
-        if isinstance(kind, type) and kind not in STORABLE and not _is_abstract(kind):
-            _note(kind, classes)
+def _find(kind: Kind, classes: dict[str, type]) -> None:
+    """Note the classes that a kind mentions."""
+    inside = kind.arguments if isinstance(kind, Struct) else inside_of(kind)
+    for each in inside:
+        _find(kind_of(each), classes)
+    python = class_of(kind)
+    if python is not None and python not in STORABLE and not _is_abstract(python):
+        _note(python, classes)
 
 
 def _note(kind: type, classes: dict[str, type]) -> None:
@@ -137,7 +143,7 @@ def _note(kind: type, classes: dict[str, type]) -> None:
     classes[name] = kind
     if not issubclass(kind, Enum):
         for hint in fields_of(kind).values():
-            _find(hint, classes)
+            _find(kind_of(hint), classes)
 
 
 def _is_abstract(kind: type) -> bool:

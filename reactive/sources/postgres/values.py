@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from typing import Any, NamedTuple, get_origin
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from optimizer.kinds.kind import (
@@ -30,6 +30,7 @@ from optimizer.kinds.kind import (
     Places,
     Scalar,
     Table,
+    class_of,
     inside_of,
     kind_of,
     without_none,
@@ -179,8 +180,8 @@ def fitted(kind: Conversion, hint: Any) -> Conversion | None:
         is_open = isinstance(wanted, Table) and wanted.value == ANYTHING  # any document
         is_same = kind_of(kind.python) == wanted
         return kind if is_open or is_same else _read(kind, kind_of(hint))
-    made = kind.python if isinstance(kind.python, type) else object
-    return kind if issubclass(get_origin(kind.python) or made, wanted.python) else None
+    made = class_of(kind_of(kind.python)) or object
+    return kind if issubclass(made, wanted.python) else None
 
 
 def _read(kind: Conversion, wanted: Kind) -> Conversion:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, make_dataclass
 from datetime import UTC, datetime
 from enum import Enum
 from typing import (
@@ -22,6 +22,8 @@ from typing import (
 import pytest
 from typing_extensions import TypeAliasType
 
+from optimizer.expr import Attribute, Parameter
+from optimizer.expressions.declared import holds_no_nan, is_no_tuple, is_not_none, tuple_width
 from optimizer.kinds.kind import (
     ANYTHING,
     NONE,
@@ -35,11 +37,22 @@ from optimizer.kinds.kind import (
     Scalar,
     Struct,
     Table,
+    class_of,
     kind_of,
     may_be_none,
     name_of,
     without_none,
 )
+from optimizer.plan import Table as PlanTable
+from optimizer.plan import _rows_of_table
+from optimizer.plans.declared_kinds import kind_of_type
+from optimizer.subqueries.calm import Of
+from optimizer.subqueries.calm import kinds as kinds_of_value
+from reactive import Database, TableError
+from reactive.collections.annotations import is_hashable
+from reactive.collections.zset import nan_fields
+from reactive.storage.rows import class_of as class_of_rows
+from reactive.storage.rows import nan_texts
 
 T = TypeVar("T")
 INT, STR = Scalar(int), Scalar(str)
@@ -146,3 +159,65 @@ def test_none_is_told_apart_from_the_other_values(
 ) -> None:
     assert may_be_none(kind_of(annotation)) is has_none
     assert without_none(kind_of(annotation)) == rest
+
+
+Two = NewType("Two", tuple[int, str])
+ONE_KIND: list[list[Any]] = [
+    [int, Annotated[int, "pieces"], NewType("Pieces", int), Final[int]],
+    [tuple[int, str], Annotated[tuple[int, str], "pair"], Two],
+    [str | None, Optional[str], Annotated[str | None, "note"], Optional[Annotated[str, "note"]]],  # noqa: UP045
+    [Any, Any | None, Optional[Any], object],  # noqa: UP045
+]
+"""Ways to write one annotation. Of `Any` also with None, which it admits."""
+
+
+def read_by(of: Any) -> list[Any]:
+    """Return what each reader makes of an annotation, as that of rows and as that of a field."""
+    made: Any = make_dataclass("Row", [("v", of)], frozen=True)
+    field = Attribute(Parameter(0), "v")
+    return [
+        _rows_of_table(PlanTable(1, "rows", None, True, of), ()),
+        tuple_width(of),
+        class_of_rows(of),
+        kinds_of_value(field, Of((made,))),
+        [test(field, (made,)) for test in (is_not_none, is_no_tuple, holds_no_nan)],
+        nan_fields(made),
+        nan_texts(made),
+        is_hashable(made),
+        kind_of_type(of),
+    ]
+
+
+@pytest.mark.parametrize("written", ONE_KIND, ids=lambda each: str(each[0]))
+def test_all_readers_see_one_kind_however_it_is_written(written: list[Any]) -> None:
+    wanted, *others = map(read_by, written)
+    for way, found in zip(written[1:], others, strict=True):
+        assert found == wanted, way
+
+
+@pytest.mark.parametrize("written", ONE_KIND[:-1], ids=lambda each: str(each[0]))
+def test_a_table_takes_rows_however_its_class_is_written(written: list[Any]) -> None:
+    row: Any = {0: 7, 1: (1, "a"), 2: "note"}[ONE_KIND.index(written)]
+    for way in written:
+        if way is not Final[int]:
+            table: Any = Database().table(way, name="rows")
+            table.add(row)
+            assert list(table.where(lambda each: each == row).materialize()) == [row], way
+            with pytest.raises(TableError, match="takes rows of"):
+                table.add(1.5)
+
+
+def test_a_choice_with_none_may_be_none() -> None:
+    made: Any = make_dataclass("Row", [("v", Literal["a", None])], frozen=True)
+    assert not is_not_none(Attribute(Parameter(0), "v"), (made,))
+
+
+def test_one_annotation_that_is_not_known_yet_leaves_the_others() -> None:
+    made: Any = make_dataclass("Row", [("v", int), ("later", "Unknown")], frozen=True)
+    assert is_not_none(Attribute(Parameter(0), "v"), (made,))
+    assert nan_fields(made) == ("later",)
+
+
+def test_an_abstract_class_is_that_of_the_values() -> None:
+    assert class_of(kind_of(Sequence[int])) is Sequence
+    assert class_of_rows(Mapping[str, int] | None) == (Mapping, type(None))
