@@ -70,7 +70,7 @@ def _rows_of_table(node: Table, inputs: Sequence[Shapes]) -> Shapes:
     width = tuple_width(node.row_type)
     if width is not None:
         return ((None,) * width,)
-    return (class_of(kind_of(node.row_type)),)
+    return (None if node.row_type is None else class_of(kind_of(node.row_type)),)
 
 
 def _rows_of_select(node: Select, inputs: Sequence[Shapes]) -> Shapes:

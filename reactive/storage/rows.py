@@ -71,7 +71,7 @@ def class_of(row_type: Any) -> Classes | None:
 
     An integer is a good float, as it is for type checkers.
     """
-    kind = kind_of(row_type)
+    kind = kind_of(Any if row_type is None else row_type)
     if isinstance(kind, Either):
         parts = [class_of(part) for part in kind.kinds]
         return tuple(c for part in parts for c in _each(part)) if all(parts) else None
