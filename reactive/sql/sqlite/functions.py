@@ -15,7 +15,7 @@ from sqlglot import exp
 from optimizer.expr import Call, constant
 from reactive.sql.functions import choices
 from reactive.sql.functions.calls import Maker, arguments, name_of
-from reactive.sql.sqlite import strings
+from reactive.sql.sqlite import formats, strings, times
 from reactive.sql.sqlite import values as runtime
 from reactive.sql.sqlite.arithmetic import of_two
 from reactive.sql.sqlite.comparisons import (
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
 
 _MISSING = """
-    changes date datetime format julianday last_insert_rowid load_extension printf
-    random randomblob soundex sqlite_version strftime time timediff total_changes
-    unixepoch json json_array json_array_length json_each json_error_position
+    changes last_insert_rowid load_extension
+    random randomblob soundex sqlite_version timediff total_changes
+    json json_array json_array_length json_each json_error_position
     json_extract json_group_array json_group_object json_insert json_object
     json_patch json_pretty json_quote json_remove json_replace json_set json_tree
     json_type json_valid
@@ -274,6 +274,11 @@ def _letters(node: Any, scope: Scope) -> Value:
     return Value(Call(constant(strings.letters), tuple(map(whole, values))), TEXT)
 
 
+def _format(node: Any, scope: Scope) -> Value:
+    values = given(node, scope, 1, 127)
+    return itself(Call(constant(formats.formatted), tuple(map(whole, values))), TEXT)
+
+
 def _same(least: int) -> Maker:
     """Return the maker of a function that gives its argument: `+x`, LIKELY."""
 
@@ -299,6 +304,26 @@ def zero_bytes(count: Any) -> bytes:
     if size > 1_000_000_000:
         raise ValueError("string or blob too big")
     return bytes(max(size, 0))
+
+
+def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Maker:
+    """A function of a time value and modifiers, none of which may be of the clock."""
+    made = of(function, kind, least, 127, may=True)
+
+    def checked(node: Any, scope: Scope) -> Value:
+        nodes = arguments(node)
+        said = [n for n in nodes if isinstance(n, exp.Literal) and n.is_string]
+        clock = next((n for n in said if n.name.lower() in times.OF_THE_CLOCK), None)
+        if len(nodes) < least or clock is not None:
+            what = f"{name_of(node)}() of now" if clock is None else repr(clock.name)
+            raise scope.error(
+                node if clock is None else clock,
+                f"{what} of sqlite is not supported: a live query does not notice the clock",
+                "take the time from a column or a parameter",
+            )
+        return made(node, scope)
+
+    return checked
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
@@ -344,6 +369,14 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "acosh": _math(math.acosh),
     "atanh": _math(math.atanh),
     "atan2": _math(math.atan2, 2),
+    "printf": _format,
+    "format": _format,
+    "date": _of_time(times.date, TEXT),
+    "time": _of_time(times.time, TEXT),
+    "datetime": _of_time(times.datetime, TEXT),
+    "julianday": _of_time(times.julianday, FLOAT),
+    "unixepoch": _of_time(times.unixepoch, FLOAT),
+    "strftime": _of_time(times.strftime, TEXT, 2),
     "upper": of(strings.upper, TEXT, 1),
     "lower": of(strings.lower, TEXT, 1),
     "length": of(strings.length, INT, 1),

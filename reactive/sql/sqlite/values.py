@@ -14,8 +14,8 @@ from typing import Any
 
 LEAST, GREATEST = -(1 << 63), (1 << 63) - 1
 _EXACT = 1 << 51
-_SPACES = " \t\n\v\f\r"
-_NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?)")
+SPACES = " \t\n\v\f\r"
+NUMBER = re.compile(r"[ \t\n\v\f\r]*([+-]?(?:[0-9]+(\.[0-9]*)?|(\.[0-9]+))([eE][+-]?[0-9]+)?)")
 _INTEGER = re.compile(r"[ \t\n\v\f\r]*([+-]?[0-9]+)")
 
 
@@ -98,7 +98,7 @@ def real(value: Any) -> float:
     """A value as a float, of a text the number that it begins with."""
     if isinstance(value, int | float):
         return float(value)
-    found = _NUMBER.match(characters(value))
+    found = NUMBER.match(characters(value))
     return float(found[1]) if found else 0.0
 
 
@@ -110,7 +110,7 @@ def number(value: Any) -> int | float:
     """
     if isinstance(value, int | float):
         return value
-    found = _NUMBER.match(characters(value))
+    found = NUMBER.match(characters(value))
     if found is None:
         return 0
     text = found[1]
@@ -140,8 +140,8 @@ def numeric(value: Any) -> Any:
     """
     if value.__class__ is not str:
         return value
-    stripped = value.strip(_SPACES)
-    found = _NUMBER.fullmatch(stripped)
+    stripped = value.strip(SPACES)
+    found = NUMBER.fullmatch(stripped)
     if found is None:
         return value
     if found[2] is None and found[3] is None and found[4] is None:

@@ -66,8 +66,11 @@ class Target:
         return found if found and "" not in found and len(found) == len(folded) else None
 
     def not_null(self, values: Sequence[Any]) -> list[int]:
-        """Return the columns that are NOT NULL, and have no value."""
-        pairs = zip(self.schema.columns, values, strict=True)
+        """Return the columns that are NOT NULL, and have no value; those of numbers have some."""
+        pairs = list(zip(self.schema.columns, values, strict=True))
+        for column, value in pairs:
+            if value is not None:
+                self._check_class(column, value)
         return [n for n, (column, v) in enumerate(pairs) if v is None and not column.nullable]
 
     def made(self, values: Sequence[Any]) -> Any:
