@@ -67,6 +67,8 @@ class Both:
             if not isinstance(theirs, str):
                 (self.refused if may_refuse else self.wrong).append(f"{text}\n  {error}")
             return
+        if " union " in text and not isinstance(mine, str) and not isinstance(theirs, str):
+            mine, theirs = ([tuple(map(_folded, r)) for r in rows] for rows in (mine, theirs))
         difference = _difference(mine, theirs, ordered="order by" in text)
         if difference:
             self.wrong.append(f"{text}\n  {difference}")
