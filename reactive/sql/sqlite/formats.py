@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Context, Decimal, localcontext
 from typing import Any
 
@@ -191,7 +191,7 @@ def _escaped(part: _Part, given: Iterator[Any]) -> str:
     return part.filled(f"'{text}'" if part.letter == "Q" else text)
 
 
-_WRITERS = {
+_WRITERS: dict[str, Callable[[_Part, Iterator[Any]], str]] = {
     **dict.fromkeys("diuxXop", _whole),
     **dict.fromkeys("feEgG", _real),
     **dict.fromkeys("sz", _words),
