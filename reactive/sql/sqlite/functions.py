@@ -24,6 +24,7 @@ from reactive.sql.sqlite.comparisons import (
     collation_of,
     mapped,
 )
+from reactive.sql.sqlite.instants import OF_THE_CLOCK
 from reactive.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
 from reactive.sql.terms.values import NULL_VALUE, Value, is_null, itself, literal, whole
 
@@ -313,7 +314,7 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
     def checked(node: Any, scope: Scope) -> Value:
         nodes = arguments(node)
         said = [n for n in nodes if isinstance(n, exp.Literal) and n.is_string]
-        clock = next((n for n in said if n.name.lower() in times.OF_THE_CLOCK), None)
+        clock = next((n for n in said if n.name.lower() in OF_THE_CLOCK), None)
         if len(nodes) < least or clock is not None:
             what = f"{name_of(node)}() of now" if clock is None else repr(clock.name)
             raise scope.error(
