@@ -312,3 +312,35 @@ def test_a_parameter_is_an_instant() -> None:
     for test in ("ts = :at", "ts in (:at)", "not ts < :at", "ts in (select :at)"):
         view = db.sql(f"select id from w where {test}", at=late).materialize()
         assert [row.id for row in view] == [2], test
+
+
+@pytest.mark.parametrize("naive", ["timestamp", "date"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "array[t.a] || array[u.a]",
+        "array[u.a] || array[t.a]",
+        "list_concat(array[t.a], array[u.a])",
+        "coalesce(array[t.a], array[u.a])",
+        "case when t.id = 1 then array[array[t.a]] else array[array[u.a]] end",
+        "array[t.a] = array[u.a]",
+        "array[t.a] in (array[u.a])",
+        "struct_pack(v := t.a) = struct_pack(v := u.a)",
+    ],
+)
+def test_times_without_a_zone_inside_of_arrays_are_told_beside_instants(
+    naive: str, text: str
+) -> None:
+    db = Database()
+    db.execute("create table t (id int, a timestamptz)")
+    db.execute(f"create table u (id int, a {naive})")
+    with pytest.raises(PlanError, match="without a time zone is compared with instants"):
+        db.sql(f"select {text} as x from t, u")
+    db.sql(f"select {text.replace('u.a', 't.a')} as x from t, u")
+
+
+def test_an_item_is_no_array_to_concatenate() -> None:
+    db = Database()
+    for text in ("array[1] || 2", "'a' || array['b']"):
+        with pytest.raises(PlanError, match="duckdb takes two arrays"):
+            db.sql(f"select {text} as x")

@@ -314,6 +314,13 @@ def _concatenated(left: Value, right: Value, node: Any, scope: Scope) -> Value:
         kind = left.type if kinds[0] == "array" else right.type
         if set(kinds) == {"array"}:
             (left, right), kind = equal_types((left, right), scope, node)
+        elif not set(kinds) & {"any", "null"}:
+            names = f"{sql_name(left.type)} and {sql_name(right.type)}"
+            raise scope.error(
+                node,
+                f"cannot concatenate {names}: {scope.dialect.name} takes two arrays",
+                "write list_append(array, item), list_prepend(item, array), or ARRAY[item]",
+            )
         return applied(arrays.concatenated, kind, left, right)
     if kinds == ("bytes", "bytes"):
         return strict(Operation("+", (left.expr, right.expr)), left.type, left, right)

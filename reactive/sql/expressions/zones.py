@@ -12,7 +12,7 @@ with is then a timestamp or an instant, as the value is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
@@ -78,14 +78,33 @@ def agreed(
 
     Raises
     ------
-    PlanError: one is a timestamp without a zone, and no constant.
+    PlanError: one is a timestamp without a zone, and no constant; or holds some, as arrays do.
     """
+    nested = [value for value in values if value.type.items and not is_constant(value)]
+    naive = _naive_inside([value.type for value in nested])
+    if naive is not None:
+        raise _without_zone(node, scope, Value(nested[0].expr, naive))
     if any(value.type.kind == "timestamptz" for value in values):
         return tuple([_as_instant(node, scope, value, cast, applied) for value in values])
     known = next((value for value in values if value.type == MOMENT), None)
     if known is None:
         return values
     return tuple([_beside(known, value, scope, cast) for value in values])
+
+
+def _naive_inside(kinds: Sequence[SqlType]) -> SqlType | None:
+    """Return the type of times without a zone that stand where others have instants, in the items
+    of arrays or structs; None if there is none."""
+    for place in range(max([len(kind.items) for kind in kinds], default=0)):
+        items = [kind.items[place] for kind in kinds if place < len(kind.items)]
+        if any(item.kind == "timestamptz" for item in items):
+            naive = [item for item in items if item.kind in ("date", "timestamp")]
+            found = next((item for item in naive if item != MOMENT), None)
+        else:
+            found = _naive_inside(items)
+        if found is not None:
+            return found
+    return None
 
 
 def _as_instant(
