@@ -76,8 +76,11 @@ KINDS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (int | None, (0, 1, None)),
 )
 """Types of places, and values of each."""
-COMPARING = ("min(", "max(", " < ", "<=", "sorted(", "len({v}) for", "len(each)")
-"""Parts of forms whose values have to compare, or to have a length."""
+COMPARING = ("min(", "max(", " < ", "<=", "sorted(")
+"""Parts of forms whose values have to compare."""
+MEASURING = ("len({v}) for", "len(each)")
+"""Parts of forms whose values have to have a length."""
+COMPARABLE = frozenset({str, int, float, bool, date})
 
 
 class Case:
@@ -90,7 +93,8 @@ class Case:
         self.random = random
         self.width = random.randint(2, 5)
         self.db = Database(optimize=random.random() < 0.8)
-        self.kinds = [random.choice(KINDS) if typed else KINDS[0] for _ in range(self.width)]
+        kinds = random.choice((KINDS, KINDS, (random.choice(KINDS),))) if typed else KINDS[:1]
+        self.kinds = [random.choice(kinds) for _ in range(self.width)]
         kind: Any = tuple[tuple(each for each, _ in self.kinds)]  # type: ignore[misc]
         self.k, self.v, self.x = (random.randrange(self.width) for _ in range(3))
         self.rows: Any = self.db.table(kind, name="rows")
@@ -101,8 +105,11 @@ class Case:
 
     def takes(self, form: str) -> bool:
         """Return True if the values of the places can do what a form does with them."""
-        is_plain = all(self.kinds[place][0] is str for place in (self.k, self.v, self.x))
-        return is_plain or not any(part in form for part in COMPARING)
+        kinds = {self.kinds[place][0] for place in (self.k, self.v, self.x)}
+        if any(part in form for part in MEASURING):
+            return kinds == {str}
+        compares = any(part in form for part in COMPARING)
+        return not compares or (len(kinds) == 1 and kinds <= COMPARABLE)
 
     def change(self) -> None:
         """Insert rows and words, or delete some that are there."""

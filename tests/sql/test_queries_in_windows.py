@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import duckdb
 import pytest
 
 from reactive import Database, PlanError
+from tests.budget import drawing
 
 STATEMENTS = (
     "create table t (i int, s text)",
@@ -129,3 +131,53 @@ def test_a_statement_that_cannot_be_evaluated_is_refused(statement: str) -> None
 def test_a_column_has_a_name_that_python_reads_as_it_is_written() -> None:
     (row,) = Database().sql('select 1 as "fib\u2099\u208a\u2081", 2 as "\ufb01n"').materialize()
     assert row._fields == ("fibn_1", "fin")
+
+
+AROUND = (
+    "select id from t where v in (select max(v) over (partition by g) from t u where u.g = t.g)",
+    "select id from t where exists (select 1 from (select row_number() over (order by id) rn "
+    "from u where u.g = t.g) x where x.rn = 2)",
+    "select id, (select sum(x) from (select sum(v) over (order by id) x from u where u.g = t.g) y)"
+    " from t",
+    "select id from t where v not in (select lag(v) over (order by id) from u where u.g = t.g)",
+    "select id, rank() over (partition by g order by (select count(*) from u where u.g = t.g), id)"
+    " from t",
+    "select id, sum(v) over (partition by exists (select 1 from u where u.g = t.g) order by id) "
+    "from t",
+    "select id, (select rn from (select id, row_number() over (partition by g order by id desc) rn"
+    " from t t2) z where z.id = t.id) from t",
+    "select id from t where v > all (select avg(v) over (partition by g) from u where u.g <> t.g)",
+    "select id from t where (g, v) in (select g, first_value(v) over (partition by g order by id) "
+    "from u)",
+    "select id from t qualify row_number() over (partition by g order by id) = "
+    "(select min(v) from u where u.g = t.g)",
+    "with recursive r(n) as (select id from t where id < 2 union select x.id from (select id, "
+    "row_number() over (partition by g order by id) rn from u) x, r where x.rn = r.n + 1) "
+    "select n from r",
+    "with recursive r(n) as (select id from t where id < 2 union select x.id from u x, r where "
+    "exists (select 1 from t where t.v = x.v and t.id <= r.n) and x.id > r.n) "
+    "select n, row_number() over (order by n) from r",
+)
+
+
+@pytest.mark.parametrize("text", AROUND)
+def test_a_window_inside_of_a_query_inside_is_as_in_duckdb(text: str) -> None:
+    random = drawing()
+    db, other = Database(), duckdb.connect()
+    for name in "tu":
+        statement = f"create table {name} (id int, g int, v int)"
+        db.execute(statement)
+        other.execute(statement)
+    view = db.sql(text).materialize()
+    for number in range(12):
+        if random.random() < 0.3:
+            statement = (
+                f"delete from {random.choice('tu')} where id = {random.randrange(number + 1)}"
+            )
+        else:
+            g, v = (random.choice(("0", "1", "2", "null")) for _ in "gv")
+            statement = f"insert into {random.choice('tu')} values ({number}, {g}, {v})"
+        db.execute(statement)
+        other.execute(statement)
+        assert Counter(map(tuple, view)) == Counter(other.execute(text).fetchall()), statement
+        view.verify()
