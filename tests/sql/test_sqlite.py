@@ -404,15 +404,6 @@ def test_numbers_of_keys_end() -> None:
         db.execute("insert into t values (-3, 1), (null, 2) on conflict (id) do update set id = 5")
 
 
-def test_rows_are_not_numbered_in_an_order_that_is_lost() -> None:
-    db = Database(dialect="sqlite")
-    db.execute("create table t (id integer primary key, a)")
-    db.execute("insert into t (a) values ('y'), ('x')")
-    with pytest.raises(PlanError, match="ORDER BY of rows that are numbered"):
-        db.execute("insert into t (a) select a from t order by a")
-    assert len(db.tables()[0]) == 2
-
-
 def test_other_keys_are_not_numbered() -> None:
     db = Database(dialect="sqlite")
     db.execute("create table t (id int primary key, a)")

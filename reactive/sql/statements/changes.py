@@ -8,6 +8,7 @@ delete from t where id = 7    a row that is found by its key, if that is what is
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
 from sqlglot import exp
@@ -56,18 +57,14 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
     around.refuse_unread(tree)
     if target.numbers.given and conflict is not None:
         _refuse_renumbering(tree.args.get("conflict"), target, around)
-    if target.numbers.given and len(rows) > 1 and tree.expression.args.get("order"):
-        raise around.error(  # the rows of a query that is evaluated here have no order
-            tree,
-            "ORDER BY of rows that are numbered in sqlite by their key is not supported "
-            f"in INSERT INTO {target.name}",
-            "select the key, or leave ORDER BY out",
-        )
     with db.transaction():
+        count = len(rows)
         if conflict is not None:
-            return conflict.insert(rows)
-        target.table.add_all(rows)
-    return len(rows)
+            count = conflict.insert(rows)
+        else:
+            target.table.add_all(rows)
+    target.numbers.note(inserted=conflict is None or not conflict.updates)
+    return count
 
 
 def _places(tree: Any, target: Target, around: Scope) -> list[int]:
@@ -117,15 +114,14 @@ def _rows(tree: Any, target: Target, places: list[int], around: Scope) -> Iterat
         row = list(defaults)
         for place, value in zip(places, values, strict=True):
             row[place] = value
-        row = target.numbers.filled(row)
         if is_sqlite and alternative:
-            empty = target.not_null(row)
+            empty = [n for n in target.not_null(row) if n != target.numbers.place]
             if alternative == "REPLACE":
                 for place in empty:
                     row[place] = defaults[place]
             elif alternative == "IGNORE" and empty:
                 continue
-        yield target.made(row)
+        yield target.made(target.numbers.filled(row))
 
 
 def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iterator[Sequence[Any]]:
@@ -149,7 +145,22 @@ def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iter
         assigned(v, kind, made.scope) for v, kind in zip(made.values, kinds, strict=True)
     ]
     row = tuple_of(*map(whole, cast_values))
-    yield from evaluated(plan.Select(made.node, made.scope.function(row)), around)
+    if not query.sort:
+        yield from evaluated(plan.Select(made.node, made.scope.function(row)), around)
+        return
+    keys = [key.function.body for key in query.sort]
+    both = made.scope.function(tuple_of(row, *keys))
+    yield from _in_order(evaluated(plan.Select(made.node, both), around), query.sort)
+
+
+def _in_order(rows: list[Any], keys: Sequence[plan.SortKey]) -> Iterator[Sequence[Any]]:
+    """The first items of rows, in the order of the keys that stand behind them."""
+    for place, key in reversed(list(enumerate(keys, 1))):
+        empty = [row for row in rows if row[place] is None] if key.nulls else []
+        full = [row for row in rows if row[place] is not None] if key.nulls else rows
+        full = sorted(full, key=itemgetter(place), reverse=key.descending)
+        rows = [*empty, *full] if key.nulls == "first" else [*full, *empty]
+    return (row[0] for row in rows)
 
 
 def _is_default(node: Any) -> bool:
@@ -201,6 +212,7 @@ class _Conflict:
         if alternative not in ("", "REPLACE", "IGNORE"):
             raise around.error(tree, f"INSERT OR {alternative} is not supported")
         self._update: Callable[[Any, Any], Any] | None = None
+        self.updates = conflict is not None and bool(conflict.expressions)
         self._changes_once = around.dialect.name == "postgres"
         self._keeps_first = around.dialect.name == "duckdb"
         self._changed: set[Any] = set()
@@ -315,6 +327,7 @@ def update(tree: Any, around: Scope, db: Any) -> int:
         else:
             for old, new in pairs:
                 target.table.update(old, new)
+    target.numbers.note(inserted=False)
     return len(pairs)
 
 
@@ -329,6 +342,7 @@ def delete(tree: Any, around: Scope, db: Any) -> int:
     around.refuse_unread(tree)
     with db.transaction():
         target.table.remove_all(rows)
+    target.numbers.note(inserted=False)
     return len(rows)
 
 

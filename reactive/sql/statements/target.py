@@ -10,7 +10,7 @@ from sqlglot import exp
 from reactive.errors import TableError
 from reactive.sql.queries.rows import Rows, rows_of
 from reactive.sql.sqlite.values import KeyBy
-from reactive.sql.statements.row_numbers import RowNumbers
+from reactive.sql.statements.row_numbers import KnownKeys, RowNumbers
 from reactive.sql.terms.catalog import named_rows
 from reactive.sql.terms.errors import nearest
 from reactive.sql.terms.schema import Column, Schema
@@ -37,7 +37,9 @@ class Target:
         self.schema: Schema = catalog.schema_of(self.table)
         self.defaults = catalog.defaults.get(self.table.plan.number, {})
         self.lengths = catalog.lengths.get(self.table.plan.number, {})
-        self.numbers = RowNumbers(self.table, self.schema)
+        if catalog.known_keys is None:
+            catalog.known_keys = KnownKeys()
+        self.numbers = RowNumbers(self.table, self.schema, catalog.known_keys)
         self._around = around
 
     def rows(self) -> Rows:

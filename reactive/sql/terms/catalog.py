@@ -48,6 +48,8 @@ class Catalog:
         """Values of columns that are not given, of such tables."""
         self.lengths: dict[int, dict[str, int]] = {}
         """The greatest lengths of texts of columns, by the numbers of tables."""
+        self.known_keys: Any = None
+        """The greatest keys of tables whose rows statements number."""
 
     def find(self, name: str) -> Named | None:
         """What has a name; upper and lower case are the same if no other has the very name."""
