@@ -7,7 +7,7 @@ inside an iteration    of all its rounds: one more relation of it, a set, to whi
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -93,3 +93,22 @@ def with_own_levels(root: plan.Node) -> plan.Node:
 
 def _is_view(node: plan.Node) -> bool:
     return isinstance(node, plan.View)
+
+
+def rebuilt(
+    root: plan.Node,
+    change: Callable[[plan.Node, plan.Node], plan.Node],
+    known: Mapping[int, plan.Node],
+) -> plan.Node:
+    """Return the plan with every node changed, inputs first, down to the views it is made of;
+    `change` is given the node over its new inputs, and as it was. Those `known` stay as given."""
+    made: dict[int, plan.Node] = dict(known)
+    for node in nodes(root, until=lambda node: isinstance(node, plan.View)):
+        if id(node) in made:
+            continue
+        if isinstance(node, plan.View):
+            made[id(node)] = node
+        else:
+            inputs = [made[id(source)] for source in node.inputs()]
+            made[id(node)] = change(with_inputs(node, inputs), node)
+    return made[id(root)]

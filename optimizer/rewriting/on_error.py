@@ -6,6 +6,7 @@
     join by k            join by k                 of  where succeeds(k)    on its side
     groups by k of v     groups by k of v          of  where succeeds(k, v)
     order by k           order by k                of  where comparable(k)
+    table                table of rows whose values compare by ==      (`equality.py`)
     reduce f by k        reduce attempt(f) by k    of  where succeeds(k)
     min, max of f by k   min, max of f by k        of  where comparable(f)
 
@@ -68,9 +69,10 @@ from optimizer.plans.asked_form import ByPolicy, with_form
 from optimizer.plans.declared_kinds import declared_sum_kind
 from optimizer.plans.explain import headline
 from optimizer.plans.nodes.reduce import keeper, replaced
-from optimizer.plans.properties import bindings, nodes, row_shape, shapes
+from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.record import record
-from optimizer.rewriting.closing import closed, with_own_levels
+from optimizer.rewriting.closing import closed, rebuilt, with_own_levels
+from optimizer.rewriting.equality import Asks, inputs_to_ask, values_that_compare, without_clashes
 from optimizer.rewriting.ordered import (
     EXTREMES,
     SUMS,
@@ -87,7 +89,7 @@ from optimizer.rewriting.ordered import (
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.shape_recursion import shape_recursion
-from optimizer.traverse import Rule, with_inputs
+from optimizer.traverse import Rule
 
 Policy = Literal["null", "drop"]
 READING = (read_callables, read_bitwise_tests)
@@ -131,9 +133,9 @@ def guarded(root: plan.Node, policy: Policy, *, read: bool) -> Guarded:
     """
     rules = WITH_SHAPES if policy == "drop" else READING  # None is of another shape than its body
     apart = with_own_levels(root)
-    start = _rebuilt(apart, partial(_read, rules)) if read else apart
+    start = rebuilt(apart, partial(_read, rules), {}) if read else apart
     guards = _Guards(policy)
-    made = _rebuilt(start, guards.node)
+    made = rebuilt(start, guards.node, guards.inputs(start))
     query = root if made is start else with_form(made, ByPolicy(root, policy, read))
     return Guarded(query, tuple(guards.failures), guards.definitions)
 
@@ -143,19 +145,6 @@ def elements(found: Iterable[Any]) -> tuple[Any, ...]:
     made = tuple(found)
     hash(made)
     return made
-
-
-def _rebuilt(root: plan.Node, change: Callable[[plan.Node, plan.Node], plan.Node]) -> plan.Node:
-    """The plan with every node changed, inputs first, down to the views that it is made of;
-    `change` is given the node over its new inputs, and as it was."""
-    made: dict[int, plan.Node] = {}
-    for node in nodes(root, until=lambda node: isinstance(node, plan.View)):
-        if isinstance(node, plan.View):
-            made[id(node)] = node
-        else:
-            inputs = [made[id(source)] for source in node.inputs()]
-            made[id(node)] = change(with_inputs(node, inputs), node)
-    return made[id(root)]
 
 
 def _read(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.Node:
@@ -177,6 +166,21 @@ class _Guards:
         self._operator = ""
         self.failures: list[Failure] = []
         self.definitions: dict[Any, plan.Node] = {}
+
+    def inputs(self, root: plan.Node) -> Mapping[int, plan.Node]:
+        """The inputs in which values may be whose `==` raises, without such rows."""
+        asked = inputs_to_ask(root)
+        found = {}
+        for each in asked:
+            self._operator = headline(each.rows)
+            found[id(each.rows)] = self._without(each.rows, *values_that_compare(each))
+        others = [each.rows for each in asked if each.asks == Asks.OTHERS]
+        if others:
+            parts = without_clashes([found[id(each)] for each in others])
+            for source, (rows, refused, call) in zip(others, parts, strict=True):
+                found[id(source)] = rows
+                self.failures.append(Failure(headline(source), refused, call))
+        return found
 
     def node(self, node: plan.Node, written: plan.Node) -> plan.Node:
         """A node over inputs that have guards, with its own."""

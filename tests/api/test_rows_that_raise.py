@@ -40,6 +40,12 @@ class Order:
     text: Any
 
 
+@dataclass(frozen=True, slots=True)
+class Declared:
+    town: str
+    text: str | None
+
+
 BONN, KOELN, ODD, NONE = (
     Order("Bonn", "7"),
     Order("Köln", "3"),
@@ -367,7 +373,7 @@ def test_raise_is_the_default_and_changes_nothing() -> None:
 
 
 def test_what_cannot_raise_has_no_guard() -> None:
-    orders, _ = tables(Database())
+    orders: Any = Database().table(Declared, name="orders")
     query = orders.where(lambda o: o.town == "Bonn").select(lambda o: (o.town, o.text))
     view = query.materialize(on_error="drop")
     assert view.relation.plan is query.plan

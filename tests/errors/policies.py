@@ -123,7 +123,6 @@ FAILURES: dict[str, Failure] = {
 }
 
 
-OF_KEYS = "`==` raises"
 OPERATORS: dict[str, Callable[[Any, Any, Value], Any]] = {
     "where": lambda t, u, f: t.where(lambda r: f(r) < f(r) or True),
     "select": lambda t, u, f: t.select(lambda r: f(r)),
@@ -280,17 +279,6 @@ def cells(operator: str) -> list[str]:
 
 
 def _cell(operator: str, failure: str) -> str:
-    if failure == OF_KEYS:
-        return _of_keys(operator)
     drop, null = (played(operator, failure, policy) for policy in POLICIES[1:])
     drop, null = _SHORT.get(drop, drop), _SHORT.get(null, null)
     return drop if drop == null else f"{drop}; null: {null}"
-
-
-def _of_keys(operator: str) -> str:
-    """Keys whose `==` raises stop a writer still, where they are looked up."""
-    try:
-        found = played(operator, OF_KEYS, "drop")
-    except ArithmeticError:
-        return REFUSED
-    return _SHORT.get(found, found)

@@ -12,7 +12,6 @@ import pytest
 from tests.errors import refused_rows
 from tests.errors.policies import (
     FAILURES,
-    OF_KEYS,
     OPERATORS,
     POLICIES,
     REFUSED,
@@ -45,7 +44,7 @@ def with_table(text: str) -> str:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("operator", OPERATORS)
-@pytest.mark.parametrize("failure", [name for name in FAILURES if name != OF_KEYS])
+@pytest.mark.parametrize("failure", FAILURES)
 def test_no_row_stops_a_writer(operator: str, failure: str) -> None:
     for policy in POLICIES[1:]:
         assert played(operator, failure, policy) != REFUSED

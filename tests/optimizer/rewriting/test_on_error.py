@@ -65,7 +65,8 @@ def test_what_is_not_read_is_called_within_guards() -> None:
         "select <lambda>(row)",
         "  where succeeds(hash(<lambda>(row)))",
         "    where attempt(<lambda>(row))",
-        "      table students",
+        "      where succeeds(compares(row.age))",
+        "        table students",
     ]
 
 

@@ -1,0 +1,145 @@
+"""Values whose `==` raises for another one of the same hash: rows left out, no writer stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Any, NamedTuple
+
+import pytest
+
+from reactive import Collect, Count, CountDistinct, Database
+
+
+class Money:
+    """An amount that compares with amounts of its currency alone."""
+
+    def __init__(self, amount: int, currency: str) -> None:
+        self.amount, self.currency = amount, currency
+
+    def __repr__(self) -> str:
+        return f"{self.amount} {self.currency}"
+
+    def __hash__(self) -> int:
+        return hash(self.amount)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Money) or other.currency != self.currency:
+            raise ValueError(f"no rate for {self!r} and {other!r}")
+        return self.amount == other.amount
+
+
+class Paid(NamedTuple):
+    id: int
+    price: Money
+
+
+class Typed(NamedTuple):
+    id: int
+    price: int
+
+
+class Tagged(NamedTuple):
+    id: int
+    prices: tuple[Money | None, ...]
+
+
+QUERIES: dict[str, Callable[[Any, Any], Any]] = {
+    "group_by": lambda t, u: t.group_by("price").aggregate(Count()),
+    "select": lambda t, u: t.select(lambda r: r.price),
+    "distinct": lambda t, u: t.select(lambda r: (r.id % 2, r.price)).distinct(),
+    "unnest": lambda t, u: t.unnest(lambda r: [r.price]).select(lambda r, p: p),
+    "CountDistinct": lambda t, u: t.group_by(lambda r: r.id % 2).aggregate(
+        CountDistinct(lambda r: r.price)
+    ),
+    "Collect": lambda t, u: t.group_by(lambda r: r.id % 2).aggregate(Collect(lambda r: r.price)),
+    "join": lambda t, u: t.join(u, left_key=lambda r: r.price, right_key=lambda r: r.price),
+    "left_join": lambda t, u: t.left_join(
+        u, left_key=lambda r: r.price, right_key=lambda r: r.price
+    ),
+    "union": lambda t, u: t.select(lambda r: r.price).union(u.select(lambda r: r.price)),
+    "difference": lambda t, u: t.select(lambda r: r.price).difference(u.select(lambda r: r.price)),
+    "intersection": lambda t, u: t.select(lambda r: r.price).intersection(
+        u.select(lambda r: r.price)
+    ),
+    "each": lambda t, u: t.group_by(lambda r: r.id % 2).each(
+        lambda g: g.group_by("price").aggregate(Count())
+    ),
+}
+
+OF_BOTH = ("join", "left_join", "union", "difference", "intersection")
+"""Queries that read both tables."""
+
+
+def clashing(rows: list[Paid]) -> set[Paid]:
+    """Return the rows with an amount that is there in several currencies."""
+    currencies: dict[int, set[str]] = {}
+    for row in rows:
+        currencies.setdefault(row.price.amount, set()).add(row.price.currency)
+    return {row for row in rows if len(currencies[row.price.amount]) > 1}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("name", QUERIES)
+@pytest.mark.parametrize("policy", ["drop", "null"])
+@pytest.mark.parametrize("seed", range(3))
+def test_all_that_clash_are_left_out_in_any_order(name: str, policy: Any, seed: int) -> None:
+    chance, db = Random(seed), Database()
+    tables = [db.table(Paid, name="t"), db.table(Paid, name="u")]
+    view = QUERIES[name](*tables).materialize(on_error=policy)
+    inputs = 2 if name in OF_BOTH else 1
+    errors = view.errors
+    there: list[tuple[int, Paid]] = []
+    for number in range(40):
+        if there and chance.random() < 0.4:
+            place, row = there.pop(chance.randrange(len(there)))
+            tables[place].remove(row)
+        else:
+            place = chance.randrange(2)
+            row = Paid(number, Money(chance.randrange(3), chance.choice("ed")))
+            tables[place].add(row)
+            there.append((place, row))
+        view.verify()
+        errors.verify()
+        read = [row for place, row in there if place < inputs]
+        assert {error.row for error in errors} == clashing(read)
+
+
+def test_a_batch_of_values_that_clash_is_taken() -> None:
+    table: Any = Database().table(Paid)
+    view = table.group_by("price").aggregate(Count()).materialize(on_error="drop")
+    table.add(Paid(0, Money(1, "e")))
+    table.add_all([Paid(1, Money(1, "d")), Paid(2, Money(1, "d")), Paid(3, Money(2, "d"))])
+    assert [(price.amount, count) for price, count in view] == [(2, 1)]
+    assert {error.row.id for error in view.errors} == {0, 1, 2}
+    told = {str(error.error) for error in view.errors if error.row.id == 0}
+    assert told == {
+        "TypeError: 1 e does not compare by == with another value of the same hash",
+    }
+
+
+def test_values_inside_tuples_clash() -> None:
+    table: Any = Database().table(Tagged)
+    view = table.select(lambda r: r.prices).distinct().materialize(on_error="drop")
+    table.add(Tagged(0, (None, Money(1, "e"))))
+    table.add(Tagged(1, (Money(2, "e"),)))
+    table.add(Tagged(2, (None, Money(1, "d"))))
+    assert [prices[0].amount for prices in view] == [2]
+    assert {error.row.id for error in view.errors} == {0, 2}
+    view.verify()
+
+
+def test_a_view_of_a_view_asks_its_rows() -> None:
+    table: Any = Database().table(Paid)
+    below = table.where(lambda r: r.id < 9).materialize()
+    view = below.group_by("price").aggregate(Count()).materialize(on_error="drop")
+    table.add(Paid(0, Money(1, "e")))
+    table.add(Paid(1, Money(1, "d")))
+    assert len(below) == 2 and not view and len(view.errors) == 2
+
+
+def test_declared_classes_of_python_cost_nothing() -> None:
+    table: Any = Database().table(Typed)
+    query = table.group_by("price").aggregate(Count())
+    view = query.materialize(on_error="drop")
+    assert view.relation.plan is query.plan
