@@ -207,6 +207,48 @@ def over_sql(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
     return [kind(*row) for row in db.sql("select id, v from rows").materialize()]
 
 
+def over_where(kind: Any, rows: Sequence[Any], folder: Path) -> list[Any]:
+    """WHERE with each value as a parameter, and as a literal where one can be written."""
+    db = Database()
+    db.table(kind, name="rows").add_all(rows)
+    found: dict[int, Any] = {}
+    for row in rows:
+        equals = "=" if row.v is not None else "is not distinct from"
+        asked = f"select id, v from rows where v {equals}"
+        literal = _literal(kind_of(kind.__annotations__["v"]), row.v)
+        views = [db.sql(f"{asked} :v", v=row.v)]
+        if literal is not None:
+            views.append(db.sql(f"{asked} {literal}"))
+        for view in views:
+            again = [kind(*each) for each in view.materialize()]
+            assert again == [row], f"WHERE {literal or row.v!r} finds {again}"
+            found |= {each.id: each for each in again}
+    return list(found.values())
+
+
+def _literal(kind: Kind, value: Any) -> str | None:
+    """A value as SQL writes it; None of what it has no word for."""
+    if value is None:
+        return "null"
+    if not isinstance(without_none(kind), Scalar | Choice):
+        return None
+    match value:
+        case bytes():
+            return "'" + "".join(f"\\x{byte:02x}" for byte in value) + "'::blob"
+        case bool() | int() | float() | Decimal():
+            return str(value).lower()
+        case datetime(tzinfo=zone):
+            return f"{'timestamp' if zone is None else 'timestamptz'} '{value}'"
+        case date() | time():
+            return f"{type(value).__name__} '{value}'"
+        case timedelta():
+            return f"interval '{value // timedelta(microseconds=1)} microseconds'"
+        case UUID():
+            return f"'{value}'::uuid"
+        case _:
+            return "'" + str(value).replace("'", "''") + "'"
+
+
 class _PickledError(ReactiveError):
     """A row is exact on Spark, but in one column of bytes, which Spark cannot compute with."""
 
@@ -379,6 +421,7 @@ BORDERS: dict[str, Callable[[Any, Sequence[Any], Path], list[Any]]] = {
     "frames": over_frames,
     "durable file": over_file,
     "SQL": over_sql,
+    "SQL, WHERE": over_where,
     "Postgres": over_postgres,
     "ORM": over_orm,
     "Spark": over_spark,
@@ -420,7 +463,8 @@ def page() -> str:
         lines.append(f"| {name} | {' | '.join(cells)} |")
     for name in RECORDS:
         found = [crossed(name, border).text for border in BORDERS]
-        lines.append(f"| {name} | {' | '.join(found)} |".replace("e | None |", "e \\| None |"))
+        called = name.replace("|", "\\|")
+        lines.append(f"| {called} | {' | '.join(found)} |")
     return "\n".join(lines).replace("tests.borders.matrix.", "") + "\n"
 
 
