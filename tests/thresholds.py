@@ -182,6 +182,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.sql.postgres.strings.LARGEST": "longer texts are refused",
     "reactive.sql.postgres.times.DAY": "the length of a day",
     "reactive.datalog.formulas.MOST": "more alternatives are refused",
+    "reactive.datalog.functors.MOST_NUMBERS": "longer ranges are refused",
     "reactive.datalog.functors.UNSIGNED_BITS": "a size of numbers",
     "reactive.datalog.inlining.MOST": "more bodies are refused",
     "reactive.frames.history.COMMITS": "what is kept, if it is not said",

@@ -143,9 +143,29 @@ def _statements(use: Use, scope: _Scope, depth: int) -> list[Statement]:
     for base in component.bases:
         of = Use(types.get(base.name, base.name), _all(base.types, types), base.at)
         below += _statements(of, scope if base.name in types else around, depth + 1)
+    _check_overridden(own, below)
     kept = [s for s in below if not (isinstance(s, Clause) and _is_about(s, overridden))]
     mine = [s for s in own if not (isinstance(s, Directive) and s.word == "override")]
     return [*kept, *mine]
+
+
+def _check_overridden(own: list[Statement], below: list[Statement]) -> None:
+    """Check that a base declares each relation of `.override`, and that it may be overridden.
+
+    Raises
+    ------
+    PlanError: there is no such relation, or it is not `overridable`.
+    """
+    declared = {s.name: s for s in below if isinstance(s, Declaration)}
+    for each in own:
+        if not isinstance(each, Directive) or each.word != "override":
+            continue
+        found = declared.get(each.name)
+        if found is None:
+            raise wrong(each.at, f"no base declares the relation {each.name!r}")
+        if "overridable" not in found.qualifiers:
+            hint = f"declare it as .decl {each.name}(...) overridable"
+            raise wrong(each.at, f"relation {each.name!r} is not overridable", hint)
 
 
 def _is_about(clause: Clause, names: set[str]) -> bool:

@@ -16,6 +16,7 @@ from operator import add, and_, lshift, mul, neg, or_, rshift, sub, xor
 from typing import Any
 
 from optimizer.record import record
+from reactive.errors import FixpointError
 from reactive.sql.runtime.automaton import Expression
 
 Call = Callable[..., Any]
@@ -268,11 +269,21 @@ def between(start: Any, end: Any, step: Any = None) -> tuple[Any, ...]:
     by = (one if start <= end else -one) if step is None else step
     if not by:
         return (start,) if start != end else ()
-    found, now = [], start
+    found: list[Any] = []
+    now = start
     while now < end if by > 0 else now > end:
+        if len(found) >= MOST_NUMBERS or now + by == now:
+            raise FixpointError(
+                f"cannot list range({start}, {end}): it has more than {MOST_NUMBERS:,} numbers\n"
+                "  give it a nearer end; an unsigned -1 is the greatest number there is"
+            )
         found.append(now)
         now = now + by
     return tuple(found)
+
+
+MOST_NUMBERS = 10_000_000
+"""The numbers that one range may have."""
 
 
 def matches(pattern: str, text: str) -> bool:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from reactive import Database, PlanError, StratificationError
+from reactive import Database, FixpointError, PlanError, StratificationError
+from reactive.datalog import functors
 from reactive.datalog.functors import SIGNATURES
 from reactive.datalog.places import near
 from reactive.sql.terms.errors import nearest
@@ -284,3 +285,55 @@ def test_a_functor_without_arguments_is_refused(name: str) -> None:
     called = f"{name}()" if name.isidentifier() else f"1 {name}"
     with pytest.raises(PlanError):
         Database().datalog(f"{HEAD}edge(x, 1) :- edge(x, _), x = {called}.")
+
+
+@pytest.mark.parametrize(
+    ("declared", "named", "said"),
+    [
+        ("", "r", "relation 'r' is not overridable"),
+        ("inline", "r", "relation 'r' is not overridable"),
+        ("overridable", "s", "no base declares the relation 's'"),
+        ("overridable", "own", "no base declares the relation 'own'"),
+    ],
+)
+def test_what_is_not_overridable_is_not_overridden(declared: str, named: str, said: str) -> None:
+    text = f"""
+        .comp Base {{ .decl r(x: number) {declared}
+          r(1). }}
+        .comp Derived : Base {{ .decl own(x: number) .override {named}
+          r(2). own(1). }}
+        .init d = Derived
+    """
+    with pytest.raises(PlanError, match=said):
+        Database().datalog(text)
+    kept = Database().datalog(
+        text.replace(f"r(x: number) {declared}", "r(x: number) overridable").replace(
+            f".override {named}", ".override r"
+        )
+    )
+    assert set(kept["d.r"].materialize()) == {(2,)}
+
+
+@pytest.mark.parametrize("call", ["range(-1, 2)", "range(0, 4294967295)"])
+def test_a_range_of_unsigned_numbers_has_an_end(call: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(functors, "MOST_NUMBERS", 1_000)
+    text = f".decl r(x: unsigned) .output r\nr(x) :- x = {call}."
+    with pytest.raises(FixpointError, match="has more than 1,000 numbers"):
+        Database().datalog(text)["r"].materialize()
+
+
+@pytest.mark.parametrize(
+    ("kind", "call"),
+    [
+        ("number", "range(0, 10000)"),
+        ("float", "range(100000000000000000.0, 200000000000000000.0)"),
+        ("float", "range(0.0, 1.0, 0.0001)"),
+    ],
+)
+def test_a_range_of_too_many_numbers_is_told(
+    kind: str, call: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(functors, "MOST_NUMBERS", 1_000)
+    text = f".decl r(x: {kind}) .output r\nr(x) :- x = {call}."
+    with pytest.raises(FixpointError, match="has more than 1,000 numbers"):
+        Database().datalog(text)["r"].materialize()
