@@ -96,6 +96,15 @@ def order_above(node: plan.Node, tie: Callable[[Any], Any]) -> plan.OrderBy | No
     return plan.OrderBy(made, tuple(keys), None, 0, order.shown)
 
 
+def sorted_again(order: plan.OrderBy, keys: tuple[plan.SortKey, ...]) -> plan.OrderBy:
+    """Return rows of an order in the order of other keys; rows that are equal in these stay in the
+    order that they had, as `sorted` has it."""
+    source, count = rows_of_order(order)
+    first = [replace(key, function=_widened(key.function, source, count)) for key in keys]
+    then = [_over(key, bindings(source)) for key in order.keys]
+    return plan.OrderBy(source, (*first, *then), None, 0, order.shown)
+
+
 def _bound(
     order: plan.OrderBy,
     keep: tuple[int, ...],

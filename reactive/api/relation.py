@@ -30,6 +30,7 @@ from optimizer.plans.properties import row_shape, shapes, tables
 from optimizer.rewriting import columns
 from optimizer.rewriting import report as reports
 from optimizer.rewriting.fields import field, known_shapes
+from optimizer.subqueries import orders
 from optimizer.traverse import has_subqueries
 from reactive.api import applied, comprehending, display
 from reactive.api.aggregated import aggregated
@@ -214,7 +215,8 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         nulls: `"first"` or `"last"`: where None stands, in either direction, as a key or as a part
             of one that is a tuple. Without it, None is compared like any value.
 
-        Rows with equal keys stand by themselves if they can be compared, else in order of arrival.
+        Rows with equal keys stand by themselves if they can be compared, else in order of arrival;
+        those of an ordered relation stay in its order, as `sorted` has it.
 
         State: all rows, sorted. Cost: O(changed rows x log rows).
 
@@ -233,7 +235,12 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             return self._take(of, "order_by")
 
         keys = sort_keys((key, *more), take, "order_by", descending=descending, nulls=nulls)
-        return self._in_sequence(plan.OrderBy(self.plan, keys, None, 0), self._kept_views())
+        ordered = (
+            orders.sorted_again(self.plan, keys)
+            if isinstance(self.plan, plan.OrderBy)
+            else plan.OrderBy(self.plan, keys, None, 0)
+        )
+        return self._in_sequence(ordered, self._kept_views())
 
     # Two relations.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cmp_to_key
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
@@ -89,6 +90,10 @@ def desc(of: Any, *, nulls: Nulls | None = None) -> Any:
     return SortKey(of, True, nulls)
 
 
+_OF_COMPARISON = type(cmp_to_key(lambda one, other: 0))
+"""The class of what `functools.cmp_to_key` gives."""
+
+
 def sort_keys(
     keys: tuple[Any, ...],
     take: Callable[[Any], Function],
@@ -114,6 +119,12 @@ def sort_keys(
         if key is asc or key is desc:
             raise PlanError(
                 f"{role} takes keys, not {key.__name__} itself\n  write {key.__name__}(f)"
+            )
+        of = key.of if isinstance(key, SortKey) else key
+        if isinstance(of, _OF_COMPARISON):
+            raise PlanError(
+                f"{role} cannot sort by a function of cmp_to_key: its keys have no hash\n"
+                "  give a function from a row to its key: order_by(lambda row: (row.a, -row.b))"
             )
         if isinstance(key, SortKey):
             made.append(plan.SortKey(take(key.of), key.descending, key.nulls or nulls))

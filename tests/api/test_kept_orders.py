@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cmp_to_key
+from random import Random
 from typing import Any
 
 import pytest
 
-from reactive import Count, Database, PlanError, check, desc, live
+from reactive import Count, Database, PlanError, asc, check, desc, live
 from reactive.api.text import plain
 
 
@@ -299,3 +301,61 @@ def test_check_sees_a_lost_order(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(type(view), "__iter__", lambda self: iter(rows[::-1]))
     with pytest.raises(Exception, match="is not what its text gives"):
         check(view)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("way", ["plain", "select", "where", "extend", "limit"])
+def test_an_order_of_an_order_is_stable_as_that_of_sorted(way: str, seed: int) -> None:
+    drawn = Random(seed)
+    db = Database()
+    table = db.table(tuple[int, int, int], name="t")
+    first: Any = table.order_by(asc(lambda r: r[1]), desc(lambda r: r[2]))
+    match way:
+        case "plain":
+            again = first.order_by(lambda r: r[0], descending=bool(seed % 2))
+        case "select":
+            again = first.select(lambda r: r[0]).order_by(
+                lambda n: n % 2, descending=bool(seed % 2)
+            )
+        case "where":
+            again = first.where(lambda r: r[0] > 0).order_by(
+                lambda r: r[0], descending=bool(seed % 2)
+            )
+        case "extend":
+            again = (
+                first.extend(lambda r: r[0] * 2)
+                .order_by(lambda r, n: n, descending=bool(seed % 2))
+                .select(lambda r, n: r)
+            )
+        case _:
+            again = first.limit(5).order_by(lambda r: r[0], descending=bool(seed % 2))
+    view = again.materialize()
+    rows: list[tuple[int, int, int]] = []
+    for _ in range(30):
+        if rows and drawn.random() < 0.3:
+            table.remove(rows.pop(drawn.randrange(len(rows))))
+        else:
+            rows.append(tuple(drawn.randrange(4) for _ in range(3)))  # type: ignore[arg-type]
+            table.add(rows[-1])
+        before = sorted(sorted(rows), key=lambda r: (r[1], -r[2]))
+        shown: list[Any] = before[:5] if way == "limit" else before
+        shown = [r for r in shown if way != "where" or r[0] > 0]
+        if way == "select":
+            shown = [r[0] for r in shown]
+        key: Any = (lambda n: n % 2) if way == "select" else (lambda r: r[0])
+        assert list(view) == sorted(shown, key=key, reverse=bool(seed % 2))
+
+
+def test_three_orders_stand_by_the_last_first() -> None:
+    db = Database()
+    table = db.table(tuple[int, int, int], name="t")
+    rows = [(a, b, c) for a in range(3) for b in range(3) for c in range(3)]
+    table.add_all(rows)
+    chain = table.order_by(lambda r: -r[2]).order_by(lambda r: -r[1]).order_by(lambda r: -r[0])
+    assert list(chain.materialize()) == sorted(rows, reverse=True)
+
+
+def test_a_key_made_by_cmp_to_key_is_refused() -> None:
+    table: Any = Database().table(int, name="t")
+    with pytest.raises(PlanError, match="cmp_to_key"):
+        table.order_by(cmp_to_key(lambda a, b: 0))
