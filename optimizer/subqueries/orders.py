@@ -96,9 +96,11 @@ def order_above(node: plan.Node, tie: Callable[[Any], Any]) -> plan.OrderBy | No
     return plan.OrderBy(made, tuple(keys), None, 0, order.shown)
 
 
-def sorted_again(order: plan.OrderBy, keys: tuple[plan.SortKey, ...]) -> plan.OrderBy:
-    """Return rows of an order in the order of other keys; rows that are equal in these stay in the
-    order that they had, as `sorted` has it."""
+def in_order(order: plan.Node, keys: tuple[plan.SortKey, ...]) -> plan.OrderBy:
+    """Return rows in the order of some keys. Rows that are equal in these stay in the order that
+    they had, if they had one, as `sorted` has it."""
+    if not isinstance(order, plan.OrderBy):
+        return plan.OrderBy(order, keys, None, 0)
     source, count = rows_of_order(order)
     first = [replace(key, function=_widened(key.function, source, count)) for key in keys]
     then = [_over(key, bindings(source)) for key in order.keys]

@@ -235,12 +235,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             return self._take(of, "order_by")
 
         keys = sort_keys((key, *more), take, "order_by", descending=descending, nulls=nulls)
-        ordered = (
-            orders.sorted_again(self.plan, keys)
-            if isinstance(self.plan, plan.OrderBy)
-            else plan.OrderBy(self.plan, keys, None, 0)
-        )
-        return self._in_sequence(ordered, self._kept_views())
+        return self._in_sequence(orders.in_order(self.plan, keys), self._kept_views())
 
     # Two relations.
 
