@@ -234,8 +234,13 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         def take(of: Key) -> Function:
             return self._take(of, "order_by")
 
-        keys = sort_keys((key, *more), take, "order_by", descending=descending, nulls=nulls)
-        return self._in_sequence(orders.in_order(self.plan, keys), self._kept_views())
+        return self._in_sequence(
+            orders.in_order(
+                self.plan,
+                sort_keys((key, *more), take, "order_by", descending=descending, nulls=nulls),
+            ),
+            self._kept_views(),
+        )
 
     # Two relations.
 
