@@ -6,22 +6,29 @@ also how the engine reads a key and a row that it has put together itself.
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Mapping
 from datetime import date
+from decimal import Decimal
 from random import Random
 from typing import Any
 
-from reactive import Bag, Count, Database
+from reactive import Bag, Count, CountDistinct, Database, Max, Min
 from tests.written import evaluated
 
 FORMS = (
     "len({{{v} for {row} in rows if {k} == w}})",
     "len([{v} for {row} in rows if {k} == w])",
     "len({{({v}, {k}) for {row} in rows if {k} == w and {x} != 'b'}})",
-    "sum(len({v}) for {row} in rows if {k} == w)",
-    "sum(len(each) for each in {{{v} for {row} in rows if {k} == w}})",
-    "max({{{v} for {row} in rows if {k} == w}}, default='')",
-    "min([{v} for {row} in rows if w == {k}], default='')",
+    "sum({size} for {row} in rows if {k} == w)",
+    "sum({each} for each in {{{v} for {row} in rows if {k} == w}})",
+    "sum(({v}, {x}) == ({x}, w) for {row} in rows if {k} == w)",
+    "max({{{v} for {row} in rows if {k} == w}}, default={least})",
+    "min([{v} for {row} in rows if w == {k}], default={least})",
+    "max((({v}, {x}) for {row} in rows if {k} == w), default=None)",
+    "bool([{v} for {row} in rows if {k} == w])",
+    "any([{x} == {v} for {row} in rows if {k} == w])",
+    "not any({k} == w for {row} in rows if {v} == {x})",
     "any({v} < {x} for {row} in rows if {k} == w)",
     "all({v} <= {x} for {row} in rows if {k} == w)",
     "w in {{{v} for {row} in rows if {k} < w}}",
@@ -50,7 +57,15 @@ CHAINS: tuple[Callable[[Any, int, int], Any], ...] = (
     lambda of, v, x: of.select(_item(v)).distinct().aggregate(Count()),
     lambda of, v, x: of.order_by(lambda t: repr(t)).limit(2),
     lambda of, v, x: of.where(_other(x)).distinct().order_by(lambda t: repr(t)).limit(1),
+    lambda of, v, x: of.order_by(_items(v, x)).limit(2).select(_items(v, x)),
+    lambda of, v, x: of.select(_item(v)).distinct().order_by(lambda value: value).limit(2),
+    lambda of, v, x: of.select(_item(v)).aggregate(Max(lambda value: value)),
+    lambda of, v, x: of.select(_items(x, v)).distinct().aggregate(Min(lambda pair: pair)),
+    lambda of, v, x: of.aggregate(CountDistinct(_items(v, x))),
+    lambda of, v, x: of.select(_items(v, x)).difference(of.select(_items(x, v))),
 )
+ORDERING = range(12, 16)
+"""Chains whose values have to compare."""
 """Relations of the rows of a group; `_expected` has the rows of each."""
 
 
@@ -74,13 +89,18 @@ KINDS: tuple[tuple[Any, tuple[Any, ...]], ...] = (
     (date, (date(2024, 1, 31), date(2024, 2, 29), date(1970, 1, 1))),
     (str | None, ("a", None, "c")),
     (int | None, (0, 1, None)),
+    (bytes, (b"", b"a", b"bc")),
+    (tuple[int, ...], ((), (1,), (1, 2))),
+    (Decimal, (Decimal("0.5"), Decimal(1), Decimal(-2))),
 )
 """Types of places, and values of each."""
+NUMBERS = (int, float, bool)
+"""Types whose values compare with each other."""
+SIZED = (str, bytes, tuple[int, ...])
+NAMES = {"datetime": datetime, "Decimal": Decimal}
+"""Names that the texts of values have."""
 COMPARING = ("min(", "max(", " < ", "<=", "sorted(")
 """Parts of forms whose values have to compare."""
-MEASURING = ("len({v}) for", "len(each)")
-"""Parts of forms whose values have to have a length."""
-COMPARABLE = frozenset({str, int, float, bool, date})
 
 
 class Case:
@@ -93,8 +113,8 @@ class Case:
         self.random = random
         self.width = random.randint(2, 5)
         self.db = Database(optimize=random.random() < 0.8)
-        kinds = random.choice((KINDS, KINDS, (random.choice(KINDS),))) if typed else KINDS[:1]
-        self.kinds = [random.choice(kinds) for _ in range(self.width)]
+        some = random.choice(((random.choice(KINDS),), KINDS[1:4], KINDS)) if typed else KINDS[:1]
+        self.kinds = [random.choice(some) for _ in range(self.width)]
         kind: Any = tuple[tuple(each for each, _ in self.kinds)]  # type: ignore[misc]
         self.k, self.v, self.x = (random.randrange(self.width) for _ in range(3))
         self.rows: Any = self.db.table(kind, name="rows")
@@ -105,11 +125,14 @@ class Case:
 
     def takes(self, form: str) -> bool:
         """Return True if the values of the places can do what a form does with them."""
-        kinds = {self.kinds[place][0] for place in (self.k, self.v, self.x)}
-        if any(part in form for part in MEASURING):
-            return kinds == {str}
-        compares = any(part in form for part in COMPARING)
-        return not compares or (len(kinds) == 1 and kinds <= COMPARABLE)
+        return self.orders or not any(part in form for part in COMPARING)
+
+    @property
+    def orders(self) -> bool:
+        """Return True if the values of the three places compare."""
+        types = {self.kinds[place][0] for place in (self.k, self.v, self.x)}
+        is_one = len(types) == 1 or types <= {*NUMBERS}
+        return is_one and not types & {str | None, int | None}
 
     def change(self) -> None:
         """Insert rows and words, or delete some that are there."""
@@ -136,7 +159,13 @@ class Case:
             f"o{name}": f"o{at}" if names else f"o[{at}]"
             for name, at in zip("kv", (self.k, self.v), strict=True)
         }
-        return form.format(row=row, other=other, **places, **more)
+        type_, values = self.kinds[self.v]
+        one, each = (
+            f"len({name})" if type_ in SIZED else f"({name} == {values[0]!r})"
+            for name in (places["v"], "each")
+        )
+        values_ = {"size": one, "each": each, "least": repr(values[0])}
+        return form.format(row=row, other=other, **places, **more, **values_)
 
     def _row(self, name: str, names: bool) -> str:
         return ", ".join(f"{name}{at}" for at in range(self.width)) if names else name
@@ -148,10 +177,10 @@ def play_comprehension(seed: int, *, typed: bool = False) -> None:
     case.change()
     value = case.text(case.random.choice([form for form in FORMS if case.takes(form)]))
     text = case.random.choice((f"[(w, {value}) for w in who]", f"{{(w, {value}) for w in who}}"))
-    names = {"db": case.db, "rows": case.rows, "who": case.who}
+    names = {"db": case.db, "rows": case.rows, "who": case.who, **NAMES}
     view = evaluated(f"db.query(lambda: {text})", names).materialize()
     for _ in range(4):
-        expected = evaluated(text, {"rows": list(case.rows), "who": list(case.who)})
+        expected = evaluated(text, {"rows": list(case.rows), "who": list(case.who), **NAMES})
         assert Bag(view) == Bag(expected), (seed, text, list(case.rows), list(case.who))
         view.verify()
         case.change()
@@ -161,6 +190,8 @@ def _expected(number: int, rows: list[tuple[Any, ...]], v: int, x: int) -> list[
     """Return the expected result of chain `number` over the rows of one group."""
     values = [row[v] for row in rows]
     others = [row[x] for row in rows]
+    pairs = [(row[v], row[x]) for row in rows]
+    orders = number in ORDERING
     made: Mapping[int, Any] = {
         0: set(values),
         1: {(row[v], row[x]) for row in rows if row[x] != "b"},
@@ -174,6 +205,12 @@ def _expected(number: int, rows: list[tuple[Any, ...]], v: int, x: int) -> list[
         9: [len(set(values))],
         10: sorted(rows, key=repr)[:2],
         11: sorted({row for row in rows if row[x] != "b"}, key=repr)[:1],
+        12: sorted(pairs)[:2] if orders else [],
+        13: sorted(set(values))[:2] if orders else [],
+        14: [max(values, default=None)] if orders else [],
+        15: [min(((b, a) for a, b in pairs), default=None)] if orders else [],
+        16: [len(set(pairs))],
+        17: set(pairs) - {(b, a) for a, b in pairs},
     }
     return list(made[number])
 
@@ -182,7 +219,7 @@ def play_group(seed: int, *, typed: bool = False) -> None:
     """Compare `each`, `rows` and `nest` with plain Python, after every commit."""
     case = Case(Random(seed), typed=typed)
     case.change()
-    number = case.random.randrange(len(CHAINS))
+    number = case.random.choice([n for n in range(len(CHAINS)) if case.orders or n not in ORDERING])
     chain, k, v, x = CHAINS[number], case.k, case.v, case.x
     groups = case.rows.group_by(_item(k))
     each = groups.each(lambda g: chain(g, v, x)).materialize()

@@ -14,6 +14,7 @@ from tests.budget import examples
 from tests.nests.drawn import NAN, Row
 from tests.nests.play import play
 from tests.nests.replica import Replica
+from tests.nests.tuples import play_tuples
 from tests.random_queries.drawn import SEEDS
 
 
@@ -21,6 +22,12 @@ from tests.random_queries.drawn import SEEDS
 @given(seed=SEEDS)
 def test_a_nest_is_what_comprehensions_give(seed: int) -> None:
     play(seed)
+
+
+@examples(200)
+@given(seed=SEEDS)
+def test_a_nest_of_tuples_is_what_comprehensions_give(seed: int) -> None:
+    play_tuples(seed)
 
 
 def levels(db: Database) -> tuple[Any, Any, Any, Any]:

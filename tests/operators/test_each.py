@@ -39,11 +39,20 @@ from tests.random_queries.plans import Switches
 from tests.replica import Replica
 
 SWITCHES = Switches(sizes=(1, 2, 2, 3), recursion=False, orders=False)
-TABLES = (Held("P"), Held("P"))
+TABLES = (
+    *((Held("P"), Held("P")), (Held("P"), Held("P")), (Held("T"), Held("W"))),
+    *((Held("W"), Held("T")), (Held("W"), Held("W"))),
+)
 KEYS: tuple[Callable[[Any], Any], ...] = (
     *(lambda r: r[0], lambda r: r[1], lambda r: (r[0], r[1])),
     *(lambda r: math.nan if r[1] == 2 else r[1], lambda r: None if r[0] == 0 else True),
 )
+MORE: tuple[Callable[[Any], Any], ...] = (
+    lambda r: r[2],
+    *(lambda r: r[3], lambda r: r[4], lambda r: (r[4], r[0], r[3]), lambda r: (r[-1], r[2])),
+)
+"""Keys of rows with at least three places, or with five."""
+KEYS_OF = {"P": KEYS, "T": (*KEYS, *MORE[:1]), "W": (*KEYS, *MORE)}
 Query = Callable[[Sequence[Any]], Any]
 
 
@@ -71,7 +80,9 @@ def _rows_of(held: dict[str, Counter[Any]], table: plan.Table) -> Iterable[tuple
 @examples(200)
 @given(seed=SEEDS, optimize=st.booleans())
 def test_a_view_has_what_the_query_gives_for_each_group_alone(seed: int, optimize: bool) -> None:
-    drawn, key = draw(seed, SWITCHES, tables=TABLES), KEYS[seed % len(KEYS)]
+    tables = TABLES[seed // 7 % len(TABLES)]
+    keys = KEYS_OF[tables[0].kind]
+    drawn, key = draw(seed, SWITCHES, tables=tables), keys[seed % len(keys)]
     db = Database(optimize=optimize)
     bag, other = drawn.open(db)
     refused: Any = db.table(int, name="refused")

@@ -10,14 +10,14 @@ from hypothesis import given
 from optimizer.plans.properties import bindings
 from reactive import Database, OrderedView
 from tests.budget import examples
-from tests.random_queries.drawn import SEEDS, commit, draw, make
+from tests.random_queries.drawn import SEEDS, commit, draw, make, some_tuples
 from tests.replica import Replica
 
 
 @examples(150)
 @given(seed=SEEDS)
 def test_views_equal_their_query_after_every_commit(seed: int) -> None:
-    drawn, db = draw(seed, count=2), Database()
+    drawn, db = draw(seed, count=2, tables=some_tuples), Database()
     tables = drawn.open(db)
     relations = drawn.relations(tables)
     views = [relation.materialize() for relation in relations]
@@ -37,7 +37,7 @@ def test_views_equal_their_query_after_every_commit(seed: int) -> None:
 @examples(80)
 @given(seed=SEEDS)
 def test_deleting_all_rows_returns_all_state_to_zero(seed: int) -> None:
-    drawn, db = draw(seed), Database()
+    drawn, db = draw(seed, tables=some_tuples), Database()
     tables = drawn.open(db)
     (view,) = (relation.materialize() for relation in drawn.relations(tables))
     empty = view.stats().rows

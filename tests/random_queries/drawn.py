@@ -32,6 +32,8 @@ SPARK = ("ints", "ints", "floats", "texts")
 SMALL = Switches(sizes=(1, 2, 2, 3, 3, 4))
 PAIRS = (Held("P"), Held("N", "id"))
 """A table that may hold a row several times, and one with a key."""
+TUPLES = (PAIRS, (Held("T"), Held("W")), (Held("W"), Held("P")), (Held("W"), Held("W")))
+"""Tables of pairs, and of plain tuples of more typed places."""
 MOST_ROWS = 6
 """Rows of a table, beyond which a commit is left out."""
 DRAWN = 3
@@ -81,6 +83,11 @@ class Drawn:
 
     def __str__(self) -> str:
         return f"seed {self.seed}, values {self.mode}\n{self.text}"
+
+
+def some_tuples(random: Random) -> tuple[Held, ...]:
+    """Two tables of tuples of any width."""
+    return random.choice(TUPLES)
 
 
 class Script:

@@ -73,6 +73,8 @@ class L:
 FIELDS: Mapping[str, tuple[str, ...]] = {
     "P": ("{}[0]", "{}[1]", "{}[-1]"),
     "Q": ("{}[0]", "{}[0]", "{}[1]"),
+    "T": ("{}[0]", "{}[1]", "{}[2]"),
+    "W": ("{}[0]", "{}[1]", "{}[2]", "{}[3]", "{}[-1]"),
     "L": ("{}.a", "{}.a", "{}.b"),
     "N": ("{}.id", "{}.x", "{}[2]", "{}.y"),
     "D": ("{}.k", "{}.v", "{}.i"),
@@ -84,8 +86,8 @@ FIELDS: Mapping[str, tuple[str, ...]] = {
     "O": ("{}.one", "{}[1]"),
 }
 """How a field of a row is read. "V" is any value that is a row by itself, "Q" a tuple that may be
-too short, and "L" a row of which nothing is known; "G" and "O" are the named rows of groups, and of
-one that is made of all."""
+too short, "T" and "W" plain tuples of three and five typed places, and "L" a row of which nothing
+is known; "G" and "O" are the named rows of groups, and of one that is made of all."""
 BY_NAME: Mapping[str, tuple[str, ...]] = {
     "N": ("id", "x", "y"),
     "D": ("k", "v", "i"),
@@ -107,6 +109,8 @@ CLASSES: Mapping[str, type] = {
     "M": M,
     "V": object,
     "Q": tuple,
+    "T": tuple[Any, int, Any],  # type: ignore[dict-item]
+    "W": tuple[str, Any, int, Any, bool],  # type: ignore[dict-item]
     "L": L,
 }
 
@@ -125,6 +129,10 @@ def row_of(kind: str, random: Random, mode: str) -> Any:
             return one
         case "Q":
             return (one, other) if random.random() < 0.8 else (one,)
+        case "T":
+            return one, random.randrange(3), other
+        case "W":
+            return random.choice("ab"), one, random.randrange(3), other, random.random() < 0.5
         case "L":
             return L(one, other if random.random() < 0.8 else [1])
     return CLASSES[kind](a=one, b=other)
