@@ -106,6 +106,98 @@ BROKEN: tuple[tuple[str, Callable[[Patch], None]], ...] = (
         _compare_otherwise,
     ),
 )
+NUMBERED = "select k, row_number() over (partition by k order by v) as n from o"
+OF_ROW = "(select row_number() over (order by v) as n from o where o.k = c.id) t"
+SUM = "(select sum(v) from o where o.k = c.id)"
+WINDOWS: tuple[tuple[str, Callable[[Patch], None]], ...] = (
+    (
+        "select id from c where exists (select row_number() over (partition by k order by v) as n"
+        " from o where o.k = c.id qualify n > 1)",
+        _lose_values,
+    ),
+    (
+        f"select id from c where exists (select 1 from ({NUMBERED}) t where t.k = c.id"
+        " and t.n > 1)",
+        _lose_conditions,
+    ),
+    (
+        f"select id from c where not exists (select 1 from {OF_ROW} where t.n > 1)",
+        _lose_values,
+    ),
+    (f"select id, (select max(t.n) from {OF_ROW}) as m from c", _lose_values),
+    (f"select id, (select count(t.n) from {OF_ROW}) as m from c", _show_of_no_rows),
+    (f"select id, (select array_agg(n order by n) from {OF_ROW}) as m from c", _lose_values),
+    (f"select id, t.n from c, lateral {OF_ROW}", _lose_values),
+    (
+        "select id, (select sum(t.s) from (select sum(v) over (order by w) as s from o"
+        " where o.k = c.id) t) as m from c",
+        _lose_values,
+    ),
+    ("select id from c where x in (select rank() over (order by v) from o)", _compare_otherwise),
+    (
+        "select id from c where x not in (select rank() over (partition by k order by v) from o)",
+        _compare_otherwise,
+    ),
+    (
+        "select id from c where x not in (select lag(v) over (partition by k order by v) from o"
+        " where k = 1)",
+        _read_nulls_as_values,
+    ),
+    (
+        "select id from c where x not in (select lag(v) over (order by v) from o where o.k = c.id)",
+        _read_nulls_as_values,
+    ),
+    (
+        "select id from c where y < all (select sum(w) over (partition by k) from o"
+        " where w is not null)",
+        _compare_otherwise,
+    ),
+    (f"select id, rank() over (order by {SUM}) as r from c", _lose_values),
+    (f"select id, sum({SUM}) over (order by id) as r from c", _lose_values),
+    (
+        "select id, rank() over (partition by exists (select 1 from o where o.k = c.id"
+        " and o.v > 7) order by id) as r from c",
+        _lose_values,
+    ),
+    (
+        "select id, count(*) filter (where x in (select v from o)) over (order by id) as n from c",
+        _compare_otherwise,
+    ),
+    (
+        "select id, sum(x) over (partition by y in (select w from o) order by id) as s from c",
+        _compare_otherwise,
+    ),
+    (
+        "with recursive r(a) as (select id from c where id = 1 union select c.id from c"
+        f" join r on c.id = r.a + 1 where exists (select 1 from ({NUMBERED}) t"
+        " where t.k = c.id and t.n > 1)) select * from r",
+        _lose_conditions,
+    ),
+    (
+        "with recursive r(a) as (select id from c where id = 1 union select c.id from c"
+        " join r on c.id > r.a where c.x in (select rank() over (order by v) from o"
+        " where v > 1)) select * from r",
+        _compare_otherwise,
+    ),
+    (
+        "with recursive r(a) as (select 1::bigint union select (select max(n) + 1 from"
+        " (select row_number() over (order by v) as n from o where o.k = r.a) t) from r)"
+        " select * from r",
+        _lose_values,
+    ),
+    (
+        "with recursive r(a) as (select id from c where id < 3 union select a + 1 from r"
+        " where a < 5) select a, rank() over (order by (select sum(v) from o where o.k = r.a))"
+        " as n from r",
+        _lose_values,
+    ),
+    (
+        "with recursive r(a) as (select id from c where id < 3 union select a + 1 from r"
+        " where a < 5) select id from c where x in (select rank() over (order by a) from r)",
+        _compare_otherwise,
+    ),
+)
+"""Windows in sub-queries, sub-queries in windows, and both beside and inside recursions."""
 
 
 def _view(text: str) -> Any:
@@ -115,7 +207,7 @@ def _view(text: str) -> Any:
     return db.sql(text).materialize()
 
 
-@pytest.mark.parametrize(("text", "break_it"), BROKEN)
+@pytest.mark.parametrize(("text", "break_it"), (*BROKEN, *WINDOWS))
 def test_verify_finds_a_broken_translation(
     text: str, break_it: Callable[[Patch], None], monkeypatch: Patch
 ) -> None:
