@@ -85,6 +85,11 @@ def _without(rows: list[Any], gone: set[Any]) -> list[Any]:
     return left
 
 
+def _tuple_of(kinds: list[Any]) -> Any:
+    """Return the type of tuples with these places."""
+    return tuple.__class_getitem__(tuple(kinds))
+
+
 @dataclass(frozen=True)
 class Level:
     """A table, equations with rows around as (place, level, place), and a test of two places."""
@@ -105,7 +110,7 @@ class Case:
             name: [random.choice(some) for _ in range(random.randint(2, 5))] for name in TABLES
         }
         self.tables: dict[str, Any] = {
-            name: self.db.table(tuple[tuple(kind for kind, _ in kinds)], name=name)  # type: ignore[misc]
+            name: self.db.table(_tuple_of([kind for kind, _ in kinds]), name=name)
             for name, kinds in self.kinds.items()
         }
         self.levels = [Level(random.choice(TABLES), (), None)]

@@ -109,8 +109,8 @@ CLASSES: Mapping[str, type] = {
     "M": M,
     "V": object,
     "Q": tuple,
-    "T": tuple[Any, int, Any],  # type: ignore[dict-item]
-    "W": tuple[str, Any, int, Any, bool],  # type: ignore[dict-item]
+    "T": tuple[Any, int, Any],
+    "W": tuple[str, Any, int, Any, bool],
     "L": L,
 }
 
