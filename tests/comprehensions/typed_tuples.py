@@ -64,9 +64,9 @@ CHAINS: tuple[Callable[[Any, int, int], Any], ...] = (
     lambda of, v, x: of.aggregate(CountDistinct(_items(v, x))),
     lambda of, v, x: of.select(_items(v, x)).difference(of.select(_items(x, v))),
 )
+"""Relations of the rows of a group; `_expected` has the rows of each."""
 ORDERING = range(12, 16)
 """Chains whose values have to compare."""
-"""Relations of the rows of a group; `_expected` has the rows of each."""
 
 
 def _item(place: int) -> Any:
