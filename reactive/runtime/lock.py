@@ -60,7 +60,17 @@ class DatabaseLock:
     """
 
     __slots__ = (
-        *("_repair", "_tell", "aside", "at_rest", "critical", "depth", "has_news", "is_closed"),
+        *(
+            "_repair",
+            "_tell",
+            "aside",
+            "at_rest",
+            "critical",
+            "depth",
+            "has_news",
+            "idle",
+            "is_closed",
+        ),
         *(
             "is_held_back",
             "is_special",
@@ -93,8 +103,10 @@ class DatabaseLock:
         """What `depth` is when nobody is inside. If it is `BROKEN`, whoever enters has to repair
         first what this guards."""
         self.aside: int | None = None
-        """The thread that has transactions open which are set aside; then `at_rest` is `BROKEN`, so
-        that whoever enters looks whether one of them is its own."""
+        """The thread that has transactions open which are set aside."""
+        self.idle = IDLE
+        """What `at_rest` is while nothing is broken: `BROKEN` if some are set aside, so that who
+        enters looks whether one of them is its own."""
         self.critical = False
         """Whether Ctrl-C has to wait: something is half changed."""
         self.is_held_back = False
@@ -211,11 +223,6 @@ class DatabaseLock:
     def is_taken(self) -> bool:
         """Whether somebody else has a transaction open."""
         return self.aside is not None if self.owner is None else not self.is_mine
-
-    @property
-    def idle(self) -> int:
-        """What `at_rest` is while nothing is broken."""
-        return IDLE if self.aside is None else BROKEN
 
     def enter_to_write(self, set_aside: Callable[[], object] | None = None) -> None:
         """Enter when nobody else has a transaction open.

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 from reactive.collections.zset import Pair, negate
 from reactive.errors import ConflictError, TransactionError
 from reactive.runtime.interrupts import surely
-from reactive.runtime.lock import ANOTHER_TASK, BROKEN, me
+from reactive.runtime.lock import ANOTHER_TASK, BROKEN, IDLE, me
 from reactive.transactions.commit import Commit, at_once
 from reactive.transactions.pending import NOTHING
 from reactive.transactions.repair import Broken
@@ -54,12 +54,14 @@ def set_aside(engine: Engine) -> None:
         raise TransactionError(_OBJECTS)
     if engine.prepared is not None:
         engine.prepared.park()
-    pending.owner, pending.updates, engine.updates = db_lock.owner, engine.updates, Updates()
-    engine.broken = Broken(_away(pending), views=False)
-    engine.aside = (*engine.aside, pending)
-    db_lock.aside, db_lock.at_rest = db_lock.owner[0] if db_lock.owner else None, BROKEN
+    owner, updates, broken = db_lock.owner, Updates(), Broken(_away(pending), views=False)
+    assert owner is not None
+    # no call stands between the following, at which an interrupt could come
+    pending.owner, pending.updates, engine.updates = owner, engine.updates, updates
+    engine.broken, engine.aside = broken, (*engine.aside, pending)
+    db_lock.aside, db_lock.idle, db_lock.at_rest = owner[0], BROKEN, BROKEN
     engine.pending, db_lock.owner, db_lock.is_special = None, None, db_lock.is_closed
-    surely(engine.broken.put_back)
+    surely(broken.put_back)
     engine.broken = None
 
 
@@ -77,12 +79,13 @@ def bring_back(engine: Engine, pending: Pending) -> None:
     for table, delta in pending:
         _change(broken.back, table, delta)
         table._do.keep_lost()
-    engine.updates = pending.updates
-    engine.updates.move_to(engine.version + 1)
-    engine.aside = tuple(each for each in engine.aside if each is not pending)
+    pending.updates.move_to(engine.version + 1)
+    left = tuple([each for each in engine.aside if each is not pending])
+    # no call stands between the following either
+    engine.updates, engine.aside = pending.updates, left
     engine.pending, db_lock.owner, db_lock.is_special = pending, pending.owner, True
-    if not engine.aside:
-        db_lock.aside = None
+    if not left:
+        db_lock.aside, db_lock.idle = None, IDLE
     engine.broken, db_lock.at_rest = None, db_lock.idle
 
 
@@ -105,8 +108,8 @@ def rebase(engine: Engine, pending: Pending) -> None:
         return
     statements, beneath = [*pending], pending.beneath
     engine.broken, engine.db_lock.at_rest = Broken(_away(pending), views=False), BROKEN
-    pending.clear()
     pending.beneath = NOTHING
+    pending.clear()
     pending.forget()
     surely(engine.broken.put_back)
     engine.broken, engine.db_lock.at_rest = None, engine.db_lock.idle
