@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from enum import Enum
+from importlib import import_module
 from typing import Annotated, Any
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -51,25 +52,30 @@ class Thing(Base):
 
 @pytest.fixture
 def engine(database: str) -> Iterator[sa.Engine]:
-    made = sa.create_engine(
-        "postgresql+psycopg2://", creator=lambda: psycopg2.connect(database), poolclass=sa.NullPool
-    )
+    yield from made_by(psycopg2, "psycopg2", database)
+
+
+def made_by(driver: Any, name: str, database: str, zone: str = "UTC") -> Iterator[sa.Engine]:
+    """Make an engine of a driver, whose sessions are in a time zone."""
+
+    def connect() -> Any:
+        return driver.connect(database, options=f"-c timezone={zone}")
+
+    made = sa.create_engine(f"postgresql+{name}://", creator=connect, poolclass=sa.NullPool)
     Base.metadata.create_all(made)
     yield made
     made.dispose()
 
 
 @pytest.fixture(params=["UTC", "Europe/Berlin", "America/New_York"])
-def zoned_engine(request: pytest.FixtureRequest, engine: sa.Engine) -> sa.Engine:
-    """The same, whose sessions are in a time zone: the driver gives instants in it."""
+def zone(request: pytest.FixtureRequest) -> Any:
+    return request.param
 
-    @sa.event.listens_for(engine, "connect")
-    def set_zone(connection: Any, _: Any) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(f"set timezone to '{request.param}'")
-        connection.commit()
 
-    return engine
+@pytest.fixture(params=["psycopg2", "psycopg"])
+def zoned_engine(request: pytest.FixtureRequest, database: str, zone: str) -> Iterator[sa.Engine]:
+    """Engines that give instants with the offset, or with the zone of the session."""
+    yield from made_by(import_module(request.param), request.param, database, zone)
 
 
 CHANGES: list[tuple[tzinfo, datetime]] = [
