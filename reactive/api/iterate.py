@@ -349,6 +349,11 @@ def _check_bound(node: plan.Iterate) -> None:
     q = node.contraction
     if node.norm not in ("max", "sum"):
         raise PlanError(f'norm={node.norm!r:.60}: it may be "max" or "sum"')
+    if node.norm != "max" and not node.is_tolerant():
+        raise PlanError(
+            "norm= says how the distance to tolerance= is measured, and there is none\n"
+            "  give tolerance= and of=, or leave norm= out"
+        )
     if q is None:
         return
     if not node.is_tolerant():

@@ -145,6 +145,11 @@ def _is_to_be_made(kind: Any) -> bool:
 
 
 def _check_names(kind: Any, options: Options, names: list[str]) -> None:
+    if options.only is not None and options.exclude:
+        raise PlanError(
+            f"{kind.__name__} is tracked with only= and exclude=, of which one says it all\n"
+            "  name the attributes that are followed, or those that are not"
+        )
     given = {*(options.only or ()), *options.exclude}
     unknown = sorted(given.difference(names))
     if unknown and not inspect.isabstract(kind):

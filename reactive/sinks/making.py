@@ -59,8 +59,18 @@ def write_to(
     options = SinkOptions(mode, (key,) if isinstance(key, str) else tuple(key), row_type)
     if mode not in ("upsert", "changes"):
         raise PlanError(f'mode={mode!r} is none of "upsert" and "changes"')
+    if mode == "changes" and options.key:
+        raise PlanError(
+            f"key={key!r:.50} is not read with mode='changes': each batch has its own rows there\n"
+            '  leave it out, or write the rows of now: mode="upsert"'
+        )
     engine: Engine = view._engine
     if _is_target(target):
+        if options != SinkOptions():
+            raise PlanError(
+                "mode=, key= and row_type= are not read beside a Target, which knows them\n"
+                "  give them to it: RowsFolder(path, key=..., row_type=...)"
+            )
         made: Target = target
     elif isinstance(target, str | os.PathLike):
         target = target if isinstance(target, str) else str(Path(target).absolute())
@@ -123,9 +133,14 @@ def _offload(engine: Engine, why: str) -> Any:
 
 def _outbox(engine: Engine, name: str | None, row_type: Any) -> Outbox:
     """Where batches wait for a function: in the checkpoint, if there is one that is kept."""
-    if not engine.offloading.is_possible:
-        return MemoryOutbox()
-    kept: Outbox | None = engine.offloading.need().outbox(name, row_type)
+    kept: Outbox | None = None
+    if engine.offloading.is_possible:
+        kept = engine.offloading.need().outbox(name, row_type)
+    if kept is None and row_type is not None:
+        raise PlanError(
+            f"row_type={row_type!r:.50} is not read by a sink that keeps its batches in the process"
+            "\n  leave it out; or have them kept: Database(offload=SparkOffload(checkpoint=...))"
+        )
     return MemoryOutbox() if kept is None else kept
 
 

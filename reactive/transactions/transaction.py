@@ -11,6 +11,7 @@ from contextvars import Token
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
+from optimizer.errors import PlanError
 from reactive.dataflow.limits import checked_delivery
 from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
@@ -161,6 +162,11 @@ class Transaction(NotCopied):
         """Return it, with who tells subscribers, and how long that is waited for."""
         if (deliver, timeout) != (None, None):
             checked_delivery(deliver, timeout)
+            if deliver == "background" and timeout is not None:
+                raise PlanError(
+                    "deliver_timeout= says how long the writer waits, who waits for nobody with "
+                    "deliver='background'\n  give one of the two"
+                )
             self._deliver, self._timeout = deliver, timeout
         return self
 

@@ -14,7 +14,7 @@ import io
 import json
 import re
 import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -25,6 +25,9 @@ from reactive.runtime.interrupts import reraise_asynchronous
 from reactive.sources.batch import Refused
 from reactive.sources.files.row_maker import RecordMaker, ValueMaker, row_maker
 from reactive.sources.files.taken import (
+    MAX_BYTES,
+    MAX_LINE,
+    MAX_RATIO,
     Format,
     Place,
     Stopped,
@@ -52,6 +55,26 @@ SPACE = re.compile(r"[ \t\n\r]*")
 PIECE = 1 << 20
 """Bytes of what was compressed that are unpacked at a time."""
 NAMES = ("jsonl", "csv", "tsv", "json", "parquet")
+USUAL: Mapping[str, Any] = {
+    "format": None,
+    "encoding": "utf-8",
+    "delimiter": None,
+    "header": True,
+    "max_line": MAX_LINE,
+    "max_bytes": MAX_BYTES,
+    "max_ratio": MAX_RATIO,
+}
+"""Options of how files are read, with what they are unless given."""
+_PACKED = ("max_bytes", "max_ratio")
+READ: Mapping[str, tuple[str, ...]] = {
+    "jsonl": ("encoding", "max_line", *_PACKED),
+    "json": ("encoding", "max_line", *_PACKED),
+    "csv": ("encoding", "delimiter", "header", "max_line", *_PACKED),
+    "tsv": ("encoding", "delimiter", "header", "max_line", *_PACKED),
+    "parquet": _PACKED,
+    "reader": (),
+}
+"""Those of them that each format reads, and a reader of the user's."""
 
 
 def format_of(
@@ -63,14 +86,17 @@ def format_of(
     encoding: str,
     delimiter: str | None,
     header: bool,
+    limits: Mapping[str, int],
 ) -> Format:
     """The format of files of a name.
 
     Raises
     ------
-    PlanError: none is known for it.
+    PlanError: none is known for it; or it does not read an option that is given.
     """
+    given = {"encoding": encoding, "delimiter": delimiter, "header": header, **limits}
     if reader is not None:
+        _check_read("reader", {"format": format, **given})
         if not callable(reader):
             raise PlanError(
                 f"reader={reader!r:.100} is no function\n"
@@ -87,11 +113,22 @@ def format_of(
             f"  say it: format={', '.join(map(repr, NAMES))}; or give reader=, a function that "
             "gives the rows of a pathlib.Path"
         )
+    _check_read(named, given)
     if kind is None:
         raise PlanError(f"files of {named} need the class of their rows\n  files(pattern, Order)")
     return Unpacked(
         _named(named, row_maker(kind, by_name=named == "parquet"), encoding, delimiter, header)
     )
+
+
+def _check_read(named: str, given: Mapping[str, Any]) -> None:
+    """Refuse an option that is given, and that what reads the files does not read."""
+    for option, value in given.items():
+        if option not in READ[named] and value != USUAL[option]:
+            by = "a reader of yours" if named == "reader" else f"the format {named!r}"
+            known = ", ".join(f"{each}=" for each in READ[named])
+            remedy = f"it reads {known}" if known else "open the file as you want it, in the reader"
+            raise PlanError(f"{option}={value!r:.50} is not read by {by}\n  {remedy}")
 
 
 def _check_text(encoding: Any, delimiter: Any) -> None:

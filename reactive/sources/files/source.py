@@ -103,11 +103,18 @@ def files(
     """
     found = Pattern(pattern)
     given = {"format": format, "reader": reader, "encoding": encoding}
-    form = format_of(found.text, row_type, **given, delimiter=delimiter, header=header)  # type: ignore[arg-type]
+    limits = {"max_line": max_line, "max_bytes": max_bytes, "max_ratio": max_ratio}
+    form = format_of(
+        found.text,
+        row_type,
+        **given,  # type: ignore[arg-type]
+        delimiter=delimiter,
+        header=header,
+        limits=limits,
+    )
     gone = None if deletions is None else folder_pattern(deletions, found)
     if poll is not None and (isinstance(poll, bool) or not poll > 0):
         raise PlanError(f"poll={poll!r} is no interval\n  give the seconds between two looks")
-    limits = {"max_line": max_line, "max_bytes": max_bytes, "max_ratio": max_ratio}
     for called, value in limits.items():
         if type(value) is not int or value < 1:
             raise PlanError(f"{called}={value!r:.50} is no limit\n  give a whole number from 1 on")
