@@ -15,7 +15,7 @@ from sqlglot import exp
 from optimizer.expr import Call, constant
 from reactive.sql.functions import choices
 from reactive.sql.functions.calls import Maker, arguments, name_of
-from reactive.sql.sqlite import formats, strings, times
+from reactive.sql.sqlite import formats, json, strings, times
 from reactive.sql.sqlite import values as runtime
 from reactive.sql.sqlite.arithmetic import of_two
 from reactive.sql.sqlite.comparisons import (
@@ -34,10 +34,8 @@ if TYPE_CHECKING:
 _MISSING = """
     changes last_insert_rowid load_extension
     random randomblob soundex sqlite_version timediff total_changes
-    json json_array json_array_length json_each json_error_position
-    json_extract json_group_array json_group_object json_insert json_object
-    json_patch json_pretty json_quote json_remove json_replace json_set json_tree
-    json_type json_valid
+    json_each json_error_position json_group_array json_group_object json_insert
+    json_patch json_pretty json_remove json_replace json_set json_tree
 """
 NOT_SUPPORTED = frozenset(_MISSING.split())
 """Functions that SQLite has, and that are not here."""
@@ -327,6 +325,46 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
     return checked
 
 
+# JSON.
+
+MADE_JSON = frozenset({"json", "json_array", "json_object", "->"})
+"""Functions whose texts stand as they are inside of other JSON."""
+
+
+def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int) -> Maker:
+    """A function that knows NULL."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        values = given(node, scope, least, most)
+        return itself(Call(constant(function), tuple(map(whole, values))), kind)
+
+    return made
+
+
+def _quoted(kind: str, least: int, most: int) -> Maker:
+    """A function that makes JSON of values, and takes JSON among them as it is."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        nodes = [each.unnest() for each in arguments(node)]
+        for each in nodes:
+            if isinstance(each, exp.Anonymous) and name_of(each).lower() == "json_extract":
+                raise scope.error(
+                    each,
+                    f"json_extract() inside of {name_of(node)}() of sqlite is not supported",
+                    "write `->` for JSON, or `->>` for a value",
+                )
+        values = given(node, scope, least, most)
+        if kind == "object" and len(values) % 2:
+            raise scope.error(node, "json_object() of sqlite takes pairs of a label and a value")
+        told = tuple(
+            isinstance(n, exp.Anonymous) and name_of(n).lower() in MADE_JSON for n in nodes
+        )
+        call = Call(constant(json.Quoted(kind, told)), tuple(map(whole, values)))
+        return Value(call, TEXT)
+
+    return made
+
+
 TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Case: choices.case,
     exp.If: choices.conditional,
@@ -378,6 +416,16 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "julianday": _of_time(times.julianday, FLOAT),
     "unixepoch": _of_time(times.unixepoch, FLOAT),
     "strftime": _of_time(times.strftime, TEXT, 2),
+    "json": _of_json(json.json, TEXT, 1, 1),
+    "json_valid": _of_json(json.valid, INT, 1, 1),
+    "json_type": _of_json(json.type_at, TEXT, 1, 2),
+    "json_array_length": _of_json(json.length_at, INT, 1, 2),
+    "json_extract": _of_json(json.extracted, ANY, 2, 127),
+    "->": _of_json(json.part, TEXT, 2, 2),
+    "->>": _of_json(json.value_at, ANY, 2, 2),
+    "json_quote": _quoted("quote", 1, 1),
+    "json_array": _quoted("array", 0, 127),
+    "json_object": _quoted("object", 0, 126),
     "upper": of(strings.upper, TEXT, 1),
     "lower": of(strings.lower, TEXT, 1),
     "length": of(strings.length, INT, 1),

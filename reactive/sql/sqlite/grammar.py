@@ -24,6 +24,8 @@ KEPT = frozenset(
 PARSED = frozenset({"CAST", "GROUP_CONCAT"})
 """Functions with a syntax of their own."""
 PLUS, L_PAREN, COLON = (tokens.Tokenizer.SINGLE_TOKENS[sign] for sign in "+(:")
+ARROWS = {tokens.Tokenizer.KEYWORDS[sign]: sign for sign in ("->", "->>")}
+"""The operators of JSON."""
 WORDS = frozenset(
     [
         *("CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE"),
@@ -38,6 +40,15 @@ def _plus(parser: Any) -> exp.Expr:
     return exp.Anonymous(this="+", expressions=[parser._parse_unary()])
 
 
+def _arrow(sign: str) -> Any:
+    """Return the reader of an operator of JSON, a call of two arguments."""
+
+    def made(parser: Any, this: exp.Expr, path: exp.Expr) -> exp.Expr:
+        return exp.Anonymous(this=sign, expressions=[this, path])
+
+    return made
+
+
 class SQLiteGrammar(SQLite):
     """The grammar of SQLite."""
 
@@ -47,6 +58,13 @@ class SQLiteGrammar(SQLite):
             name: made for name, made in SQLite.Parser.FUNCTION_PARSERS.items() if name in PARSED
         }
         UNARY_PARSERS = {**SQLite.Parser.UNARY_PARSERS, PLUS: _plus}
+        COLUMN_OPERATORS = {
+            **SQLite.Parser.COLUMN_OPERATORS,
+            **{token: _arrow(sign) for token, sign in ARROWS.items()},
+        }
+        LAMBDAS = {
+            token: made for token, made in SQLite.Parser.LAMBDAS.items() if token not in ARROWS
+        }
         PLACEHOLDER_PARSERS = {**SQLite.Parser.PLACEHOLDER_PARSERS, COLON: named_placeholder}
 
         def _parse_types(self, *args: Any, **options: Any) -> Any:

@@ -1,0 +1,298 @@
+"""Functions of JSON in SQLite: texts, which are read at each call.
+
+    json(' [1, 2 ]')             '[1,2]'       extracted('{"a": [1]}', "$.a[0]")     1
+    part('{"a": "b"}', "a")      '"b"'         value_at('{"a": "b"}', "a")           'b'
+
+A part of a text keeps its spelling: `1.0e2` is not rewritten. Source: https://sqlite.org/json1.html
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+from reactive.sql.sqlite.values import GREATEST, LEAST, characters
+
+DEEPEST = 200
+"""Arrays and objects inside of each other."""
+
+_TOKEN = re.compile(
+    r"[ \t\n\r]*(?:(?P<mark>[][{},:])"
+    r'|(?P<text>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")'
+    r"|(?P<number>-?(?:0|[1-9][0-9]*)(?P<real>(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))"
+    r"|(?P<word>null|true|false))"
+)
+_ESCAPED = re.compile(
+    r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u(.{4})|\\(.)"
+)
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_QUOTED = {'"': '\\"', "\\": "\\\\", **{letter: f"\\{name}" for name, letter in _LETTERS.items()}}
+_STEP = re.compile(r'\.(?:"([^"]*)"|([^".[][^.[]*))|\[(?:([0-9]+)|#(?:-([0-9]+))?)\]', re.DOTALL)
+
+
+@dataclass(slots=True)
+class Node:
+    """A value inside of a text: its kind, how it is spelled, and what it consists of."""
+
+    kind: str
+    spelled: str = ""
+    labels: list[str] = field(default_factory=list)
+    parts: list[Node] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        if self.kind == "array":
+            return f"[{','.join(map(str, self.parts))}]"
+        if self.kind == "object":
+            pairs = zip(self.labels, self.parts, strict=True)
+            return f"{{{','.join(f'{label}:{part}' for label, part in pairs)}}}"
+        return self.spelled
+
+    def value(self) -> Any:
+        """The value of SQL; of an array or object its text."""
+        match self.kind:
+            case "null":
+                return None
+            case "true" | "false":
+                return int(self.kind == "true")
+            case "integer":
+                whole = int(self.spelled)
+                return whole if LEAST <= whole <= GREATEST else float(whole)
+            case "real":
+                return float(self.spelled)
+            case "text":
+                return _ESCAPED.sub(_letter, self.spelled[1:-1]).partition("\0")[0]
+            case _:
+                return str(self)
+
+
+def _letter(found: re.Match[str]) -> str:
+    high, low, code, letter = found.groups()
+    if high:
+        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
+    if code:
+        made = chr(int(code, 16))
+        return "\ufffd" if "\ud800" <= made <= "\udfff" else made
+    return _LETTERS.get(letter, letter)
+
+
+class _Reader:
+    """The reader of one text."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._place = text, 0
+
+    def whole(self) -> Node:
+        made = self._node(self._next(), 0)
+        if self._text[self._place :].strip(" \t\n\r"):
+            raise ValueError("malformed JSON")
+        return made
+
+    def _next(self) -> re.Match[str]:
+        found = _TOKEN.match(self._text, self._place)
+        if found is None:
+            raise ValueError("malformed JSON")
+        self._place = found.end()
+        return found
+
+    def _node(self, token: re.Match[str], depth: int) -> Node:
+        spelled = token[token.lastgroup or 0] if token["number"] is None else token["number"]
+        if token["mark"] is None:
+            if token["number"] is not None:
+                return Node("real" if token["real"] else "integer", spelled)
+            return Node("text" if token["text"] is not None else spelled, spelled)
+        if spelled not in ("[", "{"):
+            raise ValueError("malformed JSON")
+        if depth == DEEPEST:
+            raise ValueError(f"cannot read JSON: it is nested deeper than {DEEPEST}")
+        made = Node("array" if spelled == "[" else "object")
+        end, token = "]" if spelled == "[" else "}", self._next()
+        if token["mark"] == end:
+            return made
+        while True:
+            if end == "}":
+                if token["text"] is None or self._next()["mark"] != ":":
+                    raise ValueError("malformed JSON")
+                made.labels.append(token["text"])
+                token = self._next()
+            made.parts.append(self._node(token, depth + 1))
+            mark = self._next()["mark"]
+            if mark == end:
+                return made
+            if mark != ",":
+                raise ValueError("malformed JSON")
+            token = self._next()
+
+
+def read(value: Any) -> Node:
+    """The value that a text spells.
+
+    Raises
+    ------
+    ValueError: the text is not JSON.
+    """
+    return _Reader(characters(value).partition("\0")[0]).whole()
+
+
+def at(node: Node, path: Any) -> Node | None:
+    """The part at a path; None if there is none, or the path is NULL.
+
+    Raises
+    ------
+    ValueError: the path is none, as far as it was followed.
+    """
+    if path is None:
+        return None
+    text = characters(path).partition("\0")[0]
+    if not text.startswith("$"):
+        raise ValueError(f"JSON path error near {text!r}")
+    place = 1
+    while place < len(text):
+        wanted = "object" if text[place] == "." else "array"
+        if text[place] == "." and node.kind != wanted:
+            return None
+        if text.startswith("[#", place) and node.kind != wanted:
+            return None
+        found = _STEP.match(text, place)
+        if found is None:
+            raise ValueError(f"JSON path error near {text[place:]!r}")
+        if node.kind != wanted:
+            return None
+        inner = _step(node, found)
+        if inner is None:
+            return None
+        node, place = inner, found.end()
+    return node
+
+
+def _step(node: Node, found: re.Match[str]) -> Node | None:
+    quoted, bare, number, back = found.groups()
+    if node.kind == "object":
+        label = f'"{bare if quoted is None else quoted}"'
+        return node.parts[node.labels.index(label)] if label in node.labels else None
+    count = len(node.parts)
+    index = int(number) if number is not None else count - int(back or 0)
+    return node.parts[index] if 0 <= index < count else None
+
+
+# The functions.
+
+
+def json(value: Any) -> str | None:
+    """JSON: the text without spaces.
+
+    >>> json('{"a": [1.0e2, "\\\\u00e9"] }'), json(12)
+    ('{"a":[1.0e2,"\\\\u00e9"]}', '12')
+    """
+    return None if value is None else str(read(value))
+
+
+def valid(value: Any) -> int:
+    """JSON_VALID: 1 of a text that is JSON, else 0, as of NULL."""
+    if value is None:
+        return 0
+    try:
+        read(value)
+    except ValueError as error:
+        if str(error) != "malformed JSON":
+            raise
+        return 0
+    return 1
+
+
+def type_at(value: Any, path: Any = "$") -> str | None:
+    """JSON_TYPE: the kind of the part at a path."""
+    found = None if value is None else at(read(value), path)
+    return None if found is None else found.kind
+
+
+def length_at(value: Any, path: Any = "$") -> int | None:
+    """JSON_ARRAY_LENGTH: 0 of what is no array."""
+    found = None if value is None else at(read(value), path)
+    if found is None:
+        return None
+    return len(found.parts) if found.kind == "array" else 0
+
+
+def extracted(value: Any, *paths: Any) -> Any:
+    """JSON_EXTRACT: the value at a path; of several paths an array.
+
+    >>> extracted('{"a": [1, "x"]}', "$.a[#-1]"), extracted('{"a": [1, "x"]}', "$.a[1]", "$.b")
+    ('x', '["x",null]')
+    """
+    if value is None:
+        return None
+    node = read(value)
+    found = [at(node, path) for path in paths]
+    if len(paths) > 1:
+        return f"[{','.join('null' if each is None else str(each) for each in found)}]"
+    return None if found[0] is None else found[0].value()
+
+
+def _arrow(value: Any, path: Any) -> Node | None:
+    if value is None:
+        return None
+    node = read(value)
+    if path is None:
+        return None
+    text = characters(path)
+    if not text.startswith("$"):
+        if "0" <= text[:1] <= "9":
+            text = f"$[{text}]"
+        else:
+            text = f"${text}" if text.startswith("[") else f"$.{text}"
+    return at(node, text)
+
+
+def part(value: Any, path: Any) -> str | None:
+    """The operator `->`: the part as JSON, by a path, a label or an index."""
+    found = _arrow(value, path)
+    return None if found is None else str(found)
+
+
+def value_at(value: Any, path: Any) -> Any:
+    """The operator `->>`: the part as a value."""
+    found = _arrow(value, path)
+    return None if found is None else found.value()
+
+
+def quoted(value: Any) -> str:
+    """JSON_QUOTE: a value as JSON.
+
+    >>> quoted('say "hé"'), quoted(1.0), quoted(None)
+    ('"say \\\\"hé\\\\""', '1.0', 'null')
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bytes):
+        raise ValueError("JSON cannot hold BLOB values")
+    if isinstance(value, str):
+        letters = (_QUOTED.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in value)
+        return f'"{"".join(letters)}"'
+    return characters(value)
+
+
+class Quoted:
+    """A function of values, some of which are JSON already."""
+
+    def __init__(self, kind: str, is_json: tuple[bool, ...]) -> None:
+        self._kind, self._is_json = kind, is_json
+
+    def __call__(self, *values: Any) -> str:
+        pairs = zip(values, self._is_json, strict=True)
+        made = [str(v) if is_json and v is not None else quoted(v) for v, is_json in pairs]
+        if self._kind == "quote":
+            return made[0]
+        if self._kind == "array":
+            return f"[{','.join(made)}]"
+        if not all(isinstance(label, str) for label in values[::2]):
+            raise ValueError("json_object() labels must be TEXT")
+        labels = map(quoted, values[::2])
+        return f"{{{','.join(f'{k}:{v}' for k, v in zip(labels, made[1::2], strict=True))}}}"
+
+    def __eq__(self, other: object) -> bool:
+        mine = (self._kind, self._is_json)
+        return isinstance(other, Quoted) and mine == (other._kind, other._is_json)
+
+    def __hash__(self) -> int:
+        return hash((self._kind, self._is_json))

@@ -1,0 +1,160 @@
+"""Functions of JSON of the dialect "sqlite" are those of SQLite."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from reactive import Database, PlanError
+from reactive.sql.sqlite import json
+from tests.budget import TIMES, drawing
+from tests.sql.sqlite_player import Both
+
+TEXTS: list[Any] = [
+    *("{}", "[]", "null", "true", "false", "0", "-0", "1.0e2", "-12", "1E5", "0.50", '""', '"a"'),
+    *('{"a":1}', ' { "a" : [ 1 , 2.50 , {"b": null} ] } ', '[1,[2,[3,{"a":"x"}]],"y"]'),
+    *('{"a b":1,"":2,"a":{"a":{"a":[true,false]}}}', '{"a":1,"a":2}', '{"é":"Ä","a":"日本 😀"}'),
+    *(r'"\u00e9\n\"\\\/"', r'{"a\u0062":1,"ab":2}', r'"\ud83d\ude00"', r'"a\u0000b"', '["it\'s"]'),
+    *("9223372036854775807", "9223372036854775808", "-9223372036854775809", "1e400", "\t[1]\r\n"),
+    *("", " ", "{", "[1,]", "[,1]", '{"a"}', '{"a":}', "{a:1}", "'a'", "01", "-", "1.", ".5", "+1"),
+    *("nul", "True", "NaN", "Infinity", "[1] x", "[1 2]", '"a', '"\x01"', '"\t"', r'"\x"', "-01"),
+    *(r'"\u12"', '{"a":1,}', "[1}", "{1:2}", "]", ":", "1e", "\u00a01", "[[[[]]]]", "truex"),
+    *(None, 0, 12, -1.5, "[1,2,3]"),
+]
+PATHS: list[Any] = [
+    *(
+        "$",
+        "$.a",
+        "$.a[0]",
+        "$[0]",
+        "$[1]",
+        "$[#-1]",
+        "$[#-2]",
+        "$[#]",
+        "$[#-9]",
+        '$."a b"',
+        "$.a b",
+    ),
+    *("$.a.a.a[1]", "$[1][1][1].a", '$.""', "$.é", "$.a[2].b", "$.ab", "$[99]", "$.a[#-1]", None),
+    *("", "a", "$a", "$.", "$[", "$[]", "$[x]", "$[-1]", '$."a', "$.a[", "$[#x]", "$[0]x", "$..a"),
+]
+STEPS: list[Any] = [*PATHS, 0, 1, -1, "0", "a b", "[0]", "[#-1]", "a.a", "é", "0a", 2.5]
+VALUES: list[Any] = [
+    *(
+        None,
+        0,
+        -7,
+        1.0,
+        0.1,
+        1e20,
+        2.5e-9,
+        "",
+        "a",
+        'q"q',
+        "b\\s",
+        "é😀",
+        "\t\n\x01\x1f",
+        "[1]",
+        b"x",
+    ),
+]
+CASES: dict[str, tuple[str, Callable[..., Any], tuple[list[Any], ...]]] = {
+    "json": ("json(?)", json.json, (TEXTS,)),
+    "json_valid": ("json_valid(?)", json.valid, (TEXTS,)),
+    "json_type": ("json_type(?)", json.type_at, (TEXTS,)),
+    "json_type of a path": ("json_type(?, ?)", json.type_at, (TEXTS, PATHS)),
+    "json_array_length": ("json_array_length(?)", json.length_at, (TEXTS,)),
+    "json_array_length of a path": ("json_array_length(?, ?)", json.length_at, (TEXTS, PATHS)),
+    "json_extract": ("json_extract(?, ?)", json.extracted, (TEXTS, PATHS)),
+    "json_extract of two": (
+        "json_extract(?, ?, ?)",
+        json.extracted,
+        (TEXTS, PATHS[:19], PATHS[:19]),
+    ),
+    "->": ("? -> ?", json.part, (TEXTS, STEPS)),
+    "->>": ("? ->> ?", json.value_at, (TEXTS, STEPS)),
+    "json_quote": ("json_quote(?)", json.Quoted("quote", (False,)), (VALUES,)),
+    "json_array": ("json_array(?, ?)", json.Quoted("array", (False, False)), (VALUES, VALUES)),
+    "json_object": ("json_object(?, ?)", json.Quoted("object", (False, False)), (VALUES, VALUES)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_functions_are_those_of_sqlite(name: str) -> None:
+    text, function, places = CASES[name]
+    other, random, wrong = sqlite3.connect(":memory:"), drawing(), []
+    for _ in range(20_000 * TIMES or 1_000):
+        given = [random.choice(values) for values in places]
+        theirs: Any = None
+        mine: Any = None
+        try:
+            (theirs,) = other.execute(f"select {text}", given).fetchone()
+        except sqlite3.Error:
+            theirs = sqlite3.Error
+        try:
+            mine = function(*given)
+        except ValueError:
+            mine = sqlite3.Error
+        if (type(mine), mine) != (type(theirs), theirs):
+            wrong.append(f"{text} {given!r}: {mine!r:.200} for {theirs!r:.200}")
+    assert not wrong, "\n".join(wrong[:10])
+
+
+def test_columns_hold_json() -> None:
+    both = Both("create table t (id integer primary key, j text, k text, n)")
+    both.execute(
+        """insert into t values (1, '{"a": [1, "é", {"b": null}], "c d": 2}', 'a', 1),
+        (2, '[1, 2.50]', '[0]', null), (3, null, null, 2.5), (4, '"x"', '$', 'q"q'),
+        (5, '{}', 'a', '')"""
+    )
+    for text in (
+        "json(j)",
+        "j -> k",
+        "j ->> k",
+        "j -> 'a' ->> 1",
+        "json_extract(j, '$.a', '$[#-1]')",
+        "typeof(json_extract(j, '$[1]'))",
+        "json_array(n, j, json(j), j -> k, j ->> k)",
+        "json_object('id', id, 'j', (json(j)))",
+        "json_quote(json_array(n))",
+        "json_quote(n)",
+        "json_array()",
+        "json_object()",
+        "json_array(id = 1, json_object('n', n))",
+        """j -> '$."c d"'""",
+        "coalesce(json_array_length(j, '$.a'), -1)",
+        "j ->> 'a' is null",
+        "json_valid(k)",
+    ):
+        both.ask(f"select id, {text} as x from t")
+    both.ask("select json_type(j) as x, count(*) as n from t group by json_type(j)")
+    both.ask("select id from t where j ->> '$.a[0]' = 1")
+    both.ask("select a.id, b.id as x from t a join t b on json_type(a.j) = json_type(b.j)")
+    assert not both.wrong, "\n".join(both.wrong)
+
+
+def test_text_that_is_not_json_is_an_error_of_its_row() -> None:
+    db = Database(dialect="sqlite")
+    db.execute("create table t (j)")
+    db.execute("insert into t values ('[1'), ('[1]')")
+    with db.sql("select j -> 0 as x from t").materialize() as view:
+        assert [tuple(row) for row in view] == [("1",)]
+        assert "malformed JSON" in str(next(iter(view.errors)))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("json_array(json_extract('[1]', '$'))", "json_extract.. inside of json_array.. of sqlite"),
+        ("json_object('a')", "takes pairs of a label and a value"),
+        ("json_set('{}', '$.a', 1)", "json_set"),
+        ("json_group_array(1)", "json_group_array"),
+        ("json_remove('{}', '$.a')", "json_remove"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(text: str, told: str) -> None:
+    with pytest.raises(PlanError, match=told):
+        Database(dialect="sqlite").sql(f"select {text}")
