@@ -21,12 +21,15 @@ Cost:   a look at the classes of values that are not declared; for a row with a 
 from __future__ import annotations
 
 import copy
+import datetime
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from enum import IntEnum
 from functools import lru_cache
 from types import WrapperDescriptorType
 from typing import Any, TypeAlias
+from uuid import UUID
 
 from optimizer import plan
 from optimizer.expr import (
@@ -121,6 +124,10 @@ def _asks(kind: Kind) -> Asks:
 # Values with an `__eq__` of their own.
 
 _PLAIN, _ITEMS, _OWN = (), ("items",), ("own",)
+_SURE = frozenset(
+    {int, str, float, bool, type(None), bytes, datetime.date, datetime.datetime, Decimal, UUID}
+)
+"""Classes of most values, all of them `_PLAIN`: they pass before anything else is asked."""
 
 
 @lru_cache(maxsize=1024)
@@ -166,6 +173,9 @@ class HasOwn(Pure):
 
 def compares(value: Any) -> bool:
     """Raise what `==` raises for a value and a copy of it."""
+    kind = value.__class__
+    if kind in _SURE or (kind is tuple and _SURE.issuperset(map(type, value))):
+        return True
     for found in own_values(value):
         try:
             other = copy.copy(found)

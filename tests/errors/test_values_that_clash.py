@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
 from random import Random
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import pytest
 
@@ -143,3 +146,31 @@ def test_declared_classes_of_python_cost_nothing() -> None:
     query = table.group_by("price").aggregate(Count())
     view = query.materialize(on_error="drop")
     assert view.relation.plan is query.plan
+
+
+class Vague(int):
+    """A number that compares with itself alone, not with a copy."""
+
+    __hash__ = int.__hash__
+
+    def __eq__(self, other: object) -> bool:
+        if self is not other:
+            raise ValueError("vague")
+        return True
+
+
+class Noted(NamedTuple):
+    id: int
+    value: Any
+
+
+@pytest.mark.parametrize("inside", [lambda v: v, lambda v: (1, v), lambda v: (1, (v,), "x")])
+@pytest.mark.parametrize("policy", ["drop", "null"])
+def test_values_of_sure_classes_pass_and_their_heirs_are_asked(inside: Any, policy: Any) -> None:
+    plain = [7, "x", 1.5, True, None, b"x", date(2024, 1, 31), datetime(2024, 1, 31), Decimal(1)]
+    values = [*plain, UUID(int=5), (), (1, "x"), frozenset({2}), Vague(3)]
+    table: Any = Database().table(Noted)
+    view = table.select(lambda r: r.value).distinct().materialize(on_error=policy)
+    table.add_all([Noted(number, inside(value)) for number, value in enumerate(values)])
+    assert [error.row.id for error in view.errors] == [len(values) - 1]
+    assert set(view) == {inside(value) for value in values[:-1]}
