@@ -248,3 +248,28 @@ def test_columns_of_arrays_and_structs(kind: str) -> None:
     db = Database()
     db.execute(f"create table nested (x {kind})")
     assert list(db.sql("select x from nested").materialize()) == []
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("insert into t values (2, 2) returning id", "INSERT .*rows afterwards"),
+        ("insert into t select 2, 2 returning *", "INSERT .*rows afterwards"),
+        (
+            "insert into t values (1, 2) on conflict (id) do update set a = 5 returning a",
+            "INSERT .*rows afterwards",
+        ),
+        ("update t set a = 3 returning id, a", "UPDATE .*rows afterwards"),
+        ("delete from t where id = 1 returning *", "DELETE .*rows before"),
+    ],
+)
+def test_returning_is_refused_by_name_and_changes_nothing(
+    dialect: Any, text: str, told: str
+) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (id integer primary key, a integer)")
+    db.execute("insert into t values (1, 1)")
+    with pytest.raises(PlanError, match=f"(?s)RETURNING of {told}"):
+        db.execute(text)
+    assert [tuple(row) for row in db.sql("select id, a from t").materialize()] == [(1, 1)]

@@ -41,14 +41,27 @@ Pairs = list[tuple[Any, Any]]
 """Rows, and those that take their place."""
 
 
+REMEDIES = {
+    ("returning", "INSERT"): "ask db.sql(...) for the rows afterwards",
+    ("returning", "UPDATE"): "ask db.sql(...) for the rows afterwards",
+    ("returning", "DELETE"): "ask db.sql(...) for the rows before",
+}
+"""Other ways to what a part of a statement would give."""
+
+
+def _refuse_parts(tree: Any, kind: str, parts: tuple[str, ...], around: Scope) -> None:
+    for part in parts:
+        if tree.args.get(part):
+            told = f"{part.strip('_').upper()} of {kind} is not supported"
+            raise around.error(tree, told, REMEDIES.get((part, kind), ""))
+
+
 # INSERT.
 
 
 def insert(tree: Any, around: Scope, db: Any) -> int:
     """Add rows; how many."""
-    for part in ("with_", "returning", "overwrite", "where"):
-        if tree.args.get(part):
-            raise around.error(tree, f"{part.strip('_').upper()} of INSERT is not supported")
+    _refuse_parts(tree, "INSERT", ("with_", "returning", "overwrite", "where"), around)
     with misreadings_told(tree, around):
         target = Target(tree.this, around)
         places = _places(tree, target, around)
@@ -309,9 +322,7 @@ def _conflict_update(conflict: Any, target: Target, around: Scope) -> Callable[[
 
 def update(tree: Any, around: Scope, db: Any) -> int:
     """Change rows; how many."""
-    for part in ("with_", "returning", "from_", "order", "limit"):
-        if tree.args.get(part):
-            raise around.error(tree, f"{part.strip('_').upper()} of UPDATE is not supported")
+    _refuse_parts(tree, "UPDATE", ("with_", "returning", "from_", "order", "limit"), around)
     target = Target(tree.this, around)
     scope = target.rows().scope(around)
     with misreadings_told(tree, around):
@@ -333,9 +344,7 @@ def update(tree: Any, around: Scope, db: Any) -> int:
 
 def delete(tree: Any, around: Scope, db: Any) -> int:
     """Remove rows; how many."""
-    for part in ("with_", "returning", "using", "order", "limit"):
-        if tree.args.get(part):
-            raise around.error(tree, f"{part.strip('_').upper()} of DELETE is not supported")
+    _refuse_parts(tree, "DELETE", ("with_", "returning", "using", "order", "limit"), around)
     target = Target(tree.this, around)
     scope = target.rows().scope(around)
     rows = [old for old, _ in _found(tree, target, scope, tuple_of())]
