@@ -128,6 +128,11 @@ def test_columns_hold_json() -> None:
         "coalesce(json_array_length(j, '$.a'), -1)",
         "j ->> 'a' is null",
         "json_valid(k)",
+        "'x' || (j ->> k)",
+        "j ->> k || 'x'",
+        "(substr(j, 1, 1) || substr(j, 2)) -> k",
+        "-(j ->> 0)",
+        "j -> id - 1",
     ):
         both.ask(f"select id, {text} as x from t")
     both.ask("select json_type(j) as x, count(*) as n from t group by json_type(j)")
@@ -153,6 +158,8 @@ def test_text_that_is_not_json_is_an_error_of_its_row() -> None:
         ("json_set('{}', '$.a', 1)", "json_set"),
         ("json_group_array(1)", "json_group_array"),
         ("json_remove('{}', '$.a')", "json_remove"),
+        ("'[' || ']' -> 0", "-> behind another operator of sqlite is not supported"),
+        ("-'[1]' ->> 0", "->> behind another operator of sqlite is not supported"),
     ],
 )
 def test_what_is_not_there_is_refused_by_name(text: str, told: str) -> None:

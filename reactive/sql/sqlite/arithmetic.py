@@ -145,7 +145,21 @@ def is_operator(node: exp.Expr) -> bool:
 
 
 def operation(node: Any, scope: Scope) -> Value:
-    """The value of an operator."""
+    """The value of an operator.
+
+    Raises
+    ------
+    PlanError: it stands before an arrow of JSON, which SQLite takes after it.
+    """
+    last = node.right if isinstance(node, exp.DPipe) else node.this
+    if isinstance(node, exp.DPipe | exp.Neg | exp.BitwiseNot) and (
+        isinstance(last, exp.Anonymous) and str(last.this) in ("->", "->>")
+    ):
+        raise scope.error(
+            last,
+            f"{last.this} behind another operator of sqlite is not supported",
+            "write brackets around what belongs together",
+        )
     if isinstance(node, exp.Neg):
         return _negated(node, scope)
     if isinstance(node, exp.BitwiseNot):
