@@ -297,3 +297,19 @@ def test_an_older_file_is_read_and_its_rows_can_be_replaced(
         rows.update(made(Plain, 2, None), Plain(2, "b"))
         rows.remove(Plain(1, "a"))
         assert len(rows) == count - 1 and all(row.word for row in rows)
+
+
+@pytest.mark.parametrize("width", [1, 4, 5, 12])
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_none_is_found_in_each_place_of_narrow_and_wide_rows(width: int, is_batch: bool) -> None:
+    fields = [(f"f{n}", int if n % 2 else str) for n in range(width)]
+    kind: Any = NamedTuple("Wide", fields)  # type: ignore[misc]
+    table: Any = Database().table(kind, name="wide")
+    good = kind(*(n if n % 2 else "x" for n in range(width)))
+    table.add(good)
+    for place in range(width):
+        bad = good._replace(**{f"f{place}": None})
+        with pytest.raises(TableError, match=f"field 'f{place}' is None"):
+            table.add_all([good] * 3 + [bad]) if is_batch else table.add(bad)
+    table.add_all([good] * 3)
+    assert len(table) == 4
