@@ -11,6 +11,7 @@ import ast
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cmp_to_key
 from types import FunctionType
 from typing import Any
 
@@ -312,12 +313,23 @@ def _ordered(
         return replace(made, kind="sorted", order=Order(by, descending, more=more))
 
 
+_OF_COMPARISON = type(cmp_to_key(lambda one, other: 0))
+"""The class of what `functools.cmp_to_key` gives."""
+
+
 def _applied(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: Any) -> Expr:
     """What a key gives for a row."""
     if isinstance(key, ast.Lambda) and len(key.args.args) == 1:
         bind(inside, ast.Name(key.args.args[0].arg, ast.Store()), value)
         return reader.expr(key.body)  # type: ignore[no-any-return]
     function = touching.constant_of(key, reader)
+    if isinstance(function, _OF_COMPARISON):
+        raise refused(
+            key,
+            reader,
+            "is a function of cmp_to_key, whose keys have no hash",
+            "give a function from a row to its key: key=lambda row: (row.a, -row.b)",
+        )
     if isinstance(function, FunctionType) and touching.reads_relations(function, reading):
         bind(inside, ast.Name("%row", ast.Store()), value)
         row = ast.copy_location(ast.Name("%row", ast.Load()), key)

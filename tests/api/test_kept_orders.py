@@ -359,3 +359,16 @@ def test_a_key_made_by_cmp_to_key_is_refused() -> None:
     table: Any = Database().table(int, name="t")
     with pytest.raises(PlanError, match="cmp_to_key"):
         table.order_by(cmp_to_key(lambda a, b: 0))
+
+
+def test_so_is_one_in_a_comprehension() -> None:
+    db = Database()
+    numbers = db.table(int, name="numbers")
+    key = cmp_to_key(lambda one, other: int(one) - int(other))  # type: ignore[call-overload]
+    for query in (
+        lambda: sorted(numbers, key=key),
+        lambda: [n for n in sorted(numbers, key=key)],
+        lambda: [min(numbers, key=key) for _ in numbers],
+    ):
+        with pytest.raises(PlanError, match="cmp_to_key"):
+            db.query(query)

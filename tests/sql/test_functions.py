@@ -134,3 +134,25 @@ def test_too_many_and_too_few_arguments_are_refused_when_the_query_is_made(diale
                     told = [each.error.message for each in view.errors]
                     assert not any(map(OF_COUNTS.search, told)), (text, told)
     assert refused > len(chosen)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "repeat(s, n)",
+        "repeat('ab', 5000000000)",
+        "lpad(s, n, 'b')",
+        "rpad(s, n, 'long')",
+        "replace(s, 'a', repeat('z', 90000000))",
+        "1::bigint << n",
+        "1::bigint >> -n",
+    ],
+)
+def test_a_text_or_number_too_large_is_an_error_and_not_made(text: str) -> None:
+    db = Database()
+    db.execute("create table t (s text, n bigint)")
+    view = db.sql(f"select length(({text})::text) as x from t").materialize()
+    db.execute("insert into t values ('aaaaaaaaaaaa', 3000000000)")
+    assert list(view) == []
+    ((error, _),) = view.errors.items()
+    assert "too long" in str(error.error) or "out of range" in str(error.error)

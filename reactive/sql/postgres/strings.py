@@ -11,9 +11,7 @@ from typing import Any
 
 from reactive.sql.postgres.forms import joined_text, text_of
 from reactive.sql.postgres.numbers import NotSupportedError
-
-LARGEST = 100_000_000
-"""A text that would be longer is refused, not made."""
+from reactive.sql.runtime.texts import LARGEST
 
 
 def part(text: Any, start: int, length: int | None = None) -> Any:

@@ -218,8 +218,14 @@ def _logarithm(function: Any, value: float) -> float:
     return -math.inf if value == 0 else math.nan
 
 
+MOST_PLACES = 1_000
+"""Bits by which no number is moved that is in the range of a type."""
+
+
 def shifted_left(value: int, places: int) -> int:
     """Bits moved up; down if the places are negative."""
+    if places > MOST_PLACES and value:
+        raise ValueError(f"{value} is out of range moved by {places:,} bits")
     return value << places if places >= 0 else value >> -places
 
 

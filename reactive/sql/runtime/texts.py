@@ -225,6 +225,21 @@ def trimmed_right(text: str, letters: str = " ") -> str:
     return text.rstrip(letters) if letters else text
 
 
+LARGEST = 100_000_000
+"""A text that would be longer is refused, not made."""
+
+
+def check_length(length: int) -> None:
+    """Refuse a text of so many letters, if these are too many.
+
+    Raises
+    ------
+    ValueError: they are.
+    """
+    if length > LARGEST:
+        raise ValueError(f"a text of {length:,} letters is too long: {LARGEST:,} at most")
+
+
 def padded_left(text: str, length: int, fill: str = " ") -> str:
     """Cut to a length, or filled from the left.
 
@@ -241,7 +256,10 @@ def padded_right(text: str, length: int, fill: str = " ") -> str:
 
 def _filling(text: str, length: int, fill: str) -> str:
     missing = length - len(text)
-    return (fill * missing)[:missing] if missing > 0 and fill else ""
+    if missing <= 0 or not fill:
+        return ""
+    check_length(length)
+    return (fill * (missing // len(fill) + 1))[:missing]
 
 
 def left(text: str, count: int) -> str:
@@ -256,6 +274,7 @@ def right(text: str, count: int) -> str:
 
 def repeated(text: str, times: int) -> str:
     """A text so many times."""
+    check_length(len(text) * times)
     return text * times
 
 
@@ -266,7 +285,11 @@ def reversed_text(text: str) -> str:
 
 def replaced(text: str, old: str, new: str) -> str:
     """A text with another in place of each occurrence; of the empty text there is none."""
-    return text.replace(old, new) if old else text
+    if not old:
+        return text
+    if len(text) * len(new) > LARGEST:
+        check_length(text.count(old) * len(new))
+    return text.replace(old, new)
 
 
 def translated(text: str, old: str, new: str) -> str:
