@@ -367,7 +367,7 @@ def test_so_is_one_in_a_comprehension() -> None:
     key = cmp_to_key(lambda one, other: int(one) - int(other))  # type: ignore[call-overload]
     for query in (
         lambda: sorted(numbers, key=key),
-        lambda: [n for n in sorted(numbers, key=key)],
+        lambda: [-n for n in sorted(numbers, key=key)],
         lambda: [min(numbers, key=key) for _ in numbers],
     ):
         with pytest.raises(PlanError, match="cmp_to_key"):
