@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import duckdb
 import pytest
 
-from reactive import Database
+from reactive import Database, PlanError
 from reactive.sql.expressions import casts
 from reactive.sql.terms.types import SqlType
 from tests.budget import TIMES, drawing
@@ -26,6 +27,7 @@ from tests.sql.common_types import (
     is_of_loose_texts,
     is_of_uuids,
     is_of_zones,
+    plain,
     sides,
 )
 
@@ -151,3 +153,65 @@ def test_the_digits_of_a_column_are_those_of_its_common_type() -> None:
     db.execute("insert into t values (1.5, 2.25)")
     view = db.sql("select a from t union all select b from t union all select 3").materialize()
     assert sorted(str(row.a) for row in view) == ["1.5000", "2.2500", "3.0000"]
+
+
+STRUCTS = {
+    "t": ("struct(x int, y text)", "{'x': 1, 'y': 'a'}", "null", "{'x': 2, 'y': 'b'}"),
+    "same": ("struct(x bigint, y text)", "{'x': 1, 'y': 'a'}", "{'x': null, 'y': 'z'}"),
+    "turned": ("struct(y text, x int)", "{'y': 'a', 'x': 1}", "null"),
+    "fewer": ("struct(x int)", "{'x': 1}", "{'x': 2}"),
+    "more": ("struct(X double, y text, k int)", "{'X': 1.5, 'y': 'a', 'k': 2}", "null"),
+    "rest": ("struct(k decimal(4, 1))", "{'k': 2.5}"),
+    "texts": ("struct(x text, y text)", "{'x': '2', 'y': 'b'}"),
+}
+BESIDE = (
+    "select a from t union all select b from {o}",
+    "select a from t union select b from {o}",
+    "select a from t except select b from {o}",
+    "select coalesce(a, b) from t, {o}",
+    "select case when id = 1 then a end from t union all select b from {o}",
+    "select a = b from t, {o}",
+    "select a < b from t, {o}",
+    "select a in (b) from t, {o}",
+    "select array[a, b] from t, {o}",
+    "select greatest(a, b) from t, {o}",
+    "select id from t join {o} on a = b",
+    "select id from t where a in (select b from {o})",
+    "select a is not distinct from b from t, {o}",
+    "select array[a] || array[b] from t, {o}",
+)
+
+
+def _fields(value: Any) -> Any:
+    if isinstance(value, dict):
+        return _fields(tuple(value.values()))
+    return tuple(map(_fields, value)) if isinstance(value, list | tuple) else plain(value)
+
+
+@pytest.mark.parametrize("other", [name for name in STRUCTS if name != "t"])
+def test_structs_beside_one_another_are_as_in_duckdb(other: str) -> None:
+    db, connection = Database(), duckdb.connect()
+    for name, (kind, *values) in STRUCTS.items():
+        column = "a" if name == "t" else "b"
+        cells = ", ".join(f"({n}, {value})" for n, value in enumerate(values))
+        for text in (
+            f"create table {name} (id int, {column} {kind})",
+            f"insert into {name} values {cells}",
+        ):
+            db.execute(text)
+            connection.execute(text)
+    for form in BESIDE:
+        text = (
+            form.format(o=other).replace("select id", "select t.id").replace("when id", "when t.id")
+        )
+        try:
+            wanted = Counter(map(_fields, connection.execute(text).fetchall()))
+        except duckdb.Error:
+            with pytest.raises(PlanError):
+                db.sql(text)
+            continue
+        view = db.sql(text).materialize()
+        assert (Counter(_fields(tuple(row)) for row in view), list(view.errors)) == (wanted, []), (
+            text
+        )
+        view.verify()

@@ -281,7 +281,9 @@ def test_a_time_zone_that_there_is_not_is_refused() -> None:
         Database().sql("select timestamp '2024-01-01' at time zone '+03'")
 
 
-@pytest.mark.parametrize("by", ["30 minutes", "1 hour", "3 hours", "1 day"])
+@pytest.mark.parametrize(
+    "by", ["30 minutes", "3 hours", "1 day", "24 hours", "25 hours", "1 day 1 hour"]
+)
 @pytest.mark.parametrize("end", ["current row", "interval '{}' following"])
 def test_a_frame_by_an_interval_counts_instants(by: str, end: str) -> None:
     """Around the clock change, whatever zone the values have."""

@@ -31,6 +31,7 @@ from reactive.sql.terms.types import (
     TIMESTAMP,
     UNSIGNED,
     SqlType,
+    is_row,
     sql_name,
 )
 from reactive.sql.terms.values import (
@@ -323,11 +324,6 @@ def _of_fields(
     )
     is_same = places == list(range(len(of.names))) and not any(items)
     return None if is_same else _Fields(tuple(zip(places, items, strict=True)))
-
-
-def is_row(kind: SqlType) -> bool:
-    """True if a struct is of `row(a, b)` or `(a, b)`, which names no fields."""
-    return kind.names == tuple(f"column{place}" for place in range(len(kind.names)))
 
 
 @record

@@ -181,7 +181,7 @@ def combined(
         left, right, kinds = right, left, kinds[::-1]
     zone = literal(scope.dialect.timezone)
     if kinds[1] == "interval" and symbol in ("+", "-") and kinds[0] in OF_TIME:
-        is_clock = any(_is_of_clock(part) for part in (node.this, node.expression))
+        is_clock = any(is_of_clock(part) for part in (node.this, node.expression))
         by_clock = {"+": zones.after, "-": zones.before}
         by_calendar = {"+": zones.later, "-": zones.earlier}
         if scope.dialect.name == "duckdb":
@@ -204,10 +204,10 @@ def combined(
     return None
 
 
-def _is_of_clock(node: Any) -> bool:
+def is_of_clock(node: Any) -> bool:
     """True for INTERVAL '36 hours': by the clock also where that is more than a day."""
     if isinstance(node, exp.Paren | exp.Cast):
-        return _is_of_clock(node.this)
+        return is_of_clock(node.this)
     if isinstance(node, exp.Interval) and node.args.get("unit") is not None:
         return unit_named(node.args["unit"].name) in zones.BELOW_A_DAY
     text = node.this if isinstance(node, exp.Interval) else node

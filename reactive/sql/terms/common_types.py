@@ -33,6 +33,7 @@ from reactive.sql.terms.types import (
     SqlType,
     common,
     innermost,
+    is_row,
 )
 
 Place: TypeAlias = Literal["column", "choice", "equality", "order"]
@@ -70,6 +71,8 @@ def common_type(dialect: str, place: Place, left: SqlType, right: SqlType) -> Sq
         return ANY
     if kinds == {"array"}:
         return _common_array(dialect, place, left, right)
+    if kinds == {"struct"} and dialect == "duckdb":
+        return _common_struct(place, left, right)
     if kinds <= NUMBERS:
         return _common_number(dialect, place, left, right)
     if kinds <= MOMENTS or len(kinds) == 1:
@@ -107,6 +110,36 @@ def _common_array(dialect: str, place: Place, left: SqlType, right: SqlType) -> 
     if dialect == "postgres" and place in COMPARED and not _is_one_type(mine, theirs):
         return None
     return None if made is None else SqlType("array", items=(made,))
+
+
+def _common_struct(place: Place, left: SqlType, right: SqlType) -> SqlType | None:
+    """Return the fields of both by their names, those of the left first; of rows, which have no
+    names, by their places. A field that one of them has not is NULL there.
+
+    >>> from reactive.sql.terms.types import INT, TEXT
+    >>> one = SqlType("struct", items=(INT,), names=("x",))
+    >>> other = SqlType("struct", items=(TEXT, FLOAT), names=("y", "X"))
+    >>> made = _common_struct("choice", one, other)
+    >>> made.names, [item.kind for item in made.items]
+    (('x', 'y'), ['float', 'text'])
+    """
+    inner: Place = "column" if place == "equality" else place
+    if is_row(left) or is_row(right):
+        if len(left.items) != len(right.items):
+            return None
+        names = right.names if is_row(left) else left.names
+        pairs = [*zip(left.items, right.items, strict=True)]
+    else:
+        mine = {name.casefold(): kind for name, kind in zip(left.names, left.items, strict=True)}
+        more = {name.casefold(): kind for name, kind in zip(right.names, right.items, strict=True)}
+        names = (*left.names, *(name for name in right.names if name.casefold() not in mine))
+        folded = [name.casefold() for name in names]
+        pairs = [(mine.get(name, NULL), more.get(name, NULL)) for name in folded]
+    made = [common_type("duckdb", inner, *pair) for pair in pairs]
+    items = [each for each in made if each is not None]
+    if len(items) < len(made):
+        return None
+    return SqlType("struct", items=tuple(items), names=names)
 
 
 def _is_one_type(left: SqlType, right: SqlType) -> bool:

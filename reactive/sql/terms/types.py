@@ -318,6 +318,11 @@ def _whole_digits(kind: SqlType) -> int:
     return DIGITS_OF_SIZE.get(kind.size or 8, 19)
 
 
+def is_row(kind: SqlType) -> bool:
+    """True if a struct is of `row(a, b)` or `(a, b)`, which names no fields."""
+    return kind.names == tuple(f"column{place}" for place in range(len(kind.names)))
+
+
 def innermost(kind: SqlType) -> SqlType:
     """Return the type of what is in an array, or in arrays of arrays.
 

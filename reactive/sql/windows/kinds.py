@@ -40,6 +40,7 @@ from optimizer.plans.properties import shapes
 from reactive.sql.aggregates.calls import asked_of
 from reactive.sql.aggregates.kinds import is_aggregate
 from reactive.sql.aggregates.of_groups import directions_of
+from reactive.sql.expressions import zones
 from reactive.sql.expressions.casts import cast
 from reactive.sql.partitions.frames import (
     CURRENT,
@@ -251,8 +252,10 @@ def _frame(of: _Partitioned, scope: Scope) -> Frame:
     names = {"current row": "current", "group": "group", "ties": "ties", "no others": ""}
     if kind == "range" and (start, end) != (UNBOUNDED, UNBOUNDED) and not of.order:
         return WHOLE
-    is_of_time = any(isinstance(offset, timedelta) for _, offset in (start, end))
-    zone = scope.dialect.timezone if is_of_time else "UTC"
+    edges = {"start": start, "end": end}
+    of_time = [side for side, (_, offset) in edges.items() if isinstance(offset, timedelta)]
+    is_by_calendar = not all(zones.is_of_clock(spec.args[side]) for side in of_time)
+    zone = scope.dialect.timezone if is_by_calendar else "UTC"
     return Frame(kind, start, end, names.get(exclude, ""), zone)  # type: ignore[arg-type]
 
 
