@@ -111,14 +111,21 @@ def _asked_of(node: plan.Node) -> Input:
     return Input(node, asked, max(values.values(), default=Asks.NOTHING))
 
 
-def _asks(kind: Kind) -> Asks:
+def _asks(kind: Kind, around: frozenset[Any] = frozenset()) -> Asks:
+    """Return what is asked of values of a kind; `around` are the classes that hold it, of which one
+    may hold itself."""
     match kind:
         case Anything():
             return Asks.ITSELF
         case Struct(python) | Instance(python) | Members(python) if _way(python) is _OWN:
             return Asks.OTHERS
-        case _:
-            return max(map(_asks, inside_of(kind)), default=Asks.NOTHING)
+        case Struct(python) if python in around:
+            return Asks.NOTHING
+        case Struct(python):
+            around |= {python}
+    found = max([_asks(each, around) for each in inside_of(kind)], default=Asks.NOTHING)
+    is_ours = _module_of(getattr(kind, "python", None)) in _OURS
+    return Asks.NOTHING if is_ours and found is Asks.ITSELF else found
 
 
 # Values with an `__eq__` of their own.
@@ -128,6 +135,10 @@ _SURE = frozenset(
     {int, str, float, bool, type(None), bytes, datetime.date, datetime.datetime, Decimal, UUID}
 )
 """Classes of most values, all of them `_PLAIN`: they pass before anything else is asked."""
+
+
+_OURS = frozenset({"reactive", "optimizer"})
+"""Packages whose containers compare by what is declared to be inside of them."""
 
 
 @lru_cache(maxsize=1024)
@@ -141,8 +152,12 @@ def _way(kind: type) -> tuple[str, ...]:
     code = getattr(equals, "__code__", None)
     if is_record(kind) and (is_of_python or (code and code.co_filename.startswith("<"))):
         return tuple(compared(kind))
-    module = str(getattr(equals, "__module__", "")).partition(".")[0]
-    return _PLAIN if is_of_python or module in sys.stdlib_module_names else _OWN
+    module = _module_of(equals)
+    return _PLAIN if is_of_python or module in sys.stdlib_module_names | _OURS else _OWN
+
+
+def _module_of(of: Any) -> str:
+    return str(getattr(of, "__module__", "")).partition(".")[0]
 
 
 def own_values(value: Any) -> Iterator[Any]:

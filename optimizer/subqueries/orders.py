@@ -102,9 +102,14 @@ def in_order(order: plan.Node, keys: tuple[plan.SortKey, ...]) -> plan.OrderBy:
     if not isinstance(order, plan.OrderBy):
         return plan.OrderBy(order, keys, None, 0)
     source, count = rows_of_order(order)
-    first = [replace(key, function=_widened(key.function, source, count)) for key in keys]
-    then = [_over(key, bindings(source)) for key in order.keys]
-    return plan.OrderBy(source, (*first, *then), None, 0, order.shown)
+    made = [replace(key, function=_widened(key.function, source, count)) for key in keys]
+    known = {key.function for key in made}
+    for key in order.keys:
+        then = _over(key, bindings(source))
+        if then.function not in known:  # else its rows are equal where it would be asked
+            known.add(then.function)
+            made.append(then)
+    return plan.OrderBy(source, tuple(made), None, 0, order.shown)
 
 
 def _bound(

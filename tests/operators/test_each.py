@@ -69,8 +69,17 @@ def expected(query: Query, key: Any, rows: Iterable[Any], others: Iterable[Any])
         rows_of = partial(_rows_of, held)
         for row, times in naive.evaluate(made, rows_of).items():
             several = bindings(made) > 1
-            found[(name, *row) if several else (name, row)] += times
+            seen = _shown(made, row)
+            found[(name, *seen) if several else (name, seen)] += times
     return found
+
+
+def _shown(made: plan.Node, row: Any) -> Any:
+    """A row without what it stands by, if the query gives an order."""
+    count = made.shown if isinstance(made, plan.OrderBy) else None
+    if count is None:
+        return row
+    return row[0] if count == 1 else row[:count]
 
 
 def _rows_of(held: dict[str, Counter[Any]], table: plan.Table) -> Iterable[tuple[Any, int]]:

@@ -116,8 +116,9 @@ def test_an_element_of_a_list_that_is_too_long_is_refused(tmp_path: Path) -> Non
 def test_a_last_line_without_an_end_is_refused_once_it_is_too_long(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"id": 1, "s": "a"}\n{"id": 2, "s": "' + "x" * 5_000)
-    found, (error,) = refused(path, max_line=4_000)
+    found, errors = refused(path, max_line=4_000)
     assert found == [Named(1, "a")]
+    (error,) = set(errors)  # a look that comes before the first one is over tells it again
     assert f"{path}, line 2: 5,0" in error
 
 
