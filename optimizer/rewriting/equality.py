@@ -63,7 +63,7 @@ _ASKS_NOTHING = (plan.Where, plan.Extend, plan.Unnest, plan.OrderBy)
 
 
 class Asks(IntEnum):
-    """What is asked of the values of a kind; nothing if their classes are known not to raise."""
+    """A question to the values of a kind; none if their classes are known not to raise."""
 
     NOTHING = 0
     ITSELF = 1

@@ -77,7 +77,7 @@ class Objects:
         changed[id(record)] = record
 
     def has_changed(self, pending: Pending) -> bool:
-        """Whether objects have changed in a transaction, whose changes others hold."""
+        """Return True if a transaction has changed objects, which others hold."""
         return bool(self.changed or self.inside) or any(
             table._node is None or table in self.tables for table, _ in pending
         )
@@ -216,7 +216,7 @@ def change(records: Sequence[Record], statement: Callable[[Any], list[Pair]], of
     first = every[0]
     engine = first.engine
     if len(every) == 1:
-        if engine.pending is not None and engine.db_lock.is_mine:
+        if engine.mine is not None:
             engine.write(first, statement, of)  # type: ignore[arg-type]
         else:
             with transactions.Transaction(engine):
@@ -250,7 +250,7 @@ def _databases(records: Sequence[Record]) -> list[Objects]:
         for place in each.places:
             found[id(place.store.objects)] = place.store.objects
         home = None if each.home is None else each.home()
-        if home is not None and home.engine.pending is not None and home.engine.db_lock.is_mine:
+        if home is not None and home.engine.mine is not None:
             found[id(home)] = home
         if each.left is not None:
             left, version = each.left

@@ -105,8 +105,8 @@ class DatabaseLock:
         self.aside: int | None = None
         """The thread that has transactions open which are set aside."""
         self.idle = IDLE
-        """What `at_rest` is while nothing is broken: `BROKEN` if some are set aside, so that who
-        enters looks whether one of them is its own."""
+        """The value of `at_rest` while nothing is broken: `BROKEN` if some are set aside, so that
+        who enters looks whether one of them is its own."""
         self.critical = False
         """Whether Ctrl-C has to wait: something is half changed."""
         self.is_held_back = False
@@ -221,7 +221,7 @@ class DatabaseLock:
 
     @property
     def is_taken(self) -> bool:
-        """Whether somebody else has a transaction open."""
+        """True if somebody else has a transaction open."""
         return self.aside is not None if self.owner is None else not self.is_mine
 
     def enter_to_write(self, set_aside: Callable[[], object] | None = None) -> None:

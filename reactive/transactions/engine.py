@@ -92,8 +92,7 @@ class Engine:
         """The commit whose operators have stepped, and which is neither published nor undone."""
         self.updates = Updates()
         self.aside: tuple[Pending, ...] = ()
-        """What others have changed in transactions that are open, and set aside (`set_aside.py`).
-        """
+        """The changes of transactions that are open, and set aside (`set_aside.py`)."""
         self.dropped: deque[int] = deque()
         self.feeds: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.latest: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
@@ -283,13 +282,13 @@ class Engine:
 
     @property
     def mine(self) -> Pending | None:
-        """What the running thread, or task, has changed in a transaction that it has open."""
+        """The changes of the transaction that the running thread, or task, has open; or None."""
         if self.pending is not None and self.db_lock.is_mine:
             return self.pending
         return next((each for each in self.aside if each.owner == me()), None)
 
     def set_aside(self) -> None:
-        """Have the transaction of another task not be in the tables, for what this one does."""
+        """Take the transaction of another task out of the tables, for what this one does."""
         set_aside.set_aside(self)
 
     def _repair(self) -> None:

@@ -31,7 +31,7 @@ class Pending(list["Change"]):
         *("owner", "updates"),
     )
     beneath: list[Change]
-    """What others have committed since this was first set aside: it does not see that."""
+    """The commits of others since this was first set aside, which it does not see."""
     between: Between
     """What is called between the phases of the commit."""
     depth: int
@@ -42,7 +42,7 @@ class Pending(list["Change"]):
     owner: Any
     """Who has it open, while it is set aside."""
     updates: Any
-    """Which of its rows replaced which, while it is set aside."""
+    """The rows that it has replaced by others, while it is set aside."""
     other: Any
     """What is committed with it (`two_commits/others.py`), or None."""
     _sums: dict[Base, _Net] | None
@@ -158,7 +158,7 @@ class _Net:
 
 
 NOTHING: list[Any] = []
-"""What others have committed beneath a transaction that was never set aside. Not to be changed."""
+"""The `beneath` of a transaction that was never set aside. Not to be changed."""
 
 
 def nothing_pending(between: Between) -> Pending:

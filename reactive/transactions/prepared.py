@@ -261,7 +261,8 @@ class Prepared(NotCopied):
         try:
             if engine.broken is not None:
                 repair(engine)
-            rebase(engine, pending)
+            if pending.beneath:
+                rebase(engine, pending)
             if pending.failed:
                 raise TransactionError(_FAILED)
             pending.is_prepared, engine.pending = True, None

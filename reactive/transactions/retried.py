@@ -112,6 +112,6 @@ class Retried(Transaction):
 
 
 _NO_BLOCK = (
-    "cannot run the block of a `with` again: Python has no way to\n"
+    "cannot run the block of a `with` again: Python has no way to do that\n"
     "  decorate a function: `@db.transaction(retry=3)`, also `async def`"
 )

@@ -155,7 +155,7 @@ class RowGate:
         If nobody wants to know that, it is only asked where the rows would be looked at each.
         """
         given = list(rows)
-        if getattr(self._class, FROM_TUPLES, False):
+        if getattr(self._class, FROM_TUPLES, False) and tuple in map(type, given):
             given = [*map(self.named, given)]
         if known is not None and len(given) >= MANY:
             known = plain_rows.plain_test_of(known.kind, known.shape, self.admitted)

@@ -21,7 +21,7 @@ Cost:   of a statement beside an open transaction O(changes of that one), once f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
 
 def set_aside(engine: Engine) -> None:
-    """Have the tables be as of the last commit, until the transaction that is open is brought back.
+    """Take the open transaction out of the tables, until it is brought back.
 
     Raises
     ------
@@ -66,16 +66,15 @@ def set_aside(engine: Engine) -> None:
 
 
 def bring_back(engine: Engine, pending: Pending) -> None:
-    """Have a transaction be the open one again, and its changes in the tables."""
+    """Open a transaction again, with its changes in the tables."""
     if all(each is not pending for each in engine.aside):
         return
     if engine.pending is not None:
         set_aside(engine)
     db_lock, broken = engine.db_lock, Broken([], views=False)
     engine.broken, db_lock.at_rest = broken, BROKEN
-    if not pending.is_prepared:
-        for table, delta in reversed(pending.beneath):
-            _change(broken.back, table, negate(delta))
+    for table, delta in reversed(pending.beneath):
+        _change(broken.back, table, negate(delta))
     for table, delta in pending:
         _change(broken.back, table, delta)
         table._do.keep_lost()
@@ -104,8 +103,6 @@ def rebase(engine: Engine, pending: Pending) -> None:
     ------
     ConflictError: both have touched a row, or a key. Then its changes are taken back.
     """
-    if not pending.beneath:
-        return
     statements, beneath = [*pending], pending.beneath
     engine.broken, engine.db_lock.at_rest = Broken(_away(pending), views=False), BROKEN
     pending.beneath = NOTHING
@@ -148,7 +145,7 @@ def commit_beside(engine: Engine, table: Base, changes: Sequence[Pair], version:
 
 
 def note_beneath(engine: Engine, changes: Sequence[Change]) -> None:
-    """Have those that are set aside, and have changed something, not see what others commit."""
+    """Note a commit of others, which transactions that are set aside do not see."""
     for pending in engine.aside:
         if pending and not pending.is_prepared:
             if pending.beneath is NOTHING:
@@ -160,14 +157,10 @@ def refuse_both(one: Sequence[Change], other: Sequence[Change], why: str) -> Non
     """Raise if both touch a row, or a key, in a way whose order matters."""
     touched = _touched(other, {table for table, _ in one})
     for table, delta in one:
-        known = touched.get(table)
-        if known is None:
-            continue
-        key = None if table._keyed is None else table._keyed.key
-        for row, weight in delta:
-            part = row if key is None else key(row)
-            if part in known and (key is not None or weight < 0 or known[part]):
-                what = f"row {row!r:.200}" if key is None else f"key {part!r:.200}"
+        known, is_keyed = touched.get(table, {}), table._keyed is not None
+        for part, weight in _parts(table, delta) if known else ():
+            if part in known and (is_keyed or weight < 0 or known[part]):
+                what = f"{'key' if is_keyed else 'row'} {part!r:.200}"
                 raise ConflictError(why.format(what, table.name))
 
 
@@ -176,18 +169,23 @@ def _touched(changes: Sequence[Change], tables: set[Base]) -> dict[Base, dict[An
     found: dict[Base, dict[Any, bool]] = {}
     for table, delta in changes:
         if table in tables and table.plan.stored:
-            key = None if table._keyed is None else table._keyed.key
             known = found.setdefault(table, {})
-            for row, weight in delta:
-                part = row if key is None else key(row)
+            for part, weight in _parts(table, delta):
                 known[part] = known.get(part, False) or weight < 0
     return found
 
 
+def _parts(table: Base, delta: Sequence[Pair]) -> Iterable[Pair]:
+    """Return the keys of the rows that have changed, or the rows of a table without a key."""
+    if table._keyed is None:
+        return delta
+    key = table._keyed.key
+    return [(key(row), weight) for row, weight in delta]
+
+
 def _away(pending: Pending) -> list[tuple[Base, Sequence[Pair]]]:
-    """What is to be reverted, the last of it first, so that tables are as of the last commit."""
-    beneath = () if pending.is_prepared else pending.beneath
-    return [*((table, negate(delta)) for table, delta in reversed(beneath)), *pending]
+    """Return the changes between the last commit and the tables; the last one is undone first."""
+    return [*((table, negate(delta)) for table, delta in reversed(pending.beneath)), *pending]
 
 
 def _change(back: list[tuple[Base, Sequence[Pair]]], table: Base, delta: Sequence[Pair]) -> None:

@@ -86,7 +86,7 @@ class Transaction(NotCopied):
         return f"Transaction of {self._engine!r}"
 
     def __call__(self, function: F) -> F:
-        """Have a function run in a transaction; of `db.transaction(retry=...)`."""
+        """Decorate a function, which `db.transaction(retry=...)` does; this one refuses."""
         raise TransactionError(
             "cannot decorate a function: a transaction is for one block\n"
             "  say how often it may run again: @db.transaction(retry=0)"
@@ -343,7 +343,13 @@ class Transaction(NotCopied):
             changes = changes_of(engine, pending)
             if engine.aside:
                 check_beside(engine, changes)
-            if not self._is_committed_at_once(changes, between, version):
+            if between or not changes:
+                is_committed = False
+            elif len(changes) == 1:
+                is_committed = at_once(engine, *changes[0], version)
+            else:
+                is_committed = together_at_once(engine, changes, version)
+            if not is_committed:
                 commit = Commit(engine, version, [*changes], pending, between)
                 commit.run()
         except BaseException as error:
@@ -353,17 +359,6 @@ class Transaction(NotCopied):
                 raise
         if engine.aside:
             note_beneath(engine, changes)
-
-    def _is_committed_at_once(
-        self, changes: Sequence[Change], between: Between, version: int
-    ) -> bool:
-        """Commit by a generated function; whether there is one."""
-        if between or not changes:
-            return False
-        if len(changes) > 1:
-            return together_at_once(self._engine, changes, version)
-        ((table, delta),) = changes
-        return at_once(self._engine, table, delta, version)
 
 
 def changes_of(engine: Engine, pending: Pending) -> Sequence[Change]:

@@ -43,7 +43,7 @@ class Updates:
         self._noted.setdefault(table._node, []).append((old, new))
 
     def move_to(self, version: int) -> None:
-        """Have what was noted be of the commit that is to be another version."""
+        """Count what was noted to the commit that is to be another version."""
         if self._noted:
             self._version = version
 

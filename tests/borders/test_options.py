@@ -60,7 +60,7 @@ class Row(NamedTuple):
 
 @cache
 def texts() -> tuple[str, ...]:
-    """What each file of tests is."""
+    """Return the text of each file of tests."""
     return tuple([path.read_text() for path in TESTS.rglob("*.py")])
 
 
@@ -159,13 +159,16 @@ UNREAD: Mapping[str, tuple[Callable[[Any, Any], object], str]] = {
     "rounds of rounds": (lambda t, v: iterate(lambda r: r, t, times=2, max_rounds=9), "max_rounds"),
     "only and exclude": (lambda t, v: tracked(only=["a"], exclude=["b"])(_kind()), "only="),
     "a timeout of nobody": (
-        lambda t, v: t._engine and _of(t).transaction(deliver="background", deliver_timeout=1.0),
+        lambda t, v: Database().transaction(deliver="background", deliver_timeout=1.0),
         "deliver_timeout=",
     ),
-    "durable in memory": (lambda t, v: _of(t).table(int, durable=True), "durable"),
-    "codec in memory": (lambda t, v: _of(t).table(int, codec=object()), "codec="),
-    "migrate in memory": (lambda t, v: _of(t).table(int, migrate=str), "migrate="),
-    "a key that is not stored": (lambda t, v: _of(t).table(Row, key="id", stored=False), "stored"),
+    "durable in memory": (lambda t, v: Database().table(int, durable=True), "durable"),
+    "codec in memory": (lambda t, v: Database().table(int, codec=object()), "codec="),
+    "migrate in memory": (lambda t, v: Database().table(int, migrate=str), "migrate="),
+    "a key that is not stored": (
+        lambda t, v: Database().table(Row, key="id", stored=False),
+        "stored",
+    ),
 }
 
 
@@ -175,10 +178,6 @@ def _kind() -> type:
         b: int
 
     return Thing
-
-
-def _of(table: Any) -> Any:
-    return Database()
 
 
 @pytest.mark.parametrize("what", UNREAD)
@@ -208,4 +207,4 @@ OF_QUERIES = frozenset(
         *("materialize", "order_by", "right_join", "semi_join"),
     }
 )
-"""What makes queries, with options of which each has tests of its own."""
+"""Methods that make queries; each of their options has tests of its own."""

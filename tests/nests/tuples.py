@@ -74,7 +74,7 @@ LAST: dict[str, tuple[str, Callable[[list[Any], int, int], Any]]] = {
         lambda rows, v, x: Bag({(t[v], t[x]) for t in rows}),
     ),
 }
-"""What the innermost level does with its rows, as text and by plain Python."""
+"""The ends of nests: what each does with its rows, as text and by plain Python."""
 
 
 def _without(rows: list[Any], gone: set[Any]) -> list[Any]:

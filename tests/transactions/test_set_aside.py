@@ -51,7 +51,7 @@ class World:
         }
         self.committed: dict[str, Counter[Any]] = {"bag": Counter(), "keyed": Counter()}
         self.beneath: dict[int, Delta] = {}
-        """What was committed since each open transaction began to write, by its number."""
+        """The commits since each open transaction began to write, by its number."""
 
     def check(self, seen: dict[str, Counter[Any]]) -> None:
         """Compare all readings of the running task."""
@@ -157,7 +157,7 @@ async def long(number: int, random: Random, world: World) -> None:
                 if made and not delta:
                     seen = {name: Counter(rows) for name, rows in seen.items()}
                     world.beneath[number] = []
-                apply(seen, made) if delta or made else None
+                apply(seen, made)
                 delta += made
                 world.check(seen)
                 for _ in range(random.randrange(3)):

@@ -74,7 +74,7 @@ READ: Mapping[str, tuple[str, ...]] = {
     "parquet": _PACKED,
     "reader": (),
 }
-"""Those of them that each format reads, and a reader of the user's."""
+"""The options that each format reads, and a reader of the user's."""
 
 
 def format_of(

@@ -33,6 +33,7 @@ from reactive.sql.postgres.calls import (
     kind_name,
     one,
 )
+from reactive.sql.runtime import texts as common_texts
 from reactive.sql.terms.types import (
     ANY,
     BOOL,
@@ -296,9 +297,9 @@ OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
     "btrim": one(strings.trimmed, TEXT, TEXT, TEXT, optional=1),
     "ltrim": one(strings.trimmed_left, TEXT, TEXT, TEXT, optional=1),
     "rtrim": one(strings.trimmed_right, TEXT, TEXT, TEXT, optional=1),
-    "lpad": one(strings.padded_left, TEXT, TEXT, INT4, TEXT, optional=1),
-    "rpad": one(strings.padded_right, TEXT, TEXT, INT4, TEXT, optional=1),
-    "repeat": one(strings.repeated, TEXT, TEXT, INT4),
+    "lpad": one(common_texts.padded_left, TEXT, TEXT, INT4, TEXT, optional=1),
+    "rpad": one(common_texts.padded_right, TEXT, TEXT, INT4, TEXT, optional=1),
+    "repeat": one(common_texts.repeated, TEXT, TEXT, INT4),
     "reverse": one(strings.reversed_, TEXT, TEXT),
     "replace": one(strings.replaced, TEXT, TEXT, TEXT, TEXT),
     "translate": one(strings.translated, TEXT, TEXT, TEXT, TEXT),

@@ -11,7 +11,6 @@ from typing import Any
 
 from reactive.sql.postgres.forms import joined_text, text_of
 from reactive.sql.postgres.numbers import NotSupportedError
-from reactive.sql.runtime.texts import LARGEST
 
 
 def part(text: Any, start: int, length: int | None = None) -> Any:
@@ -41,32 +40,6 @@ def right(text: str, count: int) -> str:
     if count == -(2**31):  # its opposite is no integer there
         return text
     return text[-count:] if count else ""
-
-
-def padded_left(text: str, length: int, fill: str = " ") -> str:
-    """LPAD."""
-    return _filling(text, length, fill) + text[: max(0, length)]
-
-
-def padded_right(text: str, length: int, fill: str = " ") -> str:
-    """RPAD."""
-    return text[: max(0, length)] + _filling(text, length, fill)
-
-
-def _filling(text: str, length: int, fill: str) -> str:
-    missing = length - len(text)
-    if missing <= 0 or not fill:
-        return ""
-    if length > LARGEST:
-        raise ValueError("requested length too large")
-    return (fill * (missing // len(fill) + 1))[:missing]
-
-
-def repeated(text: str, times: int) -> str:
-    """REPEAT."""
-    if len(text) * times > LARGEST:
-        raise ValueError("requested length too large")
-    return text * max(0, times)
 
 
 def trimmed(text: str, letters: str = " ") -> str:

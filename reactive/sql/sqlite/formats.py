@@ -200,4 +200,4 @@ _WRITERS: dict[str, Callable[[_Part, Iterator[Any]], str]] = {
     "n": lambda part, given: "",
     "%": lambda part, given: part.filled("%"),
 }
-"""What writes a part, by its letter."""
+"""The functions that write a part, by its letter."""

@@ -46,7 +46,7 @@ class Target:
         return rows_of(named_rows(self.table.plan, self.schema), self.alias)
 
     def place(self, name: str, node: Any) -> int:
-        """Which column has a name."""
+        """Return the place of the column that has a name."""
         for place, column in enumerate(self.schema.columns):
             if column.name.casefold() == name.casefold():
                 return place
