@@ -111,8 +111,8 @@ def one_of_many(folder: Path, database: Path | None) -> tuple[float, float, int]
         commit: Any = table.source._commit
         commits: list[float] = []
 
-        def timed(batch: Any) -> int:
-            commits.append(seconds(lambda: commit(batch)))
+        def timed(batch: Any, drops: bool) -> int:
+            commits.append(seconds(lambda: commit(batch, drops)))
             return 0
 
         table.source._commit = timed

@@ -34,6 +34,7 @@ from reactive.remote import streams
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
+from reactive.sources import batch as batches
 from reactive.sources import ingest as feeding
 from reactive.sources import ingestion as ingestions
 from reactive.sources import source as sources
@@ -597,7 +598,7 @@ class Database(NotCopied, Closeable):
         order: str | None = None,
         trigger: str | float = 1.0,
         format: str = "parquet",
-        on_error: feeding.OnRefusal = "raise",
+        on_error: batches.OnRefusal = "raise",
         start: bool = True,
     ) -> stream_tables.StreamTable[T]:
         """Make a table that a stream on Spark feeds; its rows do not pass through this process.
@@ -644,7 +645,7 @@ class Database(NotCopied, Closeable):
         options = streams.StreamOptions(
             *(changes, deletes, change_column, order, trigger, format, on_error == "drop")
         )
-        feeding.check_policy(on_error)
+        batches.check_policy(on_error)
         with self._engine.shaping(to_write=True):
             table = stream_tables.stream_table(
                 self._engine,
@@ -677,8 +678,9 @@ class Database(NotCopied, Closeable):
         max_ratio: int = 200,
         durable: bool | None = None,
         replace: bool = False,
-        on_error: feeding.OnRefusal = "raise",
+        on_error: batches.OnRefusal = "raise",
         start: bool = True,
+        on_stop: Callable[[ingestions.Ingestion[T]], object] | None = None,
     ) -> watched_tables.WatchedTable[T]:
         """Make a table of the rows in the files that match a pattern, and follow these files.
 
@@ -713,6 +715,7 @@ class Database(NotCopied, Closeable):
         on_error: what becomes of a line that is no row, and of what a table or view refuses; as of
             `ingest`. A file that cannot be read is tried again, and after 2 s an error like that.
         start: `False` if you start it later, by `table.source.start()`.
+        on_stop: called with `table.source` once that has stopped, as of `ingest`.
 
         Cost: of a round a look at each file's size and time, and what is new; and, unless they are
         `append_only`, reading again, as bytes, what was read of files that have changed.
@@ -729,7 +732,8 @@ class Database(NotCopied, Closeable):
         options |= {"max_line": max_line, "max_bytes": max_bytes, "max_ratio": max_ratio}
         old = self._named(usual_name(row_type) if name is None else name) if replace else None
         return watched_tables.watch(
-            self._engine, pattern, row_type, name, key, durable, on_error, start, old, options
+            *(self._engine, pattern, row_type, name, key, durable, on_error, start, old, on_stop),
+            options,
         )
 
     @overload
@@ -739,9 +743,9 @@ class Database(NotCopied, Closeable):
         into: Table[T, Any],
         *,
         since: Any = None,
-        on_error: feeding.OnRefusal = "raise",
+        on_error: batches.OnRefusal = "raise",
         name: str,
-        start: bool = True,
+        on_stop: Callable[[ingestions.Ingestion[Any]], object] | None = None,
     ) -> ingestions.Ingestion[T]: ...
     @overload
     def ingest(
@@ -750,9 +754,9 @@ class Database(NotCopied, Closeable):
         into: Mapping[type, Table[Any, Any]],
         *,
         since: Any = None,
-        on_error: feeding.OnRefusal = "raise",
+        on_error: batches.OnRefusal = "raise",
         name: str,
-        start: bool = True,
+        on_stop: Callable[[ingestions.Ingestion[Any]], object] | None = None,
     ) -> ingestions.Ingestion[Any]: ...
     @overload
     def ingest(
@@ -761,9 +765,10 @@ class Database(NotCopied, Closeable):
         into: Table[T, Any] | Mapping[type, Table[Any, Any]],
         *,
         since: Any = None,
-        on_error: feeding.OnRefusal = "raise",
+        on_error: batches.OnRefusal = "raise",
         name: str | None = None,
         start: bool = True,
+        on_stop: Callable[[ingestions.Ingestion[Any]], object] | None = None,
     ) -> ingestions.Ingestion[T]: ...
     def ingest(
         self,
@@ -771,9 +776,10 @@ class Database(NotCopied, Closeable):
         into: Table[Any, Any] | Mapping[type, Table[Any, Any]],
         *,
         since: Any = None,
-        on_error: feeding.OnRefusal = "raise",
+        on_error: batches.OnRefusal = "raise",
         name: str | None = None,
         start: bool = True,
+        on_stop: Callable[[ingestions.Ingestion[Any]], object] | None = None,
     ) -> ingestions.Ingestion[Any]:
         """Feed tables from a source: each of its batches becomes a commit, in a thread of its own.
 
@@ -795,6 +801,8 @@ class Database(NotCopied, Closeable):
             What no row is to blame for stops the source.
         name: in the place of the name that the source has.
         start: `False` if you `start` it later, or `run` it in a thread of yours.
+        on_stop: called with what this gives once it has stopped, failed or ended, in the thread
+            that ran it: `state` and `error` tell why, `start` has it go on.
 
         Raises
         ------
@@ -812,7 +820,7 @@ class Database(NotCopied, Closeable):
         >>> list(stock), db.tokens
         ([('nuts', 9)], {'changes': 2})
         """
-        made = feeding.ingest(self._engine, source, into, since, on_error, name)
+        made = feeding.ingest(self._engine, source, into, since, on_error, name, on_stop)
         if start and source is not None:
             made.start()
         return made

@@ -243,6 +243,7 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.sources.postgres.slots.OLDEST": "a version of Postgres",
     "reactive.sources.postgres.slots.MOMENT": "seconds",
     "reactive.sources.postgres.slots.STEP": "seconds",
+    "reactive.sources.postgres.source.MOMENT": "seconds",
     "reactive.sources.postgres.stream.ASKED": "seconds",
     "reactive.sources.targets.NOWHERE": "a mark",
     "reactive.sources.files.pattern.LONG_TICK": "a resolution of clocks",

@@ -15,6 +15,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from optimizer.errors import PlanError
 from reactive.api.view import View
 from reactive.collections.zset import Pair, Row
 from reactive.errors import SourceError, TableError
@@ -106,6 +107,14 @@ class StreamNotes:
         last = self.token
         return last is not None and isinstance(token, int) and token <= last
 
+    def keep_errors(self) -> None:
+        """Raise `PlanError`: the policy of a stream is part of its plan."""
+        if self.view is None:
+            raise PlanError(
+                f"{self.name!r} is a stream on Spark, whose policy cannot change\n"
+                '  spark_stream(..., on_error="drop") when the table is made'
+            )
+
     def check_same(self, targets: object) -> None:
         """Raise `SourceError`: another source cannot have this name."""
         raise SourceError(
@@ -135,7 +144,7 @@ def stream_table(
         unfit = RemoteTable(engine, number, UnfitRow, called, None, lambda _: rows)
         engine.tables[number] = unfit
     notes = engine.ledgers[table.name] = StreamNotes(table, unfit)
-    commit: Callable[[Any], int] = lambda batch: table.take(batch, unfit)  # noqa: E731
+    commit: Callable[[Any, bool], int] = lambda batch, _: table.take(batch, unfit)  # noqa: E731
     source: Any = table.stream
     table.source = Ingestion(engine, source, notes, None, commit, drops=unfit is not None)
     return table

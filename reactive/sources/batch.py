@@ -14,13 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeAlias, TypeVar
+
+from optimizer.errors import PlanError
 
 T = TypeVar("T")
 
 Token: TypeAlias = Any
 """Where a source can go on: an offset, a position in a log, a time, a dictionary of any of them.
 Two are compared by `==` only. It must not be changed once it is in a batch."""
+OnRefusal: TypeAlias = Literal["raise", "drop"]
+"""What becomes of a row that a table refuses, or of which a view raises."""
 Rows: TypeAlias = Collection[T] | Mapping[type, Collection[T]]
 """Rows; also grouped by their classes, which are those that `ingest` was told tables of."""
 Keys: TypeAlias = Collection[Any] | Mapping[type, Collection[Any]]
@@ -92,3 +96,12 @@ class Batch(Generic[T]):
     token: Token = None
     token_changes: Mapping[Any, Token] = field(default_factory=dict)
     made: float | None = None
+
+
+def check_policy(on_error: object) -> None:
+    """Raise `PlanError` for what is no policy."""
+    if on_error not in ("raise", "drop"):
+        raise PlanError(
+            f"on_error={on_error!r} is no policy for rows that are refused\n"
+            '  write "raise" or "drop"'
+        )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
-from optimizer.errors import PlanError
 from reactive.errors import SourceError, TransactionError
-from reactive.sources.batch import Batch, Token
+from reactive.sources.batch import Batch, OnRefusal, Token, check_policy
 from reactive.sources.commit_batch import commit_batch
 from reactive.sources.ingestion import Ingestion
 from reactive.sources.ledger import Ledger
@@ -18,9 +17,6 @@ if TYPE_CHECKING:
     from reactive.api.table import Table
     from reactive.transactions.engine import Engine
 
-OnRefusal: TypeAlias = Literal["raise", "drop"]
-"""What becomes of a row that a table refuses, or of which a view raises."""
-
 
 def ingest(
     engine: Engine,
@@ -29,6 +25,7 @@ def ingest(
     since: Token,
     on_error: OnRefusal,
     name: str | None,
+    on_stop: Callable[[Ingestion[Any]], object] | None = None,
 ) -> Ingestion[Any]:
     """An ingestion that has not been started."""
     found, called = as_source(source, name)
@@ -59,9 +56,8 @@ def ingest(
         ledger.since = since
     if on_error == "drop":
         ledger.keep_errors()
-    drops = on_error == "drop"
 
-    def commit(batch: Any) -> int:
+    def commit(batch: Any, drops: bool) -> int:
         if not isinstance(batch, Batch):
             raise SourceError(
                 f"source {called!r} gave {batch!r:.100}, which is no batch\n"
@@ -69,16 +65,8 @@ def ingest(
             )
         return commit_batch(engine, ledger, batch, drops=drops)
 
-    return Ingestion(engine, found, ledger, since, commit, drops=drops)
-
-
-def check_policy(on_error: object) -> None:
-    """Raise `PlanError` for what is no policy."""
-    if on_error not in ("raise", "drop"):
-        raise PlanError(
-            f"on_error={on_error!r} is no policy for rows that are refused\n"
-            '  write "raise" or "drop"'
-        )
+    drops = on_error == "drop"
+    return Ingestion(engine, found, ledger, since, commit, drops=drops, on_stop=on_stop)
 
 
 def stop_all(engine: Engine, patience: float) -> None:

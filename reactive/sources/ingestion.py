@@ -1,5 +1,7 @@
 """A source at work: a thread takes its batches, and each becomes a commit.
 
+                     waiting             the source waits for its server, and says so
+                       ^ v
     new --start--> running --+--> ended      the source has no more
                      ^       +--> stopped    `stop()`, or the database was closed
                      |       +--> failed     it, or a commit of its batch, has raised: `error`
@@ -30,14 +32,14 @@ from reactive.runtime.boundary import boundary
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.lag import Clock, Lag
-from reactive.sources.batch import Batch, Token
+from reactive.sources.batch import Batch, OnRefusal, Token, check_policy
 from reactive.sources.source import Source
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
 
 T = TypeVar("T")
-State: TypeAlias = Literal["new", "running", "stopped", "failed", "ended"]
+State: TypeAlias = Literal["new", "running", "waiting", "stopped", "failed", "ended"]
 
 log = logging.getLogger("reactive")
 REMEMBERED = 1024
@@ -78,6 +80,10 @@ class Notes(Protocol):
         """Whether the batch of a token is committed, as far as what is noted tells."""
         ...
 
+    def keep_errors(self) -> None:
+        """From now on rows may be left out."""
+        ...
+
 
 @boundary
 class Ingestion(NotCopied, Closeable, Generic[T]):
@@ -109,9 +115,10 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
         source: Source[T] | None,
         notes: Notes,
         since: Token,
-        commit: Callable[[Any], int],
+        commit: Callable[[Any, bool], int],
         *,
         drops: bool,
+        on_stop: Callable[[Ingestion[T]], object] | None = None,
     ) -> None:
         self._engine = engine
         self._source = source
@@ -119,6 +126,9 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
         self._since = since
         self._commit = commit
         self._drops = drops
+        self.on_stop = on_stop
+        """Called with this when it has stopped, failed or ended, in the thread that ran it; what
+        it raises is logged. It may `start` it again. `None`: nobody is told."""
         self._changed = threading.Condition()
         self._state: State = "new"
         self._error: BaseException | None = None
@@ -142,14 +152,15 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
 
     @property
     def state(self) -> State:
-        """`new` before it is started, `running`, `stopped`, `failed` with an `error`, or `ended`
-        when the source had no more."""
-        return self._state
+        """`new` before it is started, `running`, `waiting` for a server that does not answer,
+        `stopped`, `failed` with an `error`, or `ended` when the source had no more."""
+        is_waiting = self._state == "running" and self._trouble() is not None
+        return "waiting" if is_waiting else self._state
 
     @property
     def error(self) -> BaseException | None:
-        """What stopped it, or what `take` raised the last time."""
-        return self._error
+        """What stopped it, why it is `waiting`, or what `take` raised the last time."""
+        return self._error if self._state != "running" else self._trouble()
 
     @property
     def token(self) -> Token:
@@ -204,13 +215,23 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
 
     # What it does.
 
-    def start(self) -> None:
+    def start(self, *, on_error: OnRefusal | None = None, anew: bool = False) -> None:
         """Run it in a thread of its own; after a stop or an error, from the last token on.
+
+        Parameters
+        ----------
+        on_error: the policy for rows that are refused from now on, as of `ingest`: with `"drop"` it
+            goes on past a row that has stopped it. `None`: the one it has.
+        anew: whether the source reads all of its rows again, in spite of the token; what differs is
+            one commit. For a source that cannot go on from its token, such as one of Postgres whose
+            slot is gone.
 
         Raises
         ------
+        PlanError: the policy is none; or the source cannot read its rows anew.
         SourceError: it runs already, or another one of its name does.
         """
+        self._repair(on_error, anew)
         source = self._begin("start")
         try:
             self._thread = threading.Thread(
@@ -340,6 +361,32 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             self._on_gone = weakref.finalize(self, self._stop.set)
         return self._source
 
+    def _repair(self, on_error: OnRefusal | None, anew: bool) -> None:
+        """Change the policy of what does not run, or have its source begin anew."""
+        if on_error is None and not anew:
+            return
+        self._check("start")
+        if self._state == "running":
+            raise SourceError(f"{self._called()} is running already\n  stop() it first")
+        begin_anew = getattr(self._source, "begin_anew", None)
+        if anew and begin_anew is None:
+            raise PlanError(
+                f"{self._called()} cannot be read anew: it has no begin_anew()\n"
+                "  start() goes on from its token; under another name a source begins anew"
+            )
+        if on_error is not None:
+            check_policy(on_error)
+            if on_error == "drop":
+                self._notes.keep_errors()
+            self._drops = on_error == "drop"
+        if begin_anew is not None and anew:
+            begin_anew()
+
+    def _trouble(self) -> BaseException | None:
+        """Why its source waits for a server, if it does."""
+        ask = getattr(self._source, "trouble", None)
+        return None if ask is None else ask()
+
     def _check(self, verb: str) -> None:
         """Raise why nothing can be asked of it here."""
         if os.getpid() != self._process:
@@ -356,7 +403,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
     def _receive(self, batch: Batch[T]) -> None:
         """Commit a batch, and say so."""
         self._clock.arrives(getattr(batch, "made", None))
-        rows = self._commit(batch)
+        rows = self._commit(batch, self._drops)
         self._clock.is_committed()
         with self._changed:
             self._batches += 1
@@ -367,11 +414,23 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
 
     def _finish(self, error: BaseException | None, *, was_stopped: bool) -> None:
         """It runs no more."""
+        tell = getattr(self._source, "stopped_by", None)
+        if tell is not None:
+            tell(error)
         with self._changed:
             self._free_name()
             self._error, self._thread = error, None
             self._state = "failed" if error else "stopped" if was_stopped else "ended"
             self._changed.notify_all()
+
+    def _tell(self) -> None:
+        """Have whom it may concern know that it runs no more."""
+        if self.on_stop is None:
+            return
+        try:
+            self.on_stop(self)
+        except Exception:
+            log.exception("on_stop of source %r has raised", self.name)
 
     def _leave(self) -> None:
         """Be asked to stop by who holds the lock, and so cannot wait; its name is free."""
@@ -401,8 +460,9 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
         return f"source {self.name!r}"
 
     def __repr__(self) -> str:
+        error = self.error
         parts = [
-            *([f"{self._state}"] if self._error is None else [f"{self._state}: {self._error!r}"]),
+            self.state if error is None else f"{self.state}: {error!r}",
             f"{_counted(self._batches, 'batch', 'batches')}, {_counted(self._rows, 'row', 'rows')}",
             f"token {self.token!r:.60}",
             f"behind {self.lag}",
@@ -442,6 +502,7 @@ def _drive(
         if error is not None and not inside:
             told = (ingestion.name, ingestion.token)
             log.error("source %r stopped, at token %r", *told, exc_info=error)
+        ingestion._tell()
     if error is not None and inside:
         raise error
 

@@ -27,8 +27,10 @@ class Source(Protocol[T_co]):
 
     A source may also have a method `waiting() -> int | None`, which says how many changes it knows
     of that it has not given yet; `None` if it cannot tell. It is called by any thread; so is
-    `behind() -> int | None`, bytes of a log. A method `feeds(tables)` is told the tables that it
-    feeds, by the classes of their rows, before it is run.
+    `behind() -> int | None`, bytes of a log; and `trouble() -> Exception | None`, which says why it
+    waits for a server that does not answer. A method `feeds(tables)` is told the tables that it
+    feeds, by the classes of their rows, before it is run; `stopped_by(error)` what has stopped it,
+    or `None`; `begin_anew()` that its next `batches` are to read all rows, in spite of `since`.
 
     >>> import threading
     >>> from reactive import Batch, Database

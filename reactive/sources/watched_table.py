@@ -21,8 +21,9 @@ from reactive.api.table import Table
 from reactive.durable import adopting
 from reactive.errors import SourceError
 from reactive.runtime.boundary import boundary
+from reactive.sources.batch import OnRefusal, check_policy
 from reactive.sources.files.source import FileSource, files
-from reactive.sources.ingest import OnRefusal, check_policy, ingest
+from reactive.sources.ingest import ingest
 from reactive.sources.ingestion import Ingestion
 
 if TYPE_CHECKING:
@@ -105,6 +106,7 @@ def watch(
     on_error: OnRefusal,
     start: bool,
     replaced: Table[Any] | None,
+    on_stop: Callable[[Ingestion[Any]], object] | None,
     options: Mapping[str, Any],
 ) -> WatchedTable[T]:
     """`Database.watch`; `replaced` is the table in whose place the new one comes."""
@@ -127,6 +129,7 @@ def watch(
         if engine.journal is not None or durable:
             adopting.adopt(engine, table, durable, None, None)
         table.source = _fed(engine, table, on_error)
+        table.source.on_stop = on_stop
         engine.tables[number] = table
     if start:
         _load(engine, table)

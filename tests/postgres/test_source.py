@@ -614,7 +614,7 @@ def test_a_slot_that_is_gone_is_told_and_read_anew(sql: Server) -> None:
     sql("select pg_drop_replication_slot(%s)", token["slot"])
     sql("update users set name = 'rob' where id = 2; insert into users values (9, 'new')")
     reading.start()
-    with pytest.raises(SourceError, match="resnapshot=True"):
+    with pytest.raises(SourceError, match=r"start\(anew=True\)"):
         reading.wait(timeout=PATIENCE)
     heard: list[Any] = []
     with (
@@ -643,7 +643,7 @@ def test_a_server_without_logical_log_is_told_and_one_that_is_killed_is_waited_f
         server.execute(database, "create table users (id int primary key, name text)")
         assert "wal_level = replica" in error_of(database)
         server.kill()
-        assert "cannot read Postgres" in error_of(database)
+        assert "cannot read Postgres" in error_of(database, give_up=0.1)
 
 
 def test_nothing_is_lost_or_doubled_when_the_server_is_killed(tmp_path: Path) -> None:

@@ -134,6 +134,28 @@ def is_transient(error: Exception) -> bool:
     return code is None or code[:2] in ("08", "53", "57") or code == "55006"
 
 
+REFUSALS = (
+    "authentication failed",
+    "does not exist",
+    "does not support",
+    "invalid ",
+    "must be ",
+    "no password supplied",
+    "not permitted to log in",
+    "permission denied",
+    "pg_hba.conf",
+)
+"""Words in errors of servers, and of the driver, that no wait will change."""
+
+
+def refuses_us(error: Exception) -> bool:
+    """Whether an error of connecting says that this connection will never be: a wrong password, a
+    database that is not there, an option that is none. The driver gives no code for these. What is
+    said in another language is taken for a server that will come."""
+    text = str(error)
+    return any(words in text for words in REFUSALS)
+
+
 def lsn(text: str) -> int:
     """A position in the log as a number.
 

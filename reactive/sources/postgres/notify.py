@@ -59,7 +59,8 @@ class NotifySource:
     table: its name. It needs a primary key, which is that of the table that is fed.
     channel: the name that is listened to; by default that of the table with `_changed`.
     name: by which the ingestion goes.
-    backoff: seconds before a lost connection is tried again for the first time, and at most.
+    backoff: seconds before a server that does not answer is tried again for the first time, and at
+        most. A source that begins before its server waits for it, too.
     give_up: seconds without a connection after which it stops with an error.
 
     State: none.
@@ -107,6 +108,10 @@ class NotifySource:
         with asking(self._dsn) as connection:
             return _trigger(self._schema(connection), self._channel)
 
+    def trouble(self) -> SourceError | None:
+        """Why it has no connection now, while it waits for another one; `None` otherwise."""
+        return self._reconnecting.trouble
+
     def feeds(self, into: Mapping[type, Table[Any]]) -> None:
         """Called by `ingest`: the table that takes its rows.
 
@@ -129,6 +134,7 @@ class NotifySource:
 
     def _session(self, stop: threading.Event) -> Iterator[Batch[Any]]:
         with closing(Connection(self._dsn, stop)) as connection:
+            self._reconnecting.answered()
             feed = self._feed(connection)
             connection.rows(f"LISTEN {quoted(self._channel)}")
             yield _all(connection, feed)
@@ -143,7 +149,7 @@ class NotifySource:
     def _feed(self, connection: Connection) -> Feed:
         schema = self._schema(connection)
         (row_type,) = self._into
-        return Feed(schema, row_type, self._into[row_type])
+        return Feed(schema, row_type, self._into[row_type], self._reconnecting.warn)
 
     def _schema(self, connection: Connection) -> Schema:
         """The table with its primary key as what tells rows apart."""

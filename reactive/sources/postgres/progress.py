@@ -27,6 +27,8 @@ class Progress:
         """Changes of the transaction that is coming in."""
         self.in_transaction = False
         self._ended: float | None = None
+        self.cause: BaseException | None = None
+        """What has stopped it the last time, if it was an error."""
         self.schema_changes: deque[str] = deque(maxlen=REMEMBERED)
 
     def begins(self) -> None:
@@ -48,7 +50,7 @@ class Progress:
             self.position = position
             self.in_transaction = False
             self.waiting = 0
-            self._ended = None
+            self._ended = self.cause = None
             self._changed.notify_all()
 
     def ends(self) -> None:
@@ -56,6 +58,10 @@ class Progress:
         with self._changed:
             self._ended = time.monotonic()
             self._changed.notify_all()
+
+    def stopped_by(self, error: BaseException | None) -> None:
+        """Note what has stopped it."""
+        self.cause = error
 
     def has_ended(self) -> bool:
         """Whether it has ended, and is not just about to be started again."""

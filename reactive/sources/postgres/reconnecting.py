@@ -4,7 +4,8 @@
                           ^        |
                           +--------+  twice as long, up to a limit
 
-The first connection of a run is tried once: what is wrong with it is most often a wrong address.
+A server that does not answer is waited for, also the first time: a service may begin before its
+server does. A server that answers, and refuses, is not asked again: it says what is wrong.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from optimizer.errors import PlanError
 from reactive.errors import SourceError
 from reactive.runtime.postgres import driver
 from reactive.sources.batch import Batch
-from reactive.sources.postgres.connection import Stopped, is_transient
+from reactive.sources.postgres.connection import Stopped, is_transient, refuses_us
 
 log = logging.getLogger("reactive")
 BACKOFF = (0.1, 30.0)
@@ -49,18 +50,43 @@ class Reconnecting:
         self._backoff = backoff
         self._give_up = give_up
         self.state = "new"
+        self.trouble: SourceError | None = None
+        """Why there is no connection now, while another one is waited for."""
         self._is_connected = False
+        self._has_waited = False
         self._lost: tuple[float, float] | None = None
+
+    def answered(self) -> None:
+        """The server has taken the connection; what is asked of it may still be refused."""
+        self.trouble = None
 
     def connected(self) -> None:
         """What is asked of a connection is answered."""
-        self._is_connected, self._lost = True, None
+        self._is_connected, self._lost, self.trouble = True, None, None
+
+    @property
+    def warn(self) -> Callable[[str], None] | None:
+        """What tells of a column that may be NULL and should not: `None`, which makes it an error,
+        as long as the server has answered at once. A service that has begun without its server, or
+        has lost it, goes on, and stops at the first row that has a NULL there."""
+        return self._warn if self._has_waited else None
+
+    def _warn(self, text: str) -> None:
+        log.warning("source %r: %s", self._name, text)
 
     def run(
         self, session: Callable[[], Iterator[Batch[Any]]], stop: threading.Event
     ) -> Iterator[Batch[Any]]:
         """What the sessions give, each over another connection, until it is to stop."""
-        self._is_connected, self._lost = False, None
+        self._is_connected, self._has_waited, self._lost = False, False, None
+        try:
+            yield from self._sessions(session, stop)
+        finally:
+            self.trouble = None
+
+    def _sessions(
+        self, session: Callable[[], Iterator[Batch[Any]]], stop: threading.Event
+    ) -> Iterator[Batch[Any]]:
         while True:
             try:
                 yield from session()
@@ -83,23 +109,34 @@ class Reconnecting:
         if is_in_use and not self._is_connected:
             patience = IN_USE if patience is None else min(patience, IN_USE)
         is_over = patience is not None and now - began > patience
-        if is_over or not (is_in_use or (self._is_connected and is_transient(error))):
+        waits = is_transient(error) and (self._is_connected or not refuses_us(error))
+        if is_over or not (is_in_use or waits):
             raise self._refusal(error) from error
         first, longest = self._backoff
         pause = min(longest, before * 2) if before else first
-        self._lost = began, pause
+        self._lost, self._has_waited = (began, pause), True
         self.state = "waits for the server"
-        log.warning("source %r: %s; trying again in %.1f s", self._name, _line(error), pause)
+        self.trouble = self._waiting(error)
+        log.warning("source %r: %s; trying again in %.1f s", self._name, line(error), pause)
         return pause
 
     def _refusal(self, error: Exception) -> SourceError:
         if isinstance(error, SlotInUse):
             return SourceError(str(error))
         return SourceError(
-            f"source {self._name!r} cannot read Postgres: {_line(error)}\n"
+            f"source {self._name!r} cannot read Postgres: {line(error)}\n"
             "  start() of what ingest gave goes on once it can"
         )
 
+    def _waiting(self, error: Exception) -> SourceError:
+        found = SourceError(
+            f"source {self._name!r} waits for its server: {line(error)}\n"
+            "  it goes on by itself once the server answers; give_up= sets a limit"
+        )
+        found.__cause__ = error
+        return found
 
-def _line(error: Exception) -> str:
+
+def line(error: BaseException) -> str:
+    """The text of an error in one line."""
     return " ".join(str(error).split())

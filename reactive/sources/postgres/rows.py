@@ -44,19 +44,25 @@ Values: TypeAlias = Sequence[tuple[Field, Any]]
 """Fields, and what their columns have: texts, or what the driver made of them."""
 
 
-def fields_of(schema: Schema, row_type: Any) -> tuple[Field, ...]:
+def fields_of(
+    schema: Schema, row_type: Any, warn: Callable[[str], None] | None = None
+) -> tuple[Field, ...]:
     """The fields of a class with their columns.
+
+    warn: called with what is told of a column that may be NULL over a field that may not be None;
+        without it that is an error.
 
     Raises
     ------
-    SourceError: the class has no fields, or one that no column is, or that is of another type.
+    SourceError: the class has no fields, or one that no column is, or that is of another type, or
+        may be NULL although the field is not declared so.
     """
     hints = hints_of(row_type) if isinstance(row_type, type) else {}
     parameters = _parameters(schema, row_type)
     places = columns_of([name for name, _ in parameters], [c.name for c in schema.columns])
     columns = {name: schema.columns[place] for name, place in places.items()}
     found = [
-        Field(name, *_fit(schema, row_type, columns, name, hints.get(name, Any)), by_name)
+        Field(name, *_fit(schema, row_type, columns, name, hints.get(name, Any), warn), by_name)
         for name, by_name in parameters
     ]
     return tuple(found)
@@ -210,7 +216,12 @@ def _parameters(schema: Schema, row_type: Any) -> list[tuple[str, bool]]:
 
 
 def _fit(
-    schema: Schema, row_type: Any, columns: dict[str, Column], name: str, hint: Any
+    schema: Schema,
+    row_type: Any,
+    columns: dict[str, Column],
+    name: str,
+    hint: Any,
+    warn: Callable[[str], None] | None,
 ) -> tuple[Column, Conversion]:
     column = columns.get(name)
     if name in {*schema.generated, *field_names(schema.generated)}:
@@ -234,12 +245,15 @@ def _fit(
         )
     kind = kind_of(hint)
     if not column.not_null and not admits_none(kind):
-        raise SourceError(
+        text = (
             f"column {column.name!r} of {schema.name!r} may be NULL, and field {name!r} of "
             f"{row_type.__name__} is declared {name_of(kind)}\n"
             f"  declare `{name}: {with_none(kind)}`, or ALTER TABLE {schema.sql} ALTER COLUMN "
             f'"{column.name}" SET NOT NULL'
         )
+        if warn is None:
+            raise SourceError(text)
+        warn(text)
     return column, found
 
 

@@ -78,7 +78,7 @@ def check_published(connection: Connection, name: str, tables: Sequence[Schema])
             raise SourceError(
                 f"publication {name!r} does not tell of {table.sql} any more, whose changes since "
                 "are lost: the table was made anew, or the publication was\n"
-                "  PostgresSource(..., resnapshot=True) reads the table anew"
+                "  start(anew=True) of what ingest gave reads the table anew"
             )
 
 
@@ -120,7 +120,7 @@ def check_slot(connection: Connection, slot: str) -> None:
     """Raise `SourceError` if one cannot go on with a slot."""
     rows: list[Any] = connection.rows(SLOT, [slot])
     remedy = (
-        "\n  PostgresSource(..., resnapshot=True) reads the tables anew, and applies what differs "
+        "\n  start(anew=True) of what ingest gave reads the tables anew, and applies what differs "
         "as one commit"
     )
     if not rows:

@@ -12,6 +12,7 @@ until its commit is there, and one that comes again is skipped.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from typing import Any
@@ -24,7 +25,7 @@ from reactive.sources.postgres import pgoutput, slots
 from reactive.sources.postgres.connection import Connection, asking, lsn, lsn_text
 from reactive.sources.postgres.feed import Feed
 from reactive.sources.postgres.progress import Progress
-from reactive.sources.postgres.reconnecting import BACKOFF, Reconnecting
+from reactive.sources.postgres.reconnecting import BACKOFF, Reconnecting, line
 from reactive.sources.postgres.rows import row_class
 from reactive.sources.postgres.schema import Types, read_schema
 from reactive.sources.postgres.snapshot import snapshot
@@ -32,6 +33,8 @@ from reactive.sources.postgres.stream import Stream
 
 SIZE = 5000
 """Rows of a batch of a snapshot."""
+MOMENT = 0.1
+"""Seconds after which who waits for a server asks it again."""
 
 
 class PostgresSource:
@@ -58,11 +61,12 @@ class PostgresSource:
         database keeps nothing itself, and so would have no position to go on from.
     publication: one that is there already, and tells of the tables.
     resnapshot: whether to begin anew, in spite of a token: the tables are read, and what differs
-        is applied as one commit.
+        is applied as one commit. `start(anew=True)` of what `ingest` gives does so later.
     size: rows of a batch of the snapshot.
-    backoff: seconds before a lost connection is tried again for the first time, and at most.
-    give_up: seconds without a connection after which it stops with an error. The first connection
-        of a run is tried once.
+    backoff: seconds before a server that does not answer is tried again for the first time, and at
+        most. A source that begins before its server waits for it, too.
+    give_up: seconds without a connection after which it stops with an error. A server that answers
+        and refuses (a wrong password, no such database) stops a source that begins at once.
     decode: bytes -> a message of `pgoutput.py`, in the place of the decoder there.
 
     State: of a transaction the rows that it changes; of each table its columns.
@@ -130,22 +134,70 @@ class PostgresSource:
     def catch_up(self, timeout: float | None = None) -> None:
         """Wait until the tables have all that is committed in Postgres by now.
 
+        A server that does not answer yet is waited for as long as the source waits for it.
+
         Raises
         ------
-        TimeoutError: it takes longer than `timeout` seconds.
-        SourceError: the source has stopped before that, or the server cannot be reached.
+        TimeoutError: it takes longer than `timeout` seconds. Its cause is why the server cannot be
+            reached, if it cannot.
+        SourceError: the source has stopped before that, or does not run and the server cannot be
+            reached. Its cause is what has stopped the source.
         """
-        with asking(self._dsn) as connection:
-            (row,) = connection.rows("select pg_current_wal_flush_lsn()")
-        if self._progress.wait_for(lsn(row[0]), timeout):
+        until = None if timeout is None else time.monotonic() + timeout
+        there = self._server_position(until, timeout)
+        left = None if until is None else max(0.0, until - time.monotonic())
+        if self._progress.wait_for(lsn(there), left):
             return
-        where = f"{row[0]}; it is at {self.position}"
+        where = f"{there}; it is at {self.position}"
         if self._progress.has_ended():
-            raise SourceError(
-                f"source {self._name!r} has stopped before {where}\n"
-                "  what ingest gave has the error; start() of it goes on"
-            )
-        raise TimeoutError(f"source {self._name!r} has not come in {timeout:g} s to {where}")
+            raise self._has_stopped(f"before {where}")
+        why = self._reconnecting.trouble
+        raise TimeoutError(
+            f"source {self._name!r} has not come in {timeout:g} s to {where}{_because(why)}"
+        ) from why
+
+    def _server_position(self, until: float | None, timeout: float | None) -> str:
+        """Where the log of the server is. While this source waits for the server, so does who
+        asks."""
+        while True:
+            try:
+                with asking(self._dsn) as connection:
+                    return str(connection.rows("select pg_current_wal_flush_lsn()")[0][0])
+            except SourceError as error:
+                if self._progress.cause is not None and not self._is_running:
+                    raise self._has_stopped("before its server was reached") from error
+                if not self._is_running:
+                    raise
+                if until is not None and time.monotonic() > until:
+                    why = self._reconnecting.trouble or error
+                    raise TimeoutError(
+                        f"source {self._name!r} has not come in {timeout:g} s to what is committed"
+                        f"{_because(why)}"
+                    ) from why
+            time.sleep(MOMENT)
+
+    def _has_stopped(self, when: str) -> SourceError:
+        """The error for who waits for a source that runs no more."""
+        cause = self._progress.cause
+        error = SourceError(
+            f"source {self._name!r} has stopped {when}{_because(cause)}\n"
+            "  start() of what ingest gave goes on once that is mended"
+        )
+        error.__cause__ = cause
+        return error
+
+    def trouble(self) -> SourceError | None:
+        """Why it has no connection now, while it waits for another one; `None` otherwise."""
+        return self._reconnecting.trouble
+
+    def stopped_by(self, error: BaseException | None) -> None:
+        """Called by what `ingest` gives: what has stopped it, if it was an error."""
+        self._progress.stopped_by(error)
+
+    def begin_anew(self) -> None:
+        """Called by `start(anew=True)`: read the tables at the next start, in spite of the token;
+        what differs is applied as one commit."""
+        self._resnapshot = True
 
     def row_class(self, table: str | None = None, *, without: Collection[str] = ()) -> type:
         """A class of rows with a field per column, made of what the database says of a table.
@@ -217,6 +269,7 @@ class PostgresSource:
             closing(Connection(self._dsn, stop)) as control,
             closing(Connection(self._dsn, stop, replicates=True)) as replication,
         ):
+            self._reconnecting.answered()
             feeds = self._feeds(control)
             yield from self._begin(position, control, replication, feeds)
             self._reconnecting.state = "streaming"
@@ -244,7 +297,8 @@ class PostgresSource:
         for name, kind in self._wanted.items():
             row_type = kind or next(iter(self._into))
             schema = read_schema(control, name, types)
-            found.append(Feed(schema, row_type, self._into[row_type]))
+            warn = self._reconnecting.warn
+            found.append(Feed(schema, row_type, self._into[row_type], warn))
         return found
 
     def _begin(
@@ -335,6 +389,10 @@ def _check(dsn: Any, tables: Any, size: Any) -> None:
         raise PlanError("two tables give rows of one class\n  each table needs a class of its own")
     if type(size) is not int or size < 1:
         raise PlanError(f"size={size!r} is no number of rows\n  give an integer from 1 on")
+
+
+def _because(error: BaseException | None) -> str:
+    return "" if error is None else f": {line(error)}"
 
 
 def _is_named(item: tuple[Any, Any]) -> bool:

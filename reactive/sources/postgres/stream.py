@@ -154,5 +154,5 @@ def _other_table(feed: Feed) -> SourceError:
     return SourceError(
         f"{feed.schema.name!r} is not the table any more that was followed: it was dropped or "
         "renamed, and changes of another one of this name are not told\n"
-        "  PostgresSource(..., resnapshot=True) reads the one that has the name by then"
+        "  start(anew=True) of what ingest gave reads the one that has the name by then"
     )

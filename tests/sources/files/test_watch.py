@@ -718,3 +718,26 @@ def test_classes_whose_objects_change_are_no_rows_of_files(tmp_path: Path) -> No
 
     with pytest.raises(PlanError, match="Order is @tracked\n  have a frozen class"):
         Database().watch(tmp_path / "*.csv", Order)
+
+
+def test_a_folder_may_come_later_and_a_stop_is_told_and_mended(
+    db: Database, tmp_path: Path
+) -> None:
+    folder = tmp_path / "later"
+    stopped: list[str] = []
+    table = db.watch(
+        folder / "*.csv", Row, poll=0.02, on_stop=lambda reading: stopped.append(reading.state)
+    )
+    assert list(table) == []
+    folder.mkdir()
+    names = list(Row.__annotations__)
+    (folder / "a.csv").write_text(",".join(names) + "\nnonsense\n")
+    end = time.monotonic() + 30
+    while not stopped and time.monotonic() < end:
+        time.sleep(0.01)
+    assert stopped == ["failed"] and isinstance(table.source.error, SourceError)
+    (folder / "a.csv").unlink()
+    table.source.start()
+    table.catch_up(30)
+    table.source.stop()
+    assert stopped == ["failed", "stopped"]
