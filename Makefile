@@ -13,7 +13,7 @@ READY := .venv/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks docs/conf.py docs/reference.py docs/figures/pictures.py
 
-.PHONY: demo demo-spark demo-shop test test-process test-spark check lint types services soak bench report docs clean
+.PHONY: demo demo-spark demo-shop test test-all test-process test-spark check lint types services soak bench report docs clean
 
 demo: $(DEMO)  ## lint the standard library live, and edit it 200 times
 	$(BIN)/python -m examples.live_lint
@@ -24,14 +24,17 @@ demo-spark: $(SPARK)  ## a view outgrows the process, moves to Spark, loses its 
 demo-shop: $(SHOP)  ## a web shop with a leaderboard that moves in browsers: http://127.0.0.1:8000
 	$(BIN)/python -m examples.shop
 
-test: lint  ## all tests, those that need Spark before the others, which take what cores these leave; types at last
-	@$(MAKE) --no-print-directory -j2 test-spark test-process types
+test: lint  ## the quick gate: tests of every part, and types; those that need Spark run beside the others, which take what cores these leave
+	@$(MAKE) --no-print-directory -j2 WHICH='not long' test-spark test-process types
+
+test-all: $(READY)  ## what `make test` leaves out: tests that take long, most of those on Spark, processes that are killed
+	@$(MAKE) --no-print-directory -j2 WHICH=long test-spark test-process
 
 test-process: $(READY)
-	nice -n 5 $(BIN)/python -m pytest -n auto --dist worksteal --ignore tests/spark
+	nice -n 5 $(BIN)/python -m pytest -n auto --dist worksteal --ignore tests/spark -m '$(WHICH)'
 
 test-spark: $(READY)
-	$(BIN)/python -m pytest tests/spark -p no:cacheprovider --durations 15
+	$(BIN)/python -m pytest tests/spark -p no:cacheprovider --durations 15 -m '$(WHICH)'
 
 check: lint types  ## format, lint, types
 

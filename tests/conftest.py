@@ -34,6 +34,9 @@ plans after each of its rules. A quarter of what a JVM does that begins is to lo
 classes are sound, and to collect garbage whenever there is no room for more of them. `make soak`
 has all of that."""
 
+MANY, SOME = 10, 3
+"""Cases from which on a long test has a few that are not, and how few these are."""
+
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 """Byte code is kept, whatever the environment says: else each of the hundreds of processes that
@@ -53,12 +56,31 @@ if os.environ.get("CI"):  # elsewhere Hypothesis explores anew in each run
     settings.load_profile("repeatable")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Of tests that are to be sampled some cases are left out. One that is named alone runs.
 
     What takes long comes first, where it would be last: else one core waits for the other.
     """
     items.sort(key=lambda item: item.path.name != "test_checkers.py")
+    leave_out(config, items)
+    shorten(items)
+
+
+def shorten(items: list[pytest.Item]) -> None:
+    """Of a test that is `long` and has many cases, some cases are not: `make test` runs them."""
+    of: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("long"):
+            of.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for cases in of.values():
+        if len(cases) >= MANY:
+            for item in cases[:: -(-len(cases) // SOME)]:
+                item.own_markers[:] = [mark for mark in item.own_markers if mark.name != "long"]
+
+
+def leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Take a sample of the tests that are to be sampled."""
     if TIMES:
         return
     of: dict[str, list[pytest.Function]] = {}

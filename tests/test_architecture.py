@@ -112,6 +112,7 @@ def _is_module(name: str) -> bool:
     return (ROOT / name.replace(".", "/")).with_suffix(".py").exists()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", BELOW)
 def test_imports_point_down(package: str) -> None:
     allowed = {package, *BELOW[package], *LIBRARIES[package]}
@@ -121,6 +122,7 @@ def test_imports_point_down(package: str) -> None:
             assert top in allowed or top in sys.stdlib_module_names, f"{path}: {name}"
 
 
+@pytest.mark.long
 def test_modules_do_not_import_each_other_in_a_circle() -> None:
     modules = {_module(path): path for package in BELOW for path in files(package)}
     edges = {
@@ -185,6 +187,7 @@ def _module(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("package", BELOW)
 def test_files_are_short_and_say_what_they_are(package: str) -> None:
     for path in files(package):
@@ -248,6 +251,7 @@ def examples() -> dict[str, str]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", modules())
 def test_examples_in_docstrings_run(module: str, examples: dict[str, str]) -> None:
     assert not examples[module], examples[module]

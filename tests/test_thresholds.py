@@ -48,12 +48,14 @@ def is_number(value: object) -> bool:
     return type(value) in (int, float)
 
 
+@pytest.mark.long
 def test_every_number_is_known_as_a_threshold_or_as_none() -> None:
     found = {name for path in FILES for name in constants(path)}
     assert found == THRESHOLDS.keys() | NO_THRESHOLDS.keys()
     assert not THRESHOLDS.keys() & NO_THRESHOLDS.keys()
 
 
+@pytest.mark.long
 def test_no_module_copies_a_threshold_of_another() -> None:
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text())):

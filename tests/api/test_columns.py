@@ -149,6 +149,7 @@ PAIRS: dict[str, tuple[Query, Query]] = {
 }
 
 
+@pytest.mark.long
 @examples(40)
 @given(
     orders=st.lists(ORDERS, max_size=8),

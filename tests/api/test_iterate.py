@@ -155,6 +155,7 @@ ROUNDS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("rounds", "tolerance"),
     [("times", 0.0), ("times", 1e-3), ("times", 0.3), ("settled", 1e-6), ("settled", 0.01)],

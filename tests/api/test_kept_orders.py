@@ -167,6 +167,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TEXTS)
 def test_comprehensions_stand_in_the_order_of_their_rows(name: str) -> None:
     db, items = table()

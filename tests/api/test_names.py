@@ -668,6 +668,7 @@ class Stat:
     top: int
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimize", [True, False])
 @examples(20)
 @given(CHANGES, CHANGES)

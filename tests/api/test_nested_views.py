@@ -332,6 +332,7 @@ FORMS: dict[str, Callable[[Shop], Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_a_change_touches_as_many_rows_whatever_there_is(form: str) -> None:
     """TanStack #1709: a join inside scanned its source."""

@@ -204,6 +204,7 @@ QUERIES: dict[str, tuple[Callable[[Rel, Rel], Rel], list[Any], list[Any], int]] 
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("name", QUERIES)
 def test_what_raises_goes_by_the_policy(db: Database, name: str, policy: OnError) -> None:

@@ -154,6 +154,7 @@ def row_of(view: View[*tuple[Any, ...]]) -> Counter[str]:
     return Counter(shown(row) for row in view)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimize", [True, False])
 @pytest.mark.parametrize("seed", range(8))
 def test_none_is_not_there(seed: int, optimize: bool) -> None:

@@ -102,6 +102,7 @@ def told(value: Any) -> Any:
     return "NaN" if value != value else value
 
 
+@pytest.mark.long
 @settings(max_examples=12, deadline=None)
 @given(
     st.lists(customer, unique_by=lambda c: c.id, max_size=3),

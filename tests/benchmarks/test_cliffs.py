@@ -25,6 +25,7 @@ from asv_benchmarks.workload import load as fill
 TINY = 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("cliff", CLIFFS, ids=lambda cliff: cliff.name)
 def test_a_cliff_is_measured_on_sides_that_are_equal(cliff: Cliff) -> None:
     found = measured(cliff, size=min(TINY, cliff.size), runs=1)

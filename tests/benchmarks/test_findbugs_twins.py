@@ -49,6 +49,7 @@ def small_classes() -> dict[str, Facts]:
     return {name: read(data, name) for case in fixture() for name, data in case.classes.items()}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("mode", [PASSING, STORED])
 def test_a_history_is_replayed_and_every_revision_has_its_times(mode: str) -> None:
     changes = changes_of(SMALL)
@@ -137,12 +138,14 @@ def test_without_a_jdk_reading_is_not_measured(monkeypatch: pytest.MonkeyPatch) 
     assert "Not measured" in "\n".join(figures.reading([{}]))
 
 
+@pytest.mark.long
 def test_every_analysis_is_timed_alone_on_both_sides() -> None:
     times = alone_figures(changes_of(SMALL))
     assert [*times] == [*ANALYSES]
     assert all([*sides] == [ENGINE, AS_WRITTEN] for sides in times.values())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("letter", PUBLISHED)
 @pytest.mark.parametrize("optimize", [True, False], ids=["optimized", "as written"])
 def test_a_published_query_finds_what_the_one_of_the_example_finds(
@@ -172,12 +175,14 @@ def test_published_queries_are_timed_over_a_few_classes() -> None:
     assert times["A"][AS_WRITTEN] > times["A"][ENGINE] > 0
 
 
+@pytest.mark.long
 def test_a_side_that_differs_is_no_measurement(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(PLAIN, "H", lambda base: {1})
     with pytest.raises(AssertionError, match="H: engine differs"):
         alone_figures(changes_of("flashcards"))
 
 
+@pytest.mark.long
 def test_facts_of_instructions_that_only_an_index_holds_are_counted() -> None:
     unboxing: list[Any] = [
         Invoke("a/A", "f()V", pc, 182, pc + 3, "java/lang/Integer", "intValue", (), "I")
@@ -196,6 +201,7 @@ def test_facts_of_instructions_that_only_an_index_holds_are_counted() -> None:
     assert found[held.ALL]["of"] == 2_000
 
 
+@pytest.mark.long
 def test_findings_are_counted_with_the_bytes_of_their_facts() -> None:
     finalize: list[Any] = [
         MethodDecl(f"a/A{number}", "finalize()V", 1, "finalize", (), "V") for number in range(500)

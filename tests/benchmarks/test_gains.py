@@ -108,11 +108,13 @@ def test_a_selective_where_leaves_less_state() -> None:
     assert 10 * state[ENGINE] < state[AS_WRITTEN]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("figures", [lambda: making_figures(4), lambda: import_figures(1)])
 def test_what_is_paid_once_takes_time(figures: Callable[[], dict[str, float]]) -> None:
     assert all(value > 0 for value in figures().values())
 
 
+@pytest.mark.long
 def test_the_report_has_a_section_for_all_that_is_asked_for(tmp_path: Path) -> None:
     rewritten = cases(*(w.name for w in REWRITTEN))  # `test_twins` measures all of them
     text = report(["group_sum", *rewritten], size=500, runs=1)

@@ -32,6 +32,7 @@ def verified(sides: list[Side]) -> None:
     sides[0].view.verify()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CELLS)
 def test_engine_and_twin_are_equal(name: str) -> None:
     if CELLS[name].rows == "Struct":
@@ -47,6 +48,7 @@ def test_engine_and_twin_are_equal(name: str) -> None:
     verified(sides)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CELLS)
 def test_batches_leave_engine_and_twin_equal_until_all_rows_are_gone(name: str) -> None:
     if CELLS[name].rows == "Struct":
@@ -103,6 +105,7 @@ class Counting:
         return []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("rows", "of_a_turn"), [(10, TURN // 10), (300, 4), (3 * TURN, 1)])
 def test_batches_are_timed_in_turns_of_many_rows(rows: int, of_a_turn: int) -> None:
     sides = [Counting(), Counting()]

@@ -18,6 +18,7 @@ from asv_benchmarks.nested_queries.rows import batches, tables, unsettled
 SCALE = 0.0001
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUERIES)
 def test_all_sides_are_equal_after_every_batch(name: str) -> None:
     come = batches(tables(SCALE, Random(3)), 6, READ[name])

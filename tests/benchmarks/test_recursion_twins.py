@@ -109,6 +109,7 @@ class History:
         return delta
 
 
+@pytest.mark.long
 @each_case
 @pytest.mark.parametrize("seed", range(2))
 def test_all_sides_are_equal_after_every_edit(case: Case, seed: int) -> None:
@@ -157,6 +158,7 @@ def test_all_refuse_the_removal_of_an_absent_row(case: Case) -> None:
                 remove(row)
 
 
+@pytest.mark.long
 @each_case
 def test_measuring_gives_figures_of_all_sides(case: Case) -> None:
     size = SIZES.get(case.name, 100)

@@ -26,6 +26,7 @@ ROWS = 10_000
 OFF = 0.1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("many", [ROWS, ROWS + 1], ids=["over columns", "by a loop"])
 @pytest.mark.parametrize(
     "workload",

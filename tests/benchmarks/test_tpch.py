@@ -27,6 +27,7 @@ def loaded(workload: Workload, seed: int) -> tuple[list[Side], Any, Any]:
     return sides, rows, workload.stream(rows, Random(seed))
 
 
+@pytest.mark.long
 @each_query
 @pytest.mark.parametrize("seed", range(3))
 def test_views_and_twins_are_equal_after_every_change(workload: Workload, seed: int) -> None:
@@ -41,6 +42,7 @@ def test_views_and_twins_are_equal_after_every_change(workload: Workload, seed: 
     check(sides)
 
 
+@pytest.mark.long
 @each_query
 def test_views_and_twins_are_equal_after_every_batch(workload: Workload) -> None:
     sides, rows, stream = loaded(workload, 7)
@@ -53,6 +55,7 @@ def test_views_and_twins_are_equal_after_every_batch(workload: Workload) -> None
     sides[0].view.verify()
 
 
+@pytest.mark.long
 @each_query
 def test_a_view_has_the_rows_that_duckdb_has(workload: Workload) -> None:
     pytest.importorskip("duckdb", reason="DuckDB is not installed")

@@ -25,6 +25,7 @@ def test_what_others_have_frozen_stays_so() -> None:
     assert gc.get_freeze_count()
 
 
+@pytest.mark.long
 def test_what_nobody_has_frozen_is_looked_at_again() -> None:
     gc.unfreeze()
     with unwatched():

@@ -86,6 +86,7 @@ def assert_equal(made: list[Side], copies: list[Copy]) -> None:
         assert copy.rows() == rows
 
 
+@pytest.mark.long
 @each_workload
 @pytest.mark.parametrize("seed", range(3))
 def test_all_sides_are_equal_after_every_change(workload: Workload, seed: int) -> None:
@@ -103,6 +104,7 @@ def test_all_sides_are_equal_after_every_change(workload: Workload, seed: int) -
         assert_equal(made, copies)
 
 
+@pytest.mark.long
 @each_workload
 @pytest.mark.parametrize("seed", range(3))
 def test_all_sides_are_equal_after_every_batch(workload: Workload, seed: int) -> None:
@@ -130,6 +132,7 @@ def test_all_refuse_the_removal_of_an_absent_row(workload: Workload) -> None:
                 remove(row)
 
 
+@pytest.mark.long
 @each_workload
 def test_a_visible_change_is_heard_once_by_all(workload: Workload) -> None:
     random = Random(2)
@@ -149,6 +152,7 @@ def test_a_visible_change_is_heard_once_by_all(workload: Workload) -> None:
             assert_equal(made, copies)
 
 
+@pytest.mark.long
 @each_workload
 def test_measuring_leaves_all_sides_equal(workload: Workload) -> None:
     todo = script(workload, SIZE, changes=100, batches=1, delta=50)

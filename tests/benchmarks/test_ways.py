@@ -8,6 +8,7 @@ from asv_benchmarks import ways
 from asv_benchmarks.ways import WAYS, Way
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 def test_a_way_is_switched_off_and_gives_the_same(
     way: Way, monkeypatch: pytest.MonkeyPatch

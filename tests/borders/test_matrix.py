@@ -26,6 +26,7 @@ def skip_without_postgres() -> None:
         (pytest.fail if os.environ.get("CI") else pytest.skip)(why)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("border", matrix.BORDERS)
 def test_a_value_comes_back_as_it_was_or_is_refused(border: str) -> None:
     if border == "Postgres":
@@ -39,12 +40,14 @@ def test_a_value_comes_back_as_it_was_or_is_refused(border: str) -> None:
     assert wrong == {}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", matrix.SCALARS)
 @pytest.mark.parametrize("border", ["JSON", "Arrow", "Parquet", "durable file", "SQL"])
 def test_a_single_value_is_exact(border: str, name: str) -> None:
     assert matrix.crossed(name, border).text == "exact"
 
 
+@pytest.mark.long
 def test_the_table_of_docs_is_up_to_date() -> None:
     skip_without_postgres()
     assert with_table(PAGE.read_text()) == PAGE.read_text()

@@ -208,6 +208,7 @@ def queries(t, u):
 NAMES = (*sorted(n for n in OWN if n == n.lower()), "times_0", "row1", "int", "len", "min")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", share_of(NAMES, "names"))
 def test_what_a_query_names_is_none_of_the_variables_of_the_code(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

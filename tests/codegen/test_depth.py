@@ -26,6 +26,7 @@ def test_any_number_of_collections_are_unnested_one_after_the_other(levels: int)
     view.verify()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("inputs", [14, 15, 16, 20, 21, 32])
 @pytest.mark.parametrize("shape", ["star", "chain"])
 def test_any_number_of_inputs_are_joined(inputs: int, shape: str) -> None:

@@ -197,6 +197,7 @@ def written(random: Random) -> str:
     return f"def query(t):\n    return {query}\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("part", range(4))
 def test_rows_and_exceptions_are_those_of_the_query_as_written(part: int) -> None:
     for seed in range(part, 160, 4):

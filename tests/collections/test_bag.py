@@ -80,6 +80,7 @@ def are_split(tree: weight_tree.Tree, shift: int = 0) -> None:
         assert all(mark & (now.WIDTH - 1) == place for mark in marks)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("sizes")
 @settings(max_examples=40, deadline=None)
 @given(st.lists(CHANGES, max_size=12))

@@ -51,6 +51,7 @@ def keyed(make: str, step: list[tuple[Any, Any, int]]) -> list[Any]:
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("make", MAKERS)
 @given(STEPS)
 @examples(400)

@@ -48,6 +48,7 @@ def test_it_reads_as_a_tuple() -> None:
     assert LongTuple(range(99)).index(70) == 70
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("descending", [False, True])
 def test_an_order_that_is_kept_is_the_order_from_scratch(descending: bool) -> None:
     random = Random(3)

@@ -43,6 +43,7 @@ def met(keys: Any, low: Any, high: Any, closed: tuple[bool, bool]) -> list[Any]:
     return sorted(k for k in keys if starts(k[0], high) and ends(low, k[1]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("closed", CLOSED)
 @pytest.mark.parametrize("width", [2, 3, 4, 32])
 def test_a_tree_finds_what_a_scan_finds(closed: tuple[bool, bool], width: int) -> None:

@@ -124,6 +124,7 @@ def test_chunks_are_split_and_merged_and_go() -> None:
     assert ranked.insert(1, 1) == (0, 0)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("spread", [1, 3, 900])
 @pytest.mark.parametrize(

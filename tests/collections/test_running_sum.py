@@ -320,6 +320,7 @@ POOLS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pool", POOLS)
 @pytest.mark.parametrize("optimize", [True, False])
 @pytest.mark.parametrize("way", WAYS)

@@ -24,6 +24,7 @@ POOLS: dict[str, list[Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("asked_from", [0, 20, 3_900, 10_000])
 def test_they_are_those_of_a_dictionary(name: str, asked_from: int) -> None:
@@ -202,6 +203,7 @@ class Measured(NamedTuple):
     place: int
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [lambda value, place: (value, place), Measured])
 @pytest.mark.parametrize("seed", range(20))
 def test_tuples_with_a_nan_stand_after_those_without(kind: Any, seed: int) -> None:

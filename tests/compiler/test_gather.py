@@ -83,6 +83,7 @@ def outcome(side: Side, rows: list[Order]) -> str:
     return ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUERIES)
 def test_views_and_subscribers_see_what_they_would_without_rules(name: str) -> None:
     random = Random(name)

@@ -132,6 +132,7 @@ class Twin:
                     stored.discard(number) if number in stored else stored.add(number)
 
 
+@pytest.mark.long
 @sampled
 @pytest.mark.parametrize("optimize", [True, False])
 @pytest.mark.parametrize("later", LATER)

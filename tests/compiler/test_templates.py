@@ -117,6 +117,7 @@ def outcome(act: Callable[..., Any], *given: Any) -> Any:
         return type(error)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUERIES)
 def test_they_show_and_raise_what_they_would_as_written(name: str) -> None:
     random = Random(name)
@@ -177,6 +178,7 @@ def made_by_template(queries: Any, act: Callable[[], Any]) -> tuple[Any, bool]:
         queries._templates._planned = planned
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_plan_of_a_template_is_the_plan_of_the_query(name: str) -> None:
     random = Random(name)
@@ -201,6 +203,7 @@ def test_the_plan_of_a_template_is_the_plan_of_the_query(name: str) -> None:
 NO_TEMPLATES: set[str] = set()
 
 
+@pytest.mark.long
 def test_the_hundredth_of_a_shape_takes_a_fraction_of_the_calls_of_the_first() -> None:
     for name in ("an equation", "behind a condition", "summed", "shown", "two constants"):
         table = Database().table(Order)
@@ -376,6 +379,7 @@ OF_A_DATABASE: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", OF_A_DATABASE)
 def test_a_database_goes_when_nobody_has_it_whatever_was_learned_of_its_queries(name: str) -> None:
     def made(limit: int) -> list[weakref.ref[Any]]:

@@ -88,6 +88,7 @@ def written(tree: Any) -> str:
     return re.sub("0x[0-9a-f]+", "", repr(tree))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(60 * TIMES or 12))
 @pytest.mark.parametrize("readers", [0, 16])
 def test_queries_of_one_shape_have_the_plans_and_rows_of_their_own(

@@ -29,6 +29,7 @@ def changed(name: str, side: int) -> tuple[int, Counter[Any]]:
     return view.stats().touched - before, Counter(rows)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", NAMES)
 def test_a_change_touches_as_many_rows(name: str) -> None:
     mine, rows = changed(name, 0)

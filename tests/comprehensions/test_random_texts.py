@@ -17,6 +17,7 @@ ONCE_WRONG = (6_000_699,)
 """Texts of which the view was not what Python computes, or that could not be made."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", SEEDS)
 def test_views_are_what_python_computes_of_their_texts(seed: int) -> None:
     found = play_many(EACH, seed)

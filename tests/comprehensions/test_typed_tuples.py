@@ -17,18 +17,21 @@ from tests.comprehensions.typed_tuples import play_comprehension, play_group
 EACH = 60
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(0, 3_000, 1_000))
 def test_comprehensions_are_what_python_computes_of_their_texts(seed: int) -> None:
     for each in range(seed, seed + EACH):
         play_comprehension(each)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(0, 3_000, 1_000))
 def test_queries_of_groups_are_what_python_computes(seed: int) -> None:
     for each in range(seed, seed + EACH // 2):
         play_group(each)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("play", [play_comprehension, play_group])
 def test_tuples_of_any_types_are_what_python_computes(play: Any) -> None:
     random = drawing()

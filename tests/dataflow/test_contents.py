@@ -23,6 +23,7 @@ QUERIES: list[Any] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimize", [True, False])
 @pytest.mark.parametrize("query", QUERIES)
 def test_it_is_what_subscribers_have_heard_and_what_there_is(query: Any, optimize: bool) -> None:

@@ -48,6 +48,7 @@ COMMITS = 200 if TIMES else 60
 """After each, all rows of all views are compared, which grow with every one."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stored", [True, False])
 @pytest.mark.parametrize("name", KINDS)
 def test_they_show_and_raise_what_they_would_as_written(name: str, stored: bool) -> None:
@@ -81,6 +82,7 @@ def test_they_show_and_raise_what_they_would_as_written(name: str, stored: bool)
     assert refused or name in ("alone", "either of three", "exactly")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(KINDS.keys() - {"up to", "ranges of words"}))
 def test_a_change_costs_as_much_among_many_as_among_few(name: str) -> None:
     found = [_calls(name, count) for count in (40, 400)]
@@ -121,6 +123,7 @@ def of_many(views: int) -> tuple[Any, list[Any]]:
     return orders, [KINDS["alone"](orders, c).materialize() for c in range(views)]
 
 
+@pytest.mark.long
 def test_a_commit_of_many_views_calls_as_little_for_a_thousand_as_for_a_hundred() -> None:
     def calls(views: int) -> tuple[int, int]:
         orders, made = of_many(views)

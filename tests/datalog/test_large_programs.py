@@ -42,6 +42,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_large_program_is_read(name: str) -> None:
     text, wanted = PROGRAMS[name]
@@ -75,6 +76,7 @@ def test_the_kinds_of_a_nested_record_are_told_in_one_pass(
     assert len(compared) < 10 * levels
 
 
+@pytest.mark.long
 def test_what_is_too_deep_is_shown_at_its_place() -> None:
     text = f"{DECLARED}p({'(' * 20_000}x{')' * 20_000}) :- e(x, _)."
     with pytest.raises(PlanError) as caught:
@@ -89,6 +91,7 @@ def test_texts_in_texts() -> None:
     assert [row.x for row in program["p"].materialize()] == ["a" * (LEVELS + 1)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("text", "said"),
     (

@@ -16,6 +16,7 @@ def test_there_are_programs() -> None:
     assert len(PROGRAMS) >= 40
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_a_program_is_what_naive_evaluation_gives_after_every_commit(path: Path) -> None:
     text = path.read_text()

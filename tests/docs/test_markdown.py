@@ -17,6 +17,7 @@ from tests.docs.pages import PAGES, ROOT, name, page_of, printed, programs
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_sessions_show_what_they_say(page: Path) -> None:
     result = doctest.testfile(
@@ -27,6 +28,7 @@ def test_sessions_show_what_they_say(page: Path) -> None:
     assert result.failed == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("page", "program"), programs(of_spark=False), ids=page_of)
 def test_programs_run_and_print_what_their_comments_say(
     page: Path, program: str, tmp_path: Path, request: pytest.FixtureRequest

@@ -43,6 +43,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "html"
 
 
+@pytest.mark.long
 def test_the_site_is_built_without_a_warning(site: Path) -> None:
     assert (site / "index.html").exists()
 

@@ -30,6 +30,7 @@ from tests.durable.recording import FAILS_TO_SYNC, Recording, can_record
 recorded = pytest.mark.skipif(not can_record(), reason="the library of SQLite is out of reach")
 
 
+@pytest.mark.long
 @recorded
 @pytest.mark.parametrize("level", dict.fromkeys(LEVELS))
 def test_what_was_acknowledged_is_there_after_an_end_at_any_write(level: str) -> None:
@@ -38,6 +39,7 @@ def test_what_was_acknowledged_is_there_after_an_end_at_any_write(level: str) ->
         assert found["kill"] > 15 and found["power"] > 5 and found["cut"]
 
 
+@pytest.mark.long
 @recorded
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="a process cannot be forked here")
 def test_a_process_that_is_killed_leaves_files_that_are_as_was_noted() -> None:
@@ -45,17 +47,20 @@ def test_a_process_that_is_killed_leaves_files_that_are_as_was_noted() -> None:
         assert killed(seed, step=23) > 3
 
 
+@pytest.mark.long
 def test_a_call_that_raises_undoes_its_commit_wholly() -> None:
     for seed in seeds(2, 2):
         assert raised_everywhere(seed, step=15) > 5
 
 
+@pytest.mark.long
 @recorded
 def test_a_write_that_fails_undoes_its_commit_wholly() -> None:
     for seed in seeds(4, 4):
         assert refused_everywhere(seed, step=11) > 5
 
 
+@pytest.mark.long
 @recorded
 def test_after_a_write_that_fails_a_prefix_is_left() -> None:
     for seed in seeds(8, 4):
@@ -131,6 +136,7 @@ def test_a_full_disk_undoes_a_commit_and_the_next_one_has_room(tmp_path: Path) -
         assert sorted(map(len, db.table(str, name="words"))) == [2, 2 * 10**5]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", seeds(8, 2))
 def test_of_a_torn_log_a_prefix_is_left(tmp_path: Path, seed: int) -> None:
     path, random = tmp_path / "shop.db", Random(seed)

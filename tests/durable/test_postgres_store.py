@@ -49,6 +49,7 @@ def test_rows_are_columns_that_others_read(postgres: PostgresServer) -> None:
         assert repr(third) == "Order(id=3, town='a\\x00b', total=1)"
 
 
+@pytest.mark.long
 def test_what_is_acknowledged_outlasts_the_server_and_the_connection() -> None:
     """It is written over another connection, if it was not."""
     random = Random(5)
@@ -157,6 +158,7 @@ with Database(sys.argv[1], durability=sys.argv[2]) as db:
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("level", ["commit", "group"])
 def test_a_process_that_is_killed_leaves_a_prefix(postgres: PostgresServer, level: str) -> None:
     database = postgres.new_database()

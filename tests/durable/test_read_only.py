@@ -319,6 +319,7 @@ for number in range(10**9):
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keep", [0, 10_000])
 def test_another_process_that_writes_is_seen_at_moments_between_its_commits(
     tmp_path: Path, keep: int

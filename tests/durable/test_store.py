@@ -241,6 +241,7 @@ def test_one_writer_has_it(make: MakeStore) -> None:
     assert list(opened(make).tables()) == ["t"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_it_has_what_was_written(make: MakeStore, seed: int) -> None:
     """Random commits to a table with a key and one without, opened again now and then."""

@@ -68,6 +68,7 @@ CASES: list[tuple[list[Any], bool]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [Struct, Named, Data, Doubled, Part])
 @pytest.mark.parametrize(("values", "is_plain"), CASES)
 @pytest.mark.parametrize("key", [None, "id"])

@@ -275,10 +275,11 @@ def page() -> str:
 
 def cells(operator: str) -> list[str]:
     """The cells of one line."""
-    return [_cell(operator, failure) for failure in FAILURES]
+    return [cell(operator, failure) for failure in FAILURES]
 
 
-def _cell(operator: str, failure: str) -> str:
+def cell(operator: str, failure: str) -> str:
+    """The outcome of a kind of failure in an operator, by "drop" and "null"."""
     drop, null = (played(operator, failure, policy) for policy in POLICIES[1:])
     drop, null = _SHORT.get(drop, drop), _SHORT.get(null, null)
     return drop if drop == null else f"{drop}; null: {null}"

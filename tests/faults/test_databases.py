@@ -151,6 +151,7 @@ def moments(folder: Path) -> list[int]:
     return list(every) if TIMES else sorted(drawing().sample(every, MOMENTS))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [1, 40])
 def test_a_disk_that_is_full_refuses_statements_whole_and_delays_views(
     times: int, tmp_path: Path

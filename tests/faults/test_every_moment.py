@@ -112,6 +112,7 @@ def counted(part: Fragment, folder: Path) -> int:
     return fault.count
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("of", ["rows", "sums", "pairs"])
 def test_a_process_that_stops_at_any_moment_is_gone_on_with(of: str, tmp_path: Path) -> None:
     part = parts()[of]
@@ -132,6 +133,7 @@ def test_a_process_that_stops_at_any_moment_is_gone_on_with(of: str, tmp_path: P
         assert leftovers(later) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("times", [1, 40])
 @pytest.mark.parametrize("of", ["rows", "sums", "pairs"])
 def test_a_disk_that_is_full_at_any_moment_stops_flushes_and_loses_nothing(

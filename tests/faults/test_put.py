@@ -112,6 +112,7 @@ def test_a_process_that_stops_at_any_write_is_gone_on_with(tmp_path: Path) -> No
             play.check(later)
 
 
+@pytest.mark.long
 def test_a_write_that_fails_adds_nothing_and_leaves_nothing(tmp_path: Path) -> None:
     play = Play()
     for moment in moments(play, tmp_path / "counted"):

@@ -10,6 +10,7 @@ import pytest
 pytest.importorskip("resource")
 
 
+@pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit data")
 def test_a_process_that_is_two_thirds_full_can_move() -> None:
     command = [sys.executable, "-m", "tests.faults.two_thirds_full", "80000"]

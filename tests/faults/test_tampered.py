@@ -68,6 +68,7 @@ def test_one_changed_bit_anywhere_is_told_or_changes_nothing(play: Play) -> None
     play.check(play.begin(), FLUSHES - 1)
 
 
+@pytest.mark.long
 def test_any_changed_byte_of_an_end_is_told_whatever_arrow_makes_of_it(play: Play) -> None:
     """It may look like a file of another kind, of types that nobody has, or of no columns."""
     path = next(path for path in files(play) if path.suffix == ".parquet")
@@ -132,6 +133,7 @@ def rechecked(found: dict[str, Any]) -> str:
     return "with a checksum of its own"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("change", "why"),
     [

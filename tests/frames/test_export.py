@@ -45,6 +45,7 @@ NAMES: dict[str, Callable[[Any], Any]] = {
 """The columns that a library finds."""
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("library", NAMES)
 @pytest.mark.parametrize("view", VIEWS)

@@ -118,6 +118,7 @@ def _fail(twins: Twins, rows: list[tuple[Any, ...]]) -> None:
     twins.check()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(25))
 def test_histories(seed: int) -> None:
     check_history(seed, 12)

@@ -53,6 +53,7 @@ def touched(query: Query, size: int, *, optimize: bool = True) -> int:
     return int(view.stats().touched - before)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_change_touches_as_much_in_a_table_100_times_larger(name: str) -> None:
     assert touched(QUERIES[name], 10) == touched(QUERIES[name], 1_000) < 60

@@ -37,6 +37,7 @@ CHAINS: dict[str, Callable[[Any, Any, int], Any]] = {
 VIEWS = ("where", "select", "join", "group_by", "union")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CHAINS)
 def test_a_chain_of_twice_the_length_takes_at_most_two_and_a_half_times_the_calls(
     kind: str,
@@ -48,6 +49,7 @@ def test_a_chain_of_twice_the_length_takes_at_most_two_and_a_half_times_the_call
     _grows_with_length(make)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CHAINS)
 def test_so_does_a_chain_as_it_is_written(kind: str) -> None:
     def make(length: int) -> None:
@@ -57,6 +59,7 @@ def test_so_does_a_chain_as_it_is_written(kind: str) -> None:
     _grows_with_length(make)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", VIEWS)
 def test_so_do_views_on_views(kind: str) -> None:
     def make(length: int) -> None:
@@ -65,6 +68,7 @@ def test_so_do_views_on_views(kind: str) -> None:
     _grows_with_length(make, LENGTH if kind in ("where", "select") else LENGTH // 2)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", VIEWS)
 def test_so_do_views_of_each_query_of_a_chain(kind: str) -> None:
     views = []
@@ -81,6 +85,7 @@ def test_so_do_views_of_each_query_of_a_chain(kind: str) -> None:
     _grows_with_length(make, EACH // 2 if kind == "join" else EACH)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["where", "select", "select_many", "join", "union"])
 def test_so_does_the_body_of_a_recursion(kind: str) -> None:
     def make(length: int) -> None:
@@ -97,6 +102,7 @@ def test_so_does_the_body_of_a_recursion(kind: str) -> None:
     _grows_with_length(make, 200 if TIMES else 100 if kind == "select" else LENGTH)
 
 
+@pytest.mark.long
 @sampled
 @pytest.mark.parametrize(
     "ask",
@@ -121,6 +127,7 @@ def test_so_does_what_is_asked_of_a_view(kind: str, ask: Callable[[Any], object]
     _is_linear(asked(LENGTH), asked(2 * LENGTH))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", CHAINS)
 def test_many_levels_are_made_and_kept_up_to_date(kind: str) -> None:
     _, table, query = _chain(CHAINS[kind], LEVELS)
@@ -132,6 +139,7 @@ def test_many_levels_are_made_and_kept_up_to_date(kind: str) -> None:
     view.verify()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", VIEWS)
 def test_many_views_on_views(kind: str) -> None:
     views: list[Any] = []
@@ -151,6 +159,7 @@ def test_many_views_on_views(kind: str) -> None:
     db.close()
 
 
+@pytest.mark.long
 def test_five_thousand_levels() -> None:
     _, table, query = _chain(CHAINS["where"], 5_000)
     view = query.materialize()

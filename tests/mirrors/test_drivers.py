@@ -102,6 +102,7 @@ ACTS: dict[str, Callable[[Connection], None]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("act", ACTS)
 @pytest.mark.parametrize("ends", ["commit", "rollback"])
 def test_a_transaction_is_one_whatever_it_begins_with(engine: Engine, act: str, ends: str) -> None:

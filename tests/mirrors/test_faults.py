@@ -131,6 +131,7 @@ def run(world: World, at: int) -> bool:
     return False
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("error", "is_after"),
     [

@@ -9,6 +9,7 @@ from tests.objects import histories, inner_histories, shared_histories
 from tests.thresholds import WAYS, thresholds
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seed", seeds(160, 16))
 def test_tables_and_views_are_as_the_objects(seed: int, way: str) -> None:

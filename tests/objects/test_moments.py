@@ -71,6 +71,7 @@ def _no_collections() -> Iterator[None]:
     gc.enable()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("act", [alone, by_key, unread, together, rolled_back])
 @pytest.mark.parametrize("kind", [Data, Attrs, Struct, Model])
 def test_an_interrupt_leaves_objects_and_tables_in_agreement(kind: Any, act: Any) -> None:

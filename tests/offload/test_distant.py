@@ -26,6 +26,7 @@ def distant(db: Database, rows: list[Any], row_type: Any = tuple, **options: Any
     return db.spark_table(rows, row_type, name="bag", **options)
 
 
+@pytest.mark.long
 @examples(200)
 @given(seed=SEEDS, optimize=st.booleans())
 def test_random_queries_over_a_distant_table_and_one_in_the_process(

@@ -31,6 +31,7 @@ def is_there(view: Any) -> bool:
     return isinstance(view._node.inputs[0].operator, RemoteTree)
 
 
+@pytest.mark.long
 @examples(6)
 @given(seed=SEEDS)
 def test_a_nest_is_the_same_wherever_its_levels_are(seed: int) -> None:

@@ -25,6 +25,7 @@ from tests.remote.in_memory import InMemory
 from tests.replica import Replica
 
 
+@pytest.mark.long
 @examples(200)
 @given(seed=SEEDS, optimize=st.booleans())
 def test_random_queries_over_random_moves(seed: int, optimize: bool) -> None:

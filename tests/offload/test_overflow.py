@@ -60,6 +60,7 @@ def test_an_operator_above_the_threshold_moves_by_itself_and_below_half_of_it_co
     assert view.read(stale_ok=True) == view.read()
 
 
+@pytest.mark.long
 def test_the_threshold_can_be_one_of_bytes() -> None:
     db, table, view = orders(Elsewhere(threshold_bytes=1))
     table.add_all([(customer, 1) for customer in range(20_000)])

@@ -118,6 +118,7 @@ def test_it_reads_tables_whose_rows_are_elsewhere(name: str) -> None:
     assert late[0].zset() == late[1].zset()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 def test_nests_move_by_themselves_from_the_first_row_on(seed: int) -> None:
     """The view, its copy that knows edits, and a view that comes late are plain Python's. What has

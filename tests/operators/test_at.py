@@ -48,6 +48,7 @@ def routed(db: Database) -> list[Any]:
     return [n for n in db._engine.graph.nodes() if isinstance(n.operator, At)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_they_are_right_after_every_commit(seed: int) -> None:
     random = Random(seed)

@@ -86,6 +86,7 @@ def _rows_of(held: dict[str, Counter[Any]], table: plan.Table) -> Iterable[tuple
     return held[table.name].items()
 
 
+@pytest.mark.long
 @examples(200)
 @given(seed=SEEDS, optimize=st.booleans())
 def test_a_view_has_what_the_query_gives_for_each_group_alone(seed: int, optimize: bool) -> None:

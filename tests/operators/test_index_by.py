@@ -117,6 +117,7 @@ def expected(a: Counter[Any], b: Counter[Any], on: Callable[[Any, Any], object])
     return {pair: weight for pair, weight in found.items() if weight}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ON)
 @FEW
 @given(st.lists(CHANGES, max_size=6))
@@ -199,6 +200,7 @@ def outcomes(optimize: bool, on: Any, history: list[list[Change]]) -> list[Any]:
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("values", [MIXED, ANY], ids=["numbers", "anything"])
 @pytest.mark.parametrize("name", ON)
 @FEW
@@ -337,6 +339,7 @@ def touched(size: int, on: Any) -> list[int]:
     return counts
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", ["half open", "closed", "open", "overlap", "band", "after tests"])
 def test_one_change_touches_as_much_in_tables_100_times_larger(name: str) -> None:
     few = touched(8, ON[name])

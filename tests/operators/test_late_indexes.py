@@ -134,6 +134,7 @@ def do(table: Any, verb: str, given: list[Any]) -> None:
         table.discard(row)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", QUERIES, ids=lambda query: query.__name__)
 @examples(40)
 @given(st.lists(COMMIT, max_size=8), st.integers(0, 8), st.booleans())

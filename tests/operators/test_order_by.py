@@ -109,6 +109,7 @@ class Thing:
     name: str
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("descending", [False, True])
 @pytest.mark.parametrize("seed", range(30))
 def test_a_commit_that_is_taken_back_leaves_the_order_of_equal_keys(
@@ -180,6 +181,7 @@ NUMBERS = st.integers(0, 9)
 CHANGES = st.lists(st.tuples(NUMBERS, st.integers(-2, 3)), min_size=1, max_size=8)
 
 
+@pytest.mark.long
 @examples(400)
 @given(
     histories=st.lists(CHANGES, min_size=1, max_size=6),

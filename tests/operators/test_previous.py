@@ -141,6 +141,7 @@ def _commit(random: Random, db: Database, table: Any, other: Any, states: Bags) 
     states.append(+rows)
 
 
+@pytest.mark.long
 @examples(150)
 @given(seed=SEEDS)
 def test_a_view_has_the_rows_of_the_commit_before(seed: int) -> None:

@@ -151,6 +151,7 @@ def test_a_commit_that_does_not_stand_is_none(commits: int) -> None:
 EVERY = stride(7)
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("number", range(len(ACTS) * 2))
 def test_an_interrupt_at_any_moment_leaves_what_was_before(number: int) -> None:

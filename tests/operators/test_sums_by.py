@@ -245,6 +245,7 @@ def sums(side: Side) -> list[SumsBy]:
     return [operator for operator in found if isinstance(operator, SumsBy)]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("seed", seeds(6))
 def test_it_equals_the_plan_as_written(query: Any, seed: int) -> None:

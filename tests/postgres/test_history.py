@@ -15,6 +15,7 @@ PATIENCE = 30
 SEED = 3
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(30 * TIMES or 3))
 def test_each_commit_is_a_commit(postgres: PostgresServer, database: str, seed: int) -> None:
     postgres.execute(database, SCHEMA)
@@ -43,5 +44,6 @@ def test_servers_are_killed() -> None:
         assert kill_servers(server, SEED, steps=40)
 
 
+@pytest.mark.long
 def test_processes_are_killed(postgres: PostgresServer) -> None:
     kill_processes(postgres, SEED, kills=2)

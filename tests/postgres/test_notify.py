@@ -27,6 +27,7 @@ def until(holds: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_tables_come_to_what_the_server_has(
     postgres: PostgresServer, database: str, seed: int

@@ -325,6 +325,7 @@ class Day(NamedTuple):
 DAYS = "drop table users; create table users (id int primary key, day date, text text)"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("key", ["id", None])
 @pytest.mark.parametrize("is_new", [True, False])
 def test_rows_that_cannot_be_made_are_left_out_until_they_are_replaced(
@@ -487,6 +488,7 @@ def test_changes_of_columns_are_told(sql: Server) -> None:
         assert len(users) == 4
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "change",
     [
@@ -795,6 +797,7 @@ def test_another_identity_stops_it_if_rows_cannot_be_told(sql: Server) -> None:
             reading.wait(timeout=PATIENCE)
 
 
+@pytest.mark.long
 def test_a_source_that_has_failed_is_not_waited_for(sql: Server) -> None:
     db = Database()
     with following(sql.dsn, table_of(db), db) as (source, reading):
@@ -853,6 +856,7 @@ def test_a_server_that_is_not_there_is_told_whoever_asks() -> None:
             ask()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "kind", [None, Any, dict, dict[str, Any], Mapping, object, tuple | Mapping]
 )

@@ -139,6 +139,7 @@ def asked(kind: str, condition: str, size: int) -> int:
     return told.calls
 
 
+@pytest.mark.long
 @sampled
 @pytest.mark.parametrize("condition", CONDITIONS)
 @pytest.mark.parametrize("kind", JOINS)
@@ -311,6 +312,7 @@ RECURSIONS: dict[str, Callable[[Any, Any, Any], Any]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", RECURSIONS)
 def test_a_recursion_is_followed_and_not_begun_again(kind: str) -> None:
     def calls(size: int) -> int:

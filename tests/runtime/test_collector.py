@@ -51,6 +51,7 @@ def is_old(found: list[list[int]]) -> bool:
     return any(each is found[5] for each in gc.get_objects(generation=2))
 
 
+@pytest.mark.long
 def test_what_is_made_in_a_pause_is_not_walked_when_it_ends() -> None:
     found: list[list[int]] = []
     assert collections(lambda: found.extend(made(2 * MANY))) == 0
@@ -58,10 +59,12 @@ def test_what_is_made_in_a_pause_is_not_walked_when_it_ends() -> None:
     assert is_old(found)
 
 
+@pytest.mark.long
 def test_a_short_pause_makes_nothing_old() -> None:
     assert not is_old(made(100))
 
 
+@pytest.mark.long
 def test_what_a_program_has_frozen_stays_frozen() -> None:
     gc.freeze()
     frozen = gc.get_freeze_count()
@@ -69,6 +72,7 @@ def test_what_a_program_has_frozen_stays_frozen() -> None:
     assert len(found) == 2 * MANY and gc.get_freeze_count() >= frozen * 0.9
 
 
+@pytest.mark.long
 def test_what_a_program_has_frozen_is_counted_once_until_a_full_collection(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -88,6 +92,7 @@ def test_what_a_program_has_frozen_is_counted_once_until_a_full_collection(
     assert len(asked) == 2
 
 
+@pytest.mark.long
 def test_few_pauses_in_a_row_end_so_until_a_full_collection() -> None:
     for _ in range(MOST):
         assert is_old(made(MANY + 1_000))
@@ -96,6 +101,7 @@ def test_few_pauses_in_a_row_end_so_until_a_full_collection() -> None:
     assert is_old(made(MANY + 1_000))
 
 
+@pytest.mark.long
 def test_a_view_that_is_made_of_many_rows_is_not_walked_after_it() -> None:
     table = Database().table(tuple)
     table.add_all([(number, str(number)) for number in range(2 * MANY)])
@@ -104,6 +110,7 @@ def test_a_view_that_is_made_of_many_rows_is_not_walked_after_it() -> None:
     assert collections(lambda: views.append(pairs.materialize())) <= 1
 
 
+@pytest.mark.long
 def test_garbage_of_a_pause_is_found_by_the_next_full_collection() -> None:
     with paused():
         for _ in range(2 * MANY):

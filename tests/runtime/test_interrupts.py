@@ -166,6 +166,7 @@ CASES = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of generators
 @pytest.mark.parametrize("case", range(len(CASES)))
 def test_an_interrupt_at_any_moment_leaves_all_or_nothing(case: int) -> None:

@@ -70,6 +70,7 @@ def test_a_small_program_imports_none_of_the_lazy_ones() -> None:
     assert [module for module in found if is_lazy(module)] == []
 
 
+@pytest.mark.long
 def test_all_lazy_modules_can_be_imported_first() -> None:
     assert len(LAZY_OF_OPTIMIZER) >= 5
     for module in ("optimizer.plans.multiway", *LAZY_MODULES[::12]):

@@ -373,6 +373,7 @@ EVERY = stride(61)
 """Of the moments so many-th is tried, from another one on in each case."""
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("statement", STATEMENTS)
@@ -395,6 +396,7 @@ def test_at_no_moment_can_a_view_be_left_wrong(query: str, statement: str) -> No
         moment += EVERY
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_at_no_moment_can_a_strict_table_be_left_wrong(statement: str) -> None:
@@ -412,6 +414,7 @@ def test_at_no_moment_can_a_strict_table_be_left_wrong(statement: str) -> None:
         moment += 7
 
 
+@pytest.mark.long
 def test_at_no_moment_is_what_subscribers_are_to_hear_lost() -> None:
     moment, where = 0, "the first"
     while where:
@@ -443,6 +446,7 @@ def given_up(side: Sides) -> None:
         raise ZeroDivisionError
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("strict", [False, True])
 def test_at_no_moment_can_the_end_of_an_aborted_transaction_leave_a_table_wrong(
     strict: bool,
@@ -525,6 +529,7 @@ TRANSACTIONS: list[Callable[[Sides], None]] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("transaction", TRANSACTIONS)
 def test_at_no_moment_does_ctrl_c_leave_a_transaction_open_for_who_keeps_the_traceback(

@@ -126,6 +126,7 @@ MANY = [(True, False, OutOfTime, update)]
 """Beside many readers of a value each, which are found by it."""
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("case", range(len(CASES + MANY)))
 def test_at_any_moment_it_leaves_all_or_nothing(
@@ -164,6 +165,7 @@ def test_at_any_moment_it_leaves_all_or_nothing(
     assert moment > 20
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_open", [False, True])
 def test_an_update_that_subscribers_hear_of_is_taken_back_at_any_moment(is_open: bool) -> None:
     """Alone, or as a statement of a transaction that goes on: after the change it is noted."""
@@ -196,6 +198,7 @@ def test_an_update_that_subscribers_hear_of_is_taken_back_at_any_moment(is_open:
     assert noted
 
 
+@pytest.mark.long
 def test_the_lock_is_given_back_by_what_takes_it_twice() -> None:
     """A statement that reads its table: `delete` of a key, in a transaction."""
 
@@ -224,6 +227,7 @@ def test_the_lock_is_given_back_by_what_takes_it_twice() -> None:
     assert moment > 20
 
 
+@pytest.mark.long
 def test_a_delta_that_waits_for_an_executor_is_not_lost() -> None:
     moment, where = 0, ""
     while where is not None:

@@ -124,6 +124,7 @@ def test_the_pair_with_itself_counts_once_in_a_self_join() -> None:
     assert not replica.net()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q.name)
 def test_a_view_made_late_equals_one_made_early(query: Query) -> None:
     """Indexes that are asked for after the first rows, and products of filled inputs, too."""

@@ -44,6 +44,7 @@ def during(history: History) -> Iterator[None]:
         raise
 
 
+@pytest.mark.long
 @stages(SIDES)
 def test_single_events_and_one_batch_agree(stage: Stage) -> None:
     for history in share_of(HISTORIES, stage.name):
@@ -58,6 +59,7 @@ def test_single_events_and_one_batch_agree(stage: Stage) -> None:
             assert batch.replica.deltas <= 1
 
 
+@pytest.mark.long
 @stages(SIDES[::2])
 def test_a_batch_from_nothing_gives_what_a_view_made_late_gives(stage: Stage) -> None:
     for history in share_of(HISTORIES, stage.name):
@@ -93,6 +95,7 @@ def test_updating_in_an_empty_table_is_refused_and_changes_nothing(stage: Stage)
         assert play.replica.deltas == 0
 
 
+@pytest.mark.long
 @stages(SIDES[::2])
 def test_a_failed_transaction_leaves_no_trace(stage: Stage) -> None:
     with Play(stage, (A, A)) as play:
@@ -117,6 +120,7 @@ class Boom:
         return 0
 
 
+@pytest.mark.long
 @stages(SIDES[::2])
 def test_a_failure_above_an_operator_is_undone_in_it(stage: Stage) -> None:
     boom = Boom()
@@ -156,6 +160,7 @@ def test_removing_everything_returns_all_state_to_zero(query: Query) -> None:
     assert view.stats().rows == before
 
 
+@pytest.mark.long
 @every_query
 def test_a_subscription_to_the_query_hears_what_one_to_the_view_hears(query: Query) -> None:
     stage = Stage(query, SIDES[0])

@@ -133,6 +133,7 @@ def batch_of(path: Path) -> list[tuple[Any, int]]:
 KINDS: tuple[type[Kind], ...] = (Changes, Objects, Rows, Called)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make_view", VIEWS)
 def test_a_process_may_end_at_any_step(

@@ -39,6 +39,7 @@ class Framed(Called):
 KINDS: tuple[type[Kind], ...] = (Changes, Objects, Rows, Framed)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("make_view", VIEWS)
 def test_a_process_may_end_at_any_step_of_what_is_written_elsewhere(

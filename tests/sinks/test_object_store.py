@@ -47,12 +47,14 @@ def written(target: Any, words: list[str]) -> None:
             table.add_all(words[2:])
 
 
+@pytest.mark.long
 def test_rows_are_those_of_the_last_process(bucket: str) -> None:
     for words in (["a", "b", "b"], ["b", "c", "d"], []):
         written(RowsFolder(f"{bucket}/rows", row_type=str), words)
         assert Counter(RowsFolder(f"{bucket}/rows").read()["value"].to_pylist()) == Counter(words)
 
 
+@pytest.mark.long
 def test_changes_come_to_what_the_last_process_had(bucket: str) -> None:
     for words in (["a", "b", "b"], ["b", "c", "d"], []):
         written(ChangesFolder(f"{bucket}/changes", row_type=str), words)
@@ -66,6 +68,7 @@ def test_changes_come_to_what_the_last_process_had(bucket: str) -> None:
     assert sorted(names) == [f"batch={number:012}" for number in range(len(names))]
 
 
+@pytest.mark.long
 def test_of_two_that_go_on_with_one_state_the_later_is_told(bucket: str) -> None:
     place = files.located(f"{bucket}/state")
     first, second = (Manifests(place.files, place.root, "plan") for _ in range(2))

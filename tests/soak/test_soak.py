@@ -31,6 +31,7 @@ SECONDS = 5
 FIRST = 1 if os.environ.get("CI") else int(time.time()) * 1_000
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_some_seconds_of_random_histories() -> None:
     """Always the same ones where tests are to be repeatable, else others in each run."""
@@ -49,6 +50,7 @@ def test_a_seed_is_a_history() -> None:
         assert repr((one.steps, one.settings)) == repr((other.steps, other.settings))
 
 
+@pytest.mark.long
 def test_histories_are_of_all_kinds() -> None:
     cases = [case_of(seed) for seed in range(200)]
     nodes = [node for case in cases for life in case.lives.values() for node in every(life.node)]
@@ -84,6 +86,7 @@ def no_row_twice(step: Callable[..., Any]) -> Callable[..., Any]:
     return wrong
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("operator", [Distinct, Aggregate])
 def test_an_operator_that_forgets_is_found(operator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator, "step", no_row_twice(operator.step))
@@ -91,6 +94,7 @@ def test_an_operator_that_forgets_is_found(operator: Any, monkeypatch: pytest.Mo
     assert failure(found)
 
 
+@pytest.mark.long
 def test_a_difference_is_made_smaller(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Distinct, "step", no_row_twice(Distinct.step))
     case = differing(range(100))
@@ -105,6 +109,7 @@ def test_a_case_without_commits_is_no_difference() -> None:
     assert failure(replace(case_of(1), steps={})) is None
 
 
+@pytest.mark.long
 def test_nothing_is_left_of_a_history() -> None:
     def kept() -> int:
         gc.collect()
@@ -141,6 +146,7 @@ def test_a_run_goes_on_where_it_was(
     assert played == [*range(1, 41)]
 
 
+@pytest.mark.long
 def test_two_processes_play_as_many_histories(capsys: pytest.CaptureFixture[str]) -> None:
     assert command.main(["--histories", "5", "--workers", "2"]) == 0
     assert "5 histories" in capsys.readouterr().out

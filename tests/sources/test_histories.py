@@ -21,6 +21,7 @@ HISTORIES = st.lists(BATCHES, max_size=6)
 TOKENS = st.sampled_from([lambda n: n, lambda n: {"offset": n}, lambda n: ("log", n)])
 
 
+@pytest.mark.long
 @given(HISTORIES, st.booleans(), TOKENS)
 def test_tables_are_what_the_batches_say(history: Any, optimize: bool, token: Any) -> None:
     fed, model = Fed(raising=False, optimize=optimize), Model()
@@ -33,6 +34,7 @@ def test_tables_are_what_the_batches_say(history: Any, optimize: bool, token: An
         assert fed.db.version == before + 1, "what is there already is no change"
 
 
+@pytest.mark.long
 @given(HISTORIES, st.sampled_from(["raise", "drop"]))
 def test_tables_and_views_may_be_elsewhere(history: Any, on_error: Any) -> None:
     fed, model = Fed(raising=False, offload=Elsewhere(), on_error=on_error), Model()
@@ -46,6 +48,7 @@ def test_tables_and_views_may_be_elsewhere(history: Any, on_error: Any) -> None:
     assert fed.source.token == model.token
 
 
+@pytest.mark.long
 @given(HISTORIES, st.booleans())
 def test_rows_that_raise_are_left_out_until_the_source_changes_them(
     history: Any, optimize: bool
@@ -63,6 +66,7 @@ def test_rows_that_raise_are_left_out_until_the_source_changes_them(
         fed.verify()
 
 
+@pytest.mark.long
 @given(HISTORIES)
 def test_a_batch_with_a_row_that_raises_changes_nothing(history: Any) -> None:
     fed, model = Fed(raising=True), Model()
@@ -78,6 +82,7 @@ def test_a_batch_with_a_row_that_raises_changes_nothing(history: Any) -> None:
         check(fed, model)
 
 
+@pytest.mark.long
 def test_rows_and_token_change_together_at_every_moment() -> None:
     first = Batch([Item(1, 1), Fact("a", 2)], origins={"f": [1, Fact("b", 1)], "h": [3]}, token=1)
     second = Batch(

@@ -10,6 +10,7 @@ import pytest
 from tests.sources.killed import killed
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
 @pytest.mark.parametrize("seed", [1, 2])
 def test_each_batch_is_there_once_after_kills(tmp_path: Path, seed: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from spark_backend import SparkOffload
 from spark_backend.cluster.session import check
 from tests.spark.ways import Ways, way
 
+HERE = Path(__file__).parent
 SMALL = {
     "spark.driver.memory": "1g",
     "spark.default.parallelism": "2",
@@ -19,8 +21,13 @@ SMALL = {
 }
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What kills the JVM comes last: the next one would be cold again for all that comes after."""
+    """What kills the JVM comes last: the next one would be cold again for all that comes after.
+    All of these tests are long, but one or two of each file, which `make test` runs."""
+    for item in items:
+        if item.path.is_relative_to(HERE) and not item.get_closest_marker("quick"):
+            item.add_marker(pytest.mark.long)
     items.sort(key=lambda item: item.get_closest_marker("kills_the_jvm") is not None)
 
 

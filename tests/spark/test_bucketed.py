@@ -138,6 +138,7 @@ def test_files_that_are_put_together_hold_the_same(
     remote.close()
 
 
+@pytest.mark.quick
 @pytest.mark.usefixtures("by_jobs")
 def test_a_flush_reads_the_buckets_that_it_touches_and_writes_a_file_for_each_table(
     session: Any, offload: SparkOffload, tmp_path: Any, monkeypatch: Any

@@ -257,6 +257,7 @@ def kinds() -> list[tuple[str, Any, int]]:
     ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("name", "relation", "place"), kinds(), ids=lambda v: str(v)[:20])
 def test_entries_are_those_that_the_process_would_make(
     given: Weighted, name: str, relation: Any, place: int

@@ -102,6 +102,7 @@ def test_equal_keys_have_equal_buckets_and_others_their_own() -> None:
                 assert bucket(one) != bucket(other), (one, other)
 
 
+@pytest.mark.quick
 def test_buckets_are_the_same_in_every_process() -> None:
     script = (
         "from tests.spark.test_codec import ZOO, Buckets; print([*map(Buckets(stable=True), ZOO)])"

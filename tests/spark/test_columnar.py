@@ -122,6 +122,7 @@ def table(kept: Any, pairs: Sequence[tuple[Any, int]]) -> pa.Table:
     return pa.table({"row": to_arrow(kept, [row for row, _ in pairs]), "weight": weights})
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("seed", seeds(8))
 @pytest.mark.parametrize("name", QUERIES)
 def test_the_change_of_a_loop_is_that_of_passes_over_rows(name: str, seed: int) -> None:

@@ -460,6 +460,7 @@ FILTERS: list[Callable[[Odd], Any]] = [
 ]
 
 
+@pytest.mark.quick
 def test_filters_keep_what_python_keeps_though_files_are_asked_first(frame: DataFrame) -> None:
     """Statistics and dictionaries of Parquet files know nothing of NaN, nor that -0.0 is 0.0."""
     parts = [

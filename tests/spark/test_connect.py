@@ -48,6 +48,7 @@ def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPa
         _ = offload.session.spark
 
 
+@pytest.mark.quick
 def test_it_needs_no_java_here(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "_java_version", lambda: None)
     SparkOffload(master="sc://nowhere:1")

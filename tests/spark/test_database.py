@@ -52,6 +52,7 @@ def test_a_borrowed_session_is_left_alone(session: Any, spark: Any) -> None:
     assert not [query.name for query in spark.streams.active]
 
 
+@pytest.mark.quick
 def test_folders_and_queries_are_freed_at_the_end(session: Any, spark: Any) -> None:
     offload = SparkOffload(master="local[2]", config=SMALL)
     db = Database(offload=offload)

@@ -261,6 +261,7 @@ SEVERAL: Query = lambda a, b: (  # noqa: E731
 """Of several steps."""
 
 
+@pytest.mark.quick
 def test_whatever_fails_in_the_process_is_left_to_a_job(session: Session, tmp_path: Path) -> None:
     """At any call of what does a flush here. Without Spark it is given again with the next one."""
     fragment = fragment_of(SEVERAL, OF)

@@ -20,6 +20,7 @@ def test_some_pages_have_a_program_of_spark() -> None:
     assert len(OF_SPARK) >= 2
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("page", "program"), OF_SPARK, ids=page_of)
 def test_programs_run_and_print_what_their_comments_say(
     page: Path,

@@ -53,6 +53,7 @@ def test_rows_are_counted_where_no_value_is_null_that_may_not_be(tmp_path: Path,
     assert said(Sale, one, other) == 18
 
 
+@pytest.mark.quick
 def test_what_ends_do_not_say_is_left_to_a_scan(tmp_path: Path) -> None:
     sales: dict[str, list[Any]] = {"number": [1, 2], "customer": ["a", "b"]}
     good = written(tmp_path / "good", sales)

@@ -59,6 +59,7 @@ def test_what_has_no_limbs_is_odd(spark: Any) -> None:
     assert odd.count() == len(values)
 
 
+@pytest.mark.quick
 def test_sums_of_integers_go_beyond_64_bits(spark: Any) -> None:
     values = [2**63 - 1] * 5 + [-(2**63)] * 2 + [-1, 7]
     rows = spark.createDataFrame([(v, 3) for v in values], "v long, w long")

@@ -119,6 +119,7 @@ def test_a_flush_that_cannot_write_changes_nothing_and_is_made_up_for(
     world.check()
 
 
+@pytest.mark.quick
 def test_two_that_share_a_session_do_not_share_a_checkpoint(spark: Any, tmp_path: Path) -> None:
     first, second, other = (
         SparkOffload(session=spark, checkpoint=tmp_path / name, threshold_rows=None)

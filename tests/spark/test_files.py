@@ -42,6 +42,7 @@ def test_a_file_is_put_whole_or_not_at_all(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["one"]
 
 
+@pytest.mark.quick
 def test_a_file_is_replaced_where_a_store_renames_nothing_over_it(
     session: Session, store: str, tmp_path: Path
 ) -> None:

@@ -109,6 +109,7 @@ def test_rows_beyond_those_that_are_held_are_looked_for_when_too_few_are_left(
     assert tries == [False]
 
 
+@pytest.mark.quick
 def test_an_order_that_moves_shows_rows_that_tie_as_they_came(offload: Any) -> None:
     with Database(offload=offload) as db:
         orders = db.table(Order)

@@ -141,6 +141,7 @@ def test_an_aggregate_of_all_rows_shows_a_row_of_none(session: Session, tmp_path
     assert list(remote.apply(1, [])) == []
 
 
+@pytest.mark.quick
 def test_a_view_of_all_rows_moves_with_what_is_below_it(session: Session, offload: Any) -> None:
     with Database(offload=offload) as db:
         orders, customers = db.table(Order), db.table(Customer)

@@ -101,6 +101,7 @@ def test_what_is_returned_is_known_by_annotations_and_builtin_types(spark: Any) 
             of(call)
 
 
+@pytest.mark.quick
 def test_a_result_of_another_type_than_is_said_names_it(session: Session, tmp_path: Path) -> None:
     query: Query = lambda o, c: o.distinct().select(wrongly).distinct()  # noqa: E731
     remote = StateRemote(session, fragment_of(query), str(tmp_path), stable=False)

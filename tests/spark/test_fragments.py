@@ -107,6 +107,7 @@ def test_after_every_flush_the_output_is_that_of_the_query(
     check(session, QUERIES[name], tmp_path, seed=len(name))
 
 
+@pytest.mark.quick
 def test_a_flush_that_is_done_again_gives_the_same_and_adds_nothing(
     session: Session, tmp_path: Path
 ) -> None:

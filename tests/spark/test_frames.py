@@ -162,6 +162,7 @@ def test_a_batch_that_comes_again_changes_nothing_in_a_later_process_either(
         Frames(session, path, Sale, str(tmp_path / "changes"))
 
 
+@pytest.mark.quick
 def test_a_snapshot_changes_what_differs(sales: Frames, spark: Any, tmp_path: Path) -> None:
     new = [SALES[0], Sale(3, "bert", 0.0), Sale(2, "back", NAN), Sale(9, None, NAN)]
     frame = spark.read.parquet(file_of(tmp_path / "given2", new))

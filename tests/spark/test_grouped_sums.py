@@ -278,6 +278,7 @@ class Sale:
     count: int
 
 
+@pytest.mark.quick
 def test_rows_on_spark_are_summed_there(made: Made, session: Session, tmp_path: Path) -> None:
     """Those at first quietly, later ones together with rows from the process."""
     random = Random(1)

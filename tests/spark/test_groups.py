@@ -105,6 +105,7 @@ def test_of_all_pairs_in_the_zoo_those_have_equal_bytes_that_are_equal() -> None
         assert (encode(left) == encode(right)) is same, (left, right)
 
 
+@pytest.mark.quick
 @given(keys, keys)
 def test_generated_groups_have_equal_bytes_where_they_are_equal(left: Any, right: Any) -> None:
     assert (encode(left) == encode(right)) is (left == right)

@@ -133,6 +133,7 @@ def test_a_view_moves_in_pieces_and_what_other_threads_commit_meanwhile_is_in_it
         assert not list(Path(offload._folder).rglob("staged/*"))
 
 
+@pytest.mark.quick
 def test_a_hand_over_that_fails_leaves_the_view_where_it_was_and_can_be_done_again(
     offload: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

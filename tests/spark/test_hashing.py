@@ -167,6 +167,7 @@ class Other(NamedTuple):
     at: datetime | None
 
 
+@pytest.mark.quick
 def test_keys_of_both_sides_of_a_join_have_the_hash_that_spark_gives_them(
     spark: Any, tmp_path: Path
 ) -> None:

@@ -97,6 +97,7 @@ def order(number: int, customer: int) -> Order:
     return Order(number, customer, number / 8, str(number))
 
 
+@pytest.mark.quick
 @pytest.mark.usefixtures("in_parts")
 @pytest.mark.parametrize("name", QUERIES)
 def test_a_change_under_a_heavy_key_takes_as_few_rows_as_one_under_another(

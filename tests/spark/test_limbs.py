@@ -82,6 +82,7 @@ def check(values: Weighted) -> None:
     assert same(total(*together(values)), exact(values)), values
 
 
+@pytest.mark.quick
 @given(st.lists(st.tuples(integers | floats, weights)))
 def test_numbers_of_any_size_add_up_to_what_exact_sum_says(values: Weighted) -> None:
     check([*values, *one_float(values)])

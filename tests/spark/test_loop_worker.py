@@ -79,6 +79,7 @@ RING = {Link(n, (n + 1) % 5): 1 for n in range(5)}
 STARTS = {Rank(n, 1.0): 1 for n in range(5)}
 
 
+@pytest.mark.quick
 def test_the_change_is_what_the_rounds_come_to_without_what_was_there() -> None:
     task = task_of()
     first = run(task, {}, STARTS, RING)

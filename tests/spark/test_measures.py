@@ -10,6 +10,7 @@ from spark_backend.cluster.session import Session
 from tests.budget import TIMES
 
 
+@pytest.mark.quick
 def test_flushes_are_timed_beside_commits_in_the_process(session: Session) -> None:
     found = offload_figures("flush", "group", "300", "2", "1", "100")
     assert [*found] == ["1", "100"]

@@ -244,6 +244,7 @@ def test_a_nested_view_is_a_frame_with_lists(session: Any, offload: Any) -> None
     shop.db.close()
 
 
+@pytest.mark.quick
 def test_list_columns_are_written_to_files(session: Any, offload: Any, tmp_path: Any) -> None:
     """By Spark what is on Spark, by the process what is there, into one folder: the same lists."""
     db = Database(offload=offload)

@@ -115,6 +115,7 @@ def refused_for_a_reason() -> Iterator[None]:
         assert "cannot be moved: " in str(error)
 
 
+@pytest.mark.quick
 def test_a_huge_commit_is_summed_exactly(session: Any, offload: Any) -> None:
     db = Database(offload=offload)
     table: Any = db.table(tuple, name="rows")

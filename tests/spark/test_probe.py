@@ -134,6 +134,7 @@ def test_the_machines_are_asked_once_per_start_and_not_where_there_is_one_proces
     assert other.spark is other.spark and asked == [str(tmp_path)]
 
 
+@pytest.mark.quick
 def test_a_cluster_that_is_none_is_given_up_and_asked_again(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -336,6 +336,7 @@ def test_without_what_makes_its_step_a_recursion_is_not_taken(session: Session) 
         assert not can_be_columns(session, fragment)
 
 
+@pytest.mark.quick
 def test_a_view_over_a_recursion_moves_is_notified_and_comes_back(offload: Any) -> None:
     db = Database(offload=offload)
     edges = db.table(Edge, name="edges")

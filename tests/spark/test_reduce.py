@@ -65,6 +65,7 @@ def test_the_output_is_that_of_the_query_from_scratch(
     check(session, QUERIES[name], tmp_path, seed=sum(map(ord, name)))
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     "query",
     [

@@ -13,7 +13,7 @@ from tests.errors.refused_rows import FAILURES, cell, of_stream
 PAGE = Path(__file__).parents[2] / "docs" / "guide.md"
 
 
-@pytest.mark.parametrize("failure", share_of(list(FAILURES), "refused rows"))
+@pytest.mark.parametrize("failure", share_of(list(FAILURES), "refused rows", 12))
 def test_a_row_that_a_stream_refuses_is_left_out_or_stops_it(
     session: Any, offload: Any, failure: str
 ) -> None:

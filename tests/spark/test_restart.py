@@ -202,6 +202,7 @@ def test_pickled_rows_of_another_process_are_read_only_if_they_are_trusted(
     assert total(trust=True) == [(1, 1)]
 
 
+@pytest.mark.quick
 def test_a_manifest_that_somebody_changed_stops_the_move_and_leaves_the_view(
     spark: Any, tmp_path: Path
 ) -> None:

@@ -89,6 +89,7 @@ def test_a_table_on_spark_feeds_views_without_coming_by(db: Any, spark: Any) -> 
     assert values(orders.to_spark()) == Bag((o.customer, o.amount) for o in orders)
 
 
+@pytest.mark.quick
 def test_a_table_on_spark_belongs_to_one_database_and_is_gone_with_it(
     offload: SparkOffload, spark: Any
 ) -> None:

@@ -161,6 +161,7 @@ class Followed:
         return pa.record_batch(columns, names)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("seed", range(3 * TIMES + 3))
 @pytest.mark.parametrize("name", ["turned", "generation", "both"])
 def test_what_is_known_follows_changes_as_evaluation_from_scratch(name: str, seed: int) -> None:

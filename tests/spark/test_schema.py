@@ -155,6 +155,7 @@ VALUES: list[tuple[Any, st.SearchStrategy[Any]]] = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("kind", "values"), VALUES, ids=lambda v: str(v)[:30])
 @settings(deadline=None)
 @given(data=st.data())

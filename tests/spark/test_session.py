@@ -50,6 +50,7 @@ def test_local_masters_try_tasks_again(given: str, used: str) -> None:
     assert Session(master=given)._master == used
 
 
+@pytest.mark.quick
 def test_a_session_that_was_given_is_left_alone(spark: Any, tmp_path: Any) -> None:
     given = spark.newSession()
     given.conf.set("spark.sql.shuffle.partitions", "7")

@@ -126,6 +126,7 @@ def test_views_that_move_one_after_the_other_share_what_they_have_in_common(
         assert {r: n for r, n in (seen + told).items() if n} == Counter(views[0])
 
 
+@pytest.mark.quick
 def test_what_is_committed_and_flushed_while_a_view_is_loaded_is_taken_in_once(
     offload: SparkOffload, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -294,6 +294,7 @@ class Merging:
                 self._table.pop(length, None)
 
 
+@pytest.mark.quick
 def test_the_merge_of_the_docs_has_each_change_once_also_where_it_is_done_again(
     spark: Any, tmp_path: Path
 ) -> None:

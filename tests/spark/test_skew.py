@@ -143,6 +143,7 @@ def test_so_is_one_of_a_new_base(state: StateTables, session: Session) -> None:
     check(state, +wanted)
 
 
+@pytest.mark.quick
 def test_spark_is_asked_to_look_only_while_much_is_written(
     state: StateTables, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

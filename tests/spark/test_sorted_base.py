@@ -26,6 +26,7 @@ def table_of(draw: Random, count: int) -> pa.Table:
     return pa.concat_tables([whole.slice(0, count // 2), whole.slice(count // 2)])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("count", [0, 1, 5, 1_000])
 def test_rows_are_found_by_their_keys(count: int) -> None:
     draw = Random(count)

@@ -118,6 +118,7 @@ def test_marks_take_little_and_what_cancels_is_gone() -> None:
     assert len(found) == 0 and found.bytes() == 0
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("seed", range(30))
 def test_marks_count_whatever_comes_and_goes_also_where_halves_are_equal(
     seed: int, monkeypatch: pytest.MonkeyPatch

@@ -195,6 +195,7 @@ STATEMENTS: list[Any] = [
 ]
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_at_no_moment_does_ctrl_c_leave_it_half_changed(statement: Any, tmp_path: Path) -> None:
     moment, where = 0, "the first"

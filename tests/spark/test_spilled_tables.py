@@ -87,6 +87,7 @@ def change(db: Database, table: Any, random: Random, *, keyed: bool) -> None:
             getattr(table, statement)(item)
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("seed", seeds(12))
 def test_a_table_on_disk_is_like_one_of_the_process(seed: int, keyed: bool, tmp_path: Path) -> None:

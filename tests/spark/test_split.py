@@ -31,6 +31,7 @@ def golden() -> Iterator[tuple[str, list[str]]]:
         yield query, lines.splitlines()
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(("query", "wanted"), list(golden()))
 def test_a_query_splits_into_what_is_held_how_it_is_merged_and_the_answer(
     query: str, wanted: list[str]

@@ -50,6 +50,7 @@ def test_a_flush_adds_to_several_tables_at_once(state: StateTables, session: Ses
     assert state.number == 0
 
 
+@pytest.mark.quick
 def test_a_flush_without_a_manifest_has_not_happened(
     state: StateTables, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -487,6 +487,7 @@ def test_a_table_of_a_database_is_followed_by_jdbc(
     assert Counter(orders) == Counter([Order(2, None, 2.0), Order(3, "c", 3.0)])
 
 
+@pytest.mark.quick
 @pytest.mark.parametrize(
     ("given", "error", "message"),
     [

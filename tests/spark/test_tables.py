@@ -212,6 +212,7 @@ def test_a_table_of_files_gives_a_dataframe_of_what_it_is_now(
         assert dict(late) == {"b": 2, None: 1}
 
 
+@pytest.mark.quick
 def test_an_empty_table_on_spark(session: Any, spark: Any, offload: Any) -> None:
     with Database(offload=offload) as db:
         sales: Any = db.spark_table(frame(spark, []), Sale, name="sales")

@@ -121,6 +121,7 @@ def test_a_writer_waits_where_spark_lags(small: Any) -> None:
     view.verify()
 
 
+@pytest.mark.quick
 def test_writers_and_readers_go_on_while_flushes_and_moves_are_under_way(small: Any) -> None:
     db = small(threshold_rows=None)
     table, view = totals(db)

@@ -289,6 +289,7 @@ def test_the_bounds_of_weights_and_the_ends_are_those_that_files_have(
     state.check()
 
 
+@pytest.mark.quick
 def test_a_reader_keeps_the_files_that_are_put_together_meanwhile(
     state: StateTables, session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

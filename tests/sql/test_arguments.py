@@ -39,6 +39,7 @@ def db() -> Database:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", NODES, ids=lambda kind: kind.__name__)
 def test_an_argument_of_any_node_that_is_not_asked_for_is_refused(kind: Any) -> None:
     names = [name for name in kind.arg_types if name not in OF_PARSER.get(kind.key, ())]
@@ -395,6 +396,7 @@ QUERIES = {
 }
 
 
+@pytest.mark.long
 def test_the_lowest_release_of_sqlglot_means_the_same(tmp_path: Path) -> None:
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target"]
     installed = subprocess.run(

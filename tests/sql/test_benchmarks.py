@@ -10,6 +10,7 @@ from tests.sql import nexmark, tpch
 from tests.sql.player import play
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("made", "queries"), [(tpch, 22), (nexmark, 21)])
 def test_the_queries_of_benchmarks_are_live(made: object, queries: int) -> None:
     report = play(made.script(Random(14)), "duckdb", Random(4), commits=18)  # type: ignore[attr-defined]

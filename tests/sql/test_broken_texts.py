@@ -24,6 +24,7 @@ def player() -> Player:
     return Player(strange=True)
 
 
+@pytest.mark.long
 def test_a_broken_text_raises_nothing_of_its_own(player: Player) -> None:
     said = [player.play(seed) for seed in range(TEXTS)]
     assert said.count("made") > TEXTS / 10

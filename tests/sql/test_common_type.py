@@ -108,12 +108,14 @@ def differing(player: Player, place: str) -> list[str]:
     return [each for each in found if each is not None]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
 def test_types_beside_one_another_are_as_in_duckdb(place: str, duck: Player) -> None:
     wrong = differing(duck, place)
     assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:20])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
 def test_types_beside_one_another_are_as_in_postgres(place: str, elephant: Player) -> None:
     wrong = differing(elephant, place)

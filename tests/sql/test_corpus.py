@@ -14,6 +14,7 @@ FEW, SEED = 20, 23
 COMMITS = 8
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", range(3))
 def test_drawn_queries_are_what_databases_say(number: int) -> None:
     name, text = list(scripts(3 * FEW, SEED, of_a_script=FEW))[number]

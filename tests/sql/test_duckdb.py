@@ -154,6 +154,7 @@ def test_structs_without_a_common_field_are_not_cast(expression: str, message: s
         Database().sql(f"select {expression}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("over", ["order by x desc", "order by x", "order by -x nulls first"])
 @pytest.mark.parametrize(
     "call",
@@ -176,6 +177,7 @@ def test_values_of_a_window_come_in_its_order(call: str, over: str) -> None:
     assert_alike(f"select x, {call} over (partition by x > 1 {over} {frame}) as v from {NUMBERS}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("rows", ["select 1 as x where false", "select 1 as x", "select null as x"])
 @pytest.mark.parametrize(
     "query",
@@ -212,6 +214,7 @@ STEPS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ends", ENDS)
 @pytest.mark.parametrize("function", ["range", "generate_series"])
 def test_series_are_those_of_duckdb(function: str, ends: str) -> None:
@@ -255,6 +258,7 @@ def test_series_that_duckdb_has_not_are_refused(text: str, message: str) -> None
         Database().sql(text)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["date", "timestamp", "timestamptz", "time"])
 def test_times_have_a_mean_and_quantiles(kind: str) -> None:
     moments = "('1960-01-01 00:00:00.000001'), ('1970-03-04 23:00'), ('2024-01-31 10:00:00.5')"
@@ -299,6 +303,7 @@ def test_arrays_are_made_of_queries_of_any_form(query: str) -> None:
     assert_alike(f"with t as (select * from {NUMBERS}) select list_sort(array({query})) as x")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["timestamp_s", "timestamp_ms", "timestamp_ns"])
 def test_timestamps_have_the_digits_of_their_type(kind: str) -> None:
     texts = [f"{y}-05-06 10:00:{s}" for y in (1960, 2024) for s in ("00.5", "01.4995", "01.1245")]
@@ -314,6 +319,7 @@ MADE = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "statement",
     [
@@ -381,6 +387,7 @@ def test_expressions_are_what_duckdb_gives(text: str) -> None:
     assert_alike(f"select {text}")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kinds", "text"),
     [
@@ -447,6 +454,7 @@ def test_of_two_rows_with_one_key_the_first_stays(form: str, before: tuple[str, 
 LIMIT, CONSTANTS, SHARE = (40, 4, 1) if TIMES else (5, 1, 40)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("group", GROUPS)
 def test_patterns_are_what_duckdb_gives(group: str) -> None:
     engine, played = duckdb_cases.DuckDB(), Played()

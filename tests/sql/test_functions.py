@@ -21,6 +21,7 @@ from tests.sql.tpch import FOLDER
 SCRIPTS = FOLDER.parent / "scripts"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "engine"),
     [

@@ -176,12 +176,14 @@ def differing(db: Database, ask: Ask, zone: str, expressions: Sequence[str]) -> 
     return wrong
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("zone", [*CHANGES, "UTC"])
 def test_instants_are_those_of_duckdb(zone: str, of_duckdb: Ask) -> None:
     some = share_of([*EXPRESSIONS, *OF_DUCKDB], f"duckdb {zone}", 3)
     assert differing(live("duckdb", zone), of_duckdb, zone, some) == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("zone", [*CHANGES, "UTC"])
 def test_instants_are_those_of_postgres(zone: str, of_postgres: Ask) -> None:
     some = share_of([*EXPRESSIONS, *OF_POSTGRES], f"postgres {zone}", 3)

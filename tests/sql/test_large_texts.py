@@ -70,6 +70,7 @@ def both() -> Any:
     return db, other
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_large_text_is_as_in_duckdb(name: str, both: Any) -> None:
     db, other = both
@@ -113,12 +114,14 @@ def test_a_text_of_a_megabyte_is_read(both: Any) -> None:
     assert row.x == text
 
 
+@pytest.mark.long
 def test_a_text_that_is_too_deep_is_refused_with_its_place(both: Any) -> None:
     db, _ = both
     with pytest.raises(PlanError, match=r"nested too deeply at line 1, column 200"):
         db.sql(f"select {nested('(', 'g', ')', 20_000)} from t")
 
 
+@pytest.mark.long
 def test_a_deep_text_in_a_transaction(both: Any) -> None:
     db, _ = both
     with db.transaction():
@@ -134,6 +137,7 @@ def test_a_deep_insert(both: Any) -> None:
     assert 3_000 in {row.id for row in db.sql("select id from t").materialize()}
 
 
+@pytest.mark.long
 def test_the_recursion_limit_is_as_before(both: Any) -> None:
     before = sys.getrecursionlimit()
     db, _ = both
@@ -141,6 +145,7 @@ def test_the_recursion_limit_is_as_before(both: Any) -> None:
     assert sys.getrecursionlimit() == before
 
 
+@pytest.mark.long
 def test_verify_and_explain_a_deep_view(both: Any) -> None:
     db, _ = both
     view = db.sql(TEXTS["CASE in CASE"]).materialize()
@@ -162,6 +167,7 @@ TYPED_FIRST = {
 """Calls that ask for the type of an argument before they are made of it, by their dialect."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("dialect", "form"), [(name, form) for name, forms in TYPED_FIRST.items() for form in forms]
 )

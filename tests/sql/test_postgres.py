@@ -25,6 +25,7 @@ def server(postgres: PostgresServer) -> Iterator[Server]:
     made.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("group", GROUPS)
 def test_expressions_are_what_postgres_gives(group: str, server: Server) -> None:
     random, played = drawing(), Played()

@@ -55,6 +55,7 @@ def shown(value: Any) -> tuple[str, str]:
     return type(value).__name__, f"{value:f}" if isinstance(value, Decimal) else str(value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("place", PLACES)
 def test_aggregates_are_what_postgres_gives(place: str, tables: tuple[Database, Any]) -> None:
     db, cursor = tables

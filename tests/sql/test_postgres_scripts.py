@@ -43,6 +43,7 @@ def dsn(postgres: PostgresServer) -> str:
     return postgres.dsn("scripts")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", PLAYED)
 def test_views_are_what_postgres_gives(name: str, dsn: str) -> None:
     script = read(SCRIPTS / f"{name}.test")
@@ -53,6 +54,7 @@ def test_views_are_what_postgres_gives(name: str, dsn: str) -> None:
     assert wrong == {each for each in UNEQUAL if each.startswith(f"{name}.test")}, report
 
 
+@pytest.mark.long
 def test_statements_change_what_postgres_changes(dsn: str) -> None:
     random, report = drawing(), Report()
     for _ in range(500 if TIMES else 12):

@@ -14,6 +14,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 PLAYED = ("queries", "queries_duckdb", "subqueries", "subqueries_duckdb")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("name", PLAYED)
 def test_views_are_what_a_database_gives(name: str, engine: str) -> None:

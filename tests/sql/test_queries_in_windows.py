@@ -43,6 +43,7 @@ TEXTS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("text", TEXTS)
 def test_a_text_is_as_in_duckdb(text: str) -> None:
     db, other = Database(), duckdb.connect()

@@ -46,6 +46,7 @@ def test_views_are_printed_when_they_change(tmp_path: Path) -> None:
     assert "there is no command .nothing" in told
 
 
+@pytest.mark.long
 def test_a_statement_of_a_file_that_fails_is_told_by_the_exit_code(tmp_path: Path) -> None:
     (tmp_path / "shop.sql").write_text("select nothing from nowhere;")
     code, told = shell(tmp_path, "shop.sql", "-c")

@@ -49,6 +49,7 @@ def _filled() -> Both:
     return both
 
 
+@pytest.mark.long
 def test_values_are_stored_by_affinity() -> None:
     both = Both()
     for number, declared in enumerate(TYPES):
@@ -65,6 +66,7 @@ def test_values_are_stored_by_affinity() -> None:
 SIGNS = ("=", "<>", "<", "<=", ">", ">=", "is", "is not")
 
 
+@pytest.mark.long
 def test_a_column_is_compared_with_constants_by_its_affinity() -> None:
     both = _filled()
     names = [column.split()[0] for column in COLUMNS]
@@ -75,6 +77,7 @@ def test_a_column_is_compared_with_constants_by_its_affinity() -> None:
     assert not both.wrong, "\n".join(both.wrong[:10])
 
 
+@pytest.mark.long
 def test_columns_and_expressions_are_compared_by_their_affinities() -> None:
     both = _filled()
     sides = [
@@ -135,6 +138,7 @@ FORMS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 def test_queries_compare_as_sqlite_does(form: str) -> None:
     both = _filled()
@@ -153,6 +157,7 @@ def test_queries_compare_as_sqlite_does(form: str) -> None:
 OPERATORS = ("+", "-", "*", "/", "%", "&", "|", "<<", ">>", "||")
 
 
+@pytest.mark.long
 def test_arithmetic_is_of_numbers_of_64_bits() -> None:
     both = _filled()
     names = [column.split()[0] for column in COLUMNS]
@@ -249,6 +254,7 @@ COLLATED = (
 )
 
 
+@pytest.mark.long
 def test_texts_are_compared_by_their_collation() -> None:
     both = Both(
         "create table w (id integer primary key, n text collate nocase, r collate rtrim,"
@@ -343,6 +349,7 @@ ARGUMENTS = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_functions_are_what_sqlite_gives(function: str) -> None:
     random, count = drawing(), function.count("{}")

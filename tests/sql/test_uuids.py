@@ -100,6 +100,7 @@ def engines(postgres: PostgresServer) -> Any:
     connection.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
 @pytest.mark.parametrize("made", [made_by_sql, made_by_rows])
 def test_queries_are_what_the_engine_says(dialect: str, made: Any, engines: Any) -> None:

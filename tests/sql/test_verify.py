@@ -207,6 +207,7 @@ def _view(text: str) -> Any:
     return db.sql(text).materialize()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("text", "break_it"), (*BROKEN, *WINDOWS))
 def test_verify_finds_a_broken_translation(
     text: str, break_it: Callable[[Patch], None], monkeypatch: Patch

@@ -317,6 +317,7 @@ CHEAP = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", CHEAP)
 def test_work_does_not_grow_with_the_partition(name: str) -> None:
     few, many = (calls_of_a_change(CHEAP[name], size) for size in (300, 10_000))
@@ -339,6 +340,7 @@ def calls_of_a_change(asked: Asked, size: int) -> int:
     return calls
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 def test_an_interrupt_at_any_moment_can_be_taken_back(seed: int) -> None:
     random = Random(seed)

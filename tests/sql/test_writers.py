@@ -29,6 +29,7 @@ KINDS: dict[str, tuple[str, list[Any]]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("policy", ["drop", "null"])

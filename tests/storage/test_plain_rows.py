@@ -218,6 +218,7 @@ def test_the_first_row_that_is_refused_is_told_as_by_itself() -> None:
         assert str(together.value) == str(alone.value) and not len(table)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("first_load", [True, False])
 @pytest.mark.parametrize(
     "change",

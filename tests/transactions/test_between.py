@@ -231,6 +231,7 @@ def interrupt() -> None:
     raise KeyboardInterrupt
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("between", [int, interrupt])
 def test_at_no_moment_is_half_of_it_left(between: Callable[[], object]) -> None:

@@ -377,6 +377,7 @@ def trees(request: pytest.FixtureRequest) -> Iterator[None]:
         yield
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("keyed", [True, False])
 @pytest.mark.parametrize("seed", range(3))
 def test_views_over_patched_rows_equal_their_queries(seed: int, keyed: bool, trees: None) -> None:
@@ -496,6 +497,7 @@ def patched(random: Random, table: Table[Customer], row: Customer) -> Customer:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", sorted(VIEWS.keys() - {"whole", "asked", "folds of numbers"}))
 def test_a_view_is_told_only_what_changed_in_a_bag(name: str) -> None:
     touched: list[int] = []

@@ -283,6 +283,7 @@ def run(side: Side, look: Callable[[Side], object], end: str, committed: list[in
                 raise
 
 
+@pytest.mark.long
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("look", [nobody, same_thread])
 @pytest.mark.parametrize("end", ["publish", "undo"])

@@ -165,6 +165,7 @@ def rows(view: Any) -> Any:
     return list(view) if isinstance(view, OrderedView) else dict(view.items())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimize", CALLS)
 def test_a_failure_at_any_callable_call_leaves_everything_as_it_was(optimize: bool) -> None:
     db, fuse, (a, b, *views) = prepared(optimize=optimize)

@@ -90,6 +90,7 @@ changes = st.lists(
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("ways", sorted(WAYS))
 @given(transactions=st.lists(changes, max_size=8))
 def test_transactions_of_two_tables_equal_a_counter_whatever_comes_and_goes_again(

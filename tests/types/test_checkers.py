@@ -83,6 +83,7 @@ def errors(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     return checker(tmp_path_factory.mktemp("checked"))
 
 
+@pytest.mark.long
 def test_what_users_write_is_accepted_with_exact_types(errors: Errors) -> None:
     assert {file: of for file, of in errors.items() if file != "refused.py"} == {"accepted.py": {}}
 

@@ -75,6 +75,7 @@ def test_a_file_cut_off_anywhere_is_an_error(name: str) -> None:
             read(data[:length], "A.class")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", FILES)
 def test_a_changed_byte_gives_facts_or_an_error(name: str) -> None:
     outcomes = {facts_or_error(changed) for changed in with_changed_bytes(FILES[name])}

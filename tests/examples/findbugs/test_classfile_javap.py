@@ -38,6 +38,7 @@ needs_jdk = pytest.mark.skipif(
 )
 
 
+@pytest.mark.long
 @needs_jdk
 @pytest.mark.parametrize("part", cases(*range(SAMPLE // BATCH)))
 def test_the_facts_of_a_class_are_what_javap_shows(part: int, tmp_path: Path) -> None:

@@ -120,6 +120,7 @@ def test_a_folder_with_the_name_of_a_jar_is_no_problem(tmp_path: Path) -> None:
     assert build.program.classes == ["d/Copy"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", budget.cases(0, 1))
 def test_after_every_change_it_is_as_if_read_afresh(tmp_path: Path, seed: int) -> None:
     random = Random(seed)

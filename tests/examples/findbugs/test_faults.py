@@ -16,6 +16,7 @@ from tests import budget
 from .fixtures import change, facts_of, listed, live, plain
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimize", [True, False], ids=["optimized", "as written"])
 @pytest.mark.parametrize("stored", [True, False], ids=["stored", "passing"])
 @pytest.mark.parametrize("seed", budget.cases(*range(3)))

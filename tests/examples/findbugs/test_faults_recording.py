@@ -24,6 +24,7 @@ CUT = {*INSTRUCTIONS} - {facts.Invoke, facts.FieldAccess, facts.TypeInsn, facts.
 """Kinds of instructions of which a recorded history does not have all operands."""
 
 
+@pytest.mark.long
 def test_recorded_history_has_the_expected_findings(tmp_path: Path) -> None:
     path = tmp_path / "faults.jsonl.xz"
     record(history(), path)
@@ -34,6 +35,7 @@ def test_recorded_history_has_the_expected_findings(tmp_path: Path) -> None:
         assert (read.name, read.files) == (str(revision.number), len(revision.classes))
 
 
+@pytest.mark.long
 def test_recorded_facts_are_those_of_the_class_files(tmp_path: Path) -> None:
     path = tmp_path / "faults.jsonl.xz"
     record(history(1), path)

@@ -24,6 +24,7 @@ def test_archive_is_made_from_the_texts() -> None:
     assert compiled_from() == digest(texts()), "run python -m examples.findbugs.faults.build"
 
 
+@pytest.mark.long
 def test_compiler_gives_the_same_facts() -> None:
     slots = [list(of) for _, of in groupby(texts(), key=lambda text: text.slot)]
     some = [text for slot in slots for text in slot[::STEP]]
@@ -42,6 +43,7 @@ def test_missing_compiler_is_named() -> None:
         compile_all(texts()[:1], "nowhere/javac")
 
 
+@pytest.mark.long
 def test_refused_case_is_named() -> None:
     wrong = Text("x", "no Java", (), "package x;\n\nclass {\n}\n")
     with pytest.raises(

@@ -21,6 +21,7 @@ def program() -> Program:
     return Program(stored=True)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", cases(), ids=IDS)
 def test_case_has_the_stated_findings(program: Program, case: Case) -> None:
     become(program, case.classes)

@@ -45,6 +45,7 @@ def together(classes: dict[str, bytes]) -> Program:
     return program
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("batch", [1, 3, 16, 500])
 def test_findings_are_the_same_in_batches_of_any_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, batch: int

@@ -35,6 +35,7 @@ def shown(capsys: CaptureFixture) -> list[str]:
     return capsys.readouterr().out.splitlines()
 
 
+@pytest.mark.long
 def test_a_history_is_shown_revision_by_revision(capsys: CaptureFixture) -> None:
     assert main(["flashcards", "--no-figures"]) == 0
     lines = shown(capsys)
@@ -123,6 +124,7 @@ def test_numbers_have_their_forms(jars: list[str], capsys: CaptureFixture) -> No
     assert not any("0.0 x" in line for line in lines)
 
 
+@pytest.mark.long
 def test_memory_is_told_to_be_of_a_second_replay_which_can_be_left_out(
     capsys: CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -137,6 +139,7 @@ def test_memory_is_told_to_be_of_a_second_replay_which_can_be_left_out(
     assert (found["summary"]["peak"], found["summary"]["held"]) == (None, None)
 
 
+@pytest.mark.long
 def test_an_analysis_without_plain_evaluation_is_named_and_the_others_are_verified(
     capsys: CaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,6 +154,7 @@ def test_an_analysis_without_plain_evaluation_is_named_and_the_others_are_verifi
     assert "verified" not in captured.out
 
 
+@pytest.mark.long
 def test_figures_are_drawn_into_a_folder(tmp_path: Path, capsys: CaptureFixture) -> None:
     pytest.importorskip("matplotlib")
     assert main(["flashcards", "--figures", str(tmp_path)]) == 0
@@ -166,6 +170,7 @@ def test_figures_of_builds_are_named_after_the_first_and_the_last(
     assert [file.name for file in tmp_path.glob("*.png")] == ["findbugs-r0-to-r3-time.png"]
 
 
+@pytest.mark.long
 def test_without_matplotlib_the_replay_succeeds_and_says_what_to_install(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture
 ) -> None:
@@ -174,6 +179,7 @@ def test_without_matplotlib_the_replay_succeeds_and_says_what_to_install(
     assert "pip install matplotlib" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_a_view_that_differs_exits_with_1_and_says_which(
     monkeypatch: pytest.MonkeyPatch, capsys: CaptureFixture
 ) -> None:

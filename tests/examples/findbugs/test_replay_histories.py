@@ -28,6 +28,7 @@ COUNTED = (
 )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SIZES)
 def test_findings_are_the_known_ones_and_equal_plain_evaluation_after_every_revision(
     name: str,
@@ -35,6 +36,7 @@ def test_findings_are_the_known_ones_and_equal_plain_evaluation_after_every_revi
     assert _courses(name, Program()) == known(name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimize", [True, False], ids=["optimized", "as written"])
 def test_stored_tables_give_the_same_findings_and_views_can_be_verified(optimize: bool) -> None:
     assert _courses("flashcards", Program(stored=True, optimize=optimize)) == known("flashcards")
@@ -67,6 +69,7 @@ def test_facts_of_vespucci_are_the_known_ones_at_first_and_at_last() -> None:
     assert _instructions(mirror) == 55_359
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimize", [True, False], ids=["optimized", "as written"])
 def test_subtypes_of_vespucci_are_the_known_ones_after_every_revision(optimize: bool) -> None:
     program, mirror, found = Program((), stored=True, optimize=optimize), Mirror(), []

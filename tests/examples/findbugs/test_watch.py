@@ -85,6 +85,7 @@ def until(changes: queue.Queue[Change[Finding]], is_so: Callable[[], bool]) -> N
         changes.get(timeout=PATIENCE)
 
 
+@pytest.mark.long
 def test_watch_follows_a_build_until_it_is_stopped(tmp_path: Path) -> None:
     build = Build(folder(tmp_path, case("c")))
     with watched(build) as changes:
@@ -106,6 +107,7 @@ def test_what_changed_before_the_watching_is_not_missed(tmp_path: Path) -> None:
         until(changes, lambda: build.program.classes == ["d/Copy"])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("deleted", ["build/classes", "build"])
 def test_a_folder_that_is_deleted_and_made_again_is_followed(tmp_path: Path, deleted: str) -> None:
     root = folder(tmp_path / "build/classes", case("c"))
@@ -152,6 +154,7 @@ def running(path: Path) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
             process.kill()
 
 
+@pytest.mark.long
 def test_the_program_prints_lines_where_there_is_no_terminal(tmp_path: Path) -> None:
     with running(folder(tmp_path, case("c"))) as (process, lines):
         assert lines.readline().rstrip() == f"watching {tmp_path}: 1 finding"
@@ -238,6 +241,7 @@ def test_a_file_that_can_be_read_again_is_told(tmp_path: Path) -> None:
     assert build.update(tmp_path / "d/Copy.class").solved == ()
 
 
+@pytest.mark.long
 def test_a_build_that_pauses_between_its_files_is_one_change(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

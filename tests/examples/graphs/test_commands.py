@@ -36,6 +36,7 @@ SHOWN = {
 PROGRAM = "class C:\n    def f(self): return []\nx = C().f()\n"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SHOWN)
 def test_an_example_shows_what_edits_change(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     importlib.import_module(f"examples.graphs.{name}").main()
@@ -45,12 +46,14 @@ def test_an_example_shows_what_edits_change(name: str, capsys: pytest.CaptureFix
         assert line in shown
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", MODULES)
 def test_doctests(module: str) -> None:
     result = tried(importlib.import_module(module))
     assert result.failed == 0
 
 
+@pytest.mark.long
 def test_points_to_shows_a_small_program_and_verifies_real_code(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -128,6 +129,7 @@ def test_the_work_of_an_edge_does_not_depend_on_other_parts_of_the_graph() -> No
     assert touched_by_an_edge(1) == touched_by_an_edge(100) < 200
 
 
+@pytest.mark.long
 def test_a_change_of_rank_that_cannot_be_seen_goes_no_further() -> None:
     db = Database(optimize=False)  # rounds are operators, and none is evaluated anew
     links: Table[Edge] = db.table(Edge)

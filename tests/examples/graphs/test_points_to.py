@@ -181,6 +181,7 @@ def test_relative_imports_and_modules_of_packages() -> None:
     check(program)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_after_edits_of_real_code_the_views_are_what_the_plain_solver_finds(seed: int) -> None:
     folder = folder_at(EXAMPLES / "live_lint")

@@ -41,6 +41,7 @@ def _spark() -> None:
         pytest.skip(str(error))
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_spark")
 def test_the_view_moves_loses_its_jvm_and_is_the_same_as_in_process() -> None:
     command = [sys.executable, "-c", PATIENT, *SMALL]

@@ -74,6 +74,7 @@ def test_the_tables_show_a_check_and_its_findings(
     assert "cart.py:1" in shown
 
 
+@pytest.mark.long
 def test_a_replay_verifies_the_views_and_exits_with_0_whatever_is_found(folder: Path) -> None:
     done = run(folder, "--replay", "12")
     assert done.returncode == 0, done.stderr
@@ -81,6 +82,7 @@ def test_a_replay_verifies_the_views_and_exits_with_0_whatever_is_found(folder: 
     assert "times faster" in done.stdout
 
 
+@pytest.mark.long
 def test_edits_show_examples_first_and_the_verification_last(folder: Path) -> None:
     lines = run(folder, "--replay", "2", "--limit", "1").stdout.splitlines()
     assert "cart.py:1: json is imported, not used [unused-import]" in lines
@@ -88,6 +90,7 @@ def test_edits_show_examples_first_and_the_verification_last(folder: Path) -> No
     assert "0.0 s" not in "\n".join(lines)
 
 
+@pytest.mark.long
 def test_without_a_terminal_each_phase_is_a_line_on_stderr(folder: Path) -> None:
     assert run(folder, "--replay", "3").stderr.splitlines() == [
         "reading: 4 files",

@@ -69,6 +69,7 @@ def changes(seed: int) -> Iterator[dict[str, str | None]]:
         yield {f"{file}.py": module(rng) if rng.random() < 0.85 else None for file in files}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_generated_modules(seed: int) -> None:
     project = made({})
@@ -82,6 +83,7 @@ def test_generated_modules(seed: int) -> None:
         project.views[name].verify()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [5, 6])
 def test_edits_of_real_modules(seed: int) -> None:
     sources = small_package()
@@ -144,6 +146,7 @@ def test_a_circle_that_is_too_long_to_be_told_is_found() -> None:
     assert "m7 -> m8 -> ... -> m7" in found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("more", [0, 1])
 def test_the_longest_circle_that_is_told(more: int) -> None:
     project = circle(LONGEST + more)

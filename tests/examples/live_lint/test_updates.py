@@ -77,6 +77,7 @@ def test_a_project_without_files_holds_nothing() -> None:
     assert [t.name for t in project.db.tables() if len(t)] == ["Known"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", cases(7, 8))
 def test_after_every_random_edit_the_findings_are_those_of_a_fresh_database(seed: int) -> None:
     sources = small_package()
@@ -125,6 +126,7 @@ def touched_by_an_edit(count: int) -> dict[str, int]:
     return {name: after[name] - before[name] for name in before}
 
 
+@pytest.mark.long
 def test_the_work_of_an_edit_does_not_depend_on_the_size_of_the_project() -> None:
     small, large = touched_by_an_edit(10), touched_by_an_edit(300)
     assert small == large

@@ -130,6 +130,7 @@ def running(folder: Folder) -> Iterator[tuple[subprocess.Popen[str], IO[str]]]:
             process.kill()
 
 
+@pytest.mark.long
 def test_the_program_prints_lines_where_there_is_no_terminal(folder: Folder) -> None:
     with running(folder) as (process, lines):
         assert lines.readline().rstrip() == f"watching {folder.path}: 0 findings"
@@ -177,6 +178,7 @@ __all__ = ['k']
 """
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("height", [9, 12, 24, 60])
 def test_a_screen_is_as_high_as_the_terminal_and_says_what_it_leaves_out(
     folder: Folder, height: int

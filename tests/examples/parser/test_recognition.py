@@ -25,6 +25,7 @@ sentences = st.lists(words, max_size=MOST_WORDS)
 histories = st.lists(edits, max_size=6)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("form", FORMS)
 @examples(40)
 @given(data=st.data(), sentence=sentences, history=histories)

@@ -35,6 +35,7 @@ def test_the_grammar_is_of_some_size() -> None:
     assert len({operator.level for operator in GRAMMAR.operators}) >= 6
 
 
+@pytest.mark.long
 def test_random_programs_have_their_length_and_one_tree() -> None:
     for seed, length in enumerate([SHORTEST, SHORTEST + 1, 50, 120, 250]):
         words = program(length, seed)
@@ -44,6 +45,7 @@ def test_random_programs_have_their_length_and_one_tree() -> None:
         assert len(list(parser.trees())) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1, 2])
 def test_edges_after_every_random_edit(seed: int) -> None:
     parser, text = made(GRAMMAR, program(TOKENS, seed))
@@ -79,6 +81,7 @@ def test_a_wrong_edge_is_noticed() -> None:
         verify(parser, text, GRAMMAR)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "statement",
     [
@@ -99,6 +102,7 @@ def test_statements_have_one_tree(statement: str) -> None:
     assert len(list(parser.trees())) == 1
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "statement",
     ["x = ;", "x 1 ;", "x = 1", "a < b < c ;", "x = a < b == c ;", "else { }", "f ( , ) ;", "} {"],
@@ -119,6 +123,7 @@ def touched(grammar: Grammar, words: list[str], at: int, word: str) -> int:
 EDITED = wrapped("let x = a + b * c ; return x ;")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("word", ["%", "/"])
 def test_the_work_of_a_harmless_edit_does_not_grow_with_the_text(word: str) -> None:
     place = EDITED.index("*")
@@ -126,6 +131,7 @@ def test_the_work_of_a_harmless_edit_does_not_grow_with_the_text(word: str) -> N
     assert touched(GRAMMAR, longer, place, word) == touched(GRAMMAR, EDITED, place, word)
 
 
+@pytest.mark.long
 def test_the_work_of_an_edit_does_not_grow_with_the_other_functions() -> None:
     def around(length: int) -> list[str]:
         body = wrapped("x = 1 ; " * length)[3:-1]

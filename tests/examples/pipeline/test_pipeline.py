@@ -109,6 +109,7 @@ def test_the_picture_has_a_point_for_each_batch_and_higher_ones_for_more_seconds
     assert {"0", "30", "3,000", "live: 2.0 s", "from scratch: 30.0 s"} <= {*texts}
 
 
+@pytest.mark.long
 def test_a_pipeline_that_is_killed_is_gone_on_with_and_right_at_the_end() -> None:
     try:
         check()

@@ -43,6 +43,7 @@ def windows(tmp_path: Path) -> Iterator[list[Chrome]]:
             window.quit()
 
 
+@pytest.mark.long
 def test_two_windows_see_orders_of_each_other_and_the_same_after_a_kill(
     tmp_path: Path, windows: list[Chrome]
 ) -> None:

@@ -23,6 +23,7 @@ from examples.shop.models import Customer, Order, open_file
 from tests.examples.shop.running import PATIENCE, Shop, until
 
 
+@pytest.mark.long
 def test_browsers_see_each_order_of_others_and_survive_a_kill(tmp_path: Path) -> None:
     random = Random(1)
     acknowledged: list[int] = []
@@ -108,6 +109,7 @@ def test_what_is_sent_through_a_socket_closes_it(open_shop: Shop, frame: str | b
     assert closed.value.rcvd.code == (1009 if len(frame) > 1_000 else 1003)
 
 
+@pytest.mark.long
 def test_a_browser_that_leaves_is_noticed_and_sigterm_ends_the_shop_at_once(tmp_path: Path) -> None:
     with Shop(tmp_path / "shop.db") as shop:
         leaving = [shop.watch() for _ in range(5)]

@@ -82,6 +82,7 @@ def test_programs_that_raise_in_a_round_are_rolled_back(way: str) -> None:
     run()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("always")
 def test_derivations_are_counted_as_if_all_rows_had_come_at_once() -> None:
     @examples(10)

@@ -264,6 +264,7 @@ def touched(query: Callable[[Rel], Rel], edges: Sequence[Edge], edge: Edge) -> l
     return found
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", [left_linear, right_linear, non_linear])
 def test_work_follows_the_nodes_above_an_edge_and_not_the_pairs(
     query: Callable[[Rel], Rel],

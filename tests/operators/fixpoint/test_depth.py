@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from reactive import Database, Table, fixpoint
 from tests.operators.fixpoint.graphs import Edge, chain
 
@@ -38,6 +40,7 @@ def test_rounds_cost_what_they_bring_and_no_more() -> None:
     assert max(small[1:3] + large[1:3]) <= 200
 
 
+@pytest.mark.long
 def test_a_hundred_thousand_rounds() -> None:
     counts = rounds_of(100_000)
     assert counts[0] <= 20 * 100_000

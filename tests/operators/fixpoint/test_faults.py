@@ -199,6 +199,7 @@ def test_the_change_reaches_many_callables(kind: str) -> None:
     assert min(calls_of_a_change(kind, optimize=optimize) for optimize in (True, False)) > 5
 
 
+@pytest.mark.long
 @each
 @modes
 def test_a_failure_at_any_callable_call_leaves_everything_as_it_was(
@@ -215,6 +216,7 @@ def test_a_failure_at_any_callable_call_leaves_everything_as_it_was(
     rig.view.verify()
 
 
+@pytest.mark.long
 @each
 @modes
 def test_commits_after_a_failure_at_any_call_are_right(kind: str, optimize: bool) -> None:
@@ -284,6 +286,7 @@ MOODY: dict[str, Callable[[Rel], Rel]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", MOODY)
 def test_a_row_that_raises_at_any_hash_or_comparison_leaves_all_agreed(kind: str) -> None:
     for at in range(1, 10_000, stride(1, 6)):

@@ -60,18 +60,21 @@ def same_state(stage: Stage, fresh: Stage) -> None:
             assert 1 <= firm <= relation.support[row]
 
 
+@pytest.mark.long
 @examples(12)
 @given(case=cases())
 def test_derivations_are_counted_as_if_all_rows_had_come_at_once(case: Case) -> None:
     Watching(case, [Stage(case.queries, "as_written")]).run()
 
 
+@pytest.mark.long
 @examples(12)
 @given(case=cases())
 def test_generated_loops_count_derivations_as_if_all_rows_had_come_at_once(case: Case) -> None:
     Watching(case, [Stage(case.queries, "optimized")]).run()
 
 
+@pytest.mark.long
 @examples(6)
 @given(case=cases(2, raising=True))
 def test_a_commit_that_fails_leaves_all_counts_as_they_were(case: Case) -> None:
@@ -85,6 +88,7 @@ DEAR = st.builds(Road, NODES, NODES, st.sampled_from([1, 1, 2]))
 rows came first; what is shown does not."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("query", "roads"), [(shortest, ROADS), (legs, DEAR)], ids=["d", "legs"])
 def test_the_best_rows_are_held_as_if_all_rows_had_come_at_once(
     query: Callable[..., Any], roads: Any

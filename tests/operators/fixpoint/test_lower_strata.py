@@ -152,6 +152,7 @@ def from_scratch(starts: set[int], edges: Counter[Edge], step: Step) -> list[int
     return sorted(found)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("optimize", [True, False])
 @pytest.mark.parametrize("name", STEPS)
 def test_a_recursion_may_read_what_is_below_it(name: str, optimize: bool) -> None:

@@ -113,6 +113,7 @@ class Graph:
         self.follower.agree(Counter(set(self.wanted(self.edges))))
 
 
+@pytest.mark.long
 @sampled
 @pytest.mark.parametrize("kind", CLOSURES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)
@@ -130,6 +131,7 @@ def test_a_closure_is_right_after_every_edge_that_comes_or_goes(kind: str, shape
     assert graph.follower.view.stats().rows == 0
 
 
+@pytest.mark.long
 @sampled
 @pytest.mark.parametrize("kind", CLOSURES)
 @pytest.mark.parametrize("shape", SHAPES, ids=lambda shape: shape.name)

@@ -102,6 +102,7 @@ def changes(random: Random, values: tuple[Any, ...], count: int) -> list[tuple[A
     return made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("values", [INTEGERS, ODD], ids=["integers", "odd"])
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("seed", range(6))

@@ -145,6 +145,7 @@ def played(query: Callable[[Any, Any], Any], rows: list[Any], random: Random) ->
     return seen
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", [Order, Named, lambda *values: Named(*values)])
 @pytest.mark.parametrize("number", range(len(QUERIES)))
 def test_sums_over_columns_are_those_of_the_loop(number: int, kind: Any) -> None:

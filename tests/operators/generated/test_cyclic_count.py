@@ -197,6 +197,7 @@ MADE: list[Any] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("several", [False, True])
 @pytest.mark.parametrize("join", JOINS)
 def test_a_cycle_is_counted_in_every_place_of_every_table(join: Any, several: bool) -> None:

@@ -69,6 +69,7 @@ def change(
         held[-1][0].add(edge)
 
 
+@pytest.mark.long
 @sampled
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("are_several", [False, True])

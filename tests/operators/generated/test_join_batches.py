@@ -32,6 +32,7 @@ QUERIES: dict[str, Any] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("query", QUERIES)
 @pytest.mark.parametrize("settings", [SHIPPED, LOWEST])
 @given(left=ROWS, right=ROWS, more=ROWS)

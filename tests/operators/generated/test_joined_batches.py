@@ -18,6 +18,7 @@ COMMITS = st.lists(st.tuples(ROWS, ROWS, ROWS, st.integers(0, 3)), max_size=6)
 ONCE = {"reactive.codegen.probes.MOST_REPEATED": 1}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("repeats", [{}, ONCE], ids=["as shipped", "once"])
 @settings(max_examples=60, deadline=None)
 @given(history=COMMITS)

@@ -218,6 +218,7 @@ class Side:
         return None
 
 
+@pytest.mark.long
 @sampled
 @pytest.mark.parametrize("loop", LOOPS)
 @pytest.mark.parametrize("weights", WEIGHTS)

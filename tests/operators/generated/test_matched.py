@@ -83,6 +83,7 @@ def change(db: Database, tables: dict[type, Any], of: list[tuple[bool, Any]]) ->
                 table.remove(row)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("on", [same, cheap])
 @pytest.mark.parametrize("kind", QUERIES)
 @examples(30, share=3)

@@ -63,6 +63,7 @@ CHANGES: dict[str, Callable[[Any, list[Row]], None]] = {
 }
 
 
+@pytest.mark.long
 @sampled
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("change", CHANGES)

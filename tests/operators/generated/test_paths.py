@@ -235,6 +235,7 @@ def history(random: Random, values: tuple[Any, ...], commits: int) -> Any:
         ]
 
 
+@pytest.mark.long
 @sampled
 @pytest.mark.parametrize("of_one", [True, False])
 @pytest.mark.parametrize("values", [PLAIN, ODD, NESTED])

@@ -36,6 +36,7 @@ def views_of(rows: Table[Row]) -> list[View[*tuple[Any, ...]]]:
     return [query.materialize() for query in queries]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(12))
 def test_it_makes_what_the_loop_over_many_makes(seed: int) -> None:
     random = Random(seed)

@@ -221,6 +221,7 @@ def test_rows_come_and_go_with_where_they_start(way: str, tolerance: float) -> N
         run()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 def test_ranks_are_near_those_from_scratch(way: str) -> None:
     @examples(24)

@@ -43,6 +43,7 @@ def touched_by_a_change(count: int, words: dict[str, Any]) -> int:
     return int(view.stats().touched - before)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", WORDS)
 def test_other_components_do_not_change_what_a_change_looks_at(how: str) -> None:
     few, many = (touched_by_a_change(count, WORDS[how]) for count in (100, 1_000))
@@ -64,6 +65,7 @@ def test_a_change_that_reaches_all_is_evaluated_anew_and_no_rounds_are_held() ->
     assert held[1] <= 2 * held[0]
 
 
+@pytest.mark.long
 def test_a_failed_transaction_leaves_a_loop_that_is_followed_as_it_was() -> None:
     edges = edges_of()
     edges.add_all(components(100))

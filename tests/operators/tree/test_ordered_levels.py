@@ -110,6 +110,7 @@ def change(rows: Rows, random: Random) -> None:
         table.upsert(makes[table])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("late", [False, True])
 @pytest.mark.parametrize("limit", [None, 2])
 @pytest.mark.parametrize("descending", [False, True])

@@ -99,6 +99,7 @@ def change(rows: Rows, random: Random) -> None:
             table.add(makes[table]())
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(6))
 def test_deltas_that_are_read_late_say_what_those_say_that_are_read_at_once(seed: int) -> None:
     random, rows = Random(seed), Rows()
@@ -176,6 +177,7 @@ def test_labels_that_nobody_shows_keep_no_bag_and_tell_nothing() -> None:
     assert len(part.leaves) == 101 and held.error is None
 
 
+@pytest.mark.long
 def test_a_change_inside_touches_a_row_of_each_index_whatever_there_is() -> None:
     touched = []
     for size in (10, 200):

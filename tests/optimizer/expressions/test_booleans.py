@@ -85,6 +85,7 @@ def row(random: Random, number: int) -> Row:
     return Row(number, random.randrange(3), random.choice("abc"), n, random.randrange(2))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("seed", seeds(25, share=5))
 def test_rows_and_exceptions_are_those_of_the_query_as_written(way: str, seed: int) -> None:

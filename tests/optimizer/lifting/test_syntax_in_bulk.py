@@ -58,6 +58,7 @@ SWAPS = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", LIBRARY)
 def test_functions_of_the_standard_library_are_found(module: str) -> None:
     owner = importlib.import_module(module)
@@ -88,6 +89,7 @@ def _functions(code: CodeType) -> Iterator[CodeType]:
             yield from _functions(constant)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("module", EDITED)
 def test_a_random_edit_of_a_file_never_makes_a_wrong_tree(module: str, tmp_path: Path) -> None:
     source = importlib.import_module(module).__file__

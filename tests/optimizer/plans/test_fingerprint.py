@@ -181,6 +181,7 @@ print(fingerprint(query.plan))
 """
 
 
+@pytest.mark.long
 def test_another_process_another_file_and_other_lines_give_the_same(tmp_path: Path) -> None:
     found = set()
     for number in range(3):

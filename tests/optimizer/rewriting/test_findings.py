@@ -109,6 +109,7 @@ def test_it_touches_as_few_rows_as_the_best_way_to_write_it(name: str) -> None:
     assert rows <= 1.2 * fewest + 5 * ROWS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("tables", [12, 40])
 def test_many_tables_in_any_order_are_joined_by_their_keys(tables: int) -> None:
     db = Database()

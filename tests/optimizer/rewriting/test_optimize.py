@@ -218,6 +218,7 @@ def test_without_optimizing_the_plan_is_as_written() -> None:
     assert db._engine.queries.optimized(made.plan).plan is made.plan
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", ["where", "select", "union", "join"])
 def test_a_plan_of_a_thousand_levels_is_optimized(step: str) -> None:
     db = Database()

@@ -18,6 +18,7 @@ def test_a_fold_of_rows_inside_has_the_plan_of_its_golden_text(case: Case) -> No
     assert "Collect" not in case.expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_it_is_that_of_the_bags_on_all_small_tables(case: Case) -> None:
     nest, folded = case.plans()

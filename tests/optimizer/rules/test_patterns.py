@@ -115,6 +115,7 @@ def plans(node: plan.Node) -> list[plan.Node]:
     return list(dict.fromkeys([read, optimize(node, PHASES).plan, *alone]))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "query", [*UNSOUND_ELSEWHERE.values(), *ONE_TABLE, *TWO_TABLES, *THREE_TABLES]
 )

@@ -44,6 +44,7 @@ def test_every_golden_file_belongs_to_a_rule() -> None:
     assert {path.stem for path in FOLDER.glob("*")} == {path.stem for path in FILES}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_rule_makes_the_plan_of_its_golden_file(case: Case) -> None:
     before = case.before()
@@ -54,12 +55,14 @@ def test_a_rule_makes_the_plan_of_its_golden_file(case: Case) -> None:
         assert after == before, shown(after)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", POSITIVE, ids=str)
 def test_a_rule_has_nothing_to_do_where_it_has_been(case: Case) -> None:
     once = case.apply(case.before())
     assert case.apply(once) == once
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_all_small_contents_give_the_same_rows_before_and_after(case: Case) -> None:
     before = case.before()

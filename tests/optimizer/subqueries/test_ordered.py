@@ -64,6 +64,7 @@ def is_in_order(view: Any, rows: list[Any], key: Callable[[Any], Any], window: s
     return all(shown.count(r) <= rows.count(r) for r in shown) and list(map(key, shown)) == keys
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(2))
 def test_rows_stand_by_what_a_query_gives(
     seed: int, db: Database, orders: Table[Order], lines: Table[Line]

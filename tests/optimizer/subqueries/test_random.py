@@ -69,6 +69,7 @@ def drawn(seed: int, *, calm: bool) -> tuple[Drawing, plan.Node]:
     return drawing, written
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("calm", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_plans_give_the_rows_of_nested_loops(seed: int, calm: bool) -> None:
@@ -82,6 +83,7 @@ def test_plans_give_the_rows_of_nested_loops(seed: int, calm: bool) -> None:
         assert outcome(lambda: evaluate(made, contents.of, by_definition=False)) == expected
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("calm", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_views_have_the_rows_of_nested_loops_after_every_commit(seed: int, calm: bool) -> None:
@@ -120,6 +122,7 @@ def _change(random: Random, drawing: Drawing, contents: Contents) -> tuple[Any, 
     return drawing.tables[kind], row, weight
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", ["inner", "left"])
 @pytest.mark.parametrize("calm", [True, False])
 @pytest.mark.parametrize("seed", SEEDS)

@@ -76,6 +76,7 @@ def db() -> Iterator[Database]:
         yield made
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("suffix", [".jsonl", ".csv"])
 @pytest.mark.parametrize("seed", range(0, 24, stride(1, 3)))
 def test_a_table_is_what_its_files_say_after_all_edits(
@@ -589,6 +590,7 @@ with Database(sys.argv[1] + "/rows.db") as db:
 """
 
 
+@pytest.mark.long
 def test_a_process_that_is_killed_while_files_change_loses_and_doubles_nothing(
     tmp_path: Path,
 ) -> None:

@@ -232,6 +232,7 @@ buy(shop, Faulty(shop.sql, 0, kill, after=sys.argv[3] == "after", of="commit"))
 """
 
 
+@pytest.mark.long
 @sampled
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("where", ["memory", "durable"])
@@ -276,6 +277,7 @@ def history(tmp_path: Path, rng: random.Random, steps: int) -> None:
     shop.close()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [*cases(*TWICE), *seeds(8)])
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_after_any_history_tables_are_those_of_the_file(tmp_path: Path, seed: int) -> None:

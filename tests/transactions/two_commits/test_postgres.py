@@ -255,6 +255,7 @@ def through_the_driver(sql: Any, how: str) -> None:
         getattr(sql, how)()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("how", ["commit", "rollback", "text", "with"])
 @pytest.mark.parametrize("goes_on", [False, True])
 @pytest.mark.parametrize("is_joined", [False, True])

@@ -18,6 +18,7 @@ VERSIONS = [(3, minor) for minor in range(11, 15) if (3, minor) != sys.version_i
 """The others than the one that runs the tests."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("context", contexts(), ids=lambda context: context.name)
 def test_no_tree_is_wrong_in(context: Context, tmp_path: Path) -> None:
     if lacks(sys.executable, context.needs):
@@ -25,6 +26,7 @@ def test_no_tree_is_wrong_in(context: Context, tmp_path: Path) -> None:
     assert "\n".join(objections(context, sys.executable, tmp_path)) == ""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("version", VERSIONS, ids=lambda version: f"python3.{version[1]}")
 def test_no_tree_is_wrong_on(version: tuple[int, int], tmp_path: Path) -> None:
     python = interpreter(version)
