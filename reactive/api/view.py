@@ -418,13 +418,18 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         trigger: making.Trigger = None,
         name: str | None = None,
         row_type: Any = None,
+        durable: bool | None = None,
+        migrate: bool = False,
     ) -> Sink:
         """Call a function with the changes of the view, in batches that are numbered from 0 on.
 
         A batch is kept until the function has returned: if it raises, or the process ends, it is
         called again with the same changes under the same number. So one that takes note of the
-        number together with what it does has each change once. Across processes that needs a
-        `checkpoint` of the offload, where batches are kept under the name.
+        number together with what it does has each change once.
+
+        A durable database keeps batches and what was told in its file, under the name of the sink:
+        made again after a restart, the sink goes on with the next batch. So does a `checkpoint` of
+        the offload. Otherwise they are kept in the process.
 
         Parameters
         ----------
@@ -432,13 +437,20 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
             of times that it comes, or goes if it is negative.
         frames: whether it is a callable, (DataFrame, number), with the row's columns and `weight`.
         trigger: as of `write_to`.
-        name: of the sink; by default that of the view.
-        row_type: as of `write_to`.
+        name: of the sink; by default that of the view. A durable sink needs one.
+        row_type: as of `write_to`; of a durable sink, the classes of the rows, if the query does
+            not say them.
+        durable: whether what was told is kept in the file of the database; by default if it has
+            one.
+        migrate: whether a durable sink whose query has changed tells the difference between what
+            was told and the rows of today.
 
         Raises
         ------
+        DurabilityError: the file cannot be read, or written.
         OffloadError: what is kept under the name is of another query: give it another name.
-        PlanError: an argument is none of these.
+        PlanError: an argument is none of these; there is a durable sink of the name; or what it
+            has told is of another query, and `migrate` is not given.
 
         >>> from reactive import Count, Database
         >>> db = Database()
@@ -454,7 +466,8 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         >>> sink.stop()
         """
         self._check_open()
-        return making.changes_to(self, function, trigger, name, row_type, frames=frames)
+        keeping = making.Keeping(durable, migrate)
+        return making.changes_to(self, function, trigger, name, row_type, keeping, frames=frames)
 
     def read(self, *, stale_ok: bool = False) -> list[Any]:
         """The rows of now; with `stale_ok` those of the last flush, without another."""

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactive.durable.journal import ANEW, Changes, Journal, KeptTable
 from reactive.durable.noted import Note, Noted, noting, noting_one, sides_of, together
-from reactive.durable.store import Store
+from reactive.durable.store import Change, Store
 from reactive.errors import DurabilityError
 
 if TYPE_CHECKING:
@@ -203,6 +203,13 @@ class GroupJournal(Journal):
             if self._error is None:
                 self._write_noted()
         super().settle()
+
+    def write_beside(self, changes: Sequence[Change], *, is_safe: bool) -> None:
+        """Write what was committed, and then what is no commit."""
+        with self._writes:
+            if self._error is None:
+                self._write_noted()
+            super().write_beside(changes, is_safe=is_safe)
 
     def is_settled(self) -> bool:
         """Whether no commit waits to be written."""

@@ -212,6 +212,23 @@ class Journal:
                 counted.append((values, before, after))
         return Change(kept.name, gone, come, counted)
 
+    def write_beside(self, changes: Sequence[Change], *, is_safe: bool) -> None:
+        """Write what is no commit, in a transaction of its own, after all that was committed.
+
+        By who is inside the lock of the database.
+
+        Parameters
+        ----------
+        is_safe: whether to wait for the disk.
+
+        Raises
+        ------
+        DurabilityError: the store has not taken it, or is not written to any more.
+        """
+        Journal.settle(self)
+        store = self.store
+        store.write((Record(store.version(), time(), changes, False, is_safe),))
+
     # Tables.
 
     def making(self) -> AbstractContextManager[None]:

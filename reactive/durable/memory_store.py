@@ -61,6 +61,8 @@ class MemoryStore:
                     if not rows[row]:
                         del rows[row]
             self._version = record.version
+            if not record.is_commit:
+                continue
             self._logged = [*self._logged, Logged(record.version, record.time, changes)]
             self._logged = self._logged[-self._keep :] if self._keep else []
 

@@ -244,7 +244,7 @@ class PostgresStore:
             try:
                 self._within(lambda: self._write(records))
             except driver().Error:
-                if not self._connection.closed:
+                if not self._connection.closed or not records[-1].is_commit:
                     raise
                 if not self._stands(records):
                     self._within(lambda: self._write(records))
@@ -260,10 +260,12 @@ class PostgresStore:
         return found >= records[-1].version
 
     def _write(self, records: Sequence[Record]) -> None:
+        if records[-1].is_safe:
+            self._run("set local synchronous_commit = on")
         for record in records:
             for change in record.changes:
                 self._change(self._tables[change.table], change)
-            if self._keep:
+            if self._keep and record.is_commit:
                 escaped = [c._replace(table=_escaped(c.table)) for c in record.changes]
                 noted = record._replace(changes=escaped)
                 sqlite_history.note(self._run, self._many, noted)

@@ -181,9 +181,12 @@ class SqliteStore(SqliteFile):
             if len(records) > 1 or monotonic() > self._files.due:
                 self._check_files()
             self._has_written = True
-            is_plain = len(records) == 1 and not (self._keep or self._has_past)
+            is_safe = records[-1].is_safe
+            is_plain = len(records) == 1 and not (self._keep or self._has_past or is_safe)
             at_once = self._put_at_once(records[0]) if is_plain else None
-            if at_once is None:
+            if is_safe:
+                self._write_safely(records)
+            elif at_once is None:
                 self._within(self._write, records)
                 self._has_past = False
             else:
@@ -199,6 +202,14 @@ class SqliteStore(SqliteFile):
         self._has_written = False
         if missing is not None:
             raise DurabilityError(replaced(self.name, missing))
+
+    def _write_safely(self, records: Sequence[Record]) -> None:
+        """Write, and wait for the disk."""
+        try:
+            self._run("pragma synchronous = full")
+            self._within(self._write, records)
+        finally:
+            self._run(f"pragma synchronous = {self._synchronous}")
 
     def _put_at_once(self, record: Record) -> str | None:
         """The one statement that writes a commit of one row that comes, if it is one."""
@@ -227,7 +238,7 @@ class SqliteStore(SqliteFile):
                     come.clear()
                     self._count(table, change)
                 come += change.come
-            if self._keep:
+            if self._keep and record.is_commit:
                 sqlite_history.note(self._run, self._many, record)
         for name, come in waiting.items():
             self._put(self._tables[name], come)

@@ -93,11 +93,17 @@ class Record(NamedTuple):
 
     version: its number; they rise, but not one by one, and two may have the same.
     time: when it was, in seconds since 1970.
+    is_commit: False of what is written between two commits, with the version of the first one: it
+        has no place in the history.
+    is_safe: whether it waits for the disk, with all that was written before, whatever the store
+        does otherwise.
     """
 
     version: int
     time: float
     changes: Sequence[Change]
+    is_commit: bool = True
+    is_safe: bool = False
 
 
 class Logged(NamedTuple):

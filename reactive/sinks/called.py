@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from optimizer.errors import PlanError
 from reactive.collections.zset import Pair, consolidate, integrate, negate
 from reactive.sinks.target import Called, ChangeBatch, Changed, Outbox, Position
 
@@ -25,6 +26,8 @@ class CalledTarget:
     def __init__(self, function: Called, outbox: Outbox) -> None:
         self._function = function
         self._outbox = outbox
+        self.kept_as: str | None = getattr(outbox, "name", None)
+        """The name under which the database keeps what was told, if it does."""
 
     def open(self, plan: str) -> Position | None:
         """Where the outbox is."""
@@ -44,6 +47,21 @@ class CalledTarget:
         if batch is not None:
             self._function(batch.number, list(batch.changes))
             self._outbox.delivered()
+
+    def forget(self) -> None:
+        """Keep no more what was told.
+
+        Raises
+        ------
+        PlanError: it is not kept in a durable database.
+        """
+        forget = getattr(self._outbox, "forget", None)
+        if forget is None:
+            raise PlanError(
+                "cannot forget what a sink has told: it is not kept in a durable database\n"
+                "  stop() it: what it has told goes with the process"
+            )
+        forget()
 
 
 class MemoryOutbox:

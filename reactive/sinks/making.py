@@ -24,6 +24,7 @@ from reactive.dataflow.delta import Delta
 from reactive.errors import OffloadError
 from reactive.runtime import intervals
 from reactive.sinks.called import CalledTarget, MemoryOutbox
+from reactive.sinks.durable_outbox import DurableOutbox
 from reactive.sinks.followed import Changes, Followed
 from reactive.sinks.gathered import Gathered
 from reactive.sinks.sink import Sink
@@ -83,8 +84,23 @@ def write_to(
     return _sink(view, f"of {view._channel} to {target!r:.200}", made, interval)
 
 
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where what a function was told is kept; the names are those of `View.changes_to`."""
+
+    durable: bool | None = None
+    migrate: bool = False
+
+
 def changes_to(
-    view: Any, function: Any, trigger: Trigger, name: str | None, row_type: Any, *, frames: bool
+    view: Any,
+    function: Any,
+    trigger: Trigger,
+    name: str | None,
+    row_type: Any,
+    keeping: Keeping = Keeping(),
+    *,
+    frames: bool,
 ) -> Sink:
     """The sink of `View.changes_to`."""
     interval = _interval(trigger)
@@ -99,9 +115,14 @@ def changes_to(
     text = f"of {view._channel} to {to if called is None else repr(called)}"
     target: Target
     if frames or getattr(function, "takes_frames", False):
+        if keeping != Keeping():
+            raise PlanError(
+                "durable= and migrate= are not read by a function of frames, whose batches are "
+                "files\n  leave them out: SparkOffload(checkpoint=...) keeps what it was told"
+            )
         target = _offload(engine, "a DataFrame is of Spark").framed(function, called, row_type)
     else:
-        target = CalledTarget(function, _outbox(engine, called, row_type))
+        target = CalledTarget(function, _outbox(view, called, row_type, keeping))
     return _sink(view, text, target, interval)
 
 
@@ -131,17 +152,57 @@ def _offload(engine: Engine, why: str) -> Any:
     return engine.offloading.need()
 
 
-def _outbox(engine: Engine, name: str | None, row_type: Any) -> Outbox:
-    """Where batches wait for a function: in the checkpoint, if there is one that is kept."""
+def _outbox(view: Any, name: str | None, row_type: Any, keeping: Keeping) -> Outbox:
+    """Where batches wait for a function: in the file of a durable database, or in the checkpoint,
+    if there is one that is kept."""
+    engine: Engine = view._engine
+    if _is_durable(engine, name, keeping):
+        assert name is not None
+        of = _annotation(view._channel.plan) if row_type is None else row_type
+        return DurableOutbox(engine, name, of, migrate=keeping.migrate)
     kept: Outbox | None = None
     if engine.offloading.is_possible:
         kept = engine.offloading.need().outbox(name, row_type)
     if kept is None and row_type is not None:
         raise PlanError(
             f"row_type={row_type!r:.50} is not read by a sink that keeps its batches in the process"
-            "\n  leave it out; or have them kept: Database(offload=SparkOffload(checkpoint=...))"
+            "\n  leave it out; or have them kept: Database('shop.db'), or "
+            "Database(offload=SparkOffload(checkpoint=...))"
         )
     return MemoryOutbox() if kept is None else kept
+
+
+def _is_durable(engine: Engine, name: str | None, keeping: Keeping) -> bool:
+    """Return True if a sink of this name is kept in the file of the database."""
+    writes = engine.journal is not None and engine.journal.writes
+    if keeping.durable is False or (keeping.durable is None and not writes):
+        if keeping.migrate:
+            raise PlanError(
+                "migrate=True is not read by a sink that is not kept in a durable database\n"
+                "  leave it out"
+            )
+        return False
+    if not writes:
+        why = "in memory" if engine.journal is None else "open for reading alone"
+        raise PlanError(
+            f"cannot make a durable sink: its database is {why}\n"
+            "  give the database a path, Database('shop.db'), or leave out durable=True"
+        )
+    if not name:
+        raise PlanError(
+            "cannot keep in the file what a sink has told: it has no name to be found by after a "
+            "restart\n"
+            "  name the sink, changes_to(..., name='alerts'), or the view\n"
+            "  to keep what it has told in the process, say durable=False"
+        )
+    for sink in engine.sinks:
+        if getattr(sink._target, "kept_as", None) == name:
+            raise PlanError(
+                f"cannot make a second sink named {name!r}: the sink {sink.name} keeps what "
+                "it has told under this name\n"
+                "  stop() that one first, or give this one another name"
+            )
+    return True
 
 
 def _sink(view: Any, name: str, target: Target, interval: float | None) -> Sink:

@@ -24,6 +24,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from optimizer.errors import PlanError
 from reactive.errors import ClosedError, OffloadError, TransactionError
 from reactive.runtime.boundary import boundary
 from reactive.runtime.closeable import Closeable
@@ -178,6 +179,23 @@ class Sink(NotCopied, Closeable):
                 self._engine.sinks.remove(self)
         finally:
             self._writing.release()
+
+    def forget(self) -> None:
+        """Stop, and remove from the durable database what was told: a sink that is made again under
+        the name begins with batch 0, and tells all rows.
+
+        Raises
+        ------
+        PlanError: nothing is kept of it there.
+        """
+        if not callable(forget := getattr(self._target, "forget", None)):
+            raise PlanError(
+                f"cannot forget what {self._called()} has written: its target has the position\n"
+                "  stop() it, and write to another target"
+            )
+        self.stop()
+        with self._writing:
+            forget()
 
     def close(self) -> None:
         """`stop`."""

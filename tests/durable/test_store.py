@@ -109,6 +109,18 @@ def test_it_can_be_opened_again_as_soon_as_it_is_closed(make: MakeStore) -> None
         opened(make).close()
 
 
+def test_what_is_written_between_commits_has_no_place_in_the_history(make: MakeStore) -> None:
+    store = opened(make, keep=10)
+    store.create(schema("t", "id", key="id"))
+    for version in (1, 2):
+        store.write([Record(version, 0.0, [Change("t", come=[(version,)])])])
+        for is_safe in (False, True):
+            come = [(10 * version + is_safe,)]
+            store.write([Record(version, 0.0, [Change("t", come=come)], False, is_safe)])
+    assert (store.version(), [logged.version for logged in store.history(0)]) == (2, [1, 2])
+    assert sorted(contents(store, "t")) == sorted(exact((n,)) for n in (1, 2, 10, 11, 20, 21))
+
+
 @pytest.mark.parametrize("key", [None, "id"])
 def test_plain_values_come_back_as_they_were(make: MakeStore, key: str | None) -> None:
     store = opened(make)
