@@ -38,6 +38,7 @@ CONTENTS = {
         "durable",
         "writing",
         "services",
+        "deployment",
         "two_commits",
         "threads",
         "delivery",

@@ -18,6 +18,8 @@ from reactive.runtime.lazy_modules import LAZY_MODULES
 
 lazily(*LAZY_MODULES)
 
+__version__ = "0.1.0"
+
 from reactive.api.aggregates import (
     Aggregate,
     Aggregation,

@@ -7,6 +7,7 @@ import doctest
 import importlib
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -79,7 +80,10 @@ ACROSS = {
     ),
 }
 """Folders of tests that are about no room of `reactive` alone. Those of `optimizer` are in one."""
-CONTENTS = {"README.md", "LICENSE", "Makefile", "CHANGELOG.md", "pyproject.toml"}
+CONTENTS = {
+    *("README.md", "LICENSE", "Makefile", "CHANGELOG.md", "pyproject.toml"),
+    *("CONTRIBUTING.md", "SECURITY.md"),
+}
 
 
 def files(package: str) -> list[Path]:
@@ -261,6 +265,12 @@ def test_the_top_level_has_what_belongs_there() -> None:
     assert {path.name for path in ROOT.iterdir() if path.is_file()} >= CONTENTS
     for package in BELOW:
         assert (ROOT / package / "py.typed").exists()
+
+
+def test_contributors_are_told_of_commands_that_are_there() -> None:
+    told = re.findall(r"^make ([\w-]+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE)
+    targets = re.findall(r"^([\w-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert told and set(told) <= set(targets)
 
 
 READERS = {

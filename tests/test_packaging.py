@@ -16,6 +16,8 @@ from xml.etree import ElementTree
 import pytest
 from build.util import project_wheel_metadata
 
+import reactive
+
 ROOT = Path(__file__).parent.parent
 BUILT_FROM = ("pyproject.toml", "README.md", "LICENSE")
 TARGET = re.compile(
@@ -75,6 +77,10 @@ def test_an_index_page_says_who_where_and_for_which_python(metadata: Message) ->
 def test_the_python_of_these_tests_is_among_the_classifiers(metadata: Message) -> None:
     name = f"Programming Language :: Python :: 3.{sys.version_info.minor}"
     assert name in metadata.get_all("Classifier", [])
+
+
+def test_the_version_is_that_of_the_package(metadata: Message) -> None:
+    assert metadata["Version"] == reactive.__version__
 
 
 def test_the_demo_needs_little() -> None:
