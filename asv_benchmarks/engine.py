@@ -34,7 +34,7 @@ class Engine:
     def result(self) -> Result:
         if isinstance(self.view, OrderedView):
             return self.view.snapshot()
-        items: list[Any] = list(self.view.items())
+        items: list[Any] = list(self.view.zset().items())
         return dict(items)
 
     def _statements(

@@ -67,7 +67,7 @@ class Engine:
         self.orders.add_all(rows)
 
     def shown(self) -> list[dict[Order, int]]:
-        return [dict(view.items()) for view, _ in self._kept]
+        return [dict(view.zset().items()) for view, _ in self._kept]
 
 
 class Twin:

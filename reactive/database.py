@@ -173,7 +173,7 @@ class Database(NotCopied, Closeable):
         row_type: type[T],
         *,
         name: str | None = None,
-        key: str | None = None,
+        key: str | Sequence[str] | None = None,
         stored: bool = True,
         identity: bool = False,
         replace: bool = False,
@@ -187,7 +187,7 @@ class Database(NotCopied, Closeable):
         row_type: type[T],
         *,
         name: str | None = None,
-        key: str | Callable[[T], Hashable] | None = None,
+        key: str | Sequence[str] | Callable[[T], Hashable] | None = None,
         stored: bool = True,
         identity: bool = False,
         replace: bool = False,
@@ -204,7 +204,8 @@ class Database(NotCopied, Closeable):
             whose instances do not change: a frozen dataclass, a tuple, a plain value. Of
             `tuple[int, str]` each has two items, so that a query may read them without fear.
         name: for messages; the class's name by default.
-        key: a field's name, or callable, row -> hashable. At most one row per key.
+        key: a field's name, or callable, row -> hashable. Of several fields, `key=["shop", "id"]`,
+            it is the tuple. At most one row per key.
         stored: False for rows that flow through and are not kept (i3QL's virtual table). Such a
             table cannot be read, nor can it tell that a removed row was never there.
         identity: True promises that rows of any other class do not change while they are in the

@@ -26,11 +26,20 @@ class NoLength(TableError, TypeError):
         return TableError, self.args
 
 
+class NoRows(PlanError, TypeError):
+    """The `PlanError` of `len` and `bool` of a query; a `TypeError` as `NoLength` is one."""
+
+    def __reduce__(self) -> tuple[type[PlanError], tuple[object, ...]]:
+        return PlanError, self.args
+
+
+NoRows.__name__ = NoRows.__qualname__ = PlanError.__name__
 NoLength.__name__ = NoLength.__qualname__ = TableError.__name__
 
 
-class MissingKeyError(ReactiveError, KeyError):
-    """`view[key]` of a group that the view does not have; `key` is the one that was asked for."""
+class MissingKeyError(TableError, KeyError):
+    """`view[key]` of a group that the view does not have, or `table[key]`, `delete`, `pop` and
+    `update` of a key that no row has; `key` is the one that was asked for."""
 
     def __init__(self, message: str, key: object = None) -> None:
         super().__init__(message)

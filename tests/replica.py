@@ -52,7 +52,7 @@ class Replica:
     def check(self) -> None:
         """The copy equals the view."""
         assert self.subscription.error is None, self.subscription.error
-        assert self.rows == Counter(dict(self.view.items()))
+        assert self.rows == Counter(dict(self.view.zset().items()))
         assert len(self.view) == sum(weight for weight in self.rows.values() if weight > 0)
         if isinstance(self.view, OrderedView):
             assert self.sequence == list(self.view)

@@ -61,7 +61,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.compiler.compile.MANY_READERS": Threshold(0),
     "reactive.remote.remote_tree.MOST_HERE": Threshold(0),
     "reactive.dataflow.materialized.MANY": Threshold(0),
-    "reactive.storage.at_rest.MANY": Threshold(0),
+    "reactive.transactions.committed.MANY": Threshold(0),
     "reactive.collections.edits.LONG": Threshold(2, 512),
     "reactive.dataflow.discrimination.WORTHWHILE": Threshold(1),
     "reactive.codegen.emitter.LONGEST": Threshold(0),

@@ -136,7 +136,7 @@ def partners(*, comes: bool) -> Callable[[int], Sides]:
         ours = tables[1].add if comes else tables[1].remove
         its = put if comes else take
         return (
-            Timed(lambda state: ours(owner), size, ready, lambda state: dict(view.items())),
+            Timed(lambda state: ours(owner), size, ready, lambda state: dict(view.zset().items())),
             Timed(lambda state: its(owner), size, lambda: None, lambda state: dict(shown)),
         )
 

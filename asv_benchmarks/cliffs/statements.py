@@ -65,7 +65,7 @@ def _summed(size: int, do: Callable[[Database, Table[Sold], list[Sold]], None]) 
     some = rows[:CHANGES]
 
     def result(state: object) -> object:
-        return subscription is not None, dict(view.items())
+        return subscription is not None, dict(view.zset().items())
 
     return Timed(lambda state: do(db, sold, some), 2 * len(some), lambda: None, result)
 

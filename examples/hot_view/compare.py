@@ -24,7 +24,7 @@ def differences(one: Shop, other: Shop) -> list[str]:
     """The names of the views that are not the same, each with how many rows differ."""
     found = []
     for view, twin in zip(one.views, other.views, strict=True):
-        differ = set(view.items()) ^ set(twin.items())
+        differ = set(view.zset().items()) ^ set(twin.zset().items())
         if differ:
             found.append(f"{view.name}: {number(len(differ), 'row')}")
     return found

@@ -1,11 +1,14 @@
-"""The first rows of now: what tables, relations and views share."""
+"""The first rows of now, which tables, relations and views give; and the remedy where a relation is
+read as if it had rows."""
 
 from __future__ import annotations
 
-from typing import Any, Generic, TypeVar, TypeVarTuple, overload
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 
 from optimizer.errors import PlanError
-from reactive.runtime.boundary import boundary
+from reactive.api.each_row import each_row
+from reactive.errors import NoRows
+from reactive.runtime.boundary import boundary, hide
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")
@@ -60,3 +63,37 @@ class First(Generic[*Ts]):
         (None, 'none')
         """
         return next(iter(self._first_rows(1)), default)
+
+    def __iter__(self) -> Any:
+        return each_row(self, self._no_rows)
+
+    if not TYPE_CHECKING:  # type checkers refuse these by themselves
+
+        def __len__(self):
+            try:
+                raise NoRows(f"a relation is a query and has no rows to count\n  {_FIRST}")
+            except NoRows as error:
+                hide(error)
+                raise
+
+        def __getitem__(self, key):
+            try:
+                raise PlanError(self._not_found(key))
+            except PlanError as error:
+                hide(error)
+                raise
+
+    def _not_found(self, key: Any) -> str:
+        """The message for `[key]` of what is no mapping and no sequence: a query, or a view."""
+        channel = getattr(self, "_channel", None)
+        if channel is not None:
+            return f"{channel} has no [{key!r:.100}]: its rows have no keys and no order\n  {_KEYS}"
+        of_field = f"; select({key!r}) is a query of one field" if isinstance(key, str) else ""
+        return f"a relation is a query and has no row {key!r:.100}\n  {_FIRST}{of_field}"
+
+    def _no_rows(self) -> Any:
+        raise PlanError(f"a relation is a query and has no rows to iterate over\n  {_FIRST}")
+
+
+_FIRST = "materialize() it first; the view has them"
+_KEYS = "group_by(key).aggregate(...) has keys, order_by(key) an order; list(view) has all rows"

@@ -36,10 +36,11 @@ _AGGREGATES = (
 class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
     """One row per group; reads as a mapping from the key to the aggregates as well.
 
-    `view[key]` is the aggregate, or the tuple of them if there are several. `in` takes a key or a
-    row. `len`, iteration and `items` are those of the rows, as in every view. `dict(view)` makes
-    a dictionary, asking for one key after the other: where other threads write,
-    `view.snapshot()` has all groups as of one commit. Where columns have names, so have the
+    `view[key]` is the aggregate, or the tuple of them if there are several; `get`, `keys`, `values`
+    and `items` are those of a dictionary from the key to that. `in` takes a key or a row. Iteration
+    and `len` are of the rows, as in every view; `zset()` has rows with their weights. `dict(view)`
+    makes a dictionary, asking for one key after the other: where other threads write,
+    `dict(view.items())` has all groups as of one commit. Where columns have names, so have the
     aggregates of a key; rows of a class of yours are given as they are.
 
     >>> from reactive import Count, Database
@@ -105,6 +106,26 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
         """The keys of the groups."""
         keys: list[K] = self._read("keys")
         return keys
+
+    @overload
+    def values(self: GroupedView[K, A]) -> list[A]: ...
+    @overload
+    def values(self: GroupedView[K, A, B, *Cs]) -> list[tuple[A, B, *Cs]]: ...
+    def values(self) -> list[Any]:
+        """The aggregates of each group, as `view[key]` gives them, as of one commit."""
+        return [self._aggregates(row) for row in self._all_rows()]
+
+    @overload  # type: ignore[override]
+    def items(self: GroupedView[K, A]) -> list[tuple[K, A]]: ...
+    @overload
+    def items(self: GroupedView[K, A, B, *Cs]) -> list[tuple[K, tuple[A, B, *Cs]]]: ...
+    def items(self) -> list[Any]:
+        """The key of each group with its aggregates, as of one commit.
+
+        Rows with their weights, as the `items` of other views, are `zset().items()`.
+        """
+        key = key_of_group(self.plan)
+        return [(key(row), self._aggregates(row)) for row in self._all_rows()]
 
     def _find(self, key: Any) -> Any:
         """The row of a group, or None; also of a key with a NaN that is another object."""

@@ -38,7 +38,6 @@ from reactive.api.aggregating import Aggregating
 from reactive.api.callables import Live, taken
 from reactive.api.columns import Column, name_of
 from reactive.api.conditions import Key, On, match_of, side_of, where_of
-from reactive.api.each_row import each_row
 from reactive.api.extending import Extending
 from reactive.api.first import First
 from reactive.api.groups import Groups
@@ -692,15 +691,6 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def _repr_html_(self) -> str:
         """The query, not its rows: computing these may take long; `show` does."""
         return display.html_of_text(repr(self))
-
-    def __iter__(self) -> Any:
-        return each_row(self, self._no_rows)
-
-    def _no_rows(self) -> Any:
-        raise PlanError(
-            "a relation is a query and has no rows to iterate over\n"
-            "  materialize() it first; the view has them"
-        )
 
     def __copy__(self) -> Self:
         """Itself: a query never changes."""

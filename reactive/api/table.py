@@ -21,6 +21,7 @@ from reactive.api import stats as statistics
 from reactive.api.callables import taken
 from reactive.api.each_row import each_row
 from reactive.api.framed import FromFrames, ToFrames
+from reactive.api.keyed_rows import NEAR, KeyedRows
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
 from reactive.collections.annotations import is_hashable
@@ -30,13 +31,13 @@ from reactive.errors import NoLength, TableError
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.collector import in_pause
 from reactive.runtime.copying import NotCopied
-from reactive.storage import at_rest, watched_store
+from reactive.storage import watched_store
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.no_store import NoMore, NoStore
 from reactive.storage.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.storage.store import BagStore, Store, rows_of
 from reactive.transactions import patches
-from reactive.transactions.committed import Committed
+from reactive.transactions.committed import Committed, rows_at_rest
 from reactive.transactions.statements import Statements
 
 if TYPE_CHECKING:
@@ -47,20 +48,17 @@ T = TypeVar("T")
 K = TypeVar("K", default=Any)
 
 
-_NEAR = "self._is_near and not db_lock.is_special"
-"""When the rows of a table can be read in place: they are stored, in this process, and nobody has a
-transaction open."""
-_ROW = "self._keyed.by_key.get(key)"
-"""The row of a key, or None."""
-
-
 @boundary
-class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
+class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
     """A base collection: a multiset of rows, or with a key at most one row per key.
 
     Made by `Database.table`. It is a `Relation`, so queries start from it, and a collection, so
     it can be read. Rows must be hashable, are compared by `==` and must not change; equal rows
     are kept once, as one object. A frozen, slotted dataclass is a good row.
+
+    With a key it reads as a mapping as well: `keys`, `values`, `items`, `get`, `table[key]` and
+    `in` are by key; iteration and `len` are of rows, as in every table. `zset()` has rows with
+    their weights.
 
     >>> from reactive import Database
     >>> words = Database().table(str, name="words")
@@ -78,7 +76,7 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
         number: int,
         row_type: Any,
         name: str | None,
-        key: str | Callable[[T], K] | None,
+        key: str | Sequence[str] | Callable[[T], K] | None,
         stored: bool,
         identity: bool = False,
         replaces: Table[Any] | None = None,
@@ -156,30 +154,6 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
         try:
             self._check_stored("discard")
             self._engine.write(self, self._do.discard, row)
-        except Exception as error:
-            hide(error)
-            raise
-
-    def update(self, old: T, new: T) -> None:
-        """Replace one copy of a row by another row, in one commit.
-
-        Subscribers hear of it as one `updated`, through `where`, `select` and inner joins too.
-
-        Raises
-        ------
-        TableError: `old` is not there, or `new` is refused.
-
-        >>> from reactive import Database
-        >>> words = Database().table(str)
-        >>> subscription = words.select(len).subscribe(lambda delta: print(delta.updated))
-        >>> words.add("to")
-        ()
-        >>> words.update("to", "not")
-        ((2, 3),)
-        """
-        try:
-            update = self._do.update
-            self._engine.write(self, lambda new: update(old, new), new)
         except Exception as error:
             hide(error)
             raise
@@ -282,37 +256,6 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
         """Remove all rows."""
         self.replace_all(())
 
-    def upsert(self, row: T) -> None:
-        """Put a row in the place of the one with its key, or add it. Only for keyed tables.
-
-        Subscribers hear of a row in another one's place as one `updated`, as by `update`.
-        """
-        try:
-            self._need_key("upsert")
-            self._engine.write(self, self._do.upsert, row)
-        except Exception as error:
-            hide(error)
-            raise
-
-    def upsert_all(self, rows: Iterable[T]) -> None:
-        """`upsert` each row, in one commit."""
-        self._need_key("upsert_all")
-        self._write_many(self._do.upsert_all, list(rows))
-
-    def delete(self, key: K) -> None:
-        """Remove the row of a key. Only for keyed tables.
-
-        Raises
-        ------
-        TableError: there is none.
-        """
-        try:
-            self._need_key("delete")
-            self._engine.write(self, self._do.delete, key)
-        except Exception as error:
-            hide(error)
-            raise
-
     def __iadd__(self, row: T) -> Self:  # type: ignore[override, misc]
         """`table += row` is `table.add(row)`."""
         try:
@@ -337,7 +280,7 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
 
     # Reading.
 
-    @optimistic_read("len(self._store)", ready=_NEAR)
+    @optimistic_read("len(self._store)", ready=NEAR)
     def __len__(self) -> int:
         self._check_stored("len", NoLength)
         with self._reading():
@@ -354,7 +297,7 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
 
     @optimistic_read(
         "self._store.count(item) if self._keyed is None else item in self._keyed.by_key",
-        ready=f"{_NEAR} and (self._keyed is not None or item.__class__ is self.row_type)",
+        ready=f"{NEAR} and (self._keyed is not None or item.__class__ is self.row_type)",
         if_found="found",
         give="True",
     )
@@ -364,7 +307,7 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
 
     @optimistic_read(
         "self._store.count(row)",
-        ready=f"{_NEAR} and row.__class__ is self.row_type",
+        ready=f"{NEAR} and row.__class__ is self.row_type",
         if_found="found",
     )
     def count(self, row: object) -> int:
@@ -373,12 +316,6 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
         is_row = self._do.gate.is_row(row := self._do.gate.named(row))
         with self._reading():
             return int(self._visible().count(canonical(row))) if is_row else 0
-
-    def items(self) -> list[tuple[T, int]]:
-        """Each different row with how often it is there."""
-        self._check_stored("items")
-        with self._reading():
-            return list(self._visible().pairs())
 
     def verify(self) -> None:
         """Check the values of all rows against the annotations of their fields, as a table of
@@ -401,23 +338,7 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
 '7', and is declared int
           give a value of that type, or declare another one
         """
-        self._do.gate.verify(self.items())
-
-    @optimistic_read(_ROW, ready=_NEAR, if_found="found is not None")
-    def __getitem__(self, key: K) -> T:
-        """The row of a key. Only for keyed tables."""
-        row: T | None = self._find(key)
-        if row is None:
-            self._need_key("table[key]")
-            raise TableError(f"table {self.name!r} has no row with key {key!r}\n  {self._holds()}")
-        return row
-
-    @optimistic_read(_ROW, ready=_NEAR, if_found="found is not None")
-    def get(self, key: K) -> T | None:
-        """The row of a key, or None. Only for keyed tables."""
-        if (found := self._find(key)) is None:
-            self._need_key("get")
-        return found  # type: ignore[no-any-return]
+        self._do.gate.verify(self._pairs())
 
     def _first_rows(self, n: int) -> list[T]:
         self._check_stored("head")
@@ -474,6 +395,9 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
         store: Store = BagStore() if self._keyed is None else self._keyed
         return watched_store.WatchedStore(store, self.name) if self._engine.strict else store
 
+    def _write(self, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
+        self._engine.write(self, statement, of)
+
     def _write_many(self, statement: Callable[..., Sequence[Pair]], *arguments: Any) -> None:
         def change(given: tuple[Any, ...]) -> Sequence[Pair]:
             return in_pause(lambda: statement(*given), self._store.revert)
@@ -497,13 +421,6 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
             raise error(
                 f"{what} of table {self.name!r}: its rows are not stored\n"
                 "  make the table with stored=True, or materialize a view before rows flow"
-            )
-
-    def _need_key(self, what: str) -> None:
-        if self._keyed is None:
-            raise TableError(
-                f"{what} of table {self.name!r}, which has no key\n"
-                "  make it with db.table(..., key=...)"
             )
 
     def _held(self) -> int:
@@ -539,7 +456,7 @@ class Table(ToFrames, FromFrames, Relation[T], Collection[T], Generic[T, K]):
         pending = self._engine.pending
         if pending:
             return consolidate([*self._store.pairs(), *negate(pending.of(self))])
-        return at_rest.rows_at_rest(self._store)
+        return rows_at_rest(self._store)
 
 
 _COPY = "add_all(view) copies the rows of a view"

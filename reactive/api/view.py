@@ -70,7 +70,8 @@ LEAF = "(node := self._node) is not None and not node.deferred"
 class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
     """The rows of a relation, up to date after every commit. Made by `Relation.materialize`.
 
-    Length, iteration and `items` count copies, as in a bag.
+    Length and iteration count copies, as in a bag; `items` and `zset().items()` have each row once,
+    with how often it is there.
 
     >>> from reactive import Database
     >>> words = Database().table(str)

@@ -20,11 +20,13 @@ from reactive.api.table import Table
 from reactive.collections.zset import Pair
 from reactive.errors import PlanError, TableError
 from reactive.objects.changes import Objects
-from reactive.objects.records import Record, known_record, record_of
+from reactive.objects.records import Record, known_record, of, record_of
 from reactive.objects.shapes import is_tracked, is_twin, shape_of
 from reactive.objects.store import ObjectStore
 from reactive.runtime.boundary import boundary, hide
 from reactive.storage.store import Store
+from reactive.transactions import patches
+from reactive.transactions.transaction import Transaction
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -100,9 +102,16 @@ class ObjectTable(Table[T, K]):
             lambda row: self._do.remove(self._held_row(row)) if self.count(row) else (), row
         )
 
-    def update(self, old: T, new: T) -> None:
-        """Replace an object by another one, in one commit."""
+    def _update_row(self, old: Any, new: Any) -> None:
         self._write(self._updated, (old, new))
+
+    def _change(self, key: Any, fields: dict[str, Any]) -> None:
+        """Assign to the object, in one commit."""
+        changed = self[key]
+        patches.check_fields(self.name, changed, fields)
+        with Transaction(self._engine):
+            for name, value in fields.items():
+                setattr(of(changed), name, value)
 
     def upsert(self, row: T) -> None:
         """Put an object in the place of the one with its key, or add it. Only for keyed tables."""

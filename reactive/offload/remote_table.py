@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 from optimizer.errors import PlanError
 from reactive.api.table import Table
 from reactive.collections.zset import Pair, Row, consolidate, negate
-from reactive.errors import OffloadError, TableError, TransactionError
+from reactive.errors import MissingKeyError, OffloadError, TableError, TransactionError
 from reactive.remote.external import ExternalRows, Once
 from reactive.storage.store import Store
+from reactive.transactions import patches
 
 if TYPE_CHECKING:
     from reactive.transactions.engine import Engine
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-class RemoteTable(Table[T]):
+class RemoteTable(Table[T, Any]):
     """A table whose rows are elsewhere. Made by `Database.spark_table`.
 
     Reads and writes like any other table, but what is removed is not looked for: to remove a row
@@ -124,18 +125,30 @@ class RemoteTable(Table[T]):
         """Remove the row of a key; a scan of the table."""
         self.remove(self[key])
 
-    def __getitem__(self, key: Hashable) -> T:
-        """The row of a key; a scan of the table."""
-        found = self.get(key)
-        if found is None:
-            raise TableError(f"table {self.name!r} has no row with key {key!r}")
+    def pop(self, key: Hashable, *default: Any) -> Any:
+        """Remove the row of a key and return it; a scan of the table."""
+        found = self.get(key, *default) if default else self[key]
+        if not default or found is not default[0]:
+            self.remove(found)
         return found
 
-    def get(self, key: Hashable) -> T | None:
-        """The row of a key, or None; a scan of the table."""
+    def _change(self, key: Hashable, fields: dict[str, Any]) -> None:
+        old = self[key]
+        patches.check_fields(self.name, old, fields)
+        self.update(old, patches.with_fields(old, fields))
+
+    def __getitem__(self, key: Hashable) -> T:
+        """The row of a key; a scan of the table."""
+        found: T | None = self.get(key)
+        if found is None:
+            raise MissingKeyError(f"table {self.name!r} has no row with key {key!r}", key)
+        return found
+
+    def get(self, key: Hashable, default: Any = None) -> Any:
+        """The row of a key, or the default; a scan of the table."""
         of = self._need_own_key("get")
         with self._reading():
-            return next((row for row, _ in self._store.pairs() if of(row) == key), None)
+            return next((row for row, _ in self._store.pairs() if of(row) == key), default)
 
     def __contains__(self, item: object) -> bool:
         """Whether a row is there; of a keyed table, whether a key is."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import is_dataclass
 from operator import attrgetter
 from typing import Any
@@ -124,17 +124,26 @@ def _full_name(kind: type) -> str:
     return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def key_function(row_type: Any, key: str | Callable[[Any], Hashable]) -> Callable[[Any], Any]:
-    """The key as a callable; a name must be a field of the class."""
-    if not isinstance(key, str):
+def key_function(
+    row_type: Any, key: str | Sequence[str] | Callable[[Any], Hashable]
+) -> Callable[[Any], Any]:
+    """The key as a callable; a name must be a field of the class, as each of several."""
+    if callable(key):
         return key
-    fields = attributes(row_type) if isinstance(row_type, type) else []
-    if fields and key not in fields and not hasattr(row_type, key):
+    names = [key] if isinstance(key, str) else list(key)
+    if not names or not all(isinstance(name, str) for name in names):
         raise PlanError(
-            f"key {key!r} of table: {class_name(row_type)} has no such field\n"
-            f"  it has {', '.join(fields)}"
+            f"key={key!r:.100} of table names no field\n"
+            '  give one, as key="id"; or several, as key=["shop", "id"]'
         )
-    return attrgetter(key)
+    fields = attributes(row_type) if isinstance(row_type, type) else []
+    for name in names:
+        if fields and name not in fields and not hasattr(row_type, name):
+            raise PlanError(
+                f"key {name!r} of table: {class_name(row_type)} has no such field\n"
+                f"  it has {', '.join(fields)}"
+            )
+    return attrgetter(*names)
 
 
 def nan_texts(row_type: Any) -> list[str] | None:

@@ -180,21 +180,27 @@ def with_field(row: Row, name: Any, value: Any) -> Row:
     >>> with_field((1, "a"), 1, "b")
     (1, 'b')
     """
+    if isinstance(row, tuple) and not isinstance(name, str):
+        return _with_item(row, name, value)
+    return with_fields(row, {name: value})
+
+
+def with_fields(row: Row, fields: Mapping[str, Any]) -> Row:
+    """A row with other values in fields, made as its class makes rows."""
     kind: Any = type(row)
     if isinstance(row, tuple):
-        if isinstance(name, str):
-            return row._replace(**{name: value})  # type: ignore[attr-defined]
-        return _with_item(row, name, value)
+        return row._replace(**fields)  # type: ignore[attr-defined]
     if dataclasses.is_dataclass(row):
-        return dataclasses.replace(row, **{name: value})  # type: ignore[type-var]
+        return dataclasses.replace(row, **fields)  # type: ignore[type-var]
     if hasattr(kind, "__struct_fields__"):
-        return sys.modules["msgspec"].structs.replace(row, **{name: value})
+        return sys.modules["msgspec"].structs.replace(row, **fields)
     if hasattr(kind, "__attrs_attrs__"):
-        return sys.modules["attr"].evolve(row, **{name.lstrip("_"): value})
+        named = {each.name: each.alias for each in kind.__attrs_attrs__}
+        return sys.modules["attr"].evolve(row, **{named[name]: fields[name] for name in fields})
     if hasattr(kind, MODEL):
-        return row.model_copy(update={name: value})
+        return row.model_copy(update=fields)
     replaced: Any = getattr(copy, "replace")  # from Python 3.13 on  # noqa: B009
-    return replaced(row, **{name: value})
+    return replaced(row, **fields)
 
 
 def _with_item(row: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
@@ -270,6 +276,25 @@ def patch(do: Statements, given: Iterable[Patch], made: list[Row]) -> list[Pair]
     return do.together(
         *((lambda o=old, n=new: do.update(o, n)) for old, new in changed if new is not old)
     )
+
+
+def change(do: Statements, key: Any, fields: Mapping[str, Any]) -> list[Pair]:
+    """The statement that gives fields of the row with a key other values."""
+    old = do._table[key]
+    check_fields(do._table.name, old, fields)
+    return do.update(old, with_fields(old, fields))
+
+
+def check_fields(table: str, row: Row, fields: Iterable[str]) -> None:
+    """Refuse names of what are no fields of a row."""
+    known = members(type(row))
+    unknown = next((name for name in fields if name not in known), None)
+    if unknown is not None:
+        there = f"its fields are {', '.join(known)}" if known else "update(old, new) the row"
+        raise TableError(
+            f"cannot update field {unknown!r} of {row!r:.200} in table {table!r}: "
+            f"{type(row).__name__} has no such field\n  {there}"
+        )
 
 
 def _named(do: Statements, key: Any) -> Row:

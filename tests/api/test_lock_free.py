@@ -123,7 +123,7 @@ def test_one_sees_the_changes_of_ones_own_transaction() -> None:
         shop.change()
         assert len(shop.words) == 3 and shop.words.count("ccc") == 1 and "bb" in shop.words
         assert shop.prices["a"] == ("a", 9) and shop.prices.get("b") is None
-        assert sorted(shop.prices.items()) == [(("a", 9), 1), (("c", 3), 1)]
+        assert sorted(shop.prices.zset().items()) == [(("a", 9), 1), (("c", 3), 1)]
         assert shop.number.value == 3
 
 

@@ -147,7 +147,7 @@ def test_a_late_query_begins_with_what_a_view_holds(held: str, later: str, optim
     for _ in range(6):
         twin.run(2)
         assert shown(after) == shown(before)
-        assert replica.rows == Counter(dict(after.items()))
+        assert replica.rows == Counter(dict(after.zset().items()))
     twin.view.close()
     again = LATER[later](twin.relation, twin.stored[1])
     twin.run(4)
@@ -156,7 +156,7 @@ def test_a_late_query_begins_with_what_a_view_holds(held: str, later: str, optim
 
 
 def shown(view: Any) -> Any:
-    return sorted(view.items(), key=repr)
+    return sorted(view.zset().items(), key=repr)
 
 
 @pytest.mark.parametrize("optimize", [True, False])
@@ -172,7 +172,7 @@ def test_a_subscription_begins_there_too(optimize: bool) -> None:
         for row, weight in delta.items():
             total[row] += weight
     expected: Counter[Any] = Counter()
-    for row, weight in twin.view.items():
+    for row, weight in twin.view.zset().items():
         expected[row[1]] += weight
     assert heard[0].is_snapshot
     assert {r: n for r, n in total.items() if n} == {r: n for r, n in expected.items() if n}
@@ -321,7 +321,7 @@ def test_any_query_can_come_late_to_any_view(seed: int, optimize: bool) -> None:
         if isinstance(after, OrderedView):  # rows that no order tells apart stand as they came
             assert len(after) == wanted.total()
         else:
-            assert Counter(dict(after.items())) == wanted, (below, above)
+            assert Counter(dict(after.zset().items())) == wanted, (below, above)
         run()
     view.close()
     run()

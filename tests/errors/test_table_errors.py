@@ -198,7 +198,7 @@ def test_two_copies_of_a_row_of_a_keyed_table_are_refused_for_what_they_are() ->
 def test_a_key_that_no_row_has_is_named() -> None:
     table = orders(key="id")
     text = """
-        TableError: table 'orders' has no row with key 7
+        MissingKeyError: table 'orders' has no row with key 7
           the table holds 0 rows
         """
     with refused(text):

@@ -52,14 +52,16 @@ class Twins:
     def check(self) -> None:
         synced, replaced = self.tables
         assert dict(_counted(synced)) == dict(_counted(replaced))
-        assert sorted(self.views[0].items(), key=repr) == sorted(self.views[1].items(), key=repr)
+        assert sorted(self.views[0].zset().items(), key=repr) == sorted(
+            self.views[1].zset().items(), key=repr
+        )
         assert self.heard[0] == self.heard[1]
         assert self.databases[0].version == self.databases[1].version
         self.views[0].verify()
 
 
 def _counted(table: Any) -> list[tuple[str, int]]:
-    return [(repr(row), count) for row, count in table.items()]
+    return [(repr(row), count) for row, count in table.zset().items()]
 
 
 def _hear(heard: list[Any], delta: Any) -> None:

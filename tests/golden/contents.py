@@ -111,7 +111,7 @@ class Run:
         except Exception:
             return RAISED
         self._held = contents
-        return Counter(dict(self._view.items()))
+        return Counter(dict(self._view.zset().items()))
 
 
 def _change(table: Table[Any], old: Bag, new: Bag) -> None:

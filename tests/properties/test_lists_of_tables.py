@@ -139,7 +139,7 @@ class Side:
         return True
 
     def rows(self) -> Counter[Any]:
-        return Counter(dict(self.view.items()))
+        return Counter(dict(self.view.zset().items()))
 
 
 def changes(random: Random, held: dict[str, list[Any]], drawn: Drawn) -> list[Any]:

@@ -47,7 +47,7 @@ class Played:
                     table.remove((*row,), -weight)
 
     def shown(self) -> Counter[Any]:
-        return Counter({row: n for row, n in self.view.items() if n})
+        return Counter({row: n for row, n in self.view.zset().items() if n})
 
 
 def net(changes: Sequence[Change]) -> Counter[tuple[int, Any]]:

@@ -54,7 +54,7 @@ class Copy:
         return self._succeeds(lambda: commit(self.db, self.tables, calls))
 
     def rows(self) -> list[tuple[Any, int]]:
-        return list(self.view.items())
+        return list(self.view.zset().items())
 
     def _materialize(self) -> None:
         self.view = Relation(self.db._engine, self.node).materialize()

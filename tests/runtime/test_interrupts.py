@@ -119,7 +119,7 @@ class Side:
         assert gc.isenabled(), where
         for view, heard in zip(self.views, self.heard, strict=True):
             view.verify()
-            assert Counter(dict(view.items())) == +heard, where
+            assert Counter(dict(view.zset().items())) == +heard, where
 
 
 def around(orders: Any) -> Any:

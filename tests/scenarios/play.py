@@ -41,7 +41,7 @@ class Replica:
 
     def __init__(self, view: AnyView) -> None:
         self.view = view
-        self.rows: Counter[Any] = Counter(dict(view.items()))
+        self.rows: Counter[Any] = Counter(dict(view.zset().items()))
         self.order: list[Any] = list(view)
         self.total: Counter[Any] = Counter()
         self.deltas = 0
@@ -62,7 +62,7 @@ class Replica:
 
     def check(self) -> None:
         """The view is what its deltas add up to."""
-        assert +self.rows == Counter(dict(self.view.items()))
+        assert +self.rows == Counter(dict(self.view.zset().items()))
         assert min(self.rows.values(), default=0) >= 0
         if isinstance(self.view, OrderedView):
             assert self.order == list(self.view)
@@ -143,7 +143,7 @@ class Play:
     def check(self) -> None:
         """View, oracle, evaluation from scratch and replica agree."""
         wanted = self.wanted()
-        assert Counter(dict(self.view.items())) == Counter(wanted)
+        assert Counter(dict(self.view.zset().items())) == Counter(wanted)
         assert len(self.view) == len(wanted)
         if self.query.ordered:
             assert list(self.view) == wanted

@@ -467,9 +467,9 @@ def test_a_nan_that_is_computed_anew_is_found_again(kind: Callable[[str], Any]) 
     view = table.select(lambda n: kind("nan")).materialize()
     table.add_all([1, 2])
     table.remove(1)
-    assert len(view.items()) == 1
+    assert len(view.zset()) == 1
     table.remove(2)
-    assert view.items() == []
+    assert list(view.zset().items()) == []
     view.verify()
 
 
@@ -480,7 +480,7 @@ def test_nan_keys_form_one_group(kind: Callable[[str], Any]) -> None:
     table.add_all([1, 2])
     assert [count for _, count in view] == [2]
     table.clear()
-    assert view.items() == []
+    assert list(view.zset().items()) == []
 
 
 @pytest.mark.parametrize("kind", NANS.values(), ids=NANS)

@@ -222,7 +222,7 @@ def _check_view(view: Any, node: Node, rows: Rows, oracle: Oracle) -> None:
     _same(bag(view), bag(rows))
     assert len(view) == len(rows), f"len is {len(view)}, of {len(rows)} rows"
     items: Counter[Any] = Counter()
-    for row, weight in view.items():
+    for row, weight in view.zset().items():
         items[frozen(row)] += weight
     _same(items, bag(rows))
     if node.op == "order":

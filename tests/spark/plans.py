@@ -274,8 +274,8 @@ def compare(view: Any, twin: Any, keys: list[Any], name: str, *, looked_up: bool
     if isinstance(twin, OrderedView):
         assert [*map(place_of, view)] == [*map(place_of, twin)], name
         return
-    wanted = dict(twin.items())
-    found = view.items()
+    wanted = dict(twin.zset().items())
+    found = list(view.zset().items())
     assert dict(found) == wanted, (name, set(dict(found).items()) ^ set(wanted.items()))
     assert len(found) == len(wanted), name
     assert len(view) == len(twin), name
@@ -311,5 +311,5 @@ def rows(seed: int, count: int, values: tuple[Any, ...] = NUMBERS) -> list[Row]:
 
 def some_of(table: Any, seed: int, count: int) -> list[Any]:
     """Different rows that a table holds, the same of tables that are equal."""
-    held = sorted(dict(table.items()), key=repr)
+    held = sorted(dict(table.zset().items()), key=repr)
     return random.Random(seed).sample(held, min(count, len(held)))

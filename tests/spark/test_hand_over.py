@@ -129,7 +129,7 @@ def test_a_view_moves_in_pieces_and_what_other_threads_commit_meanwhile_is_in_it
         assert sorted(view) == sorted(twin)
         orders.add(Order(-1, 0, 1.0))
         view.verify()
-        assert dict(view.items()) == dict(twin.items())
+        assert dict(view.zset().items()) == dict(twin.zset().items())
         assert not list(Path(offload._folder).rglob("staged/*"))
 
 

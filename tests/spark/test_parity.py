@@ -102,7 +102,7 @@ def test_random_queries(session: Any, offload: Any, seed: int) -> None:
             for view, replica in zip(views, replicas, strict=True):
                 view.verify()
                 replica.check()
-                for row, count in view.items():
+                for row, count in view.zset().items():
                     assert view.count(row) == count
     db.close()
 

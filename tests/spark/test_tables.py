@@ -119,7 +119,7 @@ class Case:
                 replica.check()
             except AssertionError as error:
                 raise AssertionError(name) from error
-        assert dict(self.sales.items()) == dict(self.wanted.items())
+        assert dict(self.sales.zset().items()) == dict(self.wanted.zset().items())
         assert len(self.sales) == len(self.wanted)
 
 

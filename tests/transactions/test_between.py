@@ -53,7 +53,9 @@ class Side:
         self.heard.clear()
 
     def state(self) -> Any:
-        views = [list(view) if i == 3 else dict(view.items()) for i, view in enumerate(self.views)]
+        views = [
+            list(view) if i == 3 else dict(view.zset().items()) for i, view in enumerate(self.views)
+        ]
         return Counter(self.a), Counter(self.b), views, self.db.version
 
     def change(self, between: Callable[[], object] | None = None) -> None:

@@ -97,7 +97,7 @@ def state(db: Database) -> Any:
         for node in _nodes(db)
         if node.operator is not None
     }
-    return operators, [sorted(table.items()) for table in db.tables()]
+    return operators, [sorted(table.zset().items()) for table in db.tables()]
 
 
 def _nodes(db: Database) -> list[Any]:
@@ -162,7 +162,7 @@ def test_the_change_reaches_many_callables() -> None:
 
 
 def rows(view: Any) -> Any:
-    return list(view) if isinstance(view, OrderedView) else dict(view.items())
+    return list(view) if isinstance(view, OrderedView) else dict(view.zset().items())
 
 
 @pytest.mark.long

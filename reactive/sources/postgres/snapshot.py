@@ -79,7 +79,7 @@ class Held:
     def __init__(self, feed: Feed) -> None:
         self._feed = feed
         self._by_key = {feed.key(row): row for row in feed.table} if feed.is_keyed else {}
-        self._counts = Counter(dict(feed.table.items())) if not feed.is_keyed else Counter()
+        self._counts = Counter(dict(feed.table.zset().items())) if not feed.is_keyed else Counter()
 
     def new(self, rows: list[Any]) -> list[Any]:
         """The rows that are not held."""

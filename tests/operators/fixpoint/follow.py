@@ -26,6 +26,6 @@ class Follower(Replica):
 
     def agree(self, wanted: Counter[Any]) -> None:
         """View, deltas and the rows that there should be are the same."""
-        found = Counter(dict(self.view.items()))
+        found = Counter(dict(self.view.zset().items()))
         assert found == wanted, f"missing {wanted - found}, not wanted {found - wanted}"
         self.check()

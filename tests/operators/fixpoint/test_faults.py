@@ -170,7 +170,7 @@ class Rig:
             self.b.remove_all([(2, 2), (0, 0)])
 
     def contents(self) -> list[Any]:
-        return [Counter(dict(each.items())) for each in (self.a, self.b, self.view)]
+        return [Counter(dict(each.zset().items())) for each in (self.a, self.b, self.view)]
 
     def fails(self, change: Callable[[], None], at: int) -> bool:
         """Whether a change raises at a call; it leaves everything as it was, if so."""
@@ -240,7 +240,7 @@ def test_commits_after_a_failure_at_any_call_are_right(kind: str, optimize: bool
 @modes
 def test_a_view_that_cannot_be_made_leaves_nothing_behind(kind: str, optimize: bool) -> None:
     rig = Rig(kind, optimize=optimize)
-    wanted = Counter(dict(rig.view.items()))
+    wanted = Counter(dict(rig.view.zset().items()))
     rig.view.close()
     rig.fuse.calls = 0
     rig.relation.materialize()

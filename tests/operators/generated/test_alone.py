@@ -80,7 +80,7 @@ class Side:
         return None
 
     def rows(self) -> Counter[Any]:
-        return Counter(dict(self.view.items()))
+        return Counter(dict(self.view.zset().items()))
 
     def operators(self, kind: type) -> list[Any]:
         return [n.operator for n in self.db._engine.graph.nodes() if isinstance(n.operator, kind)]

@@ -133,7 +133,7 @@ def test_a_first_load_gives_what_the_loop_gives() -> None:
     for seed in seeds(150):
         found = []
         for many in (1, NEVER):
-            with thresholds({f"{LARGE}.MANY": many, "reactive.storage.at_rest.MANY": 1}):
+            with thresholds({f"{LARGE}.MANY": many, "reactive.transactions.committed.MANY": 1}):
                 found.append(played(Random(seed)))
         assert found[0] == found[1], seed
 
@@ -153,7 +153,7 @@ def test_first_loads_are_taken_and_later_ones_are_not(
     monkeypatch.setattr(FirstLoad, "step", noted)
     monkeypatch.setattr("reactive.operators.generated.column_sums._numpy", lambda rows: None)
     rows = [Row(n, n % 7, n / 3, n) for n in range(400)]
-    with thresholds({f"{LARGE}.MANY": 100, "reactive.storage.at_rest.MANY": 100}):
+    with thresholds({f"{LARGE}.MANY": 100, "reactive.transactions.committed.MANY": 100}):
         table: Any = Database().table(Row)
         queries = [table.aggregate(Max(OF)), table.group_by("key").aggregate(Sum(OF))]
         if not is_before:

@@ -59,8 +59,8 @@ def test_it_makes_what_the_loop_over_many_makes(seed: int) -> None:
             together.add_all(added)
             together.remove_all(removed)
         for a, b in zip(mine, theirs, strict=True):
-            assert list(map(repr, sorted(a.items(), key=repr))) == list(
-                map(repr, sorted(b.items(), key=repr))
+            assert list(map(repr, sorted(a.zset().items(), key=repr))) == list(
+                map(repr, sorted(b.zset().items(), key=repr))
             )
             a.verify()
 

@@ -73,12 +73,12 @@ def test_a_failed_transaction_leaves_a_loop_that_is_followed_as_it_was() -> None
     views.append(labels(edges, until="settled").materialize())
     for number in range(2 * RATIO):
         edges.add(Edge(0, 2 + number % 3))
-        before = [dict(view.items()) for view in views]
+        before = [dict(view.zset().items()) for view in views]
         with pytest.raises(ZeroDivisionError), _database(edges).transaction():
             edges.add(Edge(number % 5, 3))
             edges.remove(Edge(0, 1))
             raise ZeroDivisionError
-        assert [dict(view.items()) for view in views] == before
+        assert [dict(view.zset().items()) for view in views] == before
         edges.remove(Edge(0, 2 + number % 3))
     for view in views:
         view.verify()
@@ -91,11 +91,11 @@ def test_a_callable_that_raises_undoes_a_loop_that_is_followed() -> None:
     guard = edges.where(lambda e: 1 // (e.src - 999) < 5).materialize()
     for number in range(2 * RATIO):
         edges.add(Edge(0, 2))
-        before = [dict(view.items()) for view in views]
+        before = [dict(view.zset().items()) for view in views]
         with pytest.raises(ZeroDivisionError), _database(edges).transaction():
             edges.add(Edge(number % 5, 3))
             edges.add(Edge(999, 0))
-        assert [dict(view.items()) for view in views] == before
+        assert [dict(view.zset().items()) for view in views] == before
         edges.remove(Edge(0, 2))
     for view in (*views, guard):
         view.verify()

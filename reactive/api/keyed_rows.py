@@ -1,0 +1,336 @@
+"""Keyed tables as mappings: a key is a key of the mapping, and its row the value.
+
+    table[1]  get  keys  values  items  in      reading by key
+    table[1] = row    del table[1]    pop       changes by key, each a commit
+    update(1, total=3)                          another row, of the old one's other fields
+
+Iteration and `len` are of rows, as in every table.
+
+State:  none; `KeyedStore` has the rows by key.
+Cost:   O(1) by key; `keys`, `values`, `items` O(rows).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from types import MethodType
+from typing import TYPE_CHECKING, Any, Generic, overload
+
+from typing_extensions import TypeVar
+
+from optimizer.errors import PlanError
+from reactive.api.optimistic_read import optimistic_read
+from reactive.collections import weighted
+from reactive.collections.zset import Pair
+from reactive.errors import MissingKeyError, TableError
+from reactive.runtime.boundary import boundary, hide, outermost
+from reactive.transactions import patches
+
+if TYPE_CHECKING:
+    from optimizer import plan
+    from reactive.transactions.engine import Engine
+    from reactive.transactions.statements import Statements
+
+T = TypeVar("T")
+K = TypeVar("K", default=Any)
+D = TypeVar("D")
+
+NEAR = "self._is_near and not db_lock.is_special"
+"""When the rows of a table can be read in place: they are stored, in this process, and nobody has a
+transaction open."""
+_ROW = "self._keyed.by_key.get(key)"
+"""The row of a key, or None."""
+_NOTHING: Any = object()
+"""The default of an argument that is not given."""
+
+
+class OnlyKeyed:
+    """A method that tables without a key do not have: `dict(table)` takes what has `keys` for a
+    mapping, and pairs of rows for items."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self._method = outermost(method)
+        self.__doc__, self.__name__ = method.__doc__, method.__name__
+
+    def __get__(self, table: Any, kind: type) -> Any:
+        if table is None:
+            return self._method
+        if table.plan.key is not None:
+            return MethodType(self._method, table)
+        try:
+            raise AttributeError(
+                f"{self.__name__} of table {table.name!r}, which has no key\n  {_MAKE}",
+                name=self.__name__,
+                obj=table,
+            )
+        except AttributeError as error:
+            hide(error)
+            raise
+
+
+@boundary
+class KeyedRows(Generic[T, K]):
+    """What a table with a key is beside its rows."""
+
+    name: str
+    plan: plan.Table
+    _engine: Engine
+    _do: Statements
+    _keyed: Any
+
+    if TYPE_CHECKING:
+
+        def _reading(self) -> Any: ...
+        def _visible(self) -> Any: ...
+        def _holds(self) -> str: ...
+        def _check_stored(self, what: str) -> None: ...
+        def _write(self, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None: ...
+        def _write_many(
+            self, statement: Callable[..., Sequence[Pair]], *arguments: Any
+        ) -> None: ...
+
+    # Reading.
+
+    @optimistic_read(_ROW, ready=NEAR, if_found="found is not None")
+    def __getitem__(self, key: K) -> T:
+        """The row of a key. Only for keyed tables.
+
+        Raises
+        ------
+        MissingKeyError: there is none.
+        """
+        row: T | None = self._find(key)
+        if row is None:
+            self._need_key("table[key]")
+            raise self._missing(key)
+        return row
+
+    if TYPE_CHECKING:
+
+        @overload
+        def get(self, key: K) -> T | None: ...
+        @overload
+        def get(self, key: K, default: D) -> T | D: ...
+        def get(self, key: K, default: Any = None) -> Any: ...
+        def keys(self) -> list[K]:
+            """The key of each row, in the order of iteration. Only for keyed tables."""
+
+        def values(self) -> list[T]:
+            """The rows, in the order of iteration. Only for keyed tables."""
+
+    else:
+
+        @optimistic_read(_ROW, ready=NEAR, if_found="found is not None")
+        def get(self, key, default=None):
+            """The row of a key, or the default. Only for keyed tables."""
+            if (found := self._find(key)) is None:
+                self._need_key("get")
+                return default
+            return found
+
+        def keys(self):
+            """The key of each row, in the order of iteration. Only for keyed tables."""
+            return [key for key, _ in self._by_key()]
+
+        def values(self):
+            """The rows, in the order of iteration. Only for keyed tables."""
+            return [row for _, row in self._by_key()]
+
+        keys, values = OnlyKeyed(keys), OnlyKeyed(values)
+
+    def items(self) -> list[tuple[Any, Any]]:
+        """Each key with its row; of a table without a key, each different row with how often it is
+        there, as `zset().items()` has of every collection.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str, key=len)
+        >>> words.add_all(["a", "be"])
+        >>> words.items(), list(words.zset().items())
+        ([(1, 'a'), (2, 'be')], [('a', 1), ('be', 1)])
+        """
+        self._check_stored("items")
+        return self._pairs() if self.plan.key is None else self._by_key()
+
+    def zset(self) -> weighted.ZSet[T]:
+        """The rows of now with their weights. Costs O(rows)."""
+        self._check_stored("zset")
+        return weighted.zset_of(self._pairs())
+
+    # Changes.
+
+    def update(self, key: Any, new: Any = _NOTHING, /, **fields: Any) -> None:
+        """Replace one copy of a row by another row, in one commit: `update(old, new)`; or, of a
+        keyed table, give fields of the row with a key other values: `update(key, total=3)`.
+
+        Subscribers hear of it as one `updated`, through `where`, `select` and inner joins too.
+
+        Raises
+        ------
+        MissingKeyError: no row has the key.
+        TableError: the old row is not there, the new one is refused, or rows have no such field.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str)
+        >>> subscription = words.select(len).subscribe(lambda delta: print(delta.updated))
+        >>> words.add("to")
+        ()
+        >>> words.update("to", "not")
+        ((2, 3),)
+        >>> from typing import NamedTuple
+        >>> Order = NamedTuple("Order", [("id", int), ("total", int)])
+        >>> orders = Database().table(Order, key="id")
+        >>> orders.add(Order(1, 2))
+        >>> orders.update(1, total=3)
+        >>> orders[1]
+        Order(id=1, total=3)
+        """
+        try:
+            if new is _NOTHING or fields:
+                self._update_fields(key, new, fields)
+            else:
+                self._update_row(key, new)
+        except Exception as error:
+            hide(error)
+            raise
+
+    def upsert(self, row: T) -> None:
+        """Put a row in the place of the one with its key, or add it. Only for keyed tables.
+
+        Subscribers hear of a row in another one's place as one `updated`, as by `update`.
+        """
+        try:
+            self._need_key("upsert")
+            self._engine.write(self, self._do.upsert, row)
+        except Exception as error:
+            hide(error)
+            raise
+
+    def upsert_all(self, rows: Iterable[T]) -> None:
+        """`upsert` each row, in one commit."""
+        self._need_key("upsert_all")
+        self._write_many(self._do.upsert_all, list(rows))
+
+    def delete(self, key: K) -> None:
+        """Remove the row of a key. Only for keyed tables.
+
+        Raises
+        ------
+        MissingKeyError: there is none.
+        """
+        try:
+            self._need_key("delete")
+            self._engine.write(self, self._do.delete, key)
+        except Exception as error:
+            hide(error)
+            raise
+
+    if TYPE_CHECKING:
+
+        @overload
+        def pop(self, key: K) -> T: ...
+        @overload
+        def pop(self, key: K, default: D) -> T | D: ...
+
+    def pop(self, key: K, default: Any = _NOTHING) -> Any:
+        """Remove the row of a key and return it, or the default if there is none. Only for keyed
+        tables.
+
+        Raises
+        ------
+        MissingKeyError: there is none, and no default.
+
+        >>> from reactive import Database
+        >>> words = Database().table(str, key=len)
+        >>> words[2] = "be"
+        >>> words.pop(2), words.pop(2, None)
+        ('be', None)
+        """
+        self._need_key("pop")
+        gone: list[Any] = []
+
+        def statement(key: Any) -> Sequence[Pair]:
+            found = self[key] if default is _NOTHING else self.get(key)
+            gone.append(found)
+            return () if found is None else self._do.remove(found)
+
+        self._write(statement, key)
+        return default if gone[-1] is None else gone[-1]
+
+    def __setitem__(self, key: K, row: T) -> None:
+        """`table[key] = row` is `table.upsert(row)` of a row with that key."""
+        try:
+            self._need_key("table[key] = row")
+            found = self._key_of(row)
+            if found is not _NOTHING and found != key:
+                raise TableError(
+                    f"cannot put {row!r:.200} at {key!r:.100} in table {self.name!r}: its key is "
+                    f"{found!r:.100}\n  upsert(row) puts it at its own key"
+                )
+            self.upsert(row)
+        except Exception as error:
+            hide(error)
+            raise
+
+    def __delitem__(self, key: K) -> None:
+        """`del table[key]` is `table.delete(key)`."""
+        try:
+            self.delete(key)
+        except Exception as error:
+            hide(error)
+            raise
+
+    # How the above is done.
+
+    def _update_row(self, old: Any, new: Any) -> None:
+        update = self._do.update
+        self._engine.write(self, lambda new: update(old, new), new)
+
+    def _update_fields(self, key: Any, new: Any, fields: dict[str, Any]) -> None:
+        if new is not _NOTHING:
+            raise PlanError(
+                f"update of table {self.name!r} takes a new row, or fields by their names, not "
+                "both\n  update(old, new) replaces a row, update(key, total=3) changes fields"
+            )
+        if not fields:
+            raise PlanError(
+                f"update of table {self.name!r}: nothing says what is to be there\n"
+                "  update(old, new) replaces a row, update(key, total=3) changes fields"
+            )
+        self._need_key("update(key, field=value)")
+        self._change(key, fields)
+
+    def _change(self, key: Any, fields: dict[str, Any]) -> None:
+        self._write(lambda key: patches.change(self._do, key, fields), key)
+
+    def _pairs(self) -> list[Pair]:
+        with self._reading():
+            return list(self._visible().pairs())
+
+    def _by_key(self) -> list[tuple[Any, Any]]:
+        self._check_stored("keys")
+        key: Any = self.plan.key
+        key_of = key.function
+        return [(key_of(row), row) for row, _ in self._pairs()]
+
+    def _key_of(self, row: Any) -> Any:
+        """The key of what is to be a row; nothing of what has none, which is refused later."""
+        key: Any = self.plan.key
+        try:
+            return key.function(row)
+        except Exception:
+            return _NOTHING
+
+    def _find(self, key: Any) -> Any:
+        raise NotImplementedError
+
+    def _need_key(self, what: str) -> None:
+        if self.plan.key is None:
+            raise TableError(f"{what} of table {self.name!r}, which has no key\n  {_MAKE}")
+
+    def _missing(self, key: Any) -> MissingKeyError:
+        return MissingKeyError(
+            f"table {self.name!r} has no row with key {key!r}\n  {self._holds()}", key
+        )
+
+
+_MAKE = "make it with db.table(..., key=...)"
