@@ -19,9 +19,13 @@ Cost:  of each name 2 us when it is first read, then 20 ns.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dis import opname
 from importlib import import_module
+from types import FrameType, MappingProxyType
 from typing import Any
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class Lazy:
@@ -64,14 +68,26 @@ def lazily(*names: str) -> None:
             setattr(import_module(package), leaf, Lazy(name))
 
 
-def exported(package: str, modules: dict[str, str]) -> Any:
-    """The `__getattr__` of a package, some of whose names are those of modules not yet imported."""
+def exported(package: str, modules: dict[str, str], elsewhere: Mapping[str, str] = _NONE) -> Any:
+    """The `__getattr__` of a package, some of whose names are those of modules not yet imported.
+
+    `elsewhere` has hints for names that the package does not have.
+    """
 
     def name_of_module(name: str) -> Any:
         if name not in modules:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            hint = f"\n  {elsewhere[name]}" if name in elsewhere else ""
+            if hint and _is_imported(sys._getframe(1)):
+                raise ImportError(f"cannot import name {name!r} from {package!r}{hint}", name=name)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{hint}")
         found = getattr(import_module(modules[name]), name)
         setattr(sys.modules[package], name, found)
         return found
 
     return name_of_module
+
+
+def _is_imported(frame: FrameType) -> bool:
+    """Return True for `from package import name`, which replaces an AttributeError by another
+    message."""
+    return opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"

@@ -61,6 +61,7 @@ from reactive.errors import (
     TransactionError,
     VerificationError,
 )
+from reactive.runtime.name_hints import OF_MODULE
 from reactive.subscriptions.observe import Changes, Observer, Subscription
 
 if TYPE_CHECKING:
@@ -253,6 +254,7 @@ __getattr__ = exported(
         "to_python": "reactive.dataflow.plain_data",
         "tracked": "reactive.objects.decorator",
     },
+    OF_MODULE,
 )
 
 

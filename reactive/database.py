@@ -34,6 +34,7 @@ from reactive.remote import streams
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
+from reactive.runtime.name_hints import OF_DATABASES, hint
 from reactive.sources import batch as batches
 from reactive.sources import ingest as feeding
 from reactive.sources import ingestion as ingestions
@@ -1110,3 +1111,6 @@ def _sql() -> Any:
 
 def _name(table: object) -> object:
     return getattr(table, "name", table)
+
+
+hint(Database, OF_DATABASES)

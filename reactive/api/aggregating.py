@@ -5,10 +5,15 @@ Its types are exact to eight aggregates, and with names by the class of the reco
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 
-from reactive.api.aggregates import Aggregation
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.expr import Function
+from optimizer.plans.named import named as with_names
+from reactive.api import named_rows
+from reactive.api.aggregates import Aggregation, folded
 from reactive.runtime.boundary import boundary
 
 if TYPE_CHECKING:
@@ -141,3 +146,34 @@ class Aggregating(Generic[*Ts]):
         (0, None)
         """
         return self._aggregated(aggregates, named, as_)
+
+
+def aggregated(
+    relation: Any,
+    key: Function | None,
+    key_name: str | None,
+    aggregates: Sequence[Any],
+    named: Mapping[str, Any],
+    as_: Any,
+) -> plan.Node:
+    """The aggregates of a relation, by a key or of all; those with names as one record."""
+    _check(aggregates, named, as_)
+    given = (*aggregates, *named.values())
+    node = plan.Aggregate(relation.plan, key, tuple(folded(a, relation._take) for a in given))
+    return (
+        with_names(node, named_rows.naming_of_columns(key_name, tuple(named), as_))
+        if named
+        else node
+    )
+
+
+def _check(aggregates: Sequence[Any], named: Mapping[str, Any], as_: Any) -> None:
+    if not aggregates and not named:
+        raise PlanError(
+            "aggregate takes at least one aggregate\n  for the keys alone: select(key).distinct()"
+        )
+    if aggregates and (named or as_ is not None):
+        raise PlanError(
+            "aggregate takes aggregates with names, or without, not both\n"
+            "  aggregate(orders=Count(), total=Sum(...)) names all of them"
+        )

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple, overload
 from optimizer.expr import Function
 from optimizer.expressions.text import written
 from optimizer.rewriting import report
-from reactive.api.aggregated import aggregated
 from reactive.api.aggregates import Aggregation
+from reactive.api.aggregating import aggregated
 from reactive.api.per_group import PerGroup
 from reactive.runtime.boundary import boundary
 from reactive.runtime.copying import NotCopied
+from reactive.runtime.name_hints import OF_GROUPS
 
 if TYPE_CHECKING:
     from reactive.api.named_groups import NamedGroups
@@ -150,9 +151,9 @@ class Groups(NotCopied, PerGroup[K, *Ts]):
     if not TYPE_CHECKING:  # a type checker should go on refusing what there is not
 
         def __getattr__(self, name: str) -> Any:
+            remedy = OF_GROUPS.get(name, "group_by(key).aggregate(Count(), ...)")
             raise AttributeError(
-                f"groups have no {name!r}: say first what to keep of each group\n"
-                "  group_by(key).aggregate(Count(), ...)"
+                f"groups have no {name!r}: say first what to keep of each group\n  {remedy}"
             )
 
     def __copy__(self) -> Self:

@@ -28,8 +28,6 @@ from reactive.transactions import patches
 
 if TYPE_CHECKING:
     from optimizer import plan
-    from reactive.transactions.engine import Engine
-    from reactive.transactions.statements import Statements
 
 T = TypeVar("T")
 K = TypeVar("K", default=Any)
@@ -74,8 +72,8 @@ class KeyedRows(Generic[T, K]):
 
     name: str
     plan: plan.Table
-    _engine: Engine
-    _do: Statements
+    _engine: Any
+    _do: Any
     _keyed: Any
 
     if TYPE_CHECKING:
@@ -157,6 +155,13 @@ class KeyedRows(Generic[T, K]):
         return weighted.zset_of(self._pairs())
 
     # Changes.
+
+    if TYPE_CHECKING:
+
+        @overload
+        def update(self, old: T, new: T, /) -> None: ...
+        @overload
+        def update(self, key: K, /, **fields: Any) -> None: ...
 
     def update(self, key: Any, new: Any = _NOTHING, /, **fields: Any) -> None:
         """Replace one copy of a row by another row, in one commit: `update(old, new)`; or, of a

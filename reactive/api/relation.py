@@ -33,8 +33,7 @@ from optimizer.rewriting.fields import field, known_shapes
 from optimizer.subqueries import orders
 from optimizer.traverse import has_subqueries
 from reactive.api import applied, comprehending, display
-from reactive.api.aggregated import aggregated
-from reactive.api.aggregating import Aggregating
+from reactive.api.aggregating import Aggregating, aggregated
 from reactive.api.callables import Live, taken
 from reactive.api.columns import Column, name_of
 from reactive.api.conditions import Key, On, match_of, side_of, where_of
@@ -47,7 +46,7 @@ from reactive.compiler import costs as costing
 from reactive.compiler import definition
 from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import boundary
-from reactive.runtime.name_hints import hint
+from reactive.runtime.name_hints import OF_RELATIONS, hint
 from reactive.subscriptions.listening import Listening
 from reactive.subscriptions.observe import Subscription
 from reactive.subscriptions.relay import Relay
@@ -883,17 +882,4 @@ def _with_views_of(
     return tuple(dict.fromkeys([*views, *more]))
 
 
-ELSEWHERE = {
-    "filter": "its name is where(predicate)",
-    "map": "its name is select(function)",
-    "flat_map": "its name is select_many(function)",
-    "sort": "its name is order_by(key)",
-    "limit": "first order_by(key), then limit(n)",
-    "on": "join(other, on=predicate) takes it as an argument",
-    "having": "aggregate(...) first, then where(predicate)",
-    "items": "materialize() it first; the view has rows",
-    "value": "materialize() it first; the view has the value",
-    "dtype": "view.to_pandas() has the rows as a DataFrame, view.to_arrow() as columns",
-}
-"""What is known under another name elsewhere."""
-hint(Relation, ELSEWHERE)
+hint(Relation, OF_RELATIONS)

@@ -31,6 +31,7 @@ from reactive.errors import NoLength, TableError
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.collector import in_pause
 from reactive.runtime.copying import NotCopied
+from reactive.runtime.name_hints import OF_TABLES, hint
 from reactive.storage import watched_store
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.no_store import NoMore, NoStore
@@ -460,3 +461,6 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
 
 
 _COPY = "add_all(view) copies the rows of a view"
+
+
+hint(Table, OF_TABLES)

@@ -38,6 +38,7 @@ from reactive.reference import verify as verifying
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
+from reactive.runtime.name_hints import OF_VIEWS, hint
 from reactive.sinks import making
 from reactive.subscriptions.observe import Subscription, drop_with
 from reactive.subscriptions.relay import Relay
@@ -58,8 +59,6 @@ Cs = TypeVarTuple("Cs")
 T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")
-K = TypeVar("K")
-D = TypeVar("D")
 
 
 LEAF = "(node := self._node) is not None and not node.deferred"
@@ -584,3 +583,6 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
 AnyView: TypeAlias = View[*tuple[Any, ...]]
 """A view of any bindings."""
+
+
+hint(View, OF_VIEWS)

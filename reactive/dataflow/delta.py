@@ -12,6 +12,7 @@ from reactive.collections.edits import Edit
 from reactive.collections.zset import Pair, Row, repeat
 from reactive.dataflow.moves import Moves, by_key, standing
 from reactive.dataflow.plain_data import plain
+from reactive.runtime.name_hints import OF_DELTAS, hint
 
 T = TypeVar("T", default=Any)
 Parts = tuple[tuple[tuple[Any, Any], ...], Sequence[Pair]]
@@ -207,3 +208,6 @@ def _unpickled(
     made: Delta[Any] = Delta(version, pairs, None, edits, is_snapshot=is_snapshot)
     made._parts = parts
     return made
+
+
+hint(Delta, OF_DELTAS)

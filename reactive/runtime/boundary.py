@@ -47,6 +47,57 @@ OPERATORS = frozenset(f"__{n}__" for n in ("or", "and", "sub", "add", "iter", "c
 OPERATORS |= {"__reduce_ex__", "__getattr__"}
 
 
+_JOINS = "its kinds are methods: left_join, right_join, full_join, semi_join, anti_join"
+_KEYS = 'left_key="a", right_key="b", or on=("a", "b")'
+KEYWORDS: dict[str, dict[str, str]] = {
+    "join": {"how": _JOINS, "isouter": _JOINS, "type": _JOINS, "left_on": _KEYS, "right_on": _KEYS}
+    | {
+        "by": 'on="id"',
+        "using": 'on="id"',
+        "key": 'on="id"',
+        "suffixes": "bind(...) names bindings",
+    },
+    "order_by": dict.fromkeys(
+        ("reverse", "desc", "ascending", "asc"),
+        "order_by(desc(key)), or descending=True, has the greatest first",
+    )
+    | dict.fromkeys(("by", "key_", "columns"), 'order_by("total"), order_by(lambda row: ...)')
+    | {"na_position": 'nulls="first" or nulls="last"', "limit": "order_by(key).limit(n)"},
+    "group_by": {"by": 'group_by("town"), group_by(lambda row: ...)'},
+    "distinct": dict.fromkeys(("subset", "by", "on"), "group_by(key).first(by) has a row per key"),
+    "limit": {"skip": "limit(n, offset=m)", "count": "limit(n)"},
+    "table": {
+        "primary_key": 'key="id"',
+        "pk": 'key="id"',
+        "unique": 'key="id"',
+        "schema": "the first argument is the class of the rows",
+        "columns": "the first argument is the class of the rows",
+        "rows": "add_all(rows) adds them",
+        "data": "table_from(frame) takes a frame, add_all(rows) rows",
+        "index": "queries make their indexes; key= names what rows are found by",
+    },
+    "show": {"n": "limit=20", "rows": "limit=20"},
+    "materialize": {"live": "every view is live", "refresh": "every view is live"},
+    "subscribe": dict.fromkeys(
+        ("on_next", "on_change", "observer"), "the callback is the first argument"
+    ),
+}
+"""What arguments of other libraries are called here, by the method."""
+
+
+def _name_keyword(error: TypeError, name: str) -> None:
+    """Add the name that it has here to the message for an argument that a method does not have."""
+    known = KEYWORDS.get(name)
+    traceback = error.__traceback__
+    if known is None or traceback is None or traceback.tb_next is not None or not error.args:
+        return
+    text = str(error.args[0])
+    _, found, rest = text.partition(" got an unexpected keyword argument '")
+    hint = known.get(rest.rstrip("'"))
+    if found and hint is not None:
+        error.args = (f"{text}\n  {hint}",)
+
+
 def hide(error: BaseException) -> None:
     """Take the library's frames out of the traceback of an exception, and of those behind it.
 
@@ -73,11 +124,18 @@ def hide(error: BaseException) -> None:
 def outermost(function: F) -> F:
     """A function of the library that users call: without frames of the library in tracebacks."""
 
-    take_out = hide  # `made` has the globals of the function, by which `doctest` finds it
+    take_out, note = (
+        hide,
+        _name_keyword,
+    )  # `made` has the globals of the function, by which `doctest` finds it
 
     def call(*arguments: Any, **named: Any) -> Any:
         try:
             return function(*arguments, **named)
+        except TypeError as error:
+            note(error, function.__name__)
+            take_out(error)
+            raise
         except Exception as error:
             take_out(error)
             raise

@@ -17,6 +17,7 @@ from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
+from reactive.runtime.name_hints import OF_SUBSCRIPTIONS, hint
 from reactive.subscriptions import waiting as queues
 
 if TYPE_CHECKING:
@@ -299,3 +300,6 @@ class Changes(NotCopied, Closeable, Generic[T]):
         for loop, event in wakes:
             with suppress(RuntimeError):  # its loop has been closed
                 loop.call_soon_threadsafe(event.set)
+
+
+hint(Subscription, OF_SUBSCRIPTIONS)

@@ -180,7 +180,9 @@ def test_a_field_that_rows_do_not_have_is_refused(kind: Any) -> None:
 
 def test_an_update_says_a_row_or_fields() -> None:
     table = orders()
-    for refuse in (lambda: table.update(1), lambda: table.update(1, table[2], total=1)):
+    update: Any = table.update
+    calls: list[Callable[[], object]] = [lambda: update(1), lambda: update(1, table[2], total=1)]
+    for refuse in calls:
         with pytest.raises(PlanError, match=r"update\(key, total=3\) changes fields"):
             refuse()
 

@@ -2,27 +2,106 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
-from reactive import Count, Database, PlanError
+import reactive
+from reactive import (
+    Count,
+    Database,
+    Delta,
+    GroupedView,
+    Groups,
+    OrderedView,
+    PlanError,
+    Subscription,
+    Table,
+    View,
+)
+from reactive.runtime import boundary, name_hints
 
-ASKED: dict[str, tuple[Callable[[Any], Any], str]] = {
-    "filter": (lambda t: t.filter(len), "its name is where"),
-    "map": (lambda t: t.map(len), "its name is select"),
-    "limit": (lambda t: t.limit(3), r"first order_by\(key\)"),
-    "groups": (lambda t: t.group_by(len).materialize(), "first what to keep of each group"),
-    "view": (lambda t: t.materialize().filter(len), "its name is where"),
+WORDS = Database().table(str, name="words")
+SUBSCRIPTION = WORDS.subscribe(lambda delta: None)
+HINTED: list[tuple[object, Mapping[str, str]]] = [
+    (WORDS, name_hints.OF_TABLES),
+    (WORDS.distinct(), name_hints.OF_RELATIONS),
+    (WORDS.distinct().materialize(), name_hints.OF_VIEWS),
+    (WORDS.order_by(len).materialize(), name_hints.OF_VIEWS),
+    (WORDS.group_by(len), name_hints.OF_GROUPS),
+    (SUBSCRIPTION, name_hints.OF_SUBSCRIPTIONS),
+    (Delta(1, []), name_hints.OF_DELTAS),
+    (Database(), name_hints.OF_DATABASES),
+    (reactive, name_hints.OF_MODULE),
+]
+NAMES = [(thing, name, hint) for thing, hints in HINTED for name, hint in hints.items()]
+
+
+@pytest.mark.parametrize(("thing", "hints"), HINTED, ids=[type(t).__name__ for t, _ in HINTED])
+def test_names_of_other_libraries_say_what_it_is_called_here(
+    thing: object, hints: Mapping[str, str]
+) -> None:
+    for name, hint in hints.items():
+        with pytest.raises(AttributeError, match=f"{name}.*\\n  {re.escape(hint)}$"):
+            getattr(thing, name)
+        assert not hasattr(thing, name) and name not in dir(thing)
+
+
+def test_hints_name_what_there_is() -> None:
+    """A method in a hint, `name(`, is one of the thing, or of what the hint makes it of."""
+    known = {"lambda", "print", "len", "list", "dict", "key", "desc", "row", "other"}
+    for kind in (Table, View, GroupedView, OrderedView, Groups, Database, Subscription, Delta):
+        known |= {*dir(kind)}
+    known |= {*dir(reactive)} | {*reactive.__all__}
+    for _, _, hint in NAMES:
+        for called in re.findall(r"(\w+)\(", hint):
+            assert called in known, hint
+        for named in re.findall(r"names? (?:is|are) (\w+)", hint):
+            assert named in known, hint
+
+
+def test_an_import_of_another_name_says_what_it_is_called_here() -> None:
+    with pytest.raises(ImportError, match=r"cannot import name 'Mean' from 'reactive'\n .*Avg$"):
+        exec("from reactive import Mean")
+    with pytest.raises(ImportError, match=r"cannot import name 'Nonsense' from 'reactive' \("):
+        exec("from reactive import Nonsense")
+
+
+METHODS: dict[str, Callable[[], Any]] = {
+    "join": lambda: WORDS.join,
+    "order_by": lambda: WORDS.order_by,
+    "group_by": lambda: WORDS.group_by,
+    "distinct": lambda: WORDS.distinct,
+    "limit": lambda: WORDS.order_by(len).limit,
+    "table": lambda: Database().table,
+    "show": lambda: WORDS.distinct().show,
+    "materialize": lambda: WORDS.materialize,
+    "subscribe": lambda: WORDS.subscribe,
 }
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_a_method_that_is_elsewhere_is_pointed_to(name: str) -> None:
-    ask, hint = ASKED[name]
-    with pytest.raises(AttributeError, match=hint):
-        ask(Database().table(str))
+@pytest.mark.parametrize("name", sorted(boundary.KEYWORDS))
+def test_arguments_of_other_libraries_say_what_they_are_called_here(name: str) -> None:
+    for keyword, hint in boundary.KEYWORDS[name].items():
+        with pytest.raises(TypeError) as caught:
+            METHODS[name]()(WORDS, **{keyword: 1})
+        assert str(caught.value).endswith(f"{keyword!r}\n  {hint}")
+
+
+def test_any_other_argument_gets_no_hint() -> None:
+    call: Any = WORDS.join
+    with pytest.raises(TypeError, match=r"unexpected keyword argument 'wow'$"):
+        call(WORDS, wow=1)
+
+
+def test_a_type_error_of_a_callable_stays_as_it_is() -> None:
+    def join(a: Any, /) -> Any:
+        return a
+
+    with pytest.raises(TypeError, match=r"argument 'how'\n  in apply of"):
+        Database().table(str).apply(lambda rows: join(rows, how=1)).materialize()
 
 
 def test_what_nobody_knows_gets_no_hint() -> None:

@@ -30,7 +30,7 @@ def test_what_a_history_says_of_its_views_is_what_they_are_in_the_process() -> N
             table: object = tables[name]
             getattr(table, "add" if weight > 0 else "remove")(row)
         assert Counter(dict(totals.zset().items())) == history.totals()
-        assert {n: Counter(dict(some.zset().items())) for n, some in lists} == history.notes()
+        assert {n: Counter(dict(some.items())) for n, some in lists} == history.notes()
     assert len(history.totals()) == 3
 
 
