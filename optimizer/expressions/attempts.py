@@ -11,7 +11,7 @@ An equation stays one, so that its sides are keys still.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from optimizer.expr import (
@@ -64,11 +64,25 @@ class Fault:
 
 
 @record
+class Outcome:
+    """A result or a `Fault` in columns, which hold values of one type: the other one is None."""
+
+    value: Any
+    fault: Fault | None
+
+    @classmethod
+    def of(cls, result: Any) -> Outcome:
+        """Return the outcome that stands for a result or a `Fault`."""
+        return cls(None, result) if result.__class__ is Fault else cls(result, None)
+
+
+@record
 class FirstFault(Pure):
     """A callable of expressions: the first of some values that is a `Fault`; None if none is."""
 
     def __call__(self, *values: Any) -> Fault | None:
-        return next((value for value in values if value.__class__ is Fault), None)
+        found = (value.fault if value.__class__ is Outcome else value for value in values)
+        return next((value for value in found if value.__class__ is Fault), None)
 
     def __repr__(self) -> str:
         return "fault"
@@ -79,10 +93,38 @@ class OrNone(Pure):
     """A callable of expressions: a value, or None in the place of a `Fault`."""
 
     def __call__(self, value: Any) -> Any:
+        if value.__class__ is Outcome:
+            return value.value
         return None if value.__class__ is Fault else value
 
     def __repr__(self) -> str:
         return "or_none"
+
+
+@record
+class NoFault(Pure):
+    """A callable of expressions: a value that is no `Fault`, as the row has passed the test."""
+
+    def __call__(self, value: Any) -> Any:
+        return value.value if value.__class__ is Outcome else value
+
+    def __repr__(self) -> str:
+        return "value"
+
+
+def shows_outcomes(columns: Sequence[Function]) -> bool:
+    """Return True if the columns are the bindings, some of them through `OrNone` or `NoFault`."""
+    bodies = [column.body for column in columns if isinstance(column, Lifted)]
+    inner = [body.arguments[0] if _is_outcome(body) else body for body in bodies]
+    return inner == [*map(Parameter, range(len(columns)))] and inner != bodies
+
+
+def _is_outcome(body: Expr) -> bool:
+    return (
+        isinstance(body, Call)
+        and isinstance(body.function, Constant)
+        and isinstance(body.function.value, OrNone | NoFault)
+    )
 
 
 NUMBERS = (int, float, complex, len, ord)

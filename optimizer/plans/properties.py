@@ -8,6 +8,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, TypeVar, cast
 
 from optimizer import plan
+from optimizer.expressions.attempts import shows_outcomes
 from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.naming import Naming, Nesting
 from optimizer.plans.facts import as_row
@@ -120,7 +121,16 @@ def groups(node: plan.Node) -> plan.Aggregate | None:
     """The aggregate whose rows, one per group, these are some of; perhaps with names."""
     node = _some_of(node)
     node = node if naming_by(node) is None else _some_of(node.inputs()[0])
+    node = _some_of(node.inputs()[0]) if _shows_outcomes(node) else node
     return node if isinstance(node, plan.Aggregate) else None
+
+
+def _shows_outcomes(node: plan.Node) -> bool:
+    """True for rows of an input with outcomes of aggregates replaced by what they show."""
+    if not isinstance(node, plan.Extend) or node.keep:
+        return False
+    columns = node.columns
+    return len(columns) == bindings(node.input) and shows_outcomes(columns)
 
 
 def naming(node: plan.Node) -> Naming | None:

@@ -26,7 +26,7 @@ from optimizer.expr import (
     origins,
     row_names,
 )
-from optimizer.expressions.attempts import FirstFault, OrNone, hashed, lifted
+from optimizer.expressions.attempts import FirstFault, NoFault, OrNone, hashed, lifted
 from optimizer.expressions.compose import needs
 from optimizer.expressions.knowledge import TESTS, Shapes
 from optimizer.expressions.order_kinds import (
@@ -192,10 +192,8 @@ def without_faults(
     failed = plan.Extend(plan.Where(made, fault.with_body(is_one)), tuple(range(key)), (fault,))
     call = Lifted(Parameter(key), row_names(key + 1), (), key + 1)
     if not null:
-        return plan.Where(made, fault.with_body(Operation("not", (is_one,)))), failed, call
-    columns = [
-        Call(constant(OrNone()), (Parameter(n),)) if n in places else Parameter(n)
-        for n in range(count)
-    ]
+        made = plan.Where(made, fault.with_body(Operation("not", (is_one,))))
+    value = constant(OrNone() if null else NoFault())
+    columns = [Call(value, (Parameter(n),)) if n in places else Parameter(n) for n in range(count)]
     made = plan.Extend(made, (), tuple(Lifted(each, names, (), count) for each in columns))
     return made, failed, call

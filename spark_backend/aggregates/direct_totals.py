@@ -31,6 +31,7 @@ from reactive.operators.plain import spread
 from reactive.reference.bags import Bag
 from spark_backend.aggregates.exact_columns import LARGEST, LIMB, POINT
 from spark_backend.aggregates.finishing import made_of, total_of
+from spark_backend.aggregates.folded import result_held
 from spark_backend.aggregates.parts import Parted, Parts
 from spark_backend.aggregates.summed import WIDE, Read, Summed, read
 from spark_backend.aggregates.valued import Asked, Valued
@@ -345,7 +346,7 @@ def _folded(asked: Asked, values: Counter[Any]) -> Any:
     state = accumulator.zero()
     for value, weight in there:
         state = accumulator.add(state, value, weight)
-    found = canonical(accumulator.result(state))
+    found = result_held(accumulator, accumulator.result(state))
     is_text = isinstance(asked.of, Whole) and asked.of.kind is Digits
     return Decimal(found) if is_text and found is not None else found
 

@@ -23,8 +23,10 @@ from typing import Any
 import pyarrow as pa
 
 from optimizer import plan
+from optimizer.expressions.attempts import Outcome
 from reactive.collections.zset import canonical
 from reactive.errors import OffloadError
+from reactive.operators.tolerant import Tolerant
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.schema import Digits, Typed, Whole
 from spark_backend.tables.stateless import RAISED
@@ -93,12 +95,18 @@ def _result(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: Folding)
         state = accumulator.zero()
         for value, weight in values:
             state = accumulator.add(state, value, weight)
-        return canonical(accumulator.result(state))
+        return result_held(accumulator, accumulator.result(state))
     except (Exception, SystemExit) as error:
         shown = ", ".join(f"{value!r:.60}" for value, _ in values[:3])
         raise RuntimeError(
             f"{RAISED}{type(error).__name__}: {error}; in {folded.name}, on values {shown}"
         ) from error
+
+
+def result_held(accumulator: Any, result: Any) -> Any:
+    """Return a result as its column holds it."""
+    found = canonical(result)
+    return Outcome.of(found) if isinstance(accumulator, Tolerant) else found
 
 
 def _array(kept: Typed, results: list[Any], folded: plan.Folded) -> pa.Array:

@@ -6,6 +6,7 @@
     Aggregate(..., result=f)    what f is known to give of such a state
     Monoid(0, combine)          the type of the values, if that is the type of the zero
     reduce(f)                   a multiset of what f is known to give rows of
+    Aggregate with on_error=    an `Outcome`: what it shows otherwise, or a `Fault`
 
 What is known of a callable is what is written in it, or its annotation (`codec/returned.py`).
 """
@@ -33,6 +34,7 @@ from spark_backend.codec.schema import (
     Untyped,
     Whole,
     in_common,
+    outcome_of,
     type_name,
 )
 from spark_backend.codec.values import Inexact, Value, any_value, literal
@@ -58,8 +60,8 @@ def own_result(folded: plan.Folded, value: Value) -> Typed:
             return _of_monoid(own, value)
         case ReducedAccumulator() as own:
             return reduced_result(own, value)
-        case Tolerant():
-            raise Inexact(f"{folded.name}, whose functions may raise: on_error= is not of Spark")
+        case Tolerant(inner):
+            return outcome_of(own_result(replace(folded, accumulator=inner), value))
         case _:
             raise Inexact(f"{folded.name} of {type_name(value.of)}, whose order is not Spark's")
 

@@ -21,6 +21,7 @@ from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
@@ -43,6 +44,7 @@ from optimizer.expr import (
     Or,
     Parameter,
 )
+from optimizer.expressions.attempts import FirstFault, NoFault, OrNone, Outcome
 from optimizer.expressions.knowledge import makes_record, record_field
 from reactive.collections.running_sum import summable, summable_or_none
 from spark_backend.codec.arithmetic import arithmetic, magnitude, negative
@@ -309,6 +311,10 @@ class _Reader:
         match call.function:
             case Constant(value) if value in (date, datetime, Decimal) and _are_known(arguments):
                 return literal(_made(value, arguments))
+            case Constant(FirstFault()):
+                return _first_fault([self.value(argument, there) for argument in arguments])
+            case Constant(OrNone() | NoFault()):
+                return field_of(_outcome(self.value(arguments[0], there)), 0)
             case Constant(value) if value is len and len(arguments) == 1:
                 return length(self.value(arguments[0], there))
             case Constant(value) if value is abs and len(arguments) == 1:
@@ -331,6 +337,17 @@ class _Reader:
             return record_value(tuple(items), record_of(kind, tuple(item.of for item in items)))
         except Untyped as untyped:
             raise Inexact(str(untyped)) from None
+
+
+def _first_fault(outcomes: list[Value]) -> Value:
+    found = [field_of(_outcome(value), 1) for value in outcomes]
+    return Value(F.coalesce(*(value.column for value in found)), found[0].of)
+
+
+def _outcome(value: Value) -> Value:
+    if value.of.kind is not Outcome:
+        raise Inexact(f"{type_name(value.of)} is no outcome of an aggregate")
+    return present(value, "an outcome")
 
 
 def _test(holds: Column, wanted: bool) -> Value:

@@ -23,6 +23,7 @@ from enum import Enum, Flag
 from types import NoneType
 from typing import Any, TypeAlias
 
+from optimizer.expressions.attempts import Fault, Outcome
 from optimizer.expressions.knowledge import constructor, fields_of
 from optimizer.kinds.kind import (
     ANYTHING,
@@ -240,6 +241,12 @@ def record_of(kind: type, fields: tuple[Typed, ...]) -> Record:
     if reason is not None or names is None:
         raise Untyped(f"{kind.__name__} {reason}")
     return Record(kind, names, fields)
+
+
+def outcome_of(result: Typed) -> Record:
+    """Return the type of an `Outcome` whose results are of a type."""
+    fault = replace(record_of(Fault, (Plain(str), Plain(str))), optional=True)
+    return record_of(Outcome, (replace(result, optional=True), fault))
 
 
 def described(kept: Kept) -> str:

@@ -9,13 +9,14 @@ Source: [mrql] a homomorphism, its monoid, and an answer function.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from optimizer import plan
 from optimizer.expressions.text import written
 from optimizer.plans.explain import headline
 from reactive.operators import accumulators
 from reactive.operators.plain import chain_over
+from reactive.operators.tolerant import Tolerant
 
 _HELD = {
     accumulators.CountAccumulator: "counts",
@@ -109,8 +110,14 @@ def _of(node: plan.Node) -> tuple[str, tuple[str, ...]]:
 
 
 def _of_aggregate(node: plan.Aggregate) -> tuple[str, tuple[str, ...]]:
-    kinds = [type(folded.accumulator) for folded in node.aggregates]
+    kinds = [type(folded.accumulator) for folded in map(_as_written, node.aggregates)]
     held = list(dict.fromkeys(_HELD[kind] for kind in kinds if kind in _HELD))
     shown = tuple(dict.fromkeys(_SHOWN[kind] for kind in kinds if kind in _SHOWN))
     of = "of all rows" if node.key is None else f"by {written(node.key)}"
     return f"{', '.join(held)} {of}", shown
+
+
+def _as_written(folded: plan.Folded) -> plan.Folded:
+    """Return the aggregate without the policy of its view."""
+    own = folded.accumulator
+    return replace(folded, accumulator=own.inner) if isinstance(own, Tolerant) else folded

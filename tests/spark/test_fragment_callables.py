@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from optimizer import plan
-from reactive import Avg, Count, Database, Max, OffloadError, Sum
+from reactive import Aggregate, Avg, Count, Database, Max, Monoid, OffloadError, Sum
 from reactive.errors import TakenIn
 from reactive.remote.whole import whole_of
 from spark_backend.cluster.session import Session
@@ -145,6 +145,73 @@ def test_callables_whose_results_are_of_no_known_type_stay(session: Session) -> 
     assert "its elements" in str(no_columns(session, found)) or "unsaid" in str(
         no_columns(session, found)
     )
+
+
+def _weighed(state: int, value: int) -> int:
+    return state + 60 // (value - 3)
+
+
+def _unweighed(state: int, value: int) -> int:
+    return state - 60 // (value - 3)
+
+
+def _share(state: int) -> float | None:
+    return 12 / state if state != 24 else None
+
+
+def _least(left: int, right: int) -> int:
+    if 3 in (left, right):
+        raise ValueError("three")
+    return min(left, right)
+
+
+OWN = {
+    "a step": lambda: Aggregate(0, _weighed, _unweighed, of=lambda o, c: o.id),
+    "a result": lambda: Aggregate(
+        0, lambda s, v: s + v, lambda s, v: s - v, _share, of=lambda o, c: o.id
+    ),
+    "a merge": lambda: Monoid(99, _least, of=lambda o, c: o.id),
+    "the result of a merge": lambda: Monoid(99, min, _share, of=lambda o, c: o.id),
+}
+
+
+@pytest.mark.parametrize("policy", ["drop", "null"])
+@pytest.mark.parametrize("of", OWN)
+@pytest.mark.usefixtures("either_way")
+def test_own_aggregates_that_raise_go_by_their_policy(of: str, policy: Any, offload: Any) -> None:
+    """Groups of which a function raises are errors, until their rows change."""
+    with Database(offload=offload) as db, Database() as other:
+        views, tables = [], []
+        for each in (db, other):
+            orders, customers = each.table(Order), each.table(Customer)
+            joined = orders.join(customers, on=lambda o, c: o.customer == c.id)
+            groups = joined.group_by(lambda o, c: c.town).aggregate(Count(), OWN[of](), OWN[of]())
+            views.append(groups.materialize("groups", on_error=policy))
+            tables.append((orders, customers))
+        views[0].offload()
+        assert db.offload_status()[0].where is not None
+        town = [Customer(n, str(n), 1.0, None) for n in range(3)]
+        steps = (
+            ([Order(1, 1, 0.5, None), Order(24, 2, 0.5, None), Order(5, 0, 0.5, None)], []),
+            ([Order(3, 1, 0.5, None), Order(0, 0, 0.5, None)], []),
+            ([Order(4, 1, 0.5, None)], []),
+            ([Order(2, 0, 0.5, None), Order(-8, 1, 0.5, None)], [Order(5, 0, 0.5, None)]),
+            ([], [Order(3, 1, 0.5, None), Order(0, 0, 0.5, None)]),
+        )
+        seen = 0
+        for place, (added, removed) in enumerate(steps):
+            for orders, customers in tables:
+                if not place:
+                    customers.add_all(town)
+                orders.add_all(added)
+                orders.remove_all(removed)
+            assert Counter(views[0]) == Counter(views[1])
+            assert Counter(views[0].errors) == Counter(views[1].errors)
+            seen += len(views[1].errors)
+            views[0].verify()
+        assert seen
+        key = next(iter(views[1]))[0]
+        assert views[0][key] == views[1][key]
 
 
 @pytest.mark.parametrize("policy", ["drop", "null"])
