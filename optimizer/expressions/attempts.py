@@ -115,16 +115,15 @@ class NoFault(Pure):
 def shows_outcomes(columns: Sequence[Function]) -> bool:
     """Return True if the columns are the bindings, some of them through `OrNone` or `NoFault`."""
     bodies = [column.body for column in columns if isinstance(column, Lifted)]
-    inner = [body.arguments[0] if _is_outcome(body) else body for body in bodies]
+    inner = [*map(_outcome_shown, bodies)]
     return inner == [*map(Parameter, range(len(columns)))] and inner != bodies
 
 
-def _is_outcome(body: Expr) -> bool:
-    return (
-        isinstance(body, Call)
-        and isinstance(body.function, Constant)
-        and isinstance(body.function.value, OrNone | NoFault)
-    )
+def _outcome_shown(body: Expr) -> Expr:
+    match body:
+        case Call(Constant(OrNone() | NoFault()), (outcome,)):
+            return outcome
+    return body
 
 
 NUMBERS = (int, float, complex, len, ord)

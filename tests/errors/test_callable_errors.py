@@ -499,3 +499,21 @@ def test_an_aggregate_over_operators_without_a_place_names_the_operator_at_least
     ):
         table.add("2")
     assert view.value == 2
+
+
+@pytest.mark.parametrize("policy", ["drop", "null"])
+@pytest.mark.parametrize("named", [False, True])
+def test_groups_of_own_aggregates_are_found_by_their_keys(named: bool, policy: Any) -> None:
+    table = Database().table(tuple[str, int])
+
+    def share(total: int) -> float:
+        return 6 / total
+
+    own = Aggregate(0, operator.add, operator.sub, share, of=lambda r: r[1])
+    groups = table.group_by(lambda r: r[0])
+    query: Any = groups.aggregate(share=own) if named else groups.aggregate(own)
+    view = query.materialize(on_error=policy)
+    table.add_all([("a", 2), ("b", 0)])
+    assert view["a"] == 3.0
+    assert ("b" in list(view.keys())) == (policy == "null")
+    assert len(view.errors) == 1

@@ -165,7 +165,7 @@ def _least(left: int, right: int) -> int:
     return min(left, right)
 
 
-OWN = {
+OWN: dict[str, Any] = {
     "a step": lambda: Aggregate(0, _weighed, _unweighed, of=lambda o, c: o.id),
     "a result": lambda: Aggregate(
         0, lambda s, v: s + v, lambda s, v: s - v, _share, of=lambda o, c: o.id
@@ -191,7 +191,7 @@ def test_own_aggregates_that_raise_go_by_their_policy(of: str, policy: Any, offl
         views[0].offload()
         assert db.offload_status()[0].where is not None
         town = [Customer(n, str(n), 1.0, None) for n in range(3)]
-        steps = (
+        steps: Any = (
             ([Order(1, 1, 0.5, None), Order(24, 2, 0.5, None), Order(5, 0, 0.5, None)], []),
             ([Order(3, 1, 0.5, None), Order(0, 0, 0.5, None)], []),
             ([Order(4, 1, 0.5, None)], []),

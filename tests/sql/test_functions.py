@@ -157,3 +157,69 @@ def test_a_text_or_number_too_large_is_an_error_and_not_made(text: str) -> None:
     assert list(view) == []
     ((error, _),) = view.errors.items()
     assert "too long" in str(error.error) or "out of range" in str(error.error)
+
+
+WRONG = ("3", "'a'", "true", "2.5", "x'61'")
+"""Constants of all dialects."""
+TYPED = {
+    "duckdb": ("date '2024-01-31'", "interval '1 day'", "[1, 2]", "{'a': 1}", "time '01:02:03'"),
+    "postgres": ("date '2024-01-31'", "interval '1 day'", "array[1, 2]", "'a'::bytea"),
+    "sqlite": (),
+}
+NAMES_OF = {
+    "duckdb": functions.NAMES,
+    "postgres": [name for name in of_postgres if isinstance(name, str)],
+    "sqlite": [name for name in of_sqlite if isinstance(name, str)],
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("engine", NAMES_OF)
+@pytest.mark.parametrize("seed", range(25))
+def test_constants_of_a_wrong_type_are_refused_or_taken(engine: Any, seed: int) -> None:
+    """No function says at a row that a constant is of the wrong type."""
+    random = Random(seed)
+    every = (*WRONG, *TYPED[engine])
+    for name in sorted(NAMES_OF[engine])[seed::25]:
+        db = Database(dialect=engine)
+        db.execute("create table t (x integer)")
+        db.execute("insert into t values (1)")
+        calls = [f"{name}({each})" for each in every]
+        calls += [f"{name}({each}, {random.choice(every)})" for each in every]
+        for call in calls:
+            try:
+                view = db.sql(f"select {call} as r from t").materialize()
+            except PlanError:
+                continue
+            kinds = {error.error.kind for error in view.errors}
+            assert kinds <= {"ValueError", "OverflowError", "ZeroDivisionError"}, call
+
+
+@pytest.mark.parametrize(
+    ("engine", "call", "message"),
+    [
+        ("duckdb", "array_min(3)", r"array_min\(\) takes no INTEGER at line 1, column 8"),
+        ("duckdb", "array_min(a)", r"array_min\(\) takes no INTEGER"),
+        ("duckdb", "century(3)", r"century\(\) takes no INTEGER"),
+        ("duckdb", "sqrt('a')", r"sqrt\(\) takes DOUBLE, and 'a' is none"),
+        ("duckdb", "year('abc')", r"year\(\) takes TIMESTAMP, and 'abc' is none"),
+        ("duckdb", "abs('a')", r"abs\(\) takes no VARCHAR"),
+        ("duckdb", "concat_ws([1], 'a')", r"concat_ws\(\) takes no INTEGER\[\]"),
+        ("duckdb", "array_cat(3)", r"\(\) takes no INTEGER"),
+        ("postgres", "sqrt('a')", r"sqrt\(\) takes DOUBLE, and 'a' is none at line 1, column 8"),
+        ("postgres", "abs('a')", r"abs\(\) takes BIGINT, and 'a' is none"),
+        ("postgres", "concat_ws(3, 'a')", r"postgres has no concat_ws\(integer, text\)"),
+        ("postgres", "format(3)", r"postgres has no format\(integer\)"),
+        ("postgres", "array_prepend(1, 2)", r"postgres has no array_prepend\(integer, integer\)"),
+    ],
+)
+def test_a_wrong_type_is_told_when_the_query_is_made(engine: Any, call: str, message: str) -> None:
+    db = Database(dialect=engine)
+    db.execute("create table t (a integer)")
+    with pytest.raises(PlanError, match=message):
+        db.sql(f"select {call} as r from t")
+
+
+@pytest.mark.parametrize("call", ["sqrt('4')", "year('2024-01-31')", "century(day)", "abs(a)"])
+def test_constant_texts_are_read_as_the_type(db: Database, call: str) -> None:
+    assert len(db.sql(f"select {call} as r from t where a = 4").materialize()) == 1

@@ -35,10 +35,11 @@ from reactive.sql.terms.types import (
     sql_name,
 )
 from reactive.sql.terms.values import (
+    ArgumentError,
     Value,
     called,
     callee,
-    check_count,
+    check_arguments,
     is_simple,
     itself,
     leaves,
@@ -363,6 +364,20 @@ class _Fields:
         )
 
 
+def argument(value: Value, to: SqlType, scope: Scope) -> Value:
+    """Cast an argument to the type that a function takes.
+
+    Raises
+    ------
+    ArgumentError: a constant text is no value of the type.
+    """
+    made = cast(value, to, scope)
+    given = value.expr.value if isinstance(value.expr, Constant) else None
+    if isinstance(given, str) and isinstance(made.expr, Call):  # what reads it has raised
+        raise ArgumentError(f"takes {sql_name(to)}, and {given!r:.60} is none")
+    return made
+
+
 def _made(function: Callable[..., Any], to: SqlType, value: Value, *more: Any) -> Value:
     """A call, done at once where its value is constant and it does not raise."""
     if isinstance(value.expr, Constant) and not value.nulls:
@@ -385,7 +400,7 @@ def applied(function: Callable[..., Any], kind: SqlType, *values: Value) -> Valu
 
 def maybe(function: Callable[..., Any], kind: SqlType, *values: Value) -> Value:
     """A call of a function that may give NULL, and does where a value is."""
-    check_count(function, len(values))
+    check_arguments(function, values)
     if not leaves(*values):
         return itself(Call(callee(function), tuple(v.expr for v in values)), kind)
     given = (callee(function), *map(whole, values))

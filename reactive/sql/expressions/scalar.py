@@ -31,7 +31,13 @@ from reactive.sql.sqlite import functions as sqlite
 from reactive.sql.sqlite.comparisons import without_collation
 from reactive.sql.terms.errors import nearest, source_of
 from reactive.sql.terms.types import TEXT, SqlType, length_of_sql, type_of_sql
-from reactive.sql.terms.values import NULL_VALUE, ArgumentCountError, Value, literal, whole
+from reactive.sql.terms.values import (
+    NULL_VALUE,
+    ArgumentError,
+    Value,
+    literal,
+    whole,
+)
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
@@ -89,14 +95,13 @@ def value(node: Any, scope: Scope) -> Value:
 def _called(node: Any, scope: Scope) -> Value:
     """A condition, or a call of a function."""
     maker = _maker_of(node, scope)
-    of_zones = zones.called(node, scope, maker, cast, applied)
-    if of_zones is not None:
-        return of_zones
-    if maker is not None:
-        try:
-            made: Value = maker(node, scope)
-        except ArgumentCountError as error:
-            raise scope.error(node, f"{written_name(node, scope)}() {error}") from None
+    try:
+        made: Value | None = zones.called(node, scope, maker, cast, applied)
+        if made is None and maker is not None:
+            made = maker(node, scope)
+    except ArgumentError as error:
+        raise scope.error(node, f"{written_name(node, scope)}() {error}") from None
+    if made is not None:
         return made
     if isinstance(
         node, exp.Predicate | exp.Connector | exp.Not | exp.Between | exp.In | exp.Escape

@@ -22,7 +22,15 @@ from reactive.sql.terms.types import (
     SqlType,
     sql_name,
 )
-from reactive.sql.terms.values import NULL_VALUE, Value, is_null, itself, literal, whole
+from reactive.sql.terms.values import (
+    NULL_VALUE,
+    Value,
+    check_arguments,
+    is_null,
+    itself,
+    literal,
+    whole,
+)
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
@@ -168,6 +176,7 @@ def _concatenated(node: Any, scope: Scope) -> Value:
     values, kind = equal_types(tuple(given(node, scope)), scope, node)
     if scope.dialect.name == "duckdb":
         items = tuple(map(whole, values))
+        check_arguments(arrays.concatenated_of_all, [v for v in values if not is_null(v)])
         return itself(Call(constant(arrays.concatenated_of_all), items), kind)
     made = values[0]
     for value in values[1:]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from sqlglot import exp
 
-from reactive.sql.expressions.casts import applied, cast, maybe
+from reactive.sql.expressions.casts import applied, argument, maybe
 from reactive.sql.terms.arguments import peek
 from reactive.sql.terms.types import ANY, SqlType, sql_name
 from reactive.sql.terms.values import NULL_VALUE, Value, counts_told, is_null
@@ -89,7 +89,7 @@ def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> l
                 "cast it to text",
             )
     return [
-        value if kind.kind == "any" else cast(value, kind, scope)
+        value if kind.kind == "any" else argument(value, kind, scope)
         for value, kind in zip(values, kinds, strict=False)
     ]
 

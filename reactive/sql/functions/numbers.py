@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from reactive.sql.expressions.arithmetic import combined, ranged
-from reactive.sql.expressions.casts import applied, cast
+from reactive.sql.expressions.casts import applied, argument
 from reactive.sql.functions.calls import SAME, Maker, arguments, given, of
 from reactive.sql.runtime import numbers
 from reactive.sql.terms.types import ANY, BOOL, FLOAT, INT, NUMBERS, SqlType
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def _rounded(node: Any, scope: Scope) -> Value:
     value, *digits = given(node, scope)
     if value.type.kind not in NUMBERS:
-        value = cast(value, FLOAT, scope)
+        value = argument(value, FLOAT, scope)
     kind = value.type
     if kind.kind == "float" and scope.dialect.name == "duckdb":
         return applied(numbers.rounded_by_power, FLOAT, value, *digits)
@@ -46,7 +46,7 @@ def _to_whole(function: Any) -> Maker:
     def made(node: Any, scope: Scope) -> Value:
         (value,) = given(node, scope, ANY)
         if value.type.kind != "decimal":
-            value = cast(value, FLOAT, scope)
+            value = argument(value, FLOAT, scope)
         return applied(function, _whole(value), value)
 
     return made
@@ -59,7 +59,7 @@ def _whole(value: Value) -> SqlType:
 
 def _logarithm(node: Any, scope: Scope) -> Value:
     """LOG of a base and a number, or the common one."""
-    values = [cast(value, FLOAT, scope) for value in given(node, scope)]
+    values = [argument(value, FLOAT, scope) for value in given(node, scope)]
     if len(values) == 1:
         return applied(numbers.logarithm_10, FLOAT, *values)
     base = arguments(node)[0].name

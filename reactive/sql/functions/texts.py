@@ -13,7 +13,7 @@ from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import Maker, arguments, given, of
 from reactive.sql.runtime import arrays, texts
 from reactive.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sql_name
-from reactive.sql.terms.values import Value, leaves, literal, whole
+from reactive.sql.terms.values import Value, check_arguments, leaves, literal, whole
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
@@ -89,6 +89,7 @@ def _as_text(value: Value, scope: Scope) -> Value:
 def _joined_by(node: Any, scope: Scope) -> Value:
     """CONCAT_WS: NULL if the separator is."""
     separator, *values = (_as_text(scope.value(each), scope) for each in node.expressions)
+    check_arguments(texts.joined_by, (separator, *values))
     items = tuple(map(whole, values))
     made = Call(constant(texts.joined_by), (separator.expr, *items))
     return Value(made, TEXT, separator.nulls)

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from optimizer.expr import Constant
 from reactive.sql.expressions.arithmetic import combined
-from reactive.sql.expressions.casts import applied, cast
+from reactive.sql.expressions.casts import applied, argument
 from reactive.sql.functions.calls import Maker, arguments, given, of
 from reactive.sql.runtime import moments, times
 from reactive.sql.terms.types import (
@@ -43,7 +43,7 @@ def extracted(unit: str, value: Value, node: exp.Expr, scope: Scope) -> Value:
             node, f"there is no part {unit!r} of a time{scope.nearest(named, times.PARTS)}"
         )
     if value.type.kind == "text":
-        value = cast(value, TIMESTAMP, scope)
+        value = argument(value, TIMESTAMP, scope)
     has = {"interval": times.PARTS_OF_INTERVALS, "time": times.PARTS_OF_TIMES}
     if scope.dialect.name == "duckdb" and named not in has.get(value.type.kind, times.PARTS):
         raise scope.error(node, f"duckdb has no part {named!r} of {sql_name(value.type)}")
@@ -84,7 +84,7 @@ def _truncated(node: Any, scope: Scope) -> Value:
     if value.type.kind == "interval":
         return applied(times.truncated_interval, INTERVAL, unit, value)
     if value.type.kind not in ("date", "timestamp"):
-        value = cast(value, TIMESTAMP, scope)
+        value = argument(value, TIMESTAMP, scope)
     return applied(times.truncated, TIMESTAMP, unit, value)
 
 
@@ -96,21 +96,21 @@ def _boundaries(node: Any, scope: Scope) -> Value:
 
 
 def _moment(value: Value, scope: Scope) -> Value:
-    return value if value.type.kind in ("date", "timestamp") else cast(value, TIMESTAMP, scope)
+    return value if value.type.kind in ("date", "timestamp") else argument(value, TIMESTAMP, scope)
 
 
 def interval(node: Any, scope: Scope) -> Value:
     """INTERVAL 3 DAY, INTERVAL '1 day 2 hours', INTERVAL (x) HOUR."""
     amount = node.this
     if node.args.get("unit") is None:
-        return cast(scope.value(amount), INTERVAL, scope)
+        return argument(scope.value(amount), INTERVAL, scope)
     unit = unit_of(node, scope, node.args["unit"].name)
     if isinstance(amount, exp.Literal):
         return literal(times.interval(float(amount.this), str(_constant(unit))))
     value = scope.value(amount)
     if isinstance(value.expr, Constant) and not value.nulls:
         return literal(times.interval(float(value.expr.value), str(_constant(unit))))
-    return applied(times.interval, INTERVAL, cast(value, FLOAT, scope), unit)
+    return applied(times.interval, INTERVAL, argument(value, FLOAT, scope), unit)
 
 
 def _constant(value: Value) -> Any:
@@ -123,7 +123,7 @@ def _amount_of(unit: str) -> Maker:
         value = scope.value(arguments(node)[0])
         if isinstance(value.expr, Constant) and not value.nulls:
             return literal(times.interval(float(value.expr.value), unit))
-        return applied(times.interval, INTERVAL, cast(value, FLOAT, scope), literal(unit))
+        return applied(times.interval, INTERVAL, argument(value, FLOAT, scope), literal(unit))
 
     return made
 
@@ -170,11 +170,11 @@ def _seconds(node: Any, scope: Scope) -> Value:
 
 
 def _to_date(node: Any, scope: Scope) -> Value:
-    return cast(scope.value(arguments(node)[0]), DATE, scope)
+    return argument(scope.value(arguments(node)[0]), DATE, scope)
 
 
 def _to_timestamp(node: Any, scope: Scope) -> Value:
-    return cast(scope.value(arguments(node)[0]), TIMESTAMP, scope)
+    return argument(scope.value(arguments(node)[0]), TIMESTAMP, scope)
 
 
 def _between(node: Any, scope: Scope) -> Value:
@@ -215,7 +215,7 @@ def _date(node: Any, scope: Scope) -> Value:
     """DATE of one argument is a cast; SQLite's makes texts, and takes modifiers."""
     if scope.dialect.name == "sqlite" or len(arguments(node)) != 1:
         raise scope.error(node, "date() is not supported here", "write CAST(x AS DATE)")
-    return cast(scope.value(arguments(node)[0]), DATE, scope)
+    return argument(scope.value(arguments(node)[0]), DATE, scope)
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {

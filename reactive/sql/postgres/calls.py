@@ -15,7 +15,7 @@ from sqlglot import exp
 
 from optimizer.expr import Call
 from optimizer.record import record
-from reactive.sql.expressions.casts import applied, cast, maybe
+from reactive.sql.expressions.casts import applied, argument, maybe
 from reactive.sql.functions.calls import Maker, arguments, name_of
 from reactive.sql.postgres.numbers import RANGES
 from reactive.sql.terms.types import SqlType
@@ -139,7 +139,7 @@ def _size(values: Sequence[Value]) -> int | None:
 def _as(value: Value, kind: SqlType, scope: Scope) -> Value:
     if kind.kind == "any" or (kind.kind == value.type.kind and kind.kind != "array"):
         return value
-    return cast(value, kind, scope)
+    return argument(value, kind, scope)
 
 
 def _fitting(

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Call, constant, tuple_of
-from reactive.sql.expressions.casts import applied, cast, equal_types, maybe
+from reactive.sql.expressions.casts import applied, argument, cast, equal_types, maybe
 from reactive.sql.functions import arrays as common_arrays
 from reactive.sql.functions import choices
-from reactive.sql.functions.calls import Maker, arguments
+from reactive.sql.functions.calls import Maker, arguments, name_of
 from reactive.sql.postgres import (
     arrays,
     numbers,
@@ -27,6 +27,7 @@ from reactive.sql.postgres import forms as written
 from reactive.sql.postgres.calls import (
     Form,
     called,
+    fits,
     form,
     forms,
     is_literal,
@@ -237,12 +238,26 @@ def _joined(node: Any, scope: Scope) -> Value:
 
 
 def _joined_by(node: Any, scope: Scope) -> Value:
-    separator, *values = [_shown(scope.value(each)) for each in arguments(node)]
+    separator, *values = _of_text(node, scope)
     if is_null(separator):
         return NULL_VALUE
     items = tuple(whole(value) for value in values)
     made = Call(constant(strings.joined_by), (separator.expr, *items))
     return Value(made, TEXT, separator.nulls)
+
+
+def _of_text(node: Any, scope: Scope) -> list[Value]:
+    """Return the arguments as texts show them; the first one is a text.
+
+    Raises
+    ------
+    PlanError: it is not.
+    """
+    values = [_shown(scope.value(each)) for each in arguments(node)]
+    if not fits(values[0], TEXT):
+        kinds = ", ".join(map(kind_name, values))
+        raise scope.error(node, f"postgres has no {name_of(node)}({kinds})", "cast it to text")
+    return values
 
 
 def _shown(value: Value) -> Value:
@@ -255,7 +270,7 @@ def _shown(value: Value) -> Value:
 
 
 def _formatted(node: Any, scope: Scope) -> Value:
-    first, *values = [_shown(scope.value(each)) for each in arguments(node)]
+    first, *values = _of_text(node, scope)
     if is_null(first):
         return NULL_VALUE
     items = tuple(whole(value) for value in values)
@@ -265,7 +280,7 @@ def _formatted(node: Any, scope: Scope) -> Value:
 def _normal(node: Any, scope: Scope) -> Value:
     name = node.args.get("form")
     wanted = literal(str(name.name if isinstance(name, exp.Expr) else name or "NFC").upper())
-    return applied(strings.normal, TEXT, cast(scope.value(node.this), TEXT, scope), wanted)
+    return applied(strings.normal, TEXT, argument(scope.value(node.this), TEXT, scope), wanted)
 
 
 def _sha(name: str) -> Maker:
@@ -385,12 +400,12 @@ def _bracket(node: Any, scope: Scope) -> Value:
         if isinstance(place, exp.Slice):
             ends = [place.args.get(each) for each in ("this", "expression")]
             first, last = (
-                cast(scope.value(each), INT4, scope) if each is not None else literal(number)
+                argument(scope.value(each), INT4, scope) if each is not None else literal(number)
                 for each, number in zip(ends, (1, 2**31 - 1), strict=True)
             )
             value = applied(arrays.slice_of, value.type, value, first, last)
         else:
-            value = maybe(arrays.element, item, value, cast(scope.value(place), INT4, scope))
+            value = maybe(arrays.element, item, value, argument(scope.value(place), INT4, scope))
     return value
 
 
@@ -420,7 +435,7 @@ def _with_element(
     kinds.insert(place, array.type)
     kind = result or array.type
     made = [
-        value if value.type.kind == wanted.kind else cast(value, wanted, scope)
+        value if value.type.kind == wanted.kind else argument(value, wanted, scope)
         for value, wanted in zip(values, kinds, strict=True)
     ]
     if options.get("asks_null"):
@@ -440,6 +455,9 @@ def _unless_null(function: Any, array: Any, *values: Any) -> Any:
 
 def _prepended(node: Any, scope: Scope) -> Value:
     item, array = (scope.value(each) for each in arguments(node))
+    if array.type.kind not in ("array", "any", "null"):
+        kinds = f"{kind_name(item)}, {kind_name(array)}"
+        raise scope.error(node, f"postgres has no array_prepend({kinds})")
     kind = array.type.items[0] if array.type.items else item.type
     made = (whole(cast(item, kind, scope)), whole(array))
     result = array.type if array.type.items else SqlType("array", items=(kind,))
@@ -454,7 +472,7 @@ def _joined_arrays(node: Any, scope: Scope) -> Value:
 def _filled(node: Any, scope: Scope) -> Value:
     item, sizes = (scope.value(each) for each in arguments(node))
     kind = SqlType("array", items=(item.type,))
-    made = Call(callee(arrays.filled), (whole(item), whole(cast(sizes, INTS, scope))))
+    made = Call(callee(arrays.filled), (whole(item), whole(argument(sizes, INTS, scope))))
     return Value(made, kind, sizes.nulls)
 
 
@@ -482,7 +500,7 @@ def _series(node: Any, scope: Scope) -> Value:
     for place, each in enumerate(nodes):
         if is_literal(each):
             known = next((v.type for v in values[:2] if v.type.kind != "text"), TIMESTAMP)
-            values[place] = cast(values[place], INTERVAL if place == 2 else known, scope)
+            values[place] = argument(values[place], INTERVAL if place == 2 else known, scope)
     kinds = {value.type.kind for value in values[:2]}
     if kinds & {"date", "timestamp"}:
         if len(values) != 3 or values[2].type.kind != "interval":

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Call, constant
-from reactive.sql.expressions.casts import applied, cast
+from reactive.sql.expressions.casts import applied, argument, cast
 from reactive.sql.functions import times as common_times
 from reactive.sql.functions.calls import Maker, arguments
 from reactive.sql.postgres import formats, moments, number_formats, times
@@ -50,7 +50,7 @@ def _field(function: Any, kind: SqlType, name: str, value: Value, node: Any, sco
         near = scope.nearest(named, times.FIELDS)
         raise scope.error(node, f"there is no field {name!r} of a time in postgres{near}")
     if value.type.kind == "date" and kind is FLOAT:
-        value = cast(value, TIMESTAMP, scope)
+        value = argument(value, TIMESTAMP, scope)
     if value.type.kind not in ("date", "timestamp", "time", "interval", "any", "null"):
         raise scope.error(node, f"postgres has no fields of {kind_name(value)}", "cast it")
     is_wrong = (value.type.kind == "date" and named in times.OF_TIME - {"epoch"}) or (
@@ -149,7 +149,7 @@ def _make_interval(node: Any, scope: Scope) -> Value:
         if name not in names:
             raise scope.error(node, f"make_interval() has no argument {name!r}")
         kind = FLOAT if name == "secs" else INT4
-        parts[names.index(name)] = cast(scope.value(each), kind, scope)
+        parts[names.index(name)] = argument(scope.value(each), kind, scope)
     return value_of(form(times.interval_of, INTERVAL, *[INT4] * 6, ANY), parts, scope)
 
 

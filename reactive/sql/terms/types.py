@@ -109,6 +109,40 @@ OF_AFFINITIES: dict[str, Any] = {
 """Classes that a column of SQLite keeps, by affinity; INTEGER and NUMERIC are as BLOB."""
 
 
+_SAMPLES: dict[str, Any] = {
+    "bool": True,
+    "int": 1,
+    "float": 1.0,
+    "decimal": Decimal(1),
+    "text": "1",
+    "bytes": b"1",
+    "date": datetime.date(2000, 1, 1),
+    "time": datetime.time(1),
+    "timestamp": datetime.datetime(2000, 1, 1),
+    "timestamptz": datetime.datetime(2000, 1, 1, tzinfo=datetime.UTC),
+    "interval": datetime.timedelta(1),
+    "uuid": uuid.UUID(int=1),
+}
+
+
+def has_sample(kind: SqlType) -> bool:
+    """Return True if `sample_of` gives a value of a type: all values of it are of one class."""
+    if kind.kind in ("array", "struct"):
+        return bool(kind.items) and all(map(has_sample, kind.items))
+    return kind.kind in _SAMPLES and kind != MOMENT and kind.affinity is None
+
+
+def sample_of(kind: SqlType) -> Any:
+    """Return a value of a type.
+
+    >>> sample_of(SqlType("array", items=(INT,)))
+    (1,)
+    """
+    if kind.kind in ("array", "struct"):
+        return tuple(map(sample_of, kind.items))
+    return _SAMPLES[kind.kind]
+
+
 def hint_of(kind: SqlType, *, nullable: bool) -> Any:
     """Return the annotation of a column of a table.
 

@@ -11,6 +11,7 @@ an expression is evaluated where none of them is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import lru_cache
 from inspect import signature
 from typing import Any
@@ -31,7 +32,14 @@ from optimizer.expr import (
 )
 from optimizer.record import record
 from reactive.sql.runtime.times import Interval
-from reactive.sql.terms.types import NULL, SqlType, type_of_value
+from reactive.sql.terms.types import (
+    NULL,
+    SqlType,
+    has_sample,
+    sample_of,
+    sql_name,
+    type_of_value,
+)
 
 
 @record
@@ -106,7 +114,11 @@ def strict(expr: Expr, kind: SqlType, *of: Value) -> Value:
     return Value(expr, kind, leaves(*of))
 
 
-class ArgumentCountError(TypeError):
+class ArgumentError(TypeError):
+    """A function of SQL does not take arguments; the message follows the name of the function."""
+
+
+class ArgumentCountError(ArgumentError):
     """A function of SQL is called with more or fewer arguments than it has."""
 
     def __init__(self, least: int, most: int | None, count: int) -> None:
@@ -122,6 +134,54 @@ def counts_told(least: int, most: int | None, count: int) -> str:
     several = range(least, least + 1 if most is None else most + 1)
     wanted = " or ".join(map(str, several)) + (" or more" if most is None else "")
     return f"takes {wanted} argument{'s' * (wanted != '1')}, and got {count}"
+
+
+class ArgumentTypeError(ArgumentError):
+    """A function of SQL is called with arguments of types that it does not take."""
+
+    def __init__(self, types: Sequence[SqlType]) -> None:
+        super().__init__(f"takes no {', '.join(map(sql_name, types))}")
+
+
+def check_arguments(function: Any, of: Sequence[Value]) -> None:
+    """Check that a Python function can be called with as many arguments, of such types.
+
+    Raises
+    ------
+    ArgumentCountError, ArgumentTypeError: it cannot.
+    """
+    check_count(function, len(of))
+    known = tuple([_known_of(value) for value in of])
+    if None in known or not of:
+        return
+    try:
+        takes = _takes(function, known)
+    except TypeError:  # the function has no hash
+        takes = _takes.__wrapped__(function, known)
+    if not takes:
+        shown = [value.type for value, each in zip(of, known, strict=True) if each is value.type]
+        raise ArgumentTypeError(shown or [value.type for value in of])
+
+
+def _known_of(value: Value) -> SqlType | str | None:
+    """Return what is known of an argument: a short constant text, or its type; None if neither."""
+    constant_text = value.expr.value if isinstance(value.expr, Constant) else None
+    if isinstance(constant_text, str) and len(constant_text) < 100:
+        return constant_text
+    return value.type if has_sample(value.type) else None
+
+
+@lru_cache(maxsize=5_000)
+def _takes(function: Any, known: tuple[SqlType | str, ...]) -> bool:
+    """Return True unless a function raises TypeError or AttributeError of values of the types."""
+    values = [each if isinstance(each, str) else sample_of(each) for each in known]
+    try:
+        function(*values)
+    except (TypeError, AttributeError):
+        return False
+    except Exception:  # these values are odd to it, but not their types
+        return True
+    return True
 
 
 def check_count(function: Any, count: int) -> None:
@@ -155,8 +215,9 @@ def called(function: Any, kind: SqlType, *of: Value) -> Value:
     Raises
     ------
     ArgumentCountError: the function does not take as many arguments.
+    ArgumentTypeError: it does not take arguments of such types.
     """
-    check_count(function, len(of))
+    check_arguments(function, of)
     return strict(Call(callee(function), tuple(v.expr for v in of)), kind, *of)
 
 
