@@ -80,7 +80,7 @@ def making(name: str, rounds: int, views: int) -> tuple[float, ...]:
     """Milliseconds of the first, the second and further views, and of the relations of these."""
     first, second, further, relation = [], [], [], []
     for number in range(rounds):
-        templates._shape.cache_clear()
+        templates.SHAPES.clear()
         times = _times(_anew(name, number), views, number * 1000)
         first.append(sum(times[0]))
         second.append(sum(times[1]))

@@ -259,6 +259,10 @@ class Outer(Expr):
     shape: Any = field(default=None, compare=False, repr=False)
 
 
+FIRST_UNIQUE = 1_000_000
+"""From here on, an index of an `Outer` is given once in a process."""
+
+
 @record
 class Subquery(Expr):
     """What a query gives for values of the row around it.

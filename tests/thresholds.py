@@ -424,13 +424,13 @@ def drawn(random: Random) -> Settings:
 def thresholds(settings: Settings) -> Iterator[None]:
     """The library with these values, in databases that are made, used and closed within."""
     before = {name: _of(name) for name in settings}
-    templates._shape.cache_clear()
+    templates.SHAPES.clear()
     try:
         for name, value in settings.items():
             _set(name, value)
         yield
     finally:
-        templates._shape.cache_clear()
+        templates.SHAPES.clear()
         for name, value in before.items():
             _set(name, value)
 

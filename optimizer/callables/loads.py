@@ -41,7 +41,6 @@ def paths(code: CodeType) -> tuple[Path, ...]:
     return tuple(dict.fromkeys(outside))
 
 
-@lru_cache(maxsize=1024)
 def unread_parameters(function: Any) -> frozenset[int]:
     """The positions of parameters that a plain function certainly never reads.
 
@@ -50,7 +49,11 @@ def unread_parameters(function: Any) -> frozenset[int]:
     """
     if not isinstance(function, FunctionType):
         return frozenset()
-    code = function.__code__
+    return _unread(function.__code__)
+
+
+@lru_cache(maxsize=1024)
+def _unread(code: CodeType) -> frozenset[int]:
     loaded = {*code.co_cellvars, *REFLECTIVE.intersection(code.co_names)}
     for instruction in dis.get_instructions(code):
         if "LOAD" in instruction.opname:

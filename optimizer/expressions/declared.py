@@ -14,11 +14,11 @@ from collections.abc import Callable
 from datetime import date, datetime, time, timedelta, tzinfo
 from decimal import Decimal
 from enum import Enum
-from functools import lru_cache
 from typing import Any
 
 from optimizer.expr import Attribute, Constant, Expr, Operation, Parameter
 from optimizer.expressions.knowledge import Shapes, shape_of
+from optimizer.kinds.class_facts import by_class
 from optimizer.kinds.kind import (
     Anything,
     Choice,
@@ -66,7 +66,7 @@ def may_be_moment(expr: Operation) -> bool:
     return expr.operator in ("+", "-") and len(expr.operands) == 2 and not any(numbers)
 
 
-@lru_cache(maxsize=512)
+@by_class
 def zoned_fields(kind: Any) -> frozenset[str]:
     """Return the fields of a class that are declared with a time zone; none of what is no class."""
     if not isinstance(kind, type):
@@ -122,7 +122,7 @@ def is_declared(expr: Expr, shapes: Shapes, fits: Fits) -> bool:
             return False
 
 
-@lru_cache(maxsize=512)
+@by_class
 def _fields(kind: type, fits: Fits) -> frozenset[str]:
     found = {name: kind_of(hint) for name, hint in hints_of(kind).items()}
     return frozenset(name for name, declared in found.items() if _is_made_of(declared, fits))

@@ -13,7 +13,6 @@ import builtins
 import dataclasses
 import inspect
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 from optimizer.expr import (
@@ -40,6 +39,7 @@ from optimizer.expr import (
     Within,
     parts,
 )
+from optimizer.kinds.class_facts import by_class
 from optimizer.record import record
 
 Shape: TypeAlias = "type | tuple[Shape, ...] | None"
@@ -251,7 +251,7 @@ def hashable(expr: Expr, shapes: Shapes) -> bool:
             return False
 
 
-@lru_cache(maxsize=512)
+@by_class
 def _hashed(kind: type) -> frozenset[str]:
     """The fields that every row of a class is hashed by."""
     if _is_named_tuple(kind):
@@ -314,7 +314,7 @@ def _begins_with_row(kind: Any) -> bool:
     return _is_named_tuple(kind) and vars(kind).get("roots") == 1 and "__getattr__" in vars(kind)
 
 
-@lru_cache(maxsize=512)
+@by_class
 def fields_of(kind: type) -> frozenset[str]:
     """The names that can be read of every instance, for nothing but its data."""
     reads: Any = kind.__getattribute__
@@ -323,7 +323,7 @@ def fields_of(kind: type) -> frozenset[str]:
     return frozenset(name for name in _declared(kind) if _is_plain(kind, name))
 
 
-@lru_cache(maxsize=512)
+@by_class
 def constructor(kind: type) -> tuple[str, ...] | None:
     """The parameters of a class that does nothing but keep its arguments; None of another."""
     if _is_named_tuple(kind):

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from functools import lru_cache
 from typing import Any, get_type_hints
+
+from optimizer.kinds.class_facts import by_class
 
 RECORDS = ("__dataclass_fields__", "__struct_fields__", "__attrs_attrs__")
 MODEL = "__pydantic_validator__"
@@ -87,7 +88,7 @@ def hints(kind: type) -> dict[str, Any]:
 def annotated(kind: type) -> dict[str, Any]:
     """Return the annotations of a class with the metadata of `Annotated`."""
     try:
-        return _hints(kind, extras=True)
+        return _hints(kind, True)
     except Exception:  # as above
         return {}
 
@@ -110,8 +111,8 @@ def returned_by(function: Any) -> Any:
         return Any
 
 
-@lru_cache(maxsize=512)
-def _hints(kind: type, *, extras: bool = False) -> dict[str, Any]:
+@by_class
+def _hints(kind: type, extras: bool = False) -> dict[str, Any]:
     found = get_type_hints(kind, include_extras=extras)
     return {name: found[name] for name in members(kind) if name in found}
 

@@ -48,6 +48,11 @@ class Itself:
         self._hash = id(value)
         self._reference = weakref.ref(value)
 
+    @property
+    def value(self) -> Any:
+        """The object; None once it is gone."""
+        return self._reference()
+
     def __hash__(self) -> int:
         return self._hash
 
@@ -120,8 +125,11 @@ def _lasting(value: Any, meaning: Any) -> Hashable:
 
 
 def _itself(value: Any) -> Hashable:
-    if isinstance(value, MethodDescriptorType | attrgetter | itemgetter):
-        return value  # which hold nothing but names
+    if isinstance(value, MethodDescriptorType):
+        return value  # which holds nothing but a name
+    if isinstance(value, attrgetter | itemgetter):  # of which two are never equal
+        names: Any = value.__reduce__()[1]
+        return (type(value), *[(type(name), name) for name in names])
     try:
         return Itself(value)
     except TypeError:

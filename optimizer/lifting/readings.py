@@ -7,14 +7,13 @@ Sound:  a callable that captures nothing, has no defaults and names nothing but 
         is its code, and code is told apart by identity. One that captures plain values is read with
         slots in their place (`expr.Slot`), which note whether a value was asked for: then what it
         was read as is that of these values alone.
-State:  of the process, of 1024 codes what they were read as.
+State:  of the process, what codes were read as, of the last 2048 for arguments of some classes.
 """
 
 from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Hashable
-from functools import lru_cache
 from types import FunctionType, MethodType
 from typing import Any
 
@@ -22,23 +21,26 @@ from optimizer.callables.captures import defaults, global_names
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Apply, Constant, Expr, Held, Slot, constant, transform, walk
 from optimizer.expressions.knowledge import Shapes
-from optimizer.lifting.kin import Kin, kin_of, with_values
+from optimizer.kinds.class_facts import ClassCache, classes_in, shortest_lived
+from optimizer.lifting.kin import Itself, Kin, kin_of, with_values
 from optimizer.lifting.same_code import CodeItself
 
 Reading = tuple[Expr, tuple[str, ...]]
 """An expression, and the names of its parameters."""
 Read = Callable[[Opaque, Shapes], Reading]
 UNREAD: Any = object()
+READ = "reading"
+MOST_READINGS = 2048
 
 
 def remembered(function: Opaque, shapes: Shapes, read: Read) -> Reading:
     """What a callable was read as for arguments of these shapes, or is read as now."""
     found: Reading | None = function.readings.get(shapes)
     if found is None:
-        known = of_code(function)
-        found = known.get(shapes) or _of_kin(function, shapes, read) or read(function, shapes)
+        known = of_code(function, shapes)
+        found = known.get(READ) or _of_kin(function, shapes, read) or read(function, shapes)
         if is_whole(found):
-            function.readings[shapes] = known[shapes] = found
+            function.readings[shapes] = known[READ] = found
     return found
 
 
@@ -53,10 +55,10 @@ def of_all_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
     kin = kin_of(function)
     if kin is None or not kin.values:
         return None
-    known = _readings(kin.key)
-    found: Reading | None = known.get(shapes, UNREAD)
+    known = _readings(kin.key, shapes)
+    found: Reading | None = known.get(READ, UNREAD)
     if found is UNREAD:
-        found = known[shapes] = _with_slots(function, kin, shapes, read)
+        found = known[READ] = _with_slots(function, kin, shapes, read)
     return found
 
 
@@ -94,9 +96,9 @@ def _of_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
     return transform(found[0], own), found[1]
 
 
-def of_code(function: Opaque) -> dict[Any, Any]:
-    """What is known of all callables of the code of one, by what is known of the arguments; of one
-    that is more than its code, nothing."""
+def of_code(function: Opaque, shapes: Shapes) -> dict[str, Any]:
+    """What is known of all callables of the code of one, for arguments of these shapes; of one that
+    is more than its code, nothing."""
     call = function.function
     if type(call) is not FunctionType or call.__closure__ or defaults(call):
         return {}
@@ -106,9 +108,15 @@ def of_code(function: Opaque) -> dict[Any, Any]:
     names = global_names(call.__code__)
     if any(name in call.__globals__ or name not in known for name in names):
         return {}
-    return _readings(CodeItself(call.__code__))
+    return _readings(CodeItself(call.__code__), shapes)
 
 
-@lru_cache(maxsize=1024)
-def _readings(key: Hashable) -> dict[Any, Any]:
-    return {}
+def _readings(key: Hashable, shapes: Shapes) -> dict[str, Any]:
+    return _READINGS.find((key, shapes), shortest_lived(classes_in((key, shapes), _inside)))
+
+
+def _inside(value: Any) -> tuple[Any, ...]:
+    return (value.value,) if type(value) is Itself else ()
+
+
+_READINGS: ClassCache[dict[str, Any]] = ClassCache(dict, MOST_READINGS)

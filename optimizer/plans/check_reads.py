@@ -195,8 +195,8 @@ def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> bool:
     """Refuse a callable; gives whether it is right whatever the values of its variables are."""
     if not _is_suspicious(function, of):
         return True
-    known = of_code(function) if isinstance(function, Opaque) else {}
-    if (of, "is right") in known:
+    known = of_code(function, of) if isinstance(function, Opaque) else {}
+    if "is right" in known:
         return True
     lifted = _lifted(function, of)
     wrongs = []
@@ -208,7 +208,7 @@ def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> bool:
             elif isinstance(expr, Subquery):
                 wrongs += _wrong_inside(expr, lifted, of)
     if not wrongs:
-        known[of, "is right"] = True
+        known["is right"] = True
     for read, wrong in wrongs:
         if not any(map(_is_told, below)):
             origin = lifted.origins[0]

@@ -14,7 +14,7 @@ State:  of the process, `MOST_FORMS` forms with their facts.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,18 +22,21 @@ from typing import Any
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
+    FIRST_UNIQUE,
     LEAVES,
     Apply,
     Constant,
     Expr,
     Item,
     Lifted,
+    Outer,
     Quantified,
     Subquery,
     parts,
     rebuilt,
 )
-from optimizer.lifting.kin import KINDS, has_no_meaning, kin_of, may_differ
+from optimizer.kinds.class_facts import ClassCache, classes_in, shortest_lived
+from optimizer.lifting.kin import KINDS, Itself, has_no_meaning, kin_of, may_differ
 from optimizer.plans.properties import fact
 from optimizer.record import record
 
@@ -51,14 +54,19 @@ Value = tuple[Opaque | Lifted, tuple[Constant, ...]]
 class Form:
     """What all nodes of a form have in common. `known` is what has been found out about them."""
 
-    __slots__ = ("is_general", "known", "levels")
+    __slots__ = ("home", "is_general", "known", "levels")
 
     def __init__(self) -> None:
+        self.home: type | None = None
+        """The class that it goes with."""
         self.is_general = False
         """Whether what its rows are depends on no value."""
         self.levels = 0
         """Of nodes, itself included."""
         self.known: dict[str, Any] = {}
+
+
+_FORMS: ClassCache[Form] = ClassCache(Form, MOST_FORMS)
 
 
 @record
@@ -100,7 +108,7 @@ def _form(node: plan.Node) -> Form | None:
     reader = _Reader()
     try:
         own = reader.own(node)
-        form = _interned((own.key, *below))
+        form = _form_of_key((own.key, *below))
     except (Formless, TypeError):  # what has no hash may differ from one time to the next
         return None
     node.known["own"] = own
@@ -111,9 +119,23 @@ def _form(node: plan.Node) -> Form | None:
     return form
 
 
-@lru_cache(maxsize=MOST_FORMS)
-def _interned(key: Hashable) -> Form:
-    return Form()
+def _form_of_key(key: tuple[Hashable, ...]) -> Form:
+    home = shortest_lived(classes_in(key, _inside))
+    form = _FORMS.find(key, home)
+    form.home = home
+    return form
+
+
+def _inside(value: Any) -> Iterable[Any]:
+    """The parts of a part of a key that may be or have classes."""
+    kind: Any = type(value)
+    if kind is Form:
+        return () if value.home is None else (value.home,)
+    if kind is Constant or kind is Itself:
+        return (value.value,)
+    if not isinstance(value, Expr):
+        return ()
+    return (value.function.function, *parts(value)) if isinstance(value, Apply) else parts(value)
 
 
 class _Reader:
@@ -224,6 +246,8 @@ def with_constants(expr: Expr, change: Callable[[Constant], Constant]) -> Expr:
     if kind is Constant:
         return change(expr) if may_differ(expr.value) else expr  # type: ignore
     if kind in LEAVES:
+        if kind is Outer and expr.index >= FIRST_UNIQUE:  # type: ignore[attr-defined]
+            raise Formless
         return expr
     is_query = kind is Subquery or kind is Quantified
     if is_query or (isinstance(expr, Apply) and _has_variables(expr.function)):

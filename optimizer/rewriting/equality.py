@@ -26,7 +26,6 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from enum import IntEnum
-from functools import lru_cache
 from types import WrapperDescriptorType
 from typing import Any, TypeAlias
 from uuid import UUID
@@ -47,6 +46,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.knowledge import Pure
+from optimizer.kinds.class_facts import by_recent_class
 from optimizer.kinds.fields import compared, is_record
 from optimizer.kinds.kind import Anything, Instance, Kind, Members, Struct, inside_of, kind_of
 from optimizer.plans.binding_types import binding_types
@@ -141,7 +141,7 @@ _OURS = frozenset({"reactive", "optimizer"})
 """Packages whose containers compare by what is declared to be inside of them."""
 
 
-@lru_cache(maxsize=1024)
+@by_recent_class(64)
 def _way(kind: type) -> tuple[str, ...]:
     """Return how values of a class compare: `_PLAIN` if they do not raise, `_ITEMS` or the names of
     fields if others inside are compared, `_OWN` if it is not known."""

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dis
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from keyword import iskeyword
 from operator import attrgetter
 from types import FunctionType
@@ -37,6 +36,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.text import text
+from optimizer.kinds.class_facts import by_class
 from optimizer.kinds.fields import members
 from optimizer.kinds.instants import with_instants
 from optimizer.plans.binding_names import Names, binding_names
@@ -126,7 +126,7 @@ def declared(kind: Shape) -> tuple[str, ...]:
     return _declared(kind) if isinstance(kind, type) else ()
 
 
-@lru_cache(maxsize=512)
+@by_class
 def _declared(kind: Any) -> tuple[str, ...]:
     return tuple(members(kind))
 

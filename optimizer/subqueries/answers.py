@@ -52,7 +52,7 @@ from optimizer.subqueries.forms import known_of, may_be_none
 from optimizer.subqueries.keyed import Keyed, items, names_of
 from optimizer.subqueries.outers import narrowed
 from optimizer.subqueries.raising import Gate, is_quiet, is_quiet_beside
-from optimizer.subqueries.scalars import Result, Scalar, scalar, shown
+from optimizer.subqueries.scalars import Result, Scalar, constant_of_no_rows, scalar, shown
 from optimizer.subqueries.stripped import stripped
 from optimizer.subqueries.translation import Translation
 
@@ -191,7 +191,7 @@ class Answers:
             Result(
                 Item(place, constant(number)),
                 there,
-                constant(self._how.of_no_rows(of)),
+                constant_of_no_rows(self._how.of_no_rows(of)),
                 is_none=may_be_none(made, number),
             )
             for number, of in enumerate(folded, 1)

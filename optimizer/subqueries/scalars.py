@@ -7,7 +7,8 @@ select row / row1 if row1 else None            aggregate Sum(o.total), Count()
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Sized
+from typing import Any
 
 from optimizer import plan
 from optimizer.expr import (
@@ -19,11 +20,12 @@ from optimizer.expr import (
     Expr,
     Operation,
     all_parameters,
+    constant,
     transform,
 )
 from optimizer.expressions.compose import is_too_long, over
 from optimizer.expressions.evaluated import evaluated
-from optimizer.expressions.knowledge import is_value
+from optimizer.expressions.knowledge import Foldable, is_value
 from optimizer.plans.extended import outputs
 from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
@@ -99,3 +101,10 @@ def _decided(expr: Expr, present: frozenset[Expr] = frozenset()) -> Expr:
                 return evaluated(part)
 
     return transform(expr, decided)
+
+
+def constant_of_no_rows(value: Any) -> Constant:
+    """Return as an expression what an aggregate shows of no rows; empty collections are equal."""
+    if isinstance(value, Foldable) and isinstance(value, Sized) and not len(value):
+        return Constant(value, ("empty", type(value)))
+    return constant(value)

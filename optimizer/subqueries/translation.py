@@ -48,7 +48,6 @@ from optimizer.expr import (
     Parameter,
     all_parameters,
     conjunction,
-    constant,
     one_value,
     reads,
     row_names,
@@ -72,6 +71,7 @@ from optimizer.subqueries.keyed import (
 )
 from optimizer.subqueries.outers import read_by, with_values
 from optimizer.subqueries.peeled import equation, filtered, of_values, peeled
+from optimizer.subqueries.scalars import constant_of_no_rows
 from optimizer.traverse import with_inputs
 
 
@@ -334,7 +334,9 @@ class Translation:
             one(tuple_of(*self.compared(FIRST, plain=x.plain))),
         )
         missing = plan.AntiJoin(self.values.groups, found.node, match)
-        nothing = one_value([constant(self.asked.of_no_rows(a)) for a in node.aggregates])
+        nothing = one_value(
+            [constant_of_no_rows(self.asked.of_no_rows(a)) for a in node.aggregates]
+        )
         empty = plan.Select(missing, one(tuple_of(Parameter(0), nothing)))
         if x.plain:
             found = self._sound(found)

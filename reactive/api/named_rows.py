@@ -9,17 +9,17 @@ from __future__ import annotations
 import inspect
 from collections import namedtuple
 from collections.abc import Iterable
-from functools import cache
 from keyword import iskeyword
 from typing import Any
 
 from optimizer.errors import PlanError
 from optimizer.expressions.naming import Naming
+from optimizer.kinds.class_facts import class_maker
 from optimizer.rewriting.fields import declared
 from reactive.storage.rows import check_row_type
 
 
-@cache
+@class_maker
 def row_class(columns: tuple[str, ...]) -> Any:
     """The class of rows with these columns.
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import lru_cache
 from itertools import count
 from keyword import iskeyword
 from operator import itemgetter
@@ -29,6 +29,7 @@ from optimizer.callables.source import caller
 from optimizer.comprehensions.rows import Rows
 from optimizer.errors import PlanError
 from optimizer.expr import (
+    FIRST_UNIQUE,
     Attribute,
     Call,
     Expr,
@@ -67,7 +68,7 @@ from reactive.collections.nested_rows import nested_class
 from reactive.collections.sorting import sorted_by
 from reactive.operators.accumulators import CollectAccumulator
 
-NUMBERS = count(1_000_000)
+NUMBERS = count(FIRST_UNIQUE)
 """What tells outer rows apart until the query that reads them is finished."""
 _REMEDY = "have it in a callable of the query: where(lambda o: o.customer == c.id)"
 
@@ -133,7 +134,7 @@ class InSequence(Arranges):
         return () if pairs is None else arranged(pairs, self)
 
 
-@cache
+@lru_cache(maxsize=256)
 def _by(directions: tuple[tuple[bool, Nulls | None], ...]) -> Callable[[Any], Any]:
     """What the keys of an order, as a tuple, are sorted by."""
     calls = [itemgetter(place) for place in range(len(directions))]

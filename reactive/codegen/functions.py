@@ -63,6 +63,7 @@ NOWHERE = "<reactive expression>"
 CAPTURED = (int, float, str, bytes)
 """Values of variables that generated code has by their names."""
 LITERALS = (int, str, bytes, bool, type(None))
+EMPTY_ENTRY: Any = (0, None, [], NOWHERE)
 _numbers = itertools.count(1)
 _gone: deque[str] = deque()
 """Texts of functions that are gone. They are taken out of `linecache` when the next one is put in:
@@ -307,8 +308,15 @@ def build(name: str, text: str, values: Values) -> Callable[..., Any]:
     assert values.are_seen(set(_variables(code))), text
     made = FunctionType(_in_file(code, file), dict(values.by_name), name)
     vars(made)["slots"] = values.slots
-    weakref.finalize(made, _gone.append, file).atexit = False
+    weakref.finalize(made, _forget, file).atexit = False
     return made
+
+
+def _forget(file: str) -> None:
+    """Empty the entry of a function that is gone in `linecache`, which is taken out later."""
+    if file in linecache.cache:
+        linecache.cache[file] = EMPTY_ENTRY
+    _gone.append(file)
 
 
 @lru_cache(maxsize=MOST_TEXTS)

@@ -13,10 +13,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable
 from decimal import Decimal
-from functools import lru_cache
 from types import FunctionType
 from typing import Any
 
+from optimizer.kinds.class_facts import by_recent_class
 from optimizer.kinds.fields import compared
 
 SIMPLE: frozenset[type] = frozenset({int, str, bool, float, bytes, type(None)})
@@ -45,7 +45,7 @@ def _held(value: Any) -> Iterable[Any]:
     return [getattr(value, name) for name in compared(type(value))]
 
 
-@lru_cache(maxsize=512)
+@by_recent_class(64)
 def _keeps_to_rules(kind: Any) -> bool:
     equal, hashed = getattr(kind, "__eq__"), kind.__hash__  # noqa: B009
     return hashed is not None and _is_given(kind, equal) and _is_given(kind, hashed)

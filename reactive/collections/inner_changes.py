@@ -20,11 +20,11 @@ Source: [slender] deep updates; [dbsp] linear operators.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from operator import attrgetter, itemgetter
 from typing import Any, NamedTuple
 
 from optimizer.expressions.knowledge import Foldable
+from optimizer.kinds.class_facts import by_class
 from optimizer.kinds.fields import members
 from reactive.collections.zset import EXACT, Batch, Pair, Pairs, Row, is_mixed
 from reactive.runtime.interrupts import reraise_asynchronous
@@ -290,7 +290,7 @@ def mark(value: Any) -> Any:
     return value if value.__class__ in EXACT else id(value)
 
 
-@lru_cache(maxsize=64)
+@by_class
 def _members(kind: Any) -> list[str]:
     return members(kind)
 

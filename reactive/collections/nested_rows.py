@@ -13,13 +13,14 @@ from __future__ import annotations
 
 from collections import namedtuple
 from collections.abc import Iterable
-from functools import cache
 from typing import Any
+
+from optimizer.kinds.class_facts import class_maker
 
 _PREFIX = "Row("
 
 
-@cache
+@class_maker
 def nested_class(roots: int, columns: tuple[str, ...]) -> Any:
     """The class of rows with these columns, the first of which are what names are looked up in.
 

@@ -19,16 +19,17 @@ from __future__ import annotations
 import copy
 import math
 import sys
+import threading
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
-from functools import lru_cache
 from itertools import chain, islice
 from itertools import repeat as repeat_value
 from typing import Any, overload
 from weakref import WeakValueDictionary
 
+from optimizer.kinds.class_facts import by_recent_class
 from optimizer.kinds.fields import compared
 from optimizer.kinds.instants import instant
 from reactive.collections.annotations import declared, is_made_of
@@ -322,7 +323,7 @@ def may_hold_nan(kind: Any) -> bool:
     return numbers or not isinstance(kind, type) or kind in HOLDERS or bool(nan_fields(kind))
 
 
-@lru_cache(maxsize=512)
+@by_recent_class(64)
 def nan_fields(kind: Any) -> tuple[str, ...]:
     """The fields of a record that may hold a NaN, by their annotations."""
     return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, EXACT))
@@ -385,8 +386,29 @@ def _one_of(record: Any) -> Any:
     try:
         return _ALIVE.setdefault((kind, fields), record)
     except TypeError:  # a slotted class without `weakref_slot=True`
-        return _KEPT.setdefault((kind, fields), record)
+        return _kept((kind, fields), record)
+
+
+def _kept(key: Any, record: Any) -> Any:
+    """Return the one object for a key, of a class without weak references.
+
+    Records that nobody else refers to are dropped whenever there are twice as many.
+    """
+    global _most_kept
+    with _LOCK:
+        if len(_KEPT) >= _most_kept:
+            all_kept = [*_KEPT.items(), (None, object())]
+            counts = [(old, sys.getrefcount(held)) for old, held in all_kept]
+            _, alone = counts.pop()  # of an object that is in the list alone
+            for old, count in counts:
+                if count <= alone + 1:
+                    del _KEPT[old]
+            _most_kept = max(FEWEST_KEPT, 2 * len(_KEPT))
+        return _KEPT.setdefault(key, record)
 
 
 _ALIVE: WeakValueDictionary[Any, Any] = WeakValueDictionary()
 _KEPT: dict[Any, Any] = {}
+FEWEST_KEPT = 64
+_LOCK = threading.Lock()
+_most_kept = FEWEST_KEPT

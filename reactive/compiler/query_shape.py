@@ -35,6 +35,8 @@ class Shaped:
     """A query as its shape, its tables and callables, and the values that may differ."""
 
     shape: Hashable
+    home: type | None
+    """The class that what is known of the shape goes with."""
     tables: tuple[plan.Table, ...]
     opaques: tuple[Opaque, ...]
     values: Mapping[Place, Any]
@@ -52,6 +54,7 @@ def shaped(written: plan.Node) -> Shaped | None:
     equal = [same.setdefault(value, len(same)) for value in reader.values.values()]
     return Shaped(
         (form, tuple(pattern), *equal),
+        form.home,
         tuple(reader.tables),
         tuple(reader.opaques.values()),
         reader.values,

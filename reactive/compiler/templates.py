@@ -34,7 +34,6 @@ from collections.abc import (
     Set,
 )
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from numbers import Number
 from typing import Any
 
@@ -43,6 +42,7 @@ from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Apply, Constant, Expr, Function, Held, Lifted, origins, walk
 from optimizer.expressions.evaluated import computed
+from optimizer.kinds.class_facts import ClassCache
 from optimizer.plans.properties import nodes
 from optimizer.record import record
 from optimizer.rewriting.optimize import Optimized, Phase
@@ -160,7 +160,7 @@ class Templates:
 
     def prepared(self, written: plan.Node, given: Shaped) -> Prepared | None:
         """The plan of a query, by a template that may be learned of it; None if there is none."""
-        shape = _shape((self._phases, given.shape))
+        shape = SHAPES.find((self._phases, given.shape), given.home)
         try:
             known = shape.templates.get(key := shape.key(given), [])
             return self._known(known, given) or self._learned(written, given, shape, key)
@@ -259,10 +259,8 @@ class Templates:
                 return tagged, opaques, held
 
 
-@lru_cache(maxsize=MOST_SHAPES)
-def _shape(key: Hashable) -> Shape:
-    """What is known of a shape, in the process."""
-    return Shape()
+SHAPES: ClassCache[Shape] = ClassCache(Shape, MOST_SHAPES)
+"""What is known of shapes, in the process."""
 
 
 def _held(given: Shaped, varying: Container[Place]) -> dict[Place, Held]:

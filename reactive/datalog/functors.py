@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from operator import add, and_, lshift, mul, neg, or_, rshift, sub, xor
 from typing import Any
 
@@ -77,7 +77,7 @@ REFUSED = {
 """What Soufflé has and a live program cannot have."""
 
 
-@cache
+@lru_cache(maxsize=1024)
 def call_of(name: str, kind: str, count: int, bits: int | None) -> Call:
     """What computes a functor of arguments of a kind; of `count` arguments."""
     width = bits if kind == "number" or bits is not None else UNSIGNED_BITS

@@ -5,10 +5,10 @@ A class is the same for all declarations of the same columns, also in other prog
 
 from __future__ import annotations
 
-from functools import cache
 from keyword import iskeyword
 from typing import Any, NamedTuple
 
+from optimizer.kinds.class_facts import class_maker
 from reactive.storage.row_check import ALWAYS_STRICT
 
 KINDS: dict[str, Any] = {"number": int, "unsigned": int, "float": float, "symbol": str}
@@ -17,7 +17,7 @@ TAG = "branch"
 """The first field of a value of an algebraic data type, which has the name of its branch."""
 
 
-@cache
+@class_maker
 def row_class(name: str, columns: tuple[tuple[str, str], ...]) -> Any:
     """The class of rows with these columns, each with the name of its kind.
 

@@ -137,7 +137,7 @@ def _says_names(shown: Any) -> bool:
     )
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=64)
 def _record(names: tuple[str, ...]) -> Any:
     """A dataclass with fields of any names, which `dataclasses.asdict` knows by them."""
     places = [f"field_{place}" for place in range(len(names))]

@@ -17,13 +17,13 @@ from collections.abc import Collection
 from dataclasses import field as field_with
 from dataclasses import make_dataclass
 from datetime import datetime, timedelta, timezone, tzinfo
-from functools import cache
 from keyword import iskeyword
 from types import NoneType
 from typing import Annotated, Any
 from uuid import UUID
 
 from optimizer.expressions.declared import zone_of
+from optimizer.kinds.class_facts import class_maker
 from optimizer.kinds.kind import ANYTHING, Scalar, hints_of, kind_of, may_be_none, without_none
 from optimizer.kinds.names import field_names
 from reactive.collections.instants import name_of_zone, zone_named
@@ -106,7 +106,7 @@ def type_of(spec: Spec) -> Any:
             return _record(spec)
 
 
-@cache
+@class_maker
 def _record(spec: Spec) -> Any:
     _, name, fields = spec
     typed = [(field, type_of(inner)) for field, inner in fields]

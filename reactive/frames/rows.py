@@ -16,12 +16,13 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from functools import lru_cache, partial
+from functools import partial
 from inspect import Parameter, signature
 from itertools import repeat
 from types import MemberDescriptorType, NoneType
 from typing import Any
 
+from optimizer.kinds.class_facts import by_class
 from optimizer.kinds.fields import members
 from optimizer.kinds.kind import Kind, Places, Struct, kind_of, without_none
 from reactive.collections.zset import canonical
@@ -164,7 +165,7 @@ def _how_of(of: Kind) -> Made | None:
             return None
 
 
-@lru_cache(maxsize=512)
+@by_class
 def _how(of: Any) -> Made | None:
     """How rows of a class are made of columns; None if that has to be done one by one."""
     if issubclass(of, tuple):

@@ -24,7 +24,6 @@ import enum
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, make_dataclass
-from functools import lru_cache
 from operator import attrgetter
 from typing import Any, TypeAlias, get_args, get_origin
 
@@ -42,6 +41,7 @@ from sqlalchemy.sql import visitors
 
 from optimizer.errors import PlanError
 from optimizer.expressions.members import Unreadable
+from optimizer.kinds.class_facts import class_maker
 from optimizer.kinds.kind import ANYTHING, Kind, evaluated_apart, kind_of, name_of
 from optimizer.kinds.names import field_names
 from optimizer.kinds.values import admits_none, with_none
@@ -117,7 +117,7 @@ def field_of(column: Column[Any]) -> str:
     return field_names(keys)[keys.index(column.key)]
 
 
-@lru_cache(maxsize=1024)
+@class_maker
 def _row_of_table(name: str, fields: Fields) -> type:
     def reduced(row: Any) -> Any:
         return _unpickled_of_table, (name, fields, [getattr(row, key) for key, _ in fields])

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
 
 from optimizer.expressions.knowledge import Foldable
+from optimizer.kinds.class_facts import by_recent_class
 from reactive.collections.zset import canonical
 from reactive.errors import TableError
 from reactive.objects.containers.wrapping import is_same
@@ -107,13 +107,13 @@ def _is(one: Any, other: Any) -> bool:
     return one is other
 
 
-@lru_cache(maxsize=512)
+@by_recent_class(64)
 def is_settled(kind: Any) -> bool:
     """Whether values of a class are held as they are: none holds an object that is tracked."""
     return is_lasting(kind) and kind not in PLAIN and not may_hold_objects(kind)
 
 
-@lru_cache(maxsize=512)
+@by_recent_class(64)
 def is_lasting(kind: Any) -> bool:
     """Whether what is of a class stays as it is, with all that it holds."""
     if is_twin(kind):

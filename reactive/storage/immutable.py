@@ -19,11 +19,12 @@ from dataclasses import is_dataclass
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 from itertools import islice
 from typing import Any
 
 from optimizer.expressions.knowledge import Foldable
+from optimizer.kinds.class_facts import by_recent_class
 from optimizer.kinds.fields import TRACKED
 from reactive.collections.annotations import declared, is_made_of
 from reactive.collections.bag import Bag
@@ -154,7 +155,7 @@ def may_hold_objects(kind: Any) -> bool:
     return issubclass(kind, tuple | frozenset | Foldable) or bool(_holding(kind))
 
 
-@lru_cache(maxsize=512)
+@by_recent_class(64)
 def _holding(kind: Any) -> tuple[str, ...]:
     """The fields of a record that may hold an object, by their annotations."""
     return tuple(name for name, hint in declared(kind).items() if not is_made_of(hint, PLAIN))

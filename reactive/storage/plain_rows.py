@@ -17,11 +17,11 @@ import datetime
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from functools import lru_cache
 from operator import attrgetter, itemgetter
 from types import MemberDescriptorType
 from typing import Any
 
+from optimizer.kinds.class_facts import by_class
 from optimizer.kinds.fields import compared
 from reactive.codegen.functions import Values, build
 from reactive.collections.zset import Row
@@ -214,7 +214,7 @@ def _reader(kind: Any, number: int) -> Callable[[Row], Any]:
     return attrgetter(compared(kind)[number])
 
 
-@lru_cache(maxsize=512)
+@by_class
 def plain_fields(kind: Any) -> tuple[str, ...] | None:
     """The fields of a record that is equal, and has a hash, by them alone; None for other classes.
 
@@ -266,7 +266,7 @@ def _is_same(function: Any, other: Any) -> bool:
     )
 
 
-@lru_cache(maxsize=512)
+@by_class
 def _test(kind: Any, shape: Shape, admitted: Shape) -> PlainTest:
     """The test of many rows."""
     values, unpacked, is_odd, _ = _asked_of(kind, shape, admitted)
@@ -283,7 +283,7 @@ def _test(kind: Any, shape: Shape, admitted: Shape) -> PlainTest:
     )
 
 
-@lru_cache(maxsize=512)
+@by_class
 def _field(kind: Any, shape: Shape, number: int) -> Field:
     """What finds the place of a row by one of its fields."""
     values, unpacked, is_odd, parts = _asked_of(kind, shape)

@@ -19,10 +19,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import Any
 
+from optimizer.kinds.class_facts import by_class
 from optimizer.kinds.fields import is_record
 from optimizer.kinds.kind import Anything, Either, Items, Kind, Places, Scalar, Struct, kind_of
 from optimizer.kinds.kind import name_of as kind_name
@@ -196,7 +197,7 @@ def row_check(kind: Any, row_type: Any, *, strict: bool) -> RowCheck:
         return RowCheck(kind, row_type, strict=strict)
 
 
-@lru_cache(maxsize=512)
+@by_class
 def _made(kind: Any, row_type: Any, strict: bool) -> RowCheck:
     return RowCheck(kind, row_type, strict=strict)
 

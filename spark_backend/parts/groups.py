@@ -22,10 +22,10 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+from optimizer.kinds.class_facts import by_recent_class
 from optimizer.kinds.instants import instant
 from reactive.collections.bag import Bag
 from reactive.errors import OffloadError
@@ -99,7 +99,7 @@ def _found(kind: type) -> Encoder:
     return _of_record(kind) if is_record(kind) else _refused
 
 
-_encoder: Callable[[type], Encoder] = lru_cache(maxsize=1024)(_found)
+_encoder: Callable[[type], Encoder] = by_recent_class(64)(_found)
 
 
 def _integer(value: int) -> bytes:

@@ -102,7 +102,7 @@ def _is(order: Order, customer: Any) -> bool:
 
 @pytest.fixture(params=["as shipped", "at once"], autouse=True)
 def learned(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
-    templates._shape.cache_clear()
+    templates.SHAPES.clear()
     if request.param == "at once":
         monkeypatch.setattr(templates, "LEARNED_AT", 1)
         monkeypatch.setattr(compile, "MANY_READERS", 0)

@@ -97,7 +97,7 @@ def test_queries_of_one_shape_have_the_plans_and_rows_of_their_own(
     monkeypatch.setattr(templates, "LEARNED_AT", 1)
     monkeypatch.setattr(compile, "MANY_READERS", readers)
     monkeypatch.setattr(compile, "MANY_RANGES", readers)
-    templates._shape.cache_clear()
+    templates.SHAPES.clear()
     random, drawn = Random(seed), draw(seed, steps=4)
     make, values = callables_of(drawn)
     views: list[Any] = []

@@ -18,10 +18,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, ClassVar, Protocol
 
 from optimizer.expressions.knowledge import Foldable
+from optimizer.kinds.class_facts import by_recent_class
 from optimizer.kinds.fields import TRACKED
 from reactive.collections.zset import EXACT
 
@@ -190,7 +191,7 @@ class Container:
         return self.PLAIN, (self.PLAIN(self),)
 
 
-@lru_cache(maxsize=512)
+@by_recent_class(64)
 def follows(kind: Any) -> bool:
     """Whether values of a class tell those that have them when they change."""
     return issubclass(kind, Container) or hasattr(kind, TRACKED)

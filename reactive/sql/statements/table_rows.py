@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from typing import Any, NamedTuple
 
+from optimizer.kinds.class_facts import class_maker
 from reactive.sql.terms.schema import field_names
 from reactive.transactions.row_gate import FROM_TUPLES
 
 
-@cache
+@class_maker
 def table_class(name: str, fields: tuple[tuple[str, Any], ...]) -> Any:
     """The class of rows of a table.
 

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from inspect import signature
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from optimizer.expr import (
     NONE,
@@ -171,7 +172,7 @@ def _known_of(value: Value) -> SqlType | str | None:
     return value.type if has_sample(value.type) else None
 
 
-@lru_cache(maxsize=5_000)
+@lru_cache(maxsize=4_000)
 def _takes(function: Any, known: tuple[SqlType | str, ...]) -> bool:
     """Return True unless a function raises TypeError or AttributeError of values of the types."""
     values = [each if isinstance(each, str) else sample_of(each) for each in known]
@@ -182,6 +183,10 @@ def _takes(function: Any, known: tuple[SqlType | str, ...]) -> bool:
     except Exception:  # these values are odd to it, but not their types
         return True
     return True
+
+
+_COUNTS: WeakKeyDictionary[Any, tuple[int, int | None]] = WeakKeyDictionary()
+"""Of functions, those of users too, how many arguments they take."""
 
 
 def check_count(function: Any, count: int) -> None:
@@ -196,9 +201,18 @@ def check_count(function: Any, count: int) -> None:
         raise ArgumentCountError(least, most, count)
 
 
-@lru_cache(maxsize=2_000)
 def _counts_of(function: Any) -> tuple[int, int | None]:
     """Return the least and the greatest number of arguments; None if there is no greatest."""
+    try:
+        known = _COUNTS.get(function)
+        if known is None:
+            known = _COUNTS[function] = _read_counts(function)
+        return known
+    except TypeError:  # no weak references to it, or no hash
+        return _read_counts(function)
+
+
+def _read_counts(function: Any) -> tuple[int, int | None]:
     try:
         parameters = signature(function).parameters.values()
     except (TypeError, ValueError):  # a builtin that does not say

@@ -1,0 +1,381 @@
+"""What a process keeps of classes, names and queries that are gone: nothing, or a bounded part.
+
+Every cache of a process is weak or bounded. `CONTAINERS` lists the dictionaries, lists and sets of
+modules; a new one fails here until it is listed with its reason.
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import functools
+import gc
+import importlib
+import linecache
+import pkgutil
+import weakref
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import attrs
+import msgspec
+import pytest
+
+import optimizer
+import reactive
+import spark_backend
+from optimizer.kinds.class_facts import MOST_UNUSED, ClassCache, by_class, class_maker, facts_of
+from reactive import Count, Database, tracked
+
+ROOT = Path(__file__).parent.parent.parent
+PACKAGES = (optimizer, reactive, spark_backend)
+MOST = 4_096
+"""The largest number of entries that a cache of a process may have."""
+ROUNDS = MOST_UNUSED + 12
+WEAK, BOUNDED, FIXED = "weak", "bounded", "fixed"
+CONTAINERS = {
+    "reactive.codegen.functions._gone": BOUNDED,  # emptied by the next function
+    "reactive.collections.zset._ALIVE": WEAK,
+    "reactive.collections.zset._KEPT": BOUNDED,  # twice the records that are in use
+    "reactive.durable.file_lock._HERE": WEAK,
+    "reactive.objects.records.RECORDS": WEAK,
+    "reactive.sql.postgres.moments.UNITS": FIXED,  # filled at import
+    "reactive.sql.terms.values._COUNTS": WEAK,
+    **dict.fromkeys(
+        (
+            "optimizer.plans.constants.NOTHING",
+            "reactive.collections.bits.EMPTY",
+            "reactive.objects.changes.NO_CHANGES",
+            "reactive.reference.changes.NONE",
+            "reactive.sources.net_changes.NOTHING",
+            "reactive.transactions.pending.NOTHING",
+            "spark_backend.direct.flush.NOTHING",
+        ),
+        FIXED,  # always empty
+    ),
+}
+"""Those that modules begin empty, or that weak references fill."""
+
+
+class Base(NamedTuple):
+    a: int
+    b: int
+
+
+class Pair(NamedTuple):
+    a: int
+    b: int
+
+
+class World:
+    """A database with a table, in which classes and names come and go."""
+
+    def __init__(self) -> None:
+        self.db = Database()
+        self.base = self.db.table(Base, name="base")
+        self.base.add(Base(1, 2))
+
+    def use(self, kind: Any) -> Any:
+        table = self.db.table(kind, name="t")
+        view = table.where(lambda r: r.a > 1).select(lambda r: r.b).distinct().materialize()
+        table.add(kind(1, 2))
+        view.close()
+        self.db.drop(table)
+        return kind
+
+    def row_of(self, relation: Any) -> Any:
+        with relation.materialize() as view:
+            return type(next(iter(view)))
+
+
+def named_tuple(world: World, number: int) -> Any:
+    class Row(NamedTuple):
+        a: int
+        b: int
+
+    return world.use(Row)
+
+
+def data_class(world: World, number: int) -> Any:
+    @dataclasses.dataclass(frozen=True)
+    class Row:
+        a: int
+        b: int
+
+    return world.use(Row)
+
+
+def slotted_class(world: World, number: int) -> Any:
+    @dataclasses.dataclass(frozen=True, slots=True)
+    class Row:
+        a: int
+        b: float
+
+    return world.use(Row)
+
+
+def struct(world: World, number: int) -> Any:
+    class Row(msgspec.Struct, frozen=True):
+        a: int
+        b: int
+
+    return world.use(Row)
+
+
+def attrs_class(world: World, number: int) -> Any:
+    @attrs.frozen
+    class Row:
+        a: int
+        b: int
+
+    return world.use(Row)
+
+
+def tracked_class(world: World, number: int) -> Any:
+    @tracked
+    class Row:
+        a: int
+        b: int
+
+    return world.use(Row)
+
+
+def joined_class(world: World, number: int) -> Any:
+    class Row(NamedTuple):
+        a: int
+        b: int
+
+    table = world.db.table(Row, name="t")
+    pairs = table.join(world.base, on=lambda r, s: r.a == s.a).select(lambda r, s: Row(r.a, s.b))
+    view = pairs.materialize()
+    table.add(Row(1, 2))
+    view.close()
+    world.db.drop(table)
+    return Row
+
+
+def table_of_sql(world: World, number: int) -> Any:
+    world.db.execute(f"create table made{number} (a integer, b{number} text)")
+    world.db.execute(f"insert into made{number} values (1, 'x')")
+    kind = world.row_of(world.db.sql(f"select * from made{number}"))
+    world.db.execute(f"drop table made{number}")
+    return kind
+
+
+NAMES: dict[str, Callable[[World, int], Any]] = {
+    "aggregate": lambda w, n: w.row_of(w.base.group_by("a").aggregate(**{f"c{n}": Count()})),
+    "sql": lambda w, n: w.row_of(w.db.sql(f"select a as c{n} from base")),
+    "nest": lambda w, n: w.row_of(
+        w.base.nest(**{f"c{n}": lambda r: w.base.where(lambda s: s.a == r.a)})
+    ),
+}
+KINDS: dict[str, Callable[[World, int], Any]] = {
+    each.__name__: each
+    for each in (
+        *(named_tuple, data_class, slotted_class, struct, attrs_class, tracked_class),
+        *(joined_class, table_of_sql),
+    )
+} | NAMES
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_classes_of_rows_go_when_they_are_dropped(name: str) -> None:
+    world, make = World(), KINDS[name]
+    made = [weakref.ref(make(world, number)) for number in range(ROUNDS)]
+    gc.collect()
+    alive = sum(each() is not None for each in made)
+    assert alive <= MOST_UNUSED + 2, f"{alive} of {ROUNDS}"
+
+
+def test_names_alone_leave_nothing_behind() -> None:
+    world, make = World(), NAMES["aggregate"]
+    for number in range(ROUNDS):
+        make(world, number)
+    gc.collect()
+    before = len(gc.get_objects())
+    for number in range(ROUNDS, ROUNDS + 30):
+        make(world, number)
+    gc.collect()
+    assert len(gc.get_objects()) - before < 30
+
+
+def modules() -> Iterator[Any]:
+    """The modules of the packages that can be imported here."""
+    for package in PACKAGES:
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if found.name.rpartition(".")[2] == "__main__":
+                continue
+            try:
+                yield importlib.import_module(found.name)
+            except ImportError:  # an optional library
+                continue
+
+
+def test_each_cached_function_is_bounded() -> None:
+    found = {
+        f"{name}.{key}": value.cache_parameters()["maxsize"]
+        for module in modules()
+        for name, holder in [(module.__name__, vars(module)), *classes_of(module)]
+        for key, value in holder.items()
+        if isinstance(value, functools._lru_cache_wrapper) and value.__module__ == module.__name__
+    }
+    assert len(found) > 30
+    wrong = {name: most for name, most in found.items() if most is None or most > MOST}
+    assert wrong == {}
+
+
+def classes_of(module: Any) -> list[tuple[str, Any]]:
+    return [
+        (f"{module.__name__}.{name}", vars(kind))
+        for name, kind in vars(module).items()
+        if isinstance(kind, type) and kind.__module__ == module.__name__
+    ]
+
+
+def test_each_container_of_a_module_is_listed() -> None:
+    found = {name for path in files() for name in began_empty(path)}
+    assert found == CONTAINERS.keys()
+
+
+def test_a_new_cache_without_a_bound_is_found(tmp_path: Path) -> None:
+    path = tmp_path / "new.py"
+    path.write_text("_SEEN: dict[str, int] = {}\nclass Reader:\n    known = defaultdict(list)\n")
+    assert [name.rpartition("new.")[2] for name in began_empty(path)] == ["_SEEN", "Reader.known"]
+
+
+def files() -> list[Path]:
+    return [
+        path
+        for package in PACKAGES
+        for path in sorted((ROOT / package.__name__).rglob("*.py"))
+        if path.name != "__main__.py"
+    ]
+
+
+def began_empty(path: Path) -> Iterator[str]:
+    """The names of dictionaries, lists and sets that a module, or a class of it, begins empty."""
+    inside = path.relative_to(ROOT) if path.is_relative_to(ROOT) else Path(path.name)
+    module = ".".join(inside.with_suffix("").parts)
+    tree = ast.parse(path.read_text())
+    for prefix, body in [("", tree.body), *((f"{c.name}.", c.body) for c in classes(tree))]:
+        for node in body:
+            if isinstance(node, ast.Assign | ast.AnnAssign) and is_empty(node.value):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                yield from (f"{module}.{prefix}{ast.unparse(each)}" for each in targets)
+
+
+def classes(tree: ast.Module) -> list[ast.ClassDef]:
+    return [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+
+
+GROW = {
+    *("dict", "list", "set", "defaultdict", "OrderedDict", "Counter", "deque"),
+    *("WeakKeyDictionary", "WeakValueDictionary", "WeakSet", "SortedDict", "SortedList"),
+}
+
+
+def is_empty(value: ast.expr | None) -> bool:
+    match value:
+        case ast.Dict(keys=[]) | ast.List(elts=[]):
+            return True
+        case ast.Call(func=ast.Name(name) | ast.Attribute(attr=name), args=args):
+            return name in GROW and (not args or name == "defaultdict")
+        case ast.Call(func=ast.Subscript(value=ast.Name(name)), args=[]):
+            return name in GROW
+    return False
+
+
+def test_caches_of_classes_are_bounded() -> None:
+    found = {
+        f"{module.__name__}.{name}": each._most
+        for module in modules()
+        for name, each in vars(module).items()
+        if isinstance(each, ClassCache)
+    }
+    assert len(found) == 3
+    assert max(found.values()) <= MOST
+
+
+def test_facts_go_with_their_class_though_they_refer_to_it() -> None:
+    @by_class
+    def itself(kind: Any, *options: Any) -> Any:
+        return kind, options
+
+    class Row:
+        pass
+
+    assert itself(Row) == (Row, ())
+    assert itself(Row, 1) == (Row, (1,))
+    assert itself(Row) is itself(Row)
+    assert itself(list[int]) is itself(list[int])
+    gone = weakref.ref(Row)
+    del Row
+    gc.collect()
+    assert gone() is None
+
+
+def test_facts_of_a_copy_are_its_own() -> None:
+    class Row:
+        a: int
+
+    facts_of(Row)
+    copied = dataclasses.dataclass(slots=True)(Row)
+    assert facts_of(copied) is not facts_of(Row)
+    assert facts_of(copied).owner is copied  # type: ignore[union-attr]
+
+
+def test_a_cache_of_classes_forgets_the_entry_used_longest_ago() -> None:
+    cache = ClassCache(list, 2)
+
+    class Row:
+        pass
+
+    first = cache.find("first", None)
+    cache.find("second", Row)
+    assert cache.find("first", None) is first
+    cache.find("third", Row)
+    assert len(cache) == 2
+    assert cache.find("first", None) is first
+    del Row
+    gc.collect()
+    assert len(cache) == 1
+
+
+def test_a_generated_class_stays_while_it_is_in_use() -> None:
+    made = class_maker(lambda name: type(name, (), {}))
+    first = made("First")
+    for number in range(2 * MOST_UNUSED):
+        made(f"Other{number}")
+    assert made("First") is first
+
+
+def test_text_of_a_function_that_is_gone_is_given_up() -> None:
+    world = World()
+    for number in range(3):
+        named_tuple(world, number)
+    gc.collect()
+    mine = [entry for file, entry in linecache.cache.items() if file.startswith("<reactive")]
+    texts = [entry for entry in mine if len(entry) == 4 and entry[2]]
+    alive = {
+        each.__code__.co_filename
+        for each in gc.get_objects()
+        if type(each) is type(named_tuple) and each.__code__.co_filename.startswith("<reactive")
+    }
+    assert len(texts) <= len(alive)
+
+
+def test_records_with_a_nan_are_kept_while_they_are_in_use() -> None:
+    @attrs.frozen(weakref_slot=False)  # it compares its fields one by one
+    class Row:
+        a: int
+        b: float
+
+    from reactive.collections import zset
+
+    nan = float("nan")
+    first = zset.canonical(Row(-1, nan))
+    for number in range(1_000):
+        zset.canonical(Row(number, nan))
+    assert zset.canonical(Row(-1, nan)) is first
+    assert len(zset._KEPT) <= 2 * zset.FEWEST_KEPT
