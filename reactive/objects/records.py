@@ -233,6 +233,9 @@ class Record:
     def leave(self, store: Any, row: Any) -> None:
         """It is not in a table any more, if this is its row there."""
         self.places = tuple(p for p in self.places if p.store is not store or p.row is not row)
+        objects = store.objects
+        if not any(place.store.objects is objects for place in self.places):
+            objects.forget(self)  # which would keep it until a row of the table is read
 
     def row_in(self, store: Any) -> Any:
         """The row that a table holds of it, or None."""

@@ -153,6 +153,7 @@ class ObjectStore(KeyedStore):
     def _left(self, record: Record, row: Row) -> None:
         record.leave(self, row)
         record.left = self.objects, self.objects.engine.version
+        self.last = None  # an assignment of before, perhaps to this object, stands
 
 
 def _object(row: Row) -> int:

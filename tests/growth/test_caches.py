@@ -163,8 +163,13 @@ def table_of_sql(world: World, number: int) -> Any:
     return kind
 
 
+def counted(world: World, number: int) -> Any:
+    named: Any = {f"c{number}": Count()}
+    return world.row_of(world.base.group_by("a").aggregate(**named))
+
+
 NAMES: dict[str, Callable[[World, int], Any]] = {
-    "aggregate": lambda w, n: w.row_of(w.base.group_by("a").aggregate(**{f"c{n}": Count()})),
+    "aggregate": counted,
     "sql": lambda w, n: w.row_of(w.db.sql(f"select a as c{n} from base")),
     "nest": lambda w, n: w.row_of(
         w.base.nest(**{f"c{n}": lambda r: w.base.where(lambda s: s.a == r.a)})
@@ -326,7 +331,7 @@ def test_facts_of_a_copy_are_its_own() -> None:
 
 
 def test_a_cache_of_classes_forgets_the_entry_used_longest_ago() -> None:
-    cache = ClassCache(list, 2)
+    cache: ClassCache[list[int]] = ClassCache(list, 2)
 
     class Row:
         pass
@@ -343,11 +348,81 @@ def test_a_cache_of_classes_forgets_the_entry_used_longest_ago() -> None:
 
 
 def test_a_generated_class_stays_while_it_is_in_use() -> None:
-    made = class_maker(lambda name: type(name, (), {}))
+    def make(name: str) -> type:
+        return type(name, (), {})
+
+    made = class_maker(make)
     first = made("First")
     for number in range(2 * MOST_UNUSED):
         made(f"Other{number}")
     assert made("First") is first
+
+
+@tracked
+class Thing:
+    id: int
+    v: int
+    xs: list[int]
+
+
+def removed_in_a_transaction(db: Database, table: Any, thing: Thing) -> None:
+    with db.transaction():
+        thing.xs.append(3)
+        table.remove(thing)
+
+
+def taken_back(db: Database, table: Any, thing: Thing) -> None:
+    table.remove(thing)
+    with pytest.raises(ZeroDivisionError), db.transaction():
+        table.add(thing)
+        thing.v = 12
+        raise ZeroDivisionError
+
+
+def changed_twice(thing: Thing) -> None:
+    thing.v = 9
+    thing.xs.append(1)
+
+
+WAYS: dict[str, Callable[[Database, Any, Thing], object]] = {
+    "remove": lambda db, table, thing: table.remove(thing),
+    "discard": lambda db, table, thing: table.discard(thing),
+    "delete": lambda db, table, thing: table.delete(thing.id),
+    "remove_all": lambda db, table, thing: table.remove_all([thing]),
+    "replace_all": lambda db, table, thing: table.replace_all([]),
+    "replace_where": lambda db, table, thing: table.replace_where(lambda r: r.id >= 0, []),
+    "upsert": lambda db, table, thing: table.upsert(Thing(thing.id, 0, [])),
+    "update": lambda db, table, thing: table.update(thing, Thing(-1, 0, [])),
+    "drop": lambda db, table, thing: db.drop(table),
+    "in a transaction": removed_in_a_transaction,
+    "taken back": taken_back,
+}
+CHANGES: dict[str, Callable[[Thing], object]] = {
+    "nothing": lambda thing: None,
+    "read": lambda thing: setattr(thing, "v", 9),
+    "unread": lambda thing: thing.xs.append(1),
+    "both": changed_twice,
+}
+
+
+@pytest.mark.parametrize("is_read", [False, True])
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("way", WAYS)
+def test_a_tracked_object_goes_when_it_is_removed(way: str, change: str, is_read: bool) -> None:
+    db = Database()
+    table: Any = db.table(Thing, key="id", name="things")
+    view = table.group_by("v").aggregate(Count()).materialize() if is_read else None
+    thing = Thing(1, 1, [])
+    table.add(thing)
+    CHANGES[change](thing)
+    if view is not None and way == "drop":
+        view.close()  # it shows the row, which knows its object
+    WAYS[way](db, table, thing)
+    gone = weakref.ref(thing)
+    del thing
+    db.table(Base, name="other").add(Base(1, 2))  # the last commit may be looked at
+    gc.collect()
+    assert gone() is None, view
 
 
 def test_text_of_a_function_that_is_gone_is_given_up() -> None:
