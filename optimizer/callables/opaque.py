@@ -74,9 +74,34 @@ def opaque(function: Callable[..., Any], parameters: int, role: str) -> Opaque:
         )
     if not _takes(function, parameters):
         _check_parameters(function, parameters, role, _label(name, place))
+    if _is_empty(function):
+        raise PlanError(
+            f"{role}: {_label(name, place)} has an empty body, and returns nothing\n"
+            "  write what it is to return; `lambda row: None` gives None"
+        )
     frozen, captures = freeze(function)
     identity = _identity(function, captures)
     return Opaque(frozen, parameters, name, place, captures, identity, role)
+
+
+def _is_empty(function: Callable[..., Any]) -> bool:
+    """Return True for `def f(row): ...`, which is compiled as `return None` alone."""
+    code = getattr(function, "__code__", None)
+    if code is None or code.co_name == "<lambda>" or code.co_names or code.co_freevars:
+        return False
+    return code.co_code in _EMPTY
+
+
+def _nothing(row: Any) -> Any: ...
+
+
+def _documented(row: Any) -> Any:
+    """Nothing."""
+
+
+_EMPTY = frozenset({_nothing.__code__.co_code, _documented.__code__.co_code})
+"""What the body of an empty function is compiled to; of one with a docstring the None stands at
+another place."""
 
 
 def _identity(function: Callable[..., Any], captures: tuple[Capture, ...]) -> object:

@@ -18,8 +18,8 @@ from optimizer.expr import Call, Lifted, all_parameters, constant
 from optimizer.expressions.naming import Naming, naming_of
 
 
-def named(node: plan.Aggregate, naming: Naming) -> plan.Select:
-    """The rows of an aggregate as records."""
+def named(node: plan.Node, naming: Naming) -> plan.Select:
+    """The rows of an aggregate, or of other bindings, as records."""
     parameters = all_parameters(len(naming.columns))
     kind = constant(naming.kind)
     if naming.generated:

@@ -230,6 +230,19 @@ def found_field(name: str, places: Places, known: Known, role: str) -> FieldOf:
         )
     from difflib import get_close_matches  # takes longer than most modules here
 
+    if name[:1] in ("-", "+"):
+        hint = f'desc("{name[1:]}")' if name[0] == "-" else repr(name[1:])
+        raise PlanError(
+            f"{role}: no binding has a field {name!r}\n"
+            f"  {hint} has this direction: from reactive import desc"
+        )
+    if name and not name.isidentifier():
+        word = next(filter(str.isidentifier, name.replace("(", " ").split()), "total")
+        raise PlanError(
+            f"{role} takes the name of a field, or a callable, not the text {name!r:.100}\n"
+            f"  an expression over names is col({word!r}) ..., as in where(col({word!r}) > 5)\n"
+            '  a text of SQL is a query: db.sql("SELECT ... FROM ... WHERE ...")'
+        )
     every = [field for shape in of for field in declared(shape)]
     near = get_close_matches(name, [*every, *filter(None, known.names)], n=1)
     hint = f"; did you mean {near[0]!r}?" if near else ""

@@ -134,6 +134,10 @@ def _html_row(tag: str, cells: Any, sides: list[Any]) -> Iterator[str]:
 def _shown(rows: Named, limit: int, called: str) -> Shown:
     """The first rows; as values of one column where they are of several kinds."""
     first, count = list(islice(rows, limit)), len(rows)
+    copies: list[int] = []
+    if not hasattr(rows, "index") and _has_copies(first):
+        pairs = [pair for pair in rows.zset().items() if pair[1] > 0]
+        first, copies = [row for row, _ in pairs[:limit]], [n for _, n in pairs[:limit]]
     names = getattr(rows, "columns", None)
     named = [_columns(row, names) for row in first]
     header = list(named[0]) if named else ["row"]
@@ -141,7 +145,17 @@ def _shown(rows: Named, limit: int, called: str) -> Shown:
         header, named = ["row"], [{"row": row} for row in first]
     columns = [Column(name, tuple(values[name] for values in named)) for name in header]
     title = f"{rows.name or called}: {count} row" + "s" * (count != 1)
-    return Shown(title, columns, count - len(first))
+    if not copies:
+        return Shown(title, columns, count - len(first))
+    columns.append(Column("count" if "count" not in header else "count of rows", tuple(copies)))
+    return Shown(f"{title}, {len(pairs)} different", columns, len(pairs) - len(first))
+
+
+def _has_copies(rows: list[Row]) -> bool:
+    try:
+        return len(set(rows)) < len(rows)
+    except TypeError:  # a row in an order may have no hash
+        return False
 
 
 def _columns(row: Row, names: list[str] | None) -> dict[str, Any]:
@@ -149,7 +163,7 @@ def _columns(row: Row, names: list[str] | None) -> dict[str, Any]:
     if names is not None and all(hasattr(row, name) for name in names):
         return {name: getattr(row, name) for name in names}
     if names is not None:
-        values = row if len(names) > 1 else (row,)
+        values = row if isinstance(row, tuple) and len(row) == len(names) else (row,)
         return dict(zip(names, values, strict=True))
     if dataclasses.is_dataclass(row):
         return {f.name: getattr(row, f.name) for f in dataclasses.fields(row)}

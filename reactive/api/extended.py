@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans.binding_names import binding_names
+from optimizer.plans.named import named as with_names
 from optimizer.plans.properties import bindings
-from reactive.api import columns
+from reactive.api import columns, named_rows
 from reactive.api.columns import name_of
 
 if TYPE_CHECKING:
@@ -39,6 +40,25 @@ def bound(
 ) -> plan.Extend:
     """The rows with other bindings."""
     return _made("bind", relation, (), (), given, named)
+
+
+def selected(
+    relation: AnyRelation, given: Sequence[Column], named: Mapping[str, Column]
+) -> AnyRelation:
+    """The rows as named rows: one binding, a record with a field per column."""
+    names = [_name_of(column) for column in given]
+    if None in names:
+        raise PlanError(
+            "select takes one callable, or columns that have names\n"
+            '  select("id", total=lambda order: ...) names them; bind(f, g) gives two bindings'
+        )
+    twice = next((name for name in (*names, *named) if [*names, *named].count(name) > 1), None)
+    if twice is not None:
+        raise PlanError(f"select: there are two columns {twice!r}\n  give one of them another name")
+    every = tuple(str(name) for name in (*names, *named))
+    how = named_rows.naming_of_columns(None, every, None, "select")
+    made = relation._new(_made("select", relation, (), (), given, named))
+    return made._new(with_names(made.plan, how))
 
 
 def _made(

@@ -22,6 +22,9 @@ Cs = TypeVarTuple("Cs")
 class First(Generic[*Ts]):
     """Base of what has rows, or can compute them."""
 
+    _sql_columns: list[str] | None = None
+    """The columns of a query that was written in SQL."""
+
     def _first_rows(self, n: int) -> list[Any]:
         """At most `n` rows."""
         raise NotImplementedError

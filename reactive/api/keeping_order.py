@@ -38,10 +38,25 @@ class KeepsOrder(Generic[*Ts]):
         base: Any = super()
         return base.where(predicate, **fields)  # type: ignore[no-any-return]
 
-    def select(self, function: Callable[[*Ts], U]) -> OrderedRelation[U]:
+    @overload
+    def select(self, function: Callable[[*Ts], U], /) -> OrderedRelation[U]: ...
+    @overload
+    def select(self, name: str, /, **named: Callable[[*Ts], Any] | str) -> OrderedRelation[Any]: ...
+    @overload
+    def select(self, /, **named: Callable[[*Ts], Any] | str) -> OrderedRelation[Any]: ...
+    @overload
+    def select(
+        self,
+        first: Callable[[*Ts], Any] | str,
+        second: Callable[[*Ts], Any] | str,
+        /,
+        *more: Callable[[*Ts], Any] | str,
+        **named: Callable[[*Ts], Any] | str,
+    ) -> OrderedRelation[Any]: ...
+    def select(self, /, *columns: Any, **named: Any) -> Any:
         """A function of each row, in the order of the rows; see `Relation.select`."""
         base: Any = super()
-        return base.select(function)  # type: ignore[no-any-return]
+        return base.select(*columns, **named)
 
     @overload
     def extend(self, a: Callable[[*Ts], A], /) -> OrderedRelation[*Ts, A]: ...

@@ -28,6 +28,8 @@ from reactive.transactions import patches
 
 if TYPE_CHECKING:
     from optimizer import plan
+    from reactive.transactions.engine import Engine
+    from reactive.transactions.statements import Statements
 
 T = TypeVar("T")
 K = TypeVar("K", default=Any)
@@ -72,8 +74,8 @@ class KeyedRows(Generic[T, K]):
 
     name: str
     plan: plan.Table
-    _engine: Any
-    _do: Any
+    _engine: Engine
+    _do: Statements
     _keyed: Any
 
     if TYPE_CHECKING:
@@ -205,7 +207,7 @@ class KeyedRows(Generic[T, K]):
         """
         try:
             self._need_key("upsert")
-            self._engine.write(self, self._do.upsert, row)
+            self._engine.write(self, self._do.upsert, row)  # type: ignore[arg-type]
         except Exception as error:
             hide(error)
             raise
@@ -224,7 +226,7 @@ class KeyedRows(Generic[T, K]):
         """
         try:
             self._need_key("delete")
-            self._engine.write(self, self._do.delete, key)
+            self._engine.write(self, self._do.delete, key)  # type: ignore[arg-type]
         except Exception as error:
             hide(error)
             raise
@@ -288,7 +290,7 @@ class KeyedRows(Generic[T, K]):
 
     def _update_row(self, old: Any, new: Any) -> None:
         update = self._do.update
-        self._engine.write(self, lambda new: update(old, new), new)
+        self._engine.write(self, lambda new: update(old, new), new)  # type: ignore[arg-type]
 
     def _update_fields(self, key: Any, new: Any, fields: dict[str, Any]) -> None:
         if new is not _NOTHING:

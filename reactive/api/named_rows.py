@@ -52,8 +52,10 @@ def _reduced(row: Any) -> Any:
     return named_row, (row._fields, tuple(row))
 
 
-def naming_of_columns(key: str | None, columns: tuple[str, ...], as_: Any) -> Naming:
-    """How rows of an aggregate are named: the key of the group first, if there is one.
+def naming_of_columns(
+    key: str | None, columns: tuple[str, ...], as_: Any, role: str = "aggregate"
+) -> Naming:
+    """How rows of an aggregate, or of `select`, are named: the key of the group first, if any.
 
     Raises
     ------
@@ -61,7 +63,7 @@ def naming_of_columns(key: str | None, columns: tuple[str, ...], as_: Any) -> Na
     """
     names = columns if key is None else (key, *columns)
     for name in names:
-        _check(name)
+        _check(name, role)
     if key in columns:
         raise PlanError(
             f"aggregate names two columns {key!r}: the key of the groups, and an aggregate\n"
@@ -73,11 +75,11 @@ def naming_of_columns(key: str | None, columns: tuple[str, ...], as_: Any) -> Na
     return Naming(as_, names, False)
 
 
-def _check(name: str) -> None:
+def _check(name: str, role: str) -> None:
     if not name.isidentifier() or iskeyword(name) or name.startswith("_"):
         why = "a keyword" if iskeyword(name) else "no name of a field of a named tuple"
         raise PlanError(
-            f"aggregate names a column {name!r}, which is {why}\n"
+            f"{role} names a column {name!r}, which is {why}\n"
             "  a name is an identifier without an underscore before it"
         )
 

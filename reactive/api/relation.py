@@ -118,24 +118,6 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         """
         return self._new(where_of(self, predicate, fields))
 
-    def select(self, function: Callable[[*Ts], U]) -> Relation[U]:
-        """Projection: a function of each row. Equal results add up, as in a bag.
-
-        Parameters
-        ----------
-        function: callable, bindings -> hashable.
-
-        State: none. Cost: O(changed rows). Source: [dbsp] linear operators.
-
-        >>> from reactive import Database
-        >>> numbers = Database().table(int)
-        >>> parity = numbers.select(lambda n: n % 2).materialize()
-        >>> numbers.add_all([1, 2, 4])
-        >>> sorted(parity)
-        [0, 0, 1]
-        """
-        return self._new(plan.Select(self.plan, self._take(function, "select")))
-
     def select_many(self, function: Callable[[*Ts], Iterable[U]]) -> Relation[U]:
         """Every element of a collection computed from each row.
 
@@ -607,19 +589,19 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
     def show(self, limit: int = 20) -> None:
         """Compute the rows once, and print the first of them as a table.
 
-        Nothing is kept. Who looks more often has a view, which is computed already.
+        Copies of a row are counted, but in an order. Nothing is kept. Who looks more often has a
+        view, which is computed already.
 
         >>> from reactive import Database
         >>> words = Database().table(str, name="words")
         >>> words.add_all(["to", "be"])
         >>> words.select(len).show()
-        query: 2 rows
-        ┏━━━━━━━━━━━┓
-        ┃       row ┃
-        ┡━━━━━━━━━━━┩
-        │         2 │
-        │         2 │
-        └───────────┘
+        query: 2 rows, 1 different
+        ┏━━━━━━━━━━┳━━━━━━━━━━━━━┓
+        ┃      row ┃       count ┃
+        ┡━━━━━━━━━━╇━━━━━━━━━━━━━┩
+        │        2 │           2 │
+        └──────────┴─────────────┘
         """
         with self.materialize() as view:
             display.show(view, limit, "query")

@@ -20,7 +20,7 @@ from typing import (
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
-from optimizer.plans.binding_names import columns
+from optimizer.plans.binding_names import columns, written_names
 from optimizer.plans.properties import tables
 from reactive.api import display, equal_rows, row_errors
 from reactive.api import stats as statistics
@@ -32,7 +32,7 @@ from reactive.collections import weighted
 from reactive.collections.bag import Bag
 from reactive.collections.zset import Pair, Row, canonical, repeat
 from reactive.dataflow.delta import Delta
-from reactive.dataflow.plain_data import plain
+from reactive.dataflow.plain_data import named
 from reactive.errors import ClosedError
 from reactive.reference import verify as verifying
 from reactive.runtime.boundary import boundary, hide
@@ -120,7 +120,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
     def columns(self) -> list[str] | None:
         """The names of the key and the aggregates, or of the bindings if `extend` or `bind` named
         some, the others by their places; None of other rows."""
-        return columns(self.relation.plan)
+        return columns(self.relation.plan, self._sql_columns)
 
     @property
     def errors(self) -> View[RowError]:
@@ -354,7 +354,8 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
     def to_python(self) -> list[Any]:
         """The rows of now as plain data: records are dictionaries of their fields, and beside these
-        what is inside; tuples and collections are lists. What JSON has no word for, as a date,
+        what is inside; rows whose bindings have names (`bind`, `extend`, SQL) dictionaries of their
+        `columns`; tuples and collections are lists. What JSON has no word for, as a date,
         stays.
 
         >>> from typing import NamedTuple
@@ -367,7 +368,8 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         >>> view.to_python(), totals.to_python()
         ([{'name': 'Ann', 'town': 'Bonn'}], [{'town': 'Bonn', 'people': 1}])
         """
-        return [plain(row) for row in self._all_rows()]
+        names = written_names(self.relation.plan, self._sql_columns)
+        return [named(row, names) for row in self._all_rows()]
 
     def write_to(
         self,

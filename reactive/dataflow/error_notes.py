@@ -10,6 +10,7 @@ variables of the engine's frames in the traceback.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Any
@@ -31,6 +32,8 @@ ROWS_ARE_IN = (
     "reactive.collections.index",
 )
 WHERE, ROLLED_BACK = "  in ", "  transaction rolled back: no table or view changed"
+SQL = "<sql>"
+REMEDY = "  None is neither less nor more: "
 
 
 def annotate(error: Exception, node: Node, *, rolled_back: bool) -> None:
@@ -38,14 +41,35 @@ def annotate(error: Exception, node: Node, *, rolled_back: bool) -> None:
     if isinstance(error, ReactiveError):
         return
     notes = getattr(error, "__notes__", [])
-    notes[:] = [n for n in notes if not n.startswith(WHERE) and n != ROLLED_BACK]  # of before
+    notes[:] = [
+        n for n in notes if not n.startswith((WHERE, REMEDY)) and n != ROLLED_BACK
+    ]  # of before
     frames = list(_frames(error.__traceback__))
     at = _maker(node, error)
     function = _running(frames, at)
     place = f" ({function.place})" if function is not None and function.place else ""
     error.add_note(f"{WHERE}{_name(at, function)} of {_owner(node)}{place}{_rows(error, frames)}")
+    remedy = _of_none(error, at)
+    if remedy is not None:
+        error.add_note(remedy)
     if rolled_back:
         error.add_note(ROLLED_BACK)
+
+
+def _of_none(error: Exception, node: Node) -> str | None:
+    """The remedy where an expression over names, `col("price") > 5`, met a None."""
+    if not isinstance(error, TypeError) or "'NoneType'" not in str(error):
+        return None
+    for each in origins(*node.functions):
+        identity = each.identity
+        is_stated = isinstance(identity, tuple) and identity[:1] == ("stated",)
+        found = re.search(r"\.(\w+)", each.name) if is_stated else None
+        if found is not None and each.place is not None and each.place.file != SQL:
+            return (
+                f"{REMEDY}where(col({found[1]!r}).is_not_none()) first, or "
+                'materialize(on_error="drop"), leaves rows with a None out'
+            )
+    return None
 
 
 def stepped_in(error: BaseException) -> Node | None:

@@ -11,7 +11,7 @@ What is neither stays as it is: whoever writes JSON says what to do with a date.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from optimizer.expressions.knowledge import Foldable
@@ -85,6 +85,18 @@ def plain(value: Any) -> Any:
         parts_of: Any = value
         return [plain(part) for part in parts_of]
     return value
+
+
+def named(row: Any, names: Sequence[str] | None) -> Any:
+    """A row as plain data, by the names of its columns if these have some.
+
+    >>> named((1, "a"), ["id", "name"]), named((1, "a"), None), named(1, ["id"])
+    ({'id': 1, 'name': 'a'}, [1, 'a'], {'id': 1})
+    """
+    if names is None or nested_rows.is_nested(row):
+        return plain(row)
+    values = row if isinstance(row, tuple) and len(row) == len(names) else (row,)
+    return {name: plain(value) for name, value in zip(names, values, strict=True)}
 
 
 def _with_inside(row: Any) -> dict[str, Any]:

@@ -45,8 +45,8 @@ def hint(kind: type, hints: Mapping[str, str]) -> None:
         if type(getattr_static(kind, name, None)) not in (type(None), NameHint):
             raise TypeError(f"{kind.__name__} has {name!r}: no hint is needed")
         setattr(kind, name, NameHint(name, text))
-    if kind.__dir__ is object.__dir__:
-        kind.__dir__ = Hinting.__dir__  # type: ignore[method-assign]
+    if getattr_static(kind, "__dir__") is getattr_static(object, "__dir__"):
+        type.__setattr__(kind, "__dir__", Hinting.__dir__)
 
 
 class Hinting:
@@ -245,7 +245,6 @@ OF_MODULE: dict[str, str] = {
     **_each("case Case iff", "its name is when(test, then, otherwise)"),
     **_each("reactive observable Observable", "its name is tracked; tables and views are observed"),
     **_each("transaction atomic", "it is a method: db.transaction()"),
-    **_each("sql", "it is a method: db.sql(text)"),
     **_each("Stream Subject Collection DataFrame Dataset", "db.table(row_type) makes a Table"),
     **_each("KeyMissing MissingKey NotFound", "its name is MissingKeyError"),
     **_each("subscribe", "it is a method of tables, relations and views"),

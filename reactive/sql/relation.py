@@ -42,6 +42,7 @@ class SqlRelation(Relation[*Ts]):
         that it stops no commit."""
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error)
         view.schema = self.schema
+        view._sql_columns = None if self.schema is None else list(self.schema.names)
         return view  # type: ignore[no-any-return]
 
 
@@ -57,6 +58,7 @@ class OrderedSqlRelation(OrderedRelation[*Ts]):
         """A view that is a sequence; see `SqlRelation.materialize`."""
         view: Any = self._engine.materialize(self._query(), name, caller(), on_error)
         view.schema = self.schema
+        view._sql_columns = None if self.schema is None else list(self.schema.names)
         return view  # type: ignore[no-any-return]
 
 

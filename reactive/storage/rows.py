@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import is_dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import place_of
@@ -128,8 +128,8 @@ def key_function(
     row_type: Any, key: str | Sequence[str] | Callable[[Any], Hashable]
 ) -> Callable[[Any], Any]:
     """The key as a callable; a name must be a field of the class, as each of several."""
-    if callable(key):
-        return key
+    if not isinstance(key, str | list | tuple):
+        return cast(Callable[[Any], Any], key)
     names = [key] if isinstance(key, str) else list(key)
     if not names or not all(isinstance(name, str) for name in names):
         raise PlanError(
