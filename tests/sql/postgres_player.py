@@ -129,8 +129,8 @@ def play(engine: Engine, pattern: str, limit: int, random: Random, constants: in
     kinds = kinds_of(pattern)
     if not kinds:
         expr = filled(pattern, ())
-        _constant(engine, expr, played)
-        _constant(engine, f"({expr})::text", played)
+        is_readable = _constant(engine, expr, played)
+        _constant(engine, f"({expr})::text", played, is_readable=is_readable)
         return played
     found = engine.arguments.combinations(pattern, limit, random)
     _columns(engine, pattern, kinds, found, played)
@@ -188,20 +188,23 @@ def _columns(
         view.close()
 
 
-def _constant(engine: Engine, text: str, played: Played) -> None:
+def _constant(engine: Engine, text: str, played: Played, *, is_readable: bool = True) -> bool:
+    """Play an expression; True if Python has a place for its value."""
     played.cases += 1
     one = engine.value(f"select ({text})")
+    found = one is not UNREADABLE
     try:
         view = Database(dialect=engine.dialect).sql(f"select ({text}) as x").materialize()
         other = view.value.x if len(view) else ERROR
     except PlanError as error:
         if one is not ERROR:
             played.refused[text] = str(error).splitlines()[0]
-        return
+        return found
     except Exception as error:
         other = f"{type(error).__name__}: {error}"
-    if not same(one, other):
+    if not same(one, other) and (is_readable or other is not ERROR):
         played.wrong.append(f"select {text}: {other!r}, and in {engine.name} {one!r}")
+    return found
 
 
 def same(one: Any, other: Any) -> bool:

@@ -62,7 +62,7 @@ def db() -> Database:
         ("select gcd(a) from t", r"gcd\(\) takes 2 arguments, and got 1 at line 1"),
         ("select extract(yaer from day) from t", "no part 'YAER' of a time; did you mean 'year'"),
         ("select date_trunc('mnth', day) from t", "no unit of time 'MNTH'; did you mean 'month'"),
-        ("select s + day from t", "there is no \\+ for VARCHAR and DATE|there is no \\+ for"),
+        ("select s + day from t", r"duckdb has no \+ for VARCHAR and DATE"),
         ("select cast(a as quaternion) from t", "no type"),
         ("select a from t where s < a", "cast\\(... as"),
         ("select now() from t", "another time at each change"),

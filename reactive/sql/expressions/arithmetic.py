@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Call, Constant, Expr, Operation
+from optimizer.expr import Call, Constant, Expr, Operation, constant
 from optimizer.expressions.knowledge import Bounded
 from reactive.sql.expressions import zones
 from reactive.sql.expressions.casts import applied, cast, equal_types, fitted, range_of
+from reactive.sql.expressions.zones import is_constant
 from reactive.sql.runtime import arrays, casts, numbers, times
 from reactive.sql.terms.types import (
     DATE,
@@ -85,27 +87,53 @@ def operation(node: Any, scope: Scope) -> Value:
         return _unary(node, scope)
     left, right = scope.value(node.left), scope.value(node.right)
     if is_null(left) or is_null(right):
-        return NULL_VALUE
+        if "null" in (left.type.kind, right.type.kind):
+            return NULL_VALUE
+        of = _of_two(node, left, right, scope)  # to have its type, or to be refused
+        return Value(NULL_VALUE.expr, of.type, NULL_VALUE.nulls)
+    return _of_two(node, left, right, scope)
+
+
+def _of_two(node: Any, left: Value, right: Value, scope: Scope) -> Value:
     if isinstance(node, exp.DPipe):
         return _concatenated(left, right, node, scope)
     if isinstance(node, exp.Div | exp.IntDiv | exp.Mod):
-        number = _as_number(scope)
-        return _divided(node, number(left), number(right), scope)
+        return _divided(node, *_read_beside(left, right, node, scope), scope)
     return combined(SYMBOLS[type(node)], left, right, node, scope)
 
 
 def _unary(node: Any, scope: Scope) -> Value:
     of = scope.value(node.this)
     if isinstance(node, exp.BitwiseNot):
+        if of.type.names == UNSIGNED:
+            _, most = range_of(of.type)
+            return strict(Operation("-", (constant(most), of.expr)), of.type, of)
         return strict(Operation("~", (of.expr,)), of.type, of)
     if of.type.kind == "interval":
         return applied(times.negative, INTERVAL, of)
-    of = _as_number(scope)(of)
+    if of.type.kind == "text":
+        raise scope.error(
+            node, f"{scope.dialect.name} has no - for {sql_name(of.type)}", "cast the text"
+        )
     if of.type.kind == "decimal" and (of.type.precision or 0) > MOST_DIGITS:
         return applied(numbers.negative, of.type, of)
     made = strict(Operation("-", (of.expr,)), of.type, of)
-    is_checked = scope.dialect.name == "duckdb" and of.type.kind == "int"
-    return ranged(made) if is_checked and not isinstance(of.expr, Constant) else made
+    if scope.dialect.name != "duckdb" or of.type.kind != "int":
+        return made
+    if isinstance(of.expr, Constant) and of.type.names != UNSIGNED:
+        return _negative(of)
+    return ranged(made)
+
+
+def _negative(of: Value) -> Value:
+    """Return a constant integer with the other sign, of a type that has it."""
+    given, size = of.expr.value, of.type.size  # type: ignore[attr-defined]
+    if given is None or size is None:
+        return of if given is None else replace(of, expr=Operation("-", (of.expr,)))
+    value = -given
+    kinds = (SqlType("int", size=each) for each in (1, 2, 4, 8, 16) if each >= size)
+    kind = next((k for k in kinds if range_of(k)[0] <= value <= range_of(k)[1]), INT)
+    return Value(constant(value), kind)
 
 
 def combined(symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scope) -> Value:
@@ -120,7 +148,8 @@ def combined(symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scop
     if kinds in OF_TIMES:
         function, kind = OF_TIMES[kinds]
         return applied(function, kind, left, right)
-    left, right = map(_as_number(scope), (left, right))
+    if type(node) in SYMBOLS:
+        left, right = _read_beside(left, right, node, scope)
     if not {left.type.kind, right.type.kind} <= NUMBERS | {"bool", "any"}:
         names = f"{sql_name(left.type)} and {sql_name(right.type)}"
         raise scope.error(node, f"there is no {symbol} for {names}", "cast one of them")
@@ -137,7 +166,7 @@ def _of_duckdb(symbol: str, left: Value, right: Value, node: Any, scope: Scope) 
     """The result of an operator in the type that DuckDB has for it, which it must not leave."""
     kinds = {left.type.kind, right.type.kind}
     if kinds == {"int"}:
-        kind = _integer(left, right, node)
+        kind = integer_of(left, right, node)
         left, right = _shallow(left), _shallow(right)
         made = strict(Operation(symbol, (left.expr, right.expr)), kind, left, right)
         is_safe = kind.size is None or symbol in "&|"
@@ -151,10 +180,14 @@ def _of_duckdb(symbol: str, left: Value, right: Value, node: Any, scope: Scope) 
     if kind.kind == "decimal" and kind.scale is not None:
         digits = [decimal_digits(side.type) for side in (left, right)]
         kind = _decimal_of_duckdb(symbol, *digits)
-        if (kind.precision or 0) > MOST_DIGITS:
+        is_short = symbol == "*" and (kind.precision or 0) < sum(map(sum, digits))
+        if is_short or (kind.precision or 0) > MOST_DIGITS:
             return applied(
                 numbers.Exact(symbol, kind.precision or 38, kind.scale or 0), kind, left, right
             )
+        if symbol == "*":  # zero has no sign
+            product = Operation(symbol, (left.expr, right.expr))
+            return strict(Operation("+", (product, constant(0))), kind, left, right)
     return strict(Operation(symbol, (left.expr, right.expr)), kind, left, right)
 
 
@@ -175,7 +208,7 @@ def _are_numbers(*kinds: SqlType) -> bool:
     return all(kind.kind in NUMBERS for kind in kinds)
 
 
-def _integer(left: Value, right: Value, node: Any) -> SqlType:
+def integer_of(left: Value, right: Value, node: Any) -> SqlType:
     """The type of a result of two integers; without a size if that of one is not known.
 
     A number that is written is of the type of the other operand, if it is in its range.
@@ -262,15 +295,32 @@ def _decimal(symbol: str, left: SqlType, right: SqlType, kind: SqlType) -> SqlTy
     return SqlType("decimal", 38, scale)
 
 
-def _as_number(scope: Scope) -> Callable[[Value], Value]:
-    """A text as the number that it says, by dialect."""
+def _read_beside(left: Value, right: Value, node: Any, scope: Scope) -> tuple[Value, Value]:
+    """Return operands, of which one that is a written text is what the other is.
 
-    def made(value: Value) -> Value:
-        if value.type.kind != "text":
-            return value
-        return cast(value, FLOAT if "." in str(value.expr) else INT, scope)
+    Raises
+    ------
+    PlanError: one is a text, and DuckDB does not read it.
+    """
+    if "text" not in (left.type.kind, right.type.kind):
+        return left, right
+    other = right.type if left.type.kind == "text" else left.type
+    text = left if left.type.kind == "text" else right
+    if isinstance(node, READ_TEXTS) and is_constant(text) and other.kind in NUMBERS:
+        return tuple(cast(v, other, scope) if v is text else v for v in (left, right))  # type: ignore[return-value]
+    names = f"{sql_name(left.type)} and {sql_name(right.type)}"
+    raise scope.error(
+        node, f"{scope.dialect.name} has no {_symbol(node)} for {names}", "cast the text"
+    )
 
-    return made
+
+READ_TEXTS = (exp.Mod, exp.IntDiv, exp.BitwiseAnd, exp.BitwiseOr)
+"""Operators that have DuckDB read a text that is written beside a number; of others it cannot tell
+which type it should have."""
+
+
+def _symbol(node: Any) -> str:
+    return {exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%"}.get(type(node)) or SYMBOLS[type(node)]
 
 
 def _divided(node: Any, left: Value, right: Value, scope: Scope) -> Value:
@@ -282,7 +332,14 @@ def _divided(node: Any, left: Value, right: Value, scope: Scope) -> Value:
         inverse = applied(numbers.checked_quotient, FLOAT, literal(1.0), by)
         return applied(times.multiple_with_days, INTERVAL, left, inverse)
     if whole_numbers and (isinstance(node, exp.IntDiv) or (scope.dialect.integer_division)):
-        return applied(numbers.whole_quotient, common(left.type, right.type), left, right)
+        if scope.dialect.name != "duckdb":
+            return applied(numbers.whole_quotient, common(left.type, right.type), left, right)
+        kind = integer_of(left, right, node)
+        return ranged(applied(numbers.whole_quotient, kind, left, right))
+    if isinstance(node, exp.IntDiv):  # of DuckDB: it cuts off nothing, but is an error of a zero
+        made = applied(numbers.checked_quotient, FLOAT, left, right)
+        real = is_real(left.type, right.type)
+        return applied(casts.to_real_or_infinity, REAL, made) if real else made
     if scope.dialect.zero_division == "error":
         if "float" not in (left.type.kind, right.type.kind):
             exact = SqlType("decimal")
@@ -303,6 +360,10 @@ def _remainder(left: Value, right: Value, scope: Scope) -> Value:
         return applied(
             casts.to_real_or_infinity, REAL, applied(numbers.remainder, REAL, left, right)
         )
+    is_huge = kind.kind == "decimal" and 16 in (left.type.size, right.type.size)
+    if scope.dialect.name == "duckdb" and is_huge:  # DuckDB has none of HUGEINT and decimals
+        left, right = cast(left, FLOAT, scope), cast(right, FLOAT, scope)
+        return applied(math.fmod, FLOAT, left, right)
     left, right = fitted(left, kind, scope), fitted(right, kind, scope)
     return applied(numbers.remainder, kind, left, right)
 

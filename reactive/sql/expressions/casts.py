@@ -19,6 +19,7 @@ from reactive.sql.expressions.zones import is_constant
 from reactive.sql.postgres import casts as postgres
 from reactive.sql.runtime import casts, nulls
 from reactive.sql.runtime.times import as_date, as_timestamp
+from reactive.sql.runtime.zones import read, read_of_duckdb
 from reactive.sql.sqlite import comparisons as sqlite
 from reactive.sql.sqlite import values as of_sqlite
 from reactive.sql.terms.common_types import VERBS, Place, common_of_all, common_type
@@ -104,6 +105,8 @@ def cast(
             value = cast(value, TIMESTAMP, scope)
     of_zone = zones.function_of(value.type, to, scope.dialect.timezone)
     if of_zone is not None:
+        if scope.dialect.name == "duckdb" and of_zone[0] is read:
+            of_zone = (read_of_duckdb, of_zone[1])
         return _by(of_zone, value, to, attempt=attempt)
     if scope.dialect.name == "postgres":
         return _of_postgres(value, to, scope)
@@ -230,7 +233,7 @@ def _maker(
         case "timestamp" if to.scale is not None:
             to_moment, _ = _maker(of, TIMESTAMP, zone=zone)
             return casts.Rounded(to_moment, to.scale), ()
-        case "text" if of.kind in ("array", "struct") or (of.kind == "float" and of.size == 4):
+        case "text" if of.kind in ("array", "struct") or is_written_apart(of):
             return _writer(of), ()
         case "decimal":
             return casts.to_decimal, (to.precision, to.scale)
@@ -242,11 +245,20 @@ def _maker(
             return NATIVE.get((of.kind, kind), MAKES[kind]), ()
 
 
+def is_written_apart(of: SqlType) -> bool:
+    """True of REAL, and of decimals with no digits before the point."""
+    if of.kind == "decimal":
+        return of.precision is not None and of.precision == of.scale
+    return of.kind == "float" and of.size == 4
+
+
 def _writer(of: SqlType) -> Callable[..., Any]:
     """Return the function that writes a value as DuckDB does."""
     match of.kind:
         case "float" if of.size == 4:
             return casts.real_text
+        case "decimal" if is_written_apart(of):
+            return casts.fraction_text
         case "array" if of.items:
             return casts.ListText(_item_writer(of.items[0]))
         case "struct":

@@ -237,9 +237,10 @@ def _of_array(node: Any, scope: Scope) -> Value:
         symbol = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(symbol, symbol)
     function = rows.AnyFits if _quantifier(right) == "any" else rows.AllFit
     array = right.expressions[0] if isinstance(right, exp.Anonymous) else right.this
-    if scope.dialect.name == "postgres":
+    if scope.dialect.name in ("postgres", "duckdb"):
+        of = rows.OfElements(function(symbol), scope.dialect.name == "duckdb")
         given = (whole(scope.value(left)), whole(scope.value(array)))
-        return itself(Call(callee(rows.OfElements(function(symbol))), given), BOOL)
+        return itself(Call(callee(of), given), BOOL)
     return maybe(function(symbol), BOOL, scope.value(left), scope.value(array))
 
 

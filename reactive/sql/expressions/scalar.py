@@ -78,6 +78,8 @@ def value(node: Any, scope: Scope) -> Value:
             return field_of(scope.value(node.this), node.expression.name, node, scope)
         case exp.HexString() | exp.BitString() if scope.dialect.name == "postgres":
             raise scope.error(node, "bit strings of postgres are not supported", "use bytea")
+        case exp.HexString() if scope.dialect.name == "duckdb" and _is_number(node, scope):
+            raise scope.error(node, "duckdb has no numbers in hexadecimal digits")
         case exp.ByteString() | exp.HexString():
             return literal(
                 bytes.fromhex(node.this) if isinstance(node, exp.HexString) else node.this
@@ -164,6 +166,10 @@ def unknown_function(node: Any, scope: Scope) -> Exception:
     )
 
 
+def _is_number(node: exp.HexString, scope: Scope) -> bool:
+    return source_of(scope.text, node).lower().startswith("0x")
+
+
 def _literal(node: exp.Literal, scope: Scope) -> Value:
     text = node.this
     if node.is_string:
@@ -176,7 +182,7 @@ def _literal(node: exp.Literal, scope: Scope) -> Value:
     if "e" in text.lower() or not scope.dialect.exact_literals:
         return literal(float(text))
     digits = text.partition(".")[2]
-    kind = SqlType("decimal", len(text.replace(".", "").lstrip("0")) or 1, len(digits))
+    kind = SqlType("decimal", len(text.replace(".", "")), len(digits))
     return Value(literal(Decimal(text)).expr, kind)
 
 

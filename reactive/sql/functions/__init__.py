@@ -37,8 +37,8 @@ NAMES: tuple[str, ...] = tuple(
 
 _WORDS = """
 array_cosine_similarity array_grade_up array_select array_slice array_transform array_value
-array_where array_zip bar cot current_setting damerau_levenshtein decode encode flatten format
-from_base64 from_hex gamma getvariable greatest_common_divisor hamming hash jaccard
+array_where array_zip bar cot current_setting damerau_levenshtein decode element_at encode
+flatten format from_base64 from_hex gamma getvariable greatest_common_divisor hamming hash jaccard
 jaro_similarity jaro_winkler_similarity json_array_length json_extract json_extract_string
 least_common_multiple lgamma list_aggregate list_apply list_filter list_grade_up list_histogram
 list_reduce list_resize list_select list_transform list_where list_zip make_timestamp_ns map

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Call, Item, Parameter, constant, tuple_of
+from optimizer.expr import Call, Constant, Item, Parameter, constant, tuple_of
 from reactive.sql.expressions.casts import applied, cast, equal_types, maybe
 from reactive.sql.functions.calls import SAME, Maker, given, name_of, of
 from reactive.sql.runtime import arrays
@@ -70,7 +70,7 @@ def _element(node: Any, scope: Scope) -> Value:
 
 
 def bracket(node: Any, scope: Scope) -> Value:
-    """`a[1]` and `a[1:2]`; sqlglot counts from 0 there."""
+    """`a[1]` and `a[1:2]`."""
     value = scope.value(node.this)
     place = node.expressions[0]
     if isinstance(place, exp.Slice):
@@ -82,19 +82,7 @@ def bracket(node: Any, scope: Scope) -> Value:
         return applied(arrays.slice_of, value.type, value, *ends)
     if value.type.kind == "struct":
         return field_of(value, str(place.name), node, scope)
-    known = getattr(node.this.type, "this", None)
-    if known not in (None, exp.DataType.Type.UNKNOWN, exp.DataType.Type.ARRAY):
-        return maybe(arrays.element, element_type(value), value, scope.value(place))
-    return maybe(arrays.element, element_type(value), value, _place(place, scope))
-
-
-def _place(node: Any, scope: Scope) -> Value:
-    """The place as it was written: sqlglot takes 1 from a number."""
-    number = node.this if isinstance(node, exp.Neg) else node
-    if not isinstance(number, exp.Literal):
-        return scope.value(node)
-    written = int(number.this) * (-1 if isinstance(node, exp.Neg) else 1)
-    return literal(written + 1)
+    return maybe(arrays.element, element_type(value), value, scope.value(place))
 
 
 def field_of(value: Value, name: str, node: Any, scope: Scope) -> Value:
@@ -185,19 +173,28 @@ def _concatenated(node: Any, scope: Scope) -> Value:
 
 
 def _with_element(
-    function: Callable[..., Any], result: SqlType, *, nullable: bool = False
+    function: Callable[..., Any],
+    result: SqlType,
+    *,
+    nullable: bool = False,
+    knows_null: bool = False,
 ) -> Maker:
-    """A function of an array and of what may be an element of it, both of one type."""
+    """A function of an array and of what may be an element of it, both of one type.
+
+    One that `knows_null` is given NULL too.
+    """
 
     def made(node: Any, scope: Scope) -> Value:
         array, item = given(node, scope, ANY, ANY)
-        if is_null(array) or is_null(item):
+        if is_null(array) or (is_null(item) and not knows_null):
             return NULL_VALUE
         if array.type.kind == "array":
             of = Value(Parameter(0), element_type(array))
             (_, item), kind = equal_types((of, item), scope, node)
             array = cast(array, SqlType("array", items=(kind,)), scope)
         kind = array.type if result is SAME else result
+        if knows_null:
+            return itself(Call(constant(function), (whole(array), whole(item))), kind)
         return (maybe if nullable else applied)(function, kind, array, item)
 
     return made
@@ -219,6 +216,18 @@ def _longer(*, is_first: bool) -> Maker:
         return Value(Call(constant(function), (whole(array), whole(item))), made)
 
     return made
+
+
+def _joined(node: Any, scope: Scope) -> Value:
+    """ARRAY_TO_STRING, whose separator DuckDB wants to know before it reads a row."""
+    array, separator = given(node, scope, ANY, TEXT)
+    if not isinstance(separator.expr, Constant):
+        raise scope.error(
+            node,
+            f"duckdb has no {name_of(node)}() by a separator that a row says",
+            "write the separator",
+        )
+    return maybe(arrays.Joined(separator.expr.value), TEXT, array)
 
 
 def _field(node: Any, scope: Scope) -> Value:
@@ -243,7 +252,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Struct: struct_of,
     exp.StructExtract: _field,
     exp.ArraySize: of(len, INT, ANY),
-    exp.ArrayContains: _with_element(arrays.contains, BOOL),
+    exp.ArrayContains: _with_element(arrays.is_in, BOOL, knows_null=True),
     exp.ArrayContainsAll: of(arrays.contains_all, BOOL, ANY, ANY),
     # Earlier releases of sqlglot turn `a <@ b` around, and have no class for it.
     **(
@@ -256,24 +265,24 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.ArrayAppend: _longer(is_first=False),
     exp.ArrayPrepend: _longer(is_first=True),
     exp.ArrayReverse: of(arrays.backwards, SAME, ANY),
-    exp.ArrayPosition: _with_element(arrays.position, INT, nullable=True),
+    exp.ArrayPosition: _with_element(arrays.place_of, INT, knows_null=True),
     "list_has_all": of(arrays.contains_all, BOOL, ANY, ANY),
     "list_has_any": of(arrays.contains_any, BOOL, ANY, ANY),
     "list_first": _of_element(arrays.first),
     "list_last": _of_element(arrays.last),
     "list_any_value": _of_element(arrays.any_value),
     "list_unique": of(arrays.different, INT, ANY),
-    "list_indexof": _with_element(arrays.position, INT, nullable=True),
-    "array_indexof": _with_element(arrays.position, INT, nullable=True),
+    "list_indexof": _with_element(arrays.place_of, INT, knows_null=True),
+    "array_indexof": _with_element(arrays.place_of, INT, knows_null=True),
     exp.ArrayDistinct: of(arrays.distinct, SAME, ANY),
     exp.ArraySort: _sorted,
     exp.ArrayMin: _of_element(arrays.least),
     exp.ArrayMax: _of_element(arrays.greatest),
-    exp.ArrayToString: of(arrays.joined, TEXT, ANY, TEXT),
+    exp.ArrayToString: _joined,
     exp.GenerateSeries: _numbers,
     "row": struct_of,
-    "list_position": _with_element(arrays.position, INT, nullable=True),
-    "array_position": _with_element(arrays.position, INT, nullable=True),
+    "list_position": _with_element(arrays.place_of, INT, knows_null=True),
+    "array_position": _with_element(arrays.place_of, INT, knows_null=True),
     "list_reverse": of(arrays.backwards, SAME, ANY),
     "array_reverse": of(arrays.backwards, SAME, ANY),
     "list_slice": of(arrays.slice_of, SAME, ANY, INT, INT),
@@ -281,7 +290,6 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "list_extract": _element,
     "list_element": _element,
     "array_extract": _element,
-    "element_at": _element,
     "list_sum": _of_element(arrays.total),
     "list_avg": of(arrays.mean, FLOAT, ANY, nullable=True),
     "cardinality": of(len, INT, ANY),

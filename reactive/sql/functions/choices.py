@@ -177,7 +177,6 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.If: conditional,
     exp.Coalesce: coalesced,
     exp.Nullif: null_if,
-    exp.Nvl2: _by_presence,
     exp.Greatest: _extreme(nulls.greatest, max),
     exp.Least: _extreme(nulls.least, min),
     exp.Typeof: _type_name,

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from reactive.sql.expressions.arithmetic import combined, ranged
-from reactive.sql.expressions.casts import applied, argument
-from reactive.sql.functions.calls import SAME, Maker, arguments, given, of
-from reactive.sql.runtime import numbers
-from reactive.sql.terms.types import ANY, BOOL, FLOAT, INT, NUMBERS, SqlType
-from reactive.sql.terms.values import Value, literal
+from optimizer.expr import Constant, Operation, constant
+from reactive.sql.expressions.arithmetic import REAL, combined, integer_of, ranged
+from reactive.sql.expressions.casts import applied, argument, range_of
+from reactive.sql.functions.calls import SAME, Maker, given, name_of, of
+from reactive.sql.runtime import casts, numbers
+from reactive.sql.terms.errors import source_of
+from reactive.sql.terms.types import ANY, BOOL, FLOAT, INT, NUMBERS, UNSIGNED, SqlType
+from reactive.sql.terms.values import NULL_VALUE, Value, is_null, literal
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
@@ -24,19 +26,60 @@ def _rounded(node: Any, scope: Scope) -> Value:
         value = argument(value, FLOAT, scope)
     kind = value.type
     if kind.kind == "float" and scope.dialect.name == "duckdb":
-        return applied(numbers.rounded_by_power, FLOAT, value, *digits)
+        return _of_real(value, applied(numbers.rounded_by_power, FLOAT, value, *digits))
     if kind.kind == "decimal":
-        known = arguments(node)[1].name if digits else "0"
-        kind = SqlType("decimal", kind.precision, int(known) if known.isdigit() else kind.scale)
-    return applied(numbers.rounded, kind, value, *digits)
+        kind, digits = _shortened(value, digits, node, scope)
+        return applied(numbers.rounded, kind, value, *digits)
+    made = applied(numbers.rounded, _signed(kind), value, *digits)
+    return ranged(made) if digits and scope.dialect.name == "duckdb" else made
+
+
+def _of_real(value: Value, made: Value) -> Value:
+    """Return what a function made of a value: a REAL of a REAL."""
+    return applied(casts.to_real_or_infinity, REAL, made) if value.type == REAL else made
+
+
+def _signed(kind: SqlType) -> SqlType:
+    """Return BIGINT for an integer type without a sign, which such functions do not have."""
+    return SqlType("int", size=8) if kind.names == UNSIGNED else kind
+
+
+def _shortened(
+    value: Value, digits: list[Value], node: Any, scope: Scope
+) -> tuple[SqlType, list[Value]]:
+    """Return the type of a decimal that is rounded to some digits, and these: it gets no more.
+
+    Raises
+    ------
+    PlanError: the number of digits is not known before a row is read.
+    """
+    kind = value.type
+    known = digits[0].expr if digits else constant(0)
+    sign = 1
+    if isinstance(known, Operation) and known.operator == "-" and len(known.operands) == 1:
+        sign, known = -1, known.operands[0]
+    if not isinstance(known, Constant):
+        if scope.dialect.name != "duckdb":
+            return kind, digits
+        raise scope.error(
+            node,
+            f"duckdb has no {name_of(node)}() of a decimal to digits that a row says",
+            "cast the number to DOUBLE, or write the digits",
+        )
+    if known.value is None:
+        return kind, digits
+    written = sign * known.value
+    scale = written if kind.scale is None else min(kind.scale, written)
+    return SqlType("decimal", kind.precision, max(scale, 0)), [literal(scale)] if digits else []
 
 
 def _truncated(node: Any, scope: Scope) -> Value:
     value, *digits = given(node, scope)
-    kind = _whole(value)
-    if digits and value.type.kind == "decimal":
-        known = arguments(node)[1].name
-        kind = SqlType("decimal", kind.precision, int(known) if known.isdigit() else 0)
+    kind = value.type
+    if kind.kind == "decimal":
+        kind, digits = _shortened(value, digits, node, scope)
+    elif digits and kind.kind == "float" and scope.dialect.name == "duckdb":
+        return _of_real(value, applied(numbers.truncated_by_power, FLOAT, value, *digits))
     return applied(numbers.truncated, kind, value, *digits)
 
 
@@ -45,7 +88,7 @@ def _to_whole(function: Any) -> Maker:
 
     def made(node: Any, scope: Scope) -> Value:
         (value,) = given(node, scope, ANY)
-        if value.type.kind != "decimal":
+        if value.type.kind not in ("decimal", "float"):
             value = argument(value, FLOAT, scope)
         return applied(function, _whole(value), value)
 
@@ -62,10 +105,10 @@ def _logarithm(node: Any, scope: Scope) -> Value:
     values = [argument(value, FLOAT, scope) for value in given(node, scope)]
     if len(values) == 1:
         return applied(numbers.logarithm_10, FLOAT, *values)
-    base = arguments(node)[0].name
-    special = {"10": numbers.logarithm_10, "2": numbers.logarithm_2}.get(base)
-    if special is not None:
-        return applied(special, FLOAT, values[1])
+    named = source_of(scope.text, node).partition("(")[0].strip().lower()
+    one = {"log2": numbers.logarithm_2, "log10": numbers.logarithm_10}.get(named)
+    if one is not None:  # to sqlglot it is LOG of a base
+        return applied(one, FLOAT, values[1])
     return applied(numbers.logarithm_of, FLOAT, *values)
 
 
@@ -88,7 +131,7 @@ def floored_quotient(one: float, other: float) -> float:
 
 def floored_remainder(one: float, other: float) -> float:
     """What is left then, with the sign of the divisor."""
-    return one % other if other else math.nan
+    return one % other + 0.0 if other and not math.isinf(one) else math.nan
 
 
 def _is_finite(node: Any, scope: Scope) -> Value:
@@ -115,7 +158,39 @@ def _absolute(node: Any, scope: Scope) -> Value:
 
 def even(value: float) -> float:
     """The even number next to a number, away from zero."""
+    if not math.isfinite(value):
+        return value
     return math.copysign(math.ceil(abs(value) / 2) * 2, value)
+
+
+def _of_bits(function: Any, *, sized: bool = False) -> Maker:
+    """A shift, or XOR, of the type that both operands have in common."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        left, right = given(node, scope, INT, INT)
+        kind = integer_of(left, right, node)
+        if is_null(left) or is_null(right):
+            return Value(NULL_VALUE.expr, kind, NULL_VALUE.nulls)
+        most = [literal(range_of(kind)[1])] if sized and kind.size is not None else []
+        return applied(function, kind, left, right, *most)
+
+    return made
+
+
+def _divisor(function: Any) -> Maker:
+    """GCD or LCM: of BIGINT, or of HUGEINT where one is among its arguments."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        values = given(node, scope, INT, INT)
+        if any(map(is_null, values)):
+            return NULL_VALUE
+        sizes = [v.type.size for v in values]
+        is_free = any(v.type.size is None and not isinstance(v.expr, Constant) for v in values)
+        size = None if is_free else 16 if 16 in sizes else 8
+        kind = SqlType("int", size=size)
+        return ranged(applied(function, kind, *values))
+
+    return made
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
@@ -132,27 +207,27 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Log: _logarithm,
     exp.Pow: of(numbers.power, FLOAT, FLOAT, FLOAT),
     exp.Pi: lambda node, scope: literal(math.pi),
-    exp.Sin: _float(math.sin),
-    exp.Cos: _float(math.cos),
-    exp.Tan: _float(math.tan),
-    exp.Asin: _float(math.asin),
-    exp.Acos: _float(math.acos),
+    exp.Sin: _float(numbers.Total(math.sin)),
+    exp.Cos: _float(numbers.Total(math.cos)),
+    exp.Tan: _float(numbers.Total(math.tan)),
+    exp.Asin: _float(numbers.Total(math.asin)),
+    exp.Acos: _float(numbers.Total(math.acos)),
     exp.Atan: _float(math.atan),
     exp.Atan2: of(math.atan2, FLOAT, FLOAT, FLOAT),
-    exp.Sinh: _float(math.sinh),
-    exp.Cosh: _float(math.cosh),
+    exp.Sinh: _float(numbers.Total(math.sinh)),
+    exp.Cosh: _float(numbers.Total(math.cosh)),
     exp.Tanh: _float(math.tanh),
     exp.Degrees: _float(math.degrees),
     exp.Radians: _float(math.radians),
-    exp.Factorial: of(numbers.factorial, INT, INT),
+    exp.Factorial: of(numbers.factorial, SqlType("int", size=16), INT),
     exp.IsNan: of(math.isnan, BOOL, FLOAT),
     exp.IsInf: of(math.isinf, BOOL, FLOAT),
-    exp.BitwiseLeftShift: of(numbers.shifted_left, INT, INT, INT),
-    exp.BitwiseRightShift: of(numbers.shifted_right, INT, INT, INT),
-    exp.BitwiseXor: of(int.__xor__, INT, INT, INT),
+    exp.BitwiseLeftShift: _of_bits(numbers.shifted_left, sized=True),
+    exp.BitwiseRightShift: _of_bits(numbers.shifted_right, sized=True),
+    exp.BitwiseXor: _of_bits(int.__xor__),
     "isfinite": _is_finite,
-    "gcd": of(math.gcd, INT, INT, INT),
-    "lcm": of(math.lcm, INT, INT, INT),
+    "gcd": _divisor(math.gcd),
+    "lcm": _divisor(math.lcm),
     "even": of(even, FLOAT, FLOAT),
     "fdiv": of(floored_quotient, FLOAT, FLOAT, FLOAT),
     "fmod": of(floored_remainder, FLOAT, FLOAT, FLOAT),

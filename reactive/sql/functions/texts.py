@@ -13,20 +13,21 @@ from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import Maker, arguments, given, of
 from reactive.sql.runtime import arrays, texts
 from reactive.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sql_name
-from reactive.sql.terms.values import Value, check_arguments, leaves, literal, whole
+from reactive.sql.terms.values import Value, check_arguments, itself, leaves, literal, whole
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
 
 
-def md5(text: str) -> str:
+def md5(text: str | bytes) -> str:
     """A hash of a text, in hexadecimal digits."""
-    return hashlib.md5(text.encode()).hexdigest()
+    return hashlib.md5(text if isinstance(text, bytes) else text.encode()).hexdigest()
 
 
-def sha256(text: str, length: int = 256) -> str:
+def sha256(text: str | bytes, length: int = 256) -> str:
     """A hash of a text, in hexadecimal digits."""
-    return hashlib.new(f"sha{length}", text.encode()).hexdigest()
+    found = text if isinstance(text, bytes) else text.encode()
+    return hashlib.new(f"sha{length}", found).hexdigest()
 
 
 def hexadecimal(value: Any) -> str:
@@ -51,14 +52,50 @@ def binary(value: Any) -> str:
 
 def _bytes_in(node: Any, scope: Scope) -> Value:
     (value,) = given(node, scope)
-    if value.type.kind == "bytes":
-        return applied(len, INT, value)
-    return of(texts.bytes_in, INT, TEXT)(node, scope)
+    if value.type.kind not in ("bytes", "any", "null"):
+        raise scope.error(
+            node, f"duckdb has no octet_length() of {sql_name(value.type)}", "strlen(text)"
+        )
+    return applied(len, INT, value)
+
+
+def _parts(function: Any) -> Maker:
+    """STRING_SPLIT and the like, to which NULL as a separator is one that is in no text."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        values = given(node, scope, TEXT, TEXT)
+        kind = SqlType("array", items=(TEXT,))
+        return itself(Call(constant(function), tuple(map(whole, values))), kind)
+
+    return made
+
+
+def _hash(function: Any) -> Maker:
+    """A hash of a text or of bytes."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        value, *more = given(node, scope)
+        if value.type.kind != "bytes":
+            return of(function, TEXT, TEXT, *[INT] * len(more))(node, scope)
+        return applied(function, TEXT, value, *more)
+
+    return made
 
 
 def base_64(text: str | bytes) -> str:
     """The bytes of a text in letters."""
     return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
+
+
+def _base_64(node: Any, scope: Scope) -> Value:
+    """TO_BASE64 of bytes; a text that is written stands for some."""
+    (value,) = given(node, scope, ANY)
+    is_written = isinstance(arguments(node)[0], exp.Literal)
+    if not is_written and value.type.kind not in ("bytes", "any", "null"):
+        raise scope.error(
+            node, f"duckdb has no to_base64() of {sql_name(value.type)}", "encode(text)"
+        )
+    return applied(base_64, TEXT, value)
 
 
 def _text(kind: SqlType) -> bool:
@@ -104,7 +141,7 @@ def _trimmed(node: Any, scope: Scope) -> Value:
 
 
 def _padded(node: Any, scope: Scope) -> Value:
-    function = texts.padded_left if node.args.get("is_left") else texts.padded_right
+    function = texts.filled_left if node.args.get("is_left") else texts.filled_right
     return of(function, TEXT, TEXT, INT, TEXT, optional=1)(node, scope)
 
 
@@ -165,8 +202,8 @@ def _same_text(node: Any, scope: Scope) -> Value:
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
-    exp.Upper: of(str.upper, TEXT, TEXT),
-    exp.Lower: of(str.lower, TEXT, TEXT),
+    exp.Upper: of(texts.upper, TEXT, TEXT),
+    exp.Lower: of(texts.lower, TEXT, TEXT),
     exp.Length: _length,
     exp.Substring: _part,
     exp.Left: of(texts.left, TEXT, TEXT, INT),
@@ -178,8 +215,8 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Replace: of(texts.replaced, TEXT, TEXT, TEXT, TEXT),
     exp.Translate: of(texts.translated, TEXT, TEXT, TEXT, TEXT),
     exp.SplitPart: of(texts.part_between, TEXT, TEXT, TEXT, INT),
-    exp.Split: of(texts.parts_between, SqlType("array", items=(TEXT,)), TEXT, TEXT),
-    exp.StringToArray: of(texts.parts_between, SqlType("array", items=(TEXT,)), TEXT, TEXT),
+    exp.Split: _parts(texts.parts_of),
+    exp.StringToArray: _parts(texts.parts_of),
     exp.Initcap: lambda node, scope: applied(
         texts.capitalized, TEXT, cast(scope.value(node.this), TEXT, scope)
     ),
@@ -202,11 +239,12 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.RegexpReplace: _replaced_match,
     exp.RegexpExtract: _extracted_match,
     exp.Levenshtein: of(texts.distance, INT, TEXT, TEXT),
-    exp.MD5: of(md5, TEXT, TEXT),
-    exp.SHA2: of(sha256, TEXT, TEXT, INT, optional=1),
+    exp.MD5: _hash(md5),
+    exp.SHA2: _hash(sha256),
     exp.Hex: of(hexadecimal, TEXT, ANY),
-    exp.ToBase64: of(base_64, TEXT, ANY),
-    exp.RegexpSplit: of(texts.parts_between_matches, SqlType("array", items=(TEXT,)), TEXT, TEXT),
+    exp.ToBase64: _base_64,
+    "base64": _base_64,
+    exp.RegexpSplit: _parts(texts.parts_of_matches),
     "bin": of(binary, TEXT, ANY),
     exp.Glob: of(texts.glob, BOOL, TEXT, TEXT),
     "prefix": of(texts.starts_with, BOOL, TEXT, TEXT),

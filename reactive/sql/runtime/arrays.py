@@ -5,6 +5,8 @@ from __future__ import annotations
 import datetime as dt
 from typing import Any
 
+from optimizer.record import record
+
 Array = tuple[Any, ...]
 
 
@@ -53,9 +55,8 @@ def different(array: Array) -> int:
 
 
 def concatenated_of_all(*arrays: Array | None) -> Array | None:
-    """DuckDB's LIST_CONCAT: without those that are NULL; NULL if all are."""
-    found = [array for array in arrays if array is not None]
-    return tuple(item for array in found for item in array) if found else None
+    """DuckDB's LIST_CONCAT: without those that are NULL."""
+    return tuple(item for array in arrays if array is not None for item in array)
 
 
 def element(array: Any, place: int) -> Any:
@@ -82,8 +83,8 @@ def contains(array: Array, item: Any) -> bool:
 
 
 def contains_all(array: Array, items: Array) -> bool:
-    """Whether an array has all elements of another."""
-    return set(items) <= set(array)
+    """Return whether an array has all elements of another that are not NULL."""
+    return set(items) - {None} <= set(array)
 
 
 def contained_by(items: Array, array: Array) -> bool:
@@ -97,8 +98,20 @@ def contains_any(array: Array, items: Array) -> bool:
 
 
 def position(array: Array, item: Any) -> int | None:
-    """Where an element is first."""
+    """Return the place where an element is first."""
     return array.index(item) + 1 if item in array else None
+
+
+def place_of(array: Array | None, item: Any) -> int | None:
+    """Return the same of an element that may be NULL, as DuckDB does."""
+    return None if array is None else position(array, item)
+
+
+def is_in(array: Array | None, item: Any) -> bool | None:
+    """Return whether an element is equal; of no elements NULL is none."""
+    if array is None or (item is None and array):
+        return None
+    return item in array
 
 
 def distinct(array: Array) -> Array:
@@ -125,7 +138,7 @@ def in_order(array: Array, descending: bool = False, nulls_first: bool = False) 
 def total(array: Array) -> Any:
     """The sum of the elements that are not NULL."""
     found = [item for item in array if item is not None]
-    return sum(found[1:], found[0]) if found else None
+    return sum(found) if found else None
 
 
 def mean(array: Array) -> Any:
@@ -144,11 +157,18 @@ def greatest(array: Array) -> Any:
     return max((item for item in array if item is not None), default=None)
 
 
-def joined(array: Array, separator: str) -> str:
-    """The elements as one text; NULL is left out."""
-    from reactive.sql.runtime.casts import to_text
+@record
+class Joined:
+    """Joins the elements that are not NULL to one text; None if all are."""
 
-    return separator.join(to_text(item) for item in array if item is not None)
+    separator: str | None
+
+    def __call__(self, array: Array) -> str | None:
+        from reactive.sql.runtime.casts import to_text
+
+        found = [to_text(item) for item in array if item is not None]
+        separator = "," if self.separator is None else self.separator
+        return separator.join(found) if found or not array else None
 
 
 MOST_ELEMENTS = 10_000_000

@@ -7,7 +7,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
-from decimal import ROUND_HALF_UP, Decimal, InvalidOperation
+from decimal import ROUND_DOWN, ROUND_HALF_UP, ROUND_UP, Context, Decimal, InvalidOperation
 from typing import Any
 from uuid import UUID
 
@@ -56,7 +56,10 @@ class Rounded:
     def __call__(self, value: Any) -> dt.datetime:
         if self.digits > 6 and isinstance(value, str) and re.search(r"\.\d{6,}[1-9]", value):
             raise Unrepresentable(f"{value!r} has digits behind the microseconds")
-        made: dt.datetime = value if self.function is None else self.function(value)
+        try:
+            made: dt.datetime = value if self.function is None else self.function(value)
+        except Unrepresentable as error:
+            raise error if self.digits <= 6 else ValueError(str(error)) from None
         if self.digits > 6 and not NANOSECONDS[0] <= made <= NANOSECONDS[1]:
             raise ValueError(f"{made} is out of the range of TIMESTAMP_NS")
         unit: int = 10 ** max(0, 6 - self.digits)
@@ -218,19 +221,55 @@ def quoted(text: str) -> str:
     return f"'{escaped}'"
 
 
+def fraction_text(value: Decimal) -> str:
+    """How DuckDB writes a decimal of a type that has no digits before the point.
+
+    >>> fraction_text(Decimal("-0.50"))
+    '-.50'
+    """
+    return to_text(value).replace("0.", ".", 1)
+
+
 def real_text(value: float) -> str:
     """A float of four bytes with the digits that tell it from its neighbours.
 
-    >>> real_text(to_real(0.1)), real_text(16777216.0)
-    ('0.1', '16777216.0')
+    Where two texts are as near, or one lies in the middle of two floats, DuckDB writes the digits
+    of a DOUBLE.
+
+    >>> real_text(to_real(0.1)), real_text(16777216.0), real_text(116777216.0)
+    ('0.1', '16777216.0', '116777216.0')
     """
-    if not math.isfinite(value):
+    if not math.isfinite(value) or not value:
         return str(value)
-    for digits in range(6, 9):
-        short = float(f"{value:.{digits}g}")
-        if to_real_or_infinity(short) == value:
-            return repr(short)
-    return repr(float(f"{value:.9g}"))
+    sign, exact = "-" if value < 0 else "", Decimal(abs(value))
+    (bits,) = struct.unpack("<I", struct.pack("<f", abs(value)))
+    low = EXACT_REALS.divide(EXACT_REALS.add(exact, _real_of(bits - 1)), 2)
+    above = _real_of(bits + 1)
+    if above.is_finite():
+        high = EXACT_REALS.divide(EXACT_REALS.add(exact, above), 2)
+    else:
+        high = EXACT_REALS.subtract(EXACT_REALS.multiply(exact, 2), low)
+    for digits in range(1, 9):
+        down, up = (Context(digits, way).plus(exact) for way in (ROUND_DOWN, ROUND_UP))
+        inside = [each for each in (down, up) if low <= each <= high]
+        if not inside:
+            continue
+        before, after = EXACT_REALS.subtract(exact, down), EXACT_REALS.subtract(up, exact)
+        best = down if before < after else up
+        if best not in inside:
+            best = inside[0]
+        elif before == after and before:
+            return sign + repr(abs(value))
+        return sign + repr(abs(value) if best in (low, high) else float(best))
+    return sign + repr(float(f"{abs(value):.9g}"))
+
+
+EXACT_REALS = Context(prec=200)
+"""Digits that the middle of two floats of four bytes has."""
+
+
+def _real_of(bits: int) -> Decimal:
+    return Decimal(struct.unpack("<f", struct.pack("<I", bits))[0])
 
 
 @record

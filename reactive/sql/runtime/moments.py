@@ -68,7 +68,7 @@ def to_time(value: Any) -> dt.time:
     if found is None and value.lower() in _INFINITE:
         raise ValueError(f"{value!r} has no time")
     if found is None:
-        return to_timestamp(value).time()
+        return to_timestamp(_in_known_years(value)).time()
     clock = _since_midnight(value, found, _AFTER_TIME)
     if clock == _WHOLE_DAY:
         raise Unrepresentable(f"{value!r} is after 23:59:59")
@@ -76,6 +76,16 @@ def to_time(value: Any) -> dt.time:
 
 
 _WHOLE_DAY = dt.timedelta(1)
+_YEARS = range(-290_307, 294_247)
+"""The years that a timestamp has in DuckDB."""
+
+
+def _in_known_years(text: str) -> str:
+    """Return a text with a year that Python has and that has the same days."""
+    day = _DAY.match(text)
+    if day is None or 0 < int(day[1]) < 10000 or int(day[1]) not in _YEARS:
+        return text
+    return f"{2000 + int(day[1]) % 400}{text[day.end(1) :]}"
 
 
 def _day(text: str) -> tuple[dt.date, str]:

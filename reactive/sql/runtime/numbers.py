@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal
 from functools import lru_cache
 from typing import Any
@@ -55,7 +56,7 @@ class Exact:
             raise ValueError(
                 f"{made} is out of the range of DECIMAL({self.precision},{self.scale})"
             )
-        return made
+        return made or abs(made)
 
 
 def remainder(a: Any, b: Any) -> Any:
@@ -65,7 +66,7 @@ def remainder(a: Any, b: Any) -> Any:
     (-1, 1, -1.5)
     """
     if isinstance(a, float) or isinstance(b, float):
-        return math.fmod(a, b) if b else math.nan
+        return math.fmod(a, b) if b and not math.isinf(a) else math.nan
     if isinstance(a, int) and isinstance(b, int):
         return a - b * whole_quotient(a, b)
     made = EXACT.remainder(Decimal(a), Decimal(b))
@@ -104,7 +105,8 @@ def rounded_by_power(value: float, digits: int = 0) -> float:
 
 def _at(value: Decimal, digits: int) -> Decimal:
     made = value.quantize(_unit(digits), rounding=ROUND_HALF_UP, context=EXACT)
-    return made if digits >= 0 else made.quantize(Decimal(1))
+    made = made if digits >= 0 else made.quantize(Decimal(1))
+    return made or abs(made)
 
 
 @lru_cache(256)
@@ -121,9 +123,27 @@ def truncated(value: Any, digits: int = 0) -> Any:
     if not math.isfinite(value) or (digits >= 0 and isinstance(value, int)):
         return value
     if not digits:
-        return type(value)(int(value))
+        made = type(value)(int(value))
+        return math.copysign(made, value) if isinstance(made, float) else made
     exact = Decimal(repr(value)) if isinstance(value, float) else Decimal(value)
     return type(value)(exact.quantize(Decimal(1).scaleb(-digits), ROUND_DOWN))
+
+
+def truncated_by_power(value: float, digits: int) -> float:
+    """Cut a float off as DuckDB does: times a power of ten, and divided by it.
+
+    >>> truncated_by_power(1.15, 2), truncated_by_power(2.5, 400)
+    (1.14, 2.5)
+    """
+    try:
+        power = 10.0 ** abs(digits)
+    except OverflowError:
+        return value if digits > 0 else 0.0
+    scaled = value * power if digits >= 0 else value / power
+    if not math.isfinite(scaled):
+        return value
+    whole = float(math.trunc(scaled))
+    return math.copysign(whole / power if digits >= 0 else whole * power, value)
 
 
 def ceiling(value: Any) -> Any:
@@ -161,17 +181,17 @@ def sign(value: Any) -> int:
 def power(base: float, exponent: float) -> float:
     """A power of floats.
 
-    >>> power(2, -1), power(-8.0, 0.5)
-    (0.5, nan)
+    >>> power(2, -1), power(-8.0, 0.5), power(-0.0, -3)
+    (0.5, nan, -inf)
     """
     if base == 0 and exponent < 0:
-        return math.inf
+        return math.copysign(math.inf, base) if exponent % 2 == 1 else math.inf
     try:
         return math.pow(base, exponent)
     except ValueError:
         return math.nan
     except OverflowError:
-        return math.inf
+        return -math.inf if base < 0 and exponent % 2 == 1 else math.inf
 
 
 def exponential(value: float) -> float:
@@ -208,8 +228,8 @@ def logarithm_2(value: float) -> float:
 
 
 def logarithm_of(base: float, value: float) -> float:
-    """The one of a base."""
-    return quotient(logarithm(value), logarithm(base))
+    """Return the logarithm to a base, of two common ones."""
+    return quotient(logarithm_10(value), logarithm_10(base))
 
 
 def _logarithm(function: Any, value: float) -> float:
@@ -222,16 +242,27 @@ MOST_PLACES = 1_000
 """Bits by which no number is moved that is in the range of a type."""
 
 
-def shifted_left(value: int, places: int) -> int:
-    """Bits moved up; down if the places are negative."""
-    if places > MOST_PLACES and value:
+def shifted_left(value: int, places: int, most: int | None = None) -> int:
+    """Move the bits of a number up, which leaves it below `most`, as DuckDB does.
+
+    Raises
+    ------
+    ValueError: it does not, or one of the numbers is negative.
+    """
+    if value < 0 or places < 0:
+        raise ValueError(f"cannot move the bits of {value} by {places}: one of them is negative")
+    if not value:
+        return 0
+    made = value << places if places <= MOST_PLACES else None
+    if made is None or (most is not None and made > most):
         raise ValueError(f"{value} is out of range moved by {places:,} bits")
-    return value << places if places >= 0 else value >> -places
+    return made
 
 
-def shifted_right(value: int, places: int) -> int:
-    """Bits moved down; up if the places are negative."""
-    return shifted_left(value, -places)
+def shifted_right(value: int, places: int, most: int | None = None) -> int:
+    """Move the bits of a number down; nothing is left of it by more bits than there are."""
+    width = MOST_PLACES if most is None else -(-most.bit_length() // 8) * 8
+    return value >> places if 0 <= places < width else 0
 
 
 def bits(value: int, width: int) -> int:
@@ -239,6 +270,28 @@ def bits(value: int, width: int) -> int:
     return (value & (1 << width) - 1).bit_count()
 
 
+MOST_FACTORS = 33
+"""The greatest number whose factorial is a HUGEINT."""
+
+
 def factorial(value: int) -> int:
-    """The product of all numbers up to it."""
+    """Return the product of all numbers up to one."""
+    if value > MOST_FACTORS:
+        raise ValueError(f"the factorial of {value} is out of the range of HUGEINT")
     return math.factorial(value)
+
+
+@record
+class Total:
+    """Make a function of floats give NaN where it has no value, and an infinity for too large."""
+
+    function: Callable[[float], float]
+
+    def __call__(self, value: float) -> float:
+        try:
+            return self.function(value)
+        except ValueError:
+            return math.nan
+        except OverflowError:
+            is_odd = self.function is math.sinh
+            return -math.inf if is_odd and value < 0 else math.inf

@@ -131,8 +131,12 @@ class OfElements:
     """A comparison with elements, of a value that may be None: of no elements it is not asked."""
 
     function: AnyFits | AllFit
+    null_is_empty: bool = False
+    """If an array that is NULL is one of no elements, as in DuckDB."""
 
     def __call__(self, value: Any, array: tuple[Any, ...] | None) -> bool | None:
+        if array is None and self.null_is_empty:
+            array = ()
         if array is None or (value is None and array):
             return None
         return self.function(value, array)

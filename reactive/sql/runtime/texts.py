@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -133,8 +134,19 @@ def parts_between_matches(text: str, pattern: str) -> tuple[str, ...]:
 
 def replaced_match(text: str, pattern: str, new: str, options: str = "") -> str:
     """A text with the first match of a regular expression replaced; all with the option `g`."""
-    count = 0 if "g" in options else 1
-    return _expression(pattern, options).finder(text).sub(_python_groups(new), text, count=count)
+    finder, groups = _expression(pattern, options).finder(text), _python_groups(new)
+    if "g" not in options:
+        return finder.sub(groups, text, count=1)
+    last = -1
+
+    def made(found: re.Match[str]) -> str:
+        nonlocal last
+        begin, end = found.span()
+        is_left = begin == end == last  # RE2 finds nothing where it has just found something
+        last = end
+        return "" if is_left else found.expand(groups)
+
+    return finder.sub(made, text)
 
 
 def extracted_match(text: str, pattern: str, group: int = 0, options: str = "") -> str:
@@ -254,6 +266,22 @@ def padded_right(text: str, length: int, fill: str = " ") -> str:
     return text[: max(0, length)] + _filling(text, length, fill)
 
 
+def filled_left(text: str, length: int, fill: str = " ") -> str:
+    """Return a text padded from the left, as DuckDB does: a fill of nothing is an error."""
+    return _checked(padded_left(text, length, fill), length)
+
+
+def filled_right(text: str, length: int, fill: str = " ") -> str:
+    """Return a text padded from the right, as DuckDB does."""
+    return _checked(padded_right(text, length, fill), length)
+
+
+def _checked(text: str, length: int) -> str:
+    if len(text) < length:
+        raise ValueError("cannot pad a text: there is nothing to fill it with")
+    return text
+
+
 def _filling(text: str, length: int, fill: str) -> str:
     missing = length - len(text)
     if missing <= 0 or not fill:
@@ -279,8 +307,92 @@ def repeated(text: str, times: int) -> str:
 
 
 def reversed_text(text: str) -> str:
-    """From the last letter to the first."""
-    return text[::-1]
+    """Return a text from the last letter to the first; what is seen as one letter stays so.
+
+    >>> reversed_text("abc"), len(reversed_text("👍🏽!"))
+    ('cba', 3)
+    """
+    return text[::-1] if text.isascii() and "\r" not in text else "".join(_clusters(text)[::-1])
+
+
+def upper(text: str) -> str:
+    """Return a text in upper case, each letter as one letter, as DuckDB does.
+
+    >>> upper("straße"), upper("ŉ")
+    ('STRAẞE', 'ŉ')
+    """
+    return text.upper() if text.isascii() else "".join(map(_upper_letter, text))
+
+
+def lower(text: str) -> str:
+    """Return a text in lower case, each letter as one letter and without regard to the next.
+
+    >>> lower("İÄ")
+    'iä'
+    """
+    return text.lower() if text.isascii() else "".join(map(_lower_letter, text))
+
+
+@lru_cache(4096)
+def _upper_letter(letter: str) -> str:
+    if letter == "ß":
+        return "ẞ"
+    made = letter.upper()
+    if len(made) == 1:
+        return made
+    title = letter.title()
+    return title if len(title) == 1 else letter
+
+
+@lru_cache(4096)
+def _lower_letter(letter: str) -> str:
+    return letter.lower()[:1]
+
+
+MARKS = frozenset({"Mn", "Me", "Mc"})
+JOINER = "\u200d"
+CLINGING = JOINER + "\u200c\u0e33\u0eb3"
+"""Letters that belong to the one before, beside marks."""
+FOLLOWING = {"L": ("L", "V", "LV", "LVT"), "LV": ("V", "T"), "V": ("V", "T")}
+FOLLOWING |= {"LVT": ("T",), "T": ("T",)}
+"""The parts of Hangul that belong to a part before them."""
+TONES = range(0x1F3FB, 0x1F400)
+REGIONS = range(0x1F1E6, 0x1F200)
+
+
+def _clusters(text: str) -> list[str]:
+    """Return what is seen as one letter each: with marks, joined emoji, flags."""
+    found: list[str] = []
+    for letter in text:
+        if found and _continues(found[-1], letter):
+            found[-1] += letter
+        else:
+            found.append(letter)
+    return found
+
+
+def _hangul(letter: str) -> str:
+    if not "\u1100" <= letter <= "\ud7a3":
+        return ""
+    if letter >= "\uac00":
+        return "LVT" if (ord(letter) - 0xAC00) % 28 else "LV"
+    return "L" if letter < "\u1160" else "V" if letter < "\u11a8" else "T" * (letter < "\u1200")
+
+
+def _continues(cluster: str, letter: str) -> bool:
+    last, code = cluster[-1], ord(letter)
+    if last in "\r\n" or letter in "\r\n":
+        return cluster == "\r" and letter == "\n"
+    if letter in CLINGING or code in TONES or unicodedata.category(letter) in MARKS:
+        return True
+    if _hangul(letter) in FOLLOWING.get(_hangul(last), ()):
+        return True
+    if last == JOINER:
+        return all(
+            unicodedata.category(each) == "So" and ord(each) not in REGIONS
+            for each in (letter, cluster[0])
+        )
+    return len(cluster) == 1 and ord(last) in REGIONS and code in REGIONS
 
 
 def replaced(text: str, old: str, new: str) -> str:
@@ -310,7 +422,7 @@ def part_between(text: str, delimiter: str, place: int) -> str:
     >>> part_between("a_b", "_", 2), part_between("a_b", "_", -1), part_between("a_b", "_", 3)
     ('b', 'b', '')
     """
-    found = text.split(delimiter) if delimiter else [text]
+    found = text.split(delimiter) if delimiter else tuple(text)
     place = place - 1 if place > 0 else place + len(found)
     return found[place] if 0 <= place < len(found) else ""
 
@@ -318,6 +430,20 @@ def part_between(text: str, delimiter: str, place: int) -> str:
 def parts_between(text: str, delimiter: str) -> tuple[str, ...]:
     """The parts of a text between delimiters; its letters if that is empty."""
     return tuple(text.split(delimiter)) if delimiter else tuple(text)
+
+
+def parts_of(text: str | None, delimiter: str | None) -> tuple[str, ...] | None:
+    """Return the same; NULL as a delimiter is in no text."""
+    if text is None or delimiter is None:
+        return None if text is None else (text,)
+    return parts_between(text, delimiter)
+
+
+def parts_of_matches(text: str | None, pattern: str | None) -> tuple[str, ...] | None:
+    """Return the parts between matches of a regular expression; NULL is in no text."""
+    if text is None or pattern is None:
+        return None if text is None else (text,)
+    return parts_between_matches(text, pattern)
 
 
 def capitalized(text: str) -> str:

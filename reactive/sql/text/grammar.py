@@ -34,9 +34,22 @@ def with_whole_text(parser: Any, read: Any) -> Any:
 
 
 class DuckDBGrammar(DuckDB):
-    """The grammar of DuckDB."""
+    """The grammar of DuckDB, whose places in arrays are what is written."""
+
+    INDEX_OFFSET = 0
+
+    class Tokenizer(DuckDB.Tokenizer):  # type: ignore[valid-type, misc]
+        HEX_STRINGS = (("x'", "'"), ("X'", "'"))
 
     class Parser(DuckDB.Parser):  # type: ignore[valid-type, misc]
+        def _parse_primary(self) -> Any:
+            first = self._curr
+            found = super()._parse_primary()
+            is_short = first is not None and first.token_type == TokenType.DOT
+            if is_short and isinstance(found, exp.Literal) and found.this.startswith("0."):
+                found.set("this", found.this[1:])  # as `.5` is DECIMAL(1,1), and 0.5 is not
+            return found
+
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
             read = super()._parse_interval
             return with_whole_text(self, lambda: read(*args, **options))
