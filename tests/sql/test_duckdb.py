@@ -469,6 +469,86 @@ def test_patterns_are_what_duckdb_gives(group: str) -> None:
     assert not wrong, f"{len(played.wrong)} of {played.cases} differ:\n{wrong}"
 
 
+@pytest.mark.parametrize("pattern", sorted(duckdb_cases.SPANS))
+def test_each_known_difference_is_still_one(pattern: str) -> None:
+    played = play(duckdb_cases.DuckDB(), pattern, 400, Random(1), 0)
+    assert any(is_known(pattern, each) for each in played.wrong), "take it out of SPANS"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "known"),
+    [
+        ("{float} % {int}", duckdb_cases.LOOSE),
+        ("'inf'::timestamp", duckdb_cases.INFINITE),
+    ],
+)
+def test_each_known_kind_is_still_different(pattern: str, known: Any) -> None:
+    played = play(duckdb_cases.DuckDB(), pattern, 200, Random(1), 10)
+    assert any(known.search(each) for each in played.wrong), "take it out"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("upper('straße ŉ ﬁ')", "lower('ΑΣ İ')", "reverse('ab🇩🇪🇫🇷👍🏽')"),
+        *("string_split('abc', null)", "array_to_string([1, null], ',')", "'' || .50"),
+        *("array_to_string([null], ',')", "typeof(null::tinyint + 1)", "x'1f'", "~5::utinyint"),
+        *("116777220::real::varchar", "0.15::real::varchar", "round(12.55::decimal(10,2), 5)"),
+        *("5.5 // 2", "-(-128)::tinyint", "1 = any(null::int[])", "1 <> all(null::int[])"),
+        *("list_has_all([1], [null])", "'10000-01-01'::time", "round(-2.55::decimal(5,2), -1)"),
+        *("(cast('[4, 5]' as integer[]))[cast('2' as integer)]", "log2(5)", "log(2, 5)"),
+        "case when true then {'a': 1, 'b': 2} else {'b': 3, 'c': 4} end::varchar",
+        "if(false, {'a': 1}, {'b': 3})::varchar",
+        "case when true then {'a': 1} when false then {'d': 1} else {'b': 3} end::varchar",
+    ],
+)
+def test_a_constant_is_what_duckdb_gives(text: str) -> None:
+    assert_alike(f"select {text}")
+
+
+@pytest.mark.parametrize(
+    "frame", ["interval '49:00:00' {}", "interval '1 day' {}", "interval 2 day {}"]
+)
+def test_a_frame_by_an_interval_without_a_unit(frame: str) -> None:
+    statements = (
+        "create table t (a integer, ts timestamp)",
+        "insert into t values (1, '2024-01-01'), (2, '2024-01-02'), (3, '2024-01-04 01:00')",
+    )
+    for words in ("between {} and current row", "between current row and {}", "{}"):
+        side = "following" if words.endswith("{}") and words != "{}" else "preceding"
+        asked = f"range {words.format(frame.format(side))}"
+        assert_alike(f"select a, sum(a) over (order by ts {asked}) from t", statements)
+
+
+AGGREGATES = ("count", "sum", "avg", "min", "max", "stddev", "bit_or", "median", "product")
+
+
+@pytest.mark.parametrize("name", AGGREGATES)
+def test_an_order_inside_of_an_aggregate_changes_nothing(name: str) -> None:
+    statements = ("create table t (a integer, b integer)", "insert into t values (1, 2), (3, 1)")
+    assert_alike(
+        f"select {name}(a order by b desc, a), {name}(distinct a order by a) from t", statements
+    )
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        ("count(distinct a, b)", r"has no count\(DISTINCT\) of 2 values"),
+        ("count(distinct a order by b)", "ORDER"),
+        ("count(* order by b)", "ORDER"),
+    ],
+)
+def test_a_count_that_no_engine_has_is_refused(
+    call: str, message: str, dialect: Literal["duckdb", "postgres", "sqlite"]
+) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (a integer, b integer)")
+    with pytest.raises(PlanError, match=message):
+        db.sql(f"select {call} from t")
+
+
 def test_a_wrong_function_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     from reactive.sql.functions import TABLE
 
@@ -486,6 +566,13 @@ def test_a_wrong_function_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
         ("cast(date '2024-01-02' as time)", "duckdb has no cast of DATE to TIME"),
         ("cast(time '10:00' as integer[])", r"duckdb has no cast of TIME to INTEGER\[\]"),
         ("cast(1 as timestamptz)", "duckdb has no cast of INTEGER to TIMESTAMP"),
+        ("'3' + 4", r"duckdb has no \+ for VARCHAR and INTEGER"),
+        ("-'3'", "duckdb has no - for VARCHAR"),
+        ("octet_length('a')", r"duckdb has no octet_length\(\) of VARCHAR"),
+        ("to_base64('a'::varchar)", r"duckdb has no to_base64\(\) of VARCHAR"),
+        ("element_at([1], 1)", r"the function element_at\(\) of duckdb is not supported"),
+        ("nvl2(1, 2, 3)", "there is no function 'nvl2'"),
+        ("0x1f", "duckdb has no numbers in hexadecimal digits"),
     ],
 )
 def test_what_duckdb_has_not_is_refused_with_its_name(text: str, message: str) -> None:

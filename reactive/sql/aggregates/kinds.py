@@ -118,6 +118,8 @@ def made_of(asked: Asked) -> Aggregated:
         raise asked.scope.error(
             asked.node, f"there is no aggregate {name!r}{where}{nearest(name, NAMES)}"
         )
+    if asked.order and key in ORDERLESS and asked.scope.dialect.name != "sqlite":
+        _read_order(asked)
     aggregated = maker(asked)
     if len(asked.taken) < len(asked.arguments):
         told = f"takes {len(asked.taken)}, and got {len(asked.arguments)}"
@@ -127,25 +129,46 @@ def made_of(asked: Asked) -> Aggregated:
     return aggregated
 
 
+def _read_order(asked: Asked) -> None:
+    """Check an ORDER BY inside of an aggregate whose value no order changes.
+
+    Raises
+    ------
+    PlanError: it is not one that the dialect takes.
+    """
+    given = [each.sql() for each in asked.arguments]
+    for key in asked.order:
+        asked.scope.value(key.this)
+        _ = [key.args.get(each) for each in ("desc", "nulls_first")]
+        if asked.distinct and key.this.sql() not in given:
+            raise asked.scope.error(
+                key, "the ORDER BY of an aggregate with DISTINCT is not by its argument"
+            )
+
+
 def _count(asked: Asked) -> Aggregated:
     scope = asked.scope
+    if asked.order and not asked.arguments:
+        raise scope.error(asked.node, "count(*) has no ORDER BY", "leave it out")
     if asked.distinct:
-        of = _all_arguments(asked)
+        if len(asked.arguments) > 1:
+            name = scope.dialect.name
+            remedy = "count rows of a query with DISTINCT" if name == "sqlite" else "write (a, b)"
+            raise scope.error(
+                asked.node,
+                f"{name} has no count(DISTINCT) of {len(asked.arguments)} values",
+                remedy,
+            )
+        of = asked.value()
         if scope.dialect.numeric_booleans:
             of = grouped_by(of)
         function = fold(CountDistinct(nothing, skip_none=of.nullable), of, scope)
         return Aggregated((function,), lambda found: Value(found[0], INT))
     if len(asked.arguments) > 1:
         message = f"count() takes 0 or 1 argument, and got {len(asked.arguments)}"
-        raise asked.scope.error(asked.node, message, "count(DISTINCT a, b) counts pairs")
+        raise asked.scope.error(asked.node, message, "count(DISTINCT (a, b)) counts pairs")
     of = asked.value() if asked.arguments else asked.only(Value(constant(1), INT))
     return Aggregated((count_of(of, scope),), lambda found: Value(found[0], INT))
-
-
-def _all_arguments(asked: Asked) -> Value:
-    """The only argument, or several as one, which is NULL where one is."""
-    values = [asked.value(place) for place in range(len(asked.arguments))]
-    return values[0] if len(values) == 1 else pair(*values)
 
 
 def _count_if(asked: Asked) -> Aggregated:
@@ -389,6 +412,15 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "entropy": whole_group(folds.entropy, FLOAT),
     "mad": whole_group(folds.spread, FLOAT),
 }
+ORDERLESS = frozenset(
+    {
+        key
+        for key in TABLE
+        if key not in (exp.GroupConcat, exp.ArrayAgg, exp.AnyValue, exp.First, exp.Last, exp.Mode)
+        and key not in (exp.PercentileCont, exp.PercentileDisc, exp.ArgMin, exp.ArgMax)
+    }
+)
+"""Aggregates whose value no order of the rows changes."""
 OF_SQLITE = frozenset({exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.GroupConcat, "total"})
 """Aggregates that SQLite has."""
 OF_WINDOWS = (

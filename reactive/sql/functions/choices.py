@@ -32,9 +32,12 @@ def chosen(
 ) -> Value:
     """The value of the first branch whose test is true, or the last."""
     tests = [test for test, _ in branches]
-    values, kind = equal_types((*(value for _, value in branches), otherwise), scope, node)
-    made = whole(values[-1])
-    for test, value in zip(reversed(tests), reversed(values[:-1]), strict=True):
+    values = (otherwise, *(value for _, value in branches))
+    values, kind = equal_types(
+        values, scope, node
+    )  # the fields of structs begin with those of ELSE
+    made = whole(values[0])
+    for test, value in zip(reversed(tests), reversed(values[1:]), strict=True):
         made = value_if(test, whole(value), made)
     if not any(value.nullable for value in values):
         return Value(made, kind)

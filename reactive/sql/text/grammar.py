@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
@@ -22,6 +22,10 @@ def with_whole_text(parser: Any, read: Any) -> Any:
     if token is None or token.token_type != TokenType.STRING:
         return found
     first = found.this if isinstance(found, exp.Add) else found
+    if found is first and isinstance(found, exp.Interval) and found.text("unit") in OF_FRAMES:
+        found.set("unit", None)
+        parser._retreat(parser._index - 1)
+        return found
     if isinstance(first, exp.Interval) and isinstance(first.this, exp.Literal):
         unit = first.args.get("unit")
         written = token.text.strip().lower()
@@ -33,13 +37,17 @@ def with_whole_text(parser: Any, read: Any) -> Any:
     return found
 
 
+OF_FRAMES = frozenset({"PRECEDING", "FOLLOWING"})
+"""Words behind an interval that has no unit, of which sqlglot makes one."""
+
+
 class DuckDBGrammar(DuckDB):
     """The grammar of DuckDB, whose places in arrays are what is written."""
 
     INDEX_OFFSET = 0
 
-    class Tokenizer(DuckDB.Tokenizer):  # type: ignore[valid-type, misc]
-        HEX_STRINGS = (("x'", "'"), ("X'", "'"))
+    class Tokenizer(DuckDB.Tokenizer):
+        HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
 
     class Parser(DuckDB.Parser):  # type: ignore[valid-type, misc]
         def _parse_primary(self) -> Any:
