@@ -194,6 +194,7 @@ def _with_element(
             array = cast(array, SqlType("array", items=(kind,)), scope)
         kind = array.type if result is SAME else result
         if knows_null:
+            check_arguments(function, (array, item))
             return itself(Call(constant(function), (whole(array), whole(item))), kind)
         return (maybe if nullable else applied)(function, kind, array, item)
 

@@ -65,6 +65,7 @@ def _parts(function: Any) -> Maker:
     def made(node: Any, scope: Scope) -> Value:
         values = given(node, scope, TEXT, TEXT)
         kind = SqlType("array", items=(TEXT,))
+        check_arguments(function, values)
         return itself(Call(constant(function), tuple(map(whole, values))), kind)
 
     return made

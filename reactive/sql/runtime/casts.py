@@ -59,7 +59,9 @@ class Rounded:
         try:
             made: dt.datetime = value if self.function is None else self.function(value)
         except Unrepresentable as error:
-            raise error if self.digits <= 6 else ValueError(str(error)) from None
+            if self.digits <= 6 or "inf" in str(value):
+                raise
+            raise ValueError(str(error)) from None
         if self.digits > 6 and not NANOSECONDS[0] <= made <= NANOSECONDS[1]:
             raise ValueError(f"{made} is out of the range of TIMESTAMP_NS")
         unit: int = 10 ** max(0, 6 - self.digits)
