@@ -12,7 +12,7 @@ from sqlglot import exp
 from optimizer.expr import Call, Constant, Expr, Operation, constant
 from optimizer.expressions.knowledge import Bounded
 from reactive.sql.expressions import zones
-from reactive.sql.expressions.casts import applied, cast, equal_types, fitted, range_of
+from reactive.sql.expressions.casts import applied, cast, equal_types, fitted
 from reactive.sql.expressions.zones import is_constant
 from reactive.sql.runtime import arrays, casts, numbers, times
 from reactive.sql.terms.types import (
@@ -28,6 +28,7 @@ from reactive.sql.terms.types import (
     UNSIGNED,
     SqlType,
     common,
+    range_of,
     sql_name,
 )
 from reactive.sql.terms.values import NULL_VALUE, Value, callee, is_null, literal, strict

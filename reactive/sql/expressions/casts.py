@@ -28,11 +28,14 @@ from reactive.sql.terms.types import (
     INSTANT,
     INT,
     NUMBERS,
+    RANGES,
     TEXT,
     TIMESTAMP,
     UNSIGNED,
     SqlType,
     is_row,
+    is_written_apart,
+    range_of,
     sql_name,
 )
 from reactive.sql.terms.values import (
@@ -245,13 +248,6 @@ def _maker(
             return NATIVE.get((of.kind, kind), MAKES[kind]), ()
 
 
-def is_written_apart(of: SqlType) -> bool:
-    """True of REAL, and of decimals with no digits before the point."""
-    if of.kind == "decimal":
-        return of.precision is not None and of.precision == of.scale
-    return of.kind == "float" and of.size == 4
-
-
 def _writer(of: SqlType) -> Callable[..., Any]:
     """Return the function that writes a value as DuckDB does."""
     match of.kind:
@@ -271,16 +267,6 @@ def _writer(of: SqlType) -> Callable[..., Any]:
 def _item_writer(of: SqlType) -> Callable[..., Any]:
     written = _writer(of)
     return written if of.kind in ("array", "struct") else casts.Quoted(written)
-
-
-RANGES: dict[int, int] = {1: 7, 2: 15, 4: 31, 8: 63, 16: 127}
-"""The number of bits of an integer beside the sign, by its size."""
-
-
-def range_of(kind: SqlType) -> tuple[int, int]:
-    """Return the least and the greatest integer of a type."""
-    bits = RANGES[kind.size or 8]
-    return (0, (2 << bits) - 1) if kind.names == UNSIGNED else (-(1 << bits), (1 << bits) - 1)
 
 
 def _in_range(of: SqlType, to: SqlType) -> Callable[..., Any] | None:

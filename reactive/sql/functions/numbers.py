@@ -9,11 +9,11 @@ from sqlglot import exp
 
 from optimizer.expr import Constant, Operation, constant
 from reactive.sql.expressions.arithmetic import REAL, combined, integer_of, ranged
-from reactive.sql.expressions.casts import applied, argument, range_of
+from reactive.sql.expressions.casts import applied, argument
 from reactive.sql.functions.calls import SAME, Maker, given, name_of, of
 from reactive.sql.runtime import casts, numbers
 from reactive.sql.terms.errors import source_of
-from reactive.sql.terms.types import ANY, BOOL, FLOAT, INT, NUMBERS, UNSIGNED, SqlType
+from reactive.sql.terms.types import ANY, BOOL, FLOAT, INT, NUMBERS, UNSIGNED, SqlType, range_of
 from reactive.sql.terms.values import NULL_VALUE, Value, is_null, literal
 
 if TYPE_CHECKING:

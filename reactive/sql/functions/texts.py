@@ -11,7 +11,7 @@ from sqlglot import exp
 from optimizer.expr import Call, constant
 from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import Maker, arguments, given, of
-from reactive.sql.runtime import arrays, texts
+from reactive.sql.runtime import arrays, letters, texts
 from reactive.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sql_name
 from reactive.sql.terms.values import Value, check_arguments, itself, leaves, literal, whole
 
@@ -203,8 +203,8 @@ def _same_text(node: Any, scope: Scope) -> Value:
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
-    exp.Upper: of(texts.upper, TEXT, TEXT),
-    exp.Lower: of(texts.lower, TEXT, TEXT),
+    exp.Upper: of(letters.upper, TEXT, TEXT),
+    exp.Lower: of(letters.lower, TEXT, TEXT),
     exp.Length: _length,
     exp.Substring: _part,
     exp.Left: of(texts.left, TEXT, TEXT, INT),
@@ -212,7 +212,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Trim: _trimmed,
     exp.Pad: _padded,
     exp.Repeat: of(texts.repeated, TEXT, TEXT, INT),
-    exp.Reverse: of(texts.reversed_text, TEXT, TEXT),
+    exp.Reverse: of(letters.reversed_text, TEXT, TEXT),
     exp.Replace: of(texts.replaced, TEXT, TEXT, TEXT, TEXT),
     exp.Translate: of(texts.translated, TEXT, TEXT, TEXT, TEXT),
     exp.SplitPart: of(texts.part_between, TEXT, TEXT, TEXT, INT),

@@ -143,6 +143,23 @@ def sample_of(kind: SqlType) -> Any:
     return _SAMPLES[kind.kind]
 
 
+RANGES: dict[int, int] = {1: 7, 2: 15, 4: 31, 8: 63, 16: 127}
+"""The number of bits of an integer beside the sign, by its size."""
+
+
+def range_of(kind: SqlType) -> tuple[int, int]:
+    """Return the least and the greatest integer of a type."""
+    bits = RANGES[kind.size or 8]
+    return (0, (2 << bits) - 1) if kind.names == UNSIGNED else (-(1 << bits), (1 << bits) - 1)
+
+
+def is_written_apart(of: SqlType) -> bool:
+    """True of REAL, and of decimals with no digits before the point."""
+    if of.kind == "decimal":
+        return of.precision is not None and of.precision == of.scale
+    return of.kind == "float" and of.size == 4
+
+
 def hint_of(kind: SqlType, *, nullable: bool) -> Any:
     """Return the annotation of a column of a table.
 
