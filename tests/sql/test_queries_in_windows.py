@@ -182,3 +182,59 @@ def test_a_window_inside_of_a_query_inside_is_as_in_duckdb(text: str) -> None:
         other.execute(statement)
         assert Counter(map(tuple, view)) == Counter(other.execute(text).fetchall()), statement
         view.verify()
+
+
+STEPS = (
+    "select u.a from u, r where u.a > r.n and u.a <= "
+    "(select count(*) over () from t f where f.i <= r.n limit 1)",
+    "select u.a from u, r where exists (select sum(f.i) over (order by f.s) from t f "
+    "where f.i = r.n) and u.a is not null",
+    "select u.a from u, r where u.a in (select max(f.i) over (partition by f.s) from t f "
+    "where f.i = r.n)",
+    "select x.w from r, lateral (select max(f.i) over (partition by f.s) as w from t f "
+    "where f.i >= r.n) x",
+    "select (select max(f.i) from t f where f.i > r.n) from r where r.n < 5",
+    "select (select f.i from t f where f.i > r.n order by f.i limit 1) from r where r.n < 5",
+    "select least(max(r.n) + 1, 4)::int from r",
+)
+"""Steps of a recursion in which a new row may take others away."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+@pytest.mark.parametrize("begin", ["select 1", "select i from t where i < 3 or i is null"])
+def test_a_step_of_a_recursion_is_as_in_duckdb(step: str, begin: str) -> None:
+    text = f"with recursive r(n) as ({begin} union {step}) select n from r"
+    db, other = Database(), duckdb.connect()
+    for statement in STATEMENTS:
+        db.execute(statement)
+        other.execute(statement)
+    view = db.sql(text).materialize()
+    for change in ("select 1", *CHANGES):
+        if change != "select 1":
+            db.execute(change)
+            other.execute(change)
+        assert sorted(map(repr, map(tuple, view))) == sorted(
+            map(repr, other.execute(text).fetchall())
+        )
+        view.verify()
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "select u.a from u where u.a > (select count(*) from r)",
+        "select u.a from u, r where u.a not in (select n from r where n > 1)",
+        "select u.a from u join (select max(n) as m from r) x on u.a > x.m",
+    ],
+)
+def test_a_recursion_that_counts_itself_is_told_with_its_place(step: str) -> None:
+    db = Database()
+    for statement in STATEMENTS:
+        db.execute(statement)
+    text = f"with recursive r(n) as (select 1 union {step}) select n from r"
+    column = text.index("from r") + 6
+    with pytest.raises(
+        PlanError, match="recursive 'r' is read in a sub-query of its own step"
+    ) as told:
+        db.sql(text)
+    assert f"at line 1, column {column}" in str(told.value)

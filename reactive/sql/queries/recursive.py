@@ -13,6 +13,7 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer import plan
+from optimizer.errors import StratificationError
 from optimizer.expr import NONE
 from reactive.api.fixpoint import fixpoint
 from reactive.api.iterate import iterate
@@ -65,7 +66,7 @@ def _settled(
     is_bag = not cte.this.args.get("distinct")
     while True:
         step = _Step(cte, begin, schema, names, around)
-        found = _all_rounds(step, begin, around) if is_bag else fixpoint(step.set_of)
+        found = _all_rounds(step, begin, around) if is_bag else _fixpoint(step, begin, around)
         columns = tuple(
             replace(mine, nullable=mine.nullable or theirs.nullable)
             for mine, theirs in zip(schema.columns, step.made[0].columns, strict=True)
@@ -73,6 +74,39 @@ def _settled(
         if columns == schema.columns:
             return named_rows(found.plan, schema)
         schema = Schema(columns)
+
+
+def _fixpoint(step: _Step, begin: plan.Node, around: Scope) -> AnyRelation:
+    """Return the smallest set of rows; where a row may take others away, the set by rounds, as long
+    as the recursion is read by the FROM of its own step alone.
+
+    Raises
+    ------
+    StratificationError: a sub-query of the step reads it.
+    """
+    try:
+        return fixpoint(step.set_of)
+    except StratificationError:
+        inside = step.read_inside()
+        if inside is not None:
+            raise _inside_itself(inside, around) from None
+    start: AnyRelation = Relation(around.environment.engine, begin).distinct()
+
+    def again(last: AnyRelation, found: AnyRelation) -> tuple[AnyRelation, AnyRelation]:
+        following = step.following(last).distinct().difference(found)
+        return following, found.union(following)
+
+    return iterate(again, (start, start), until="settled")[1]
+
+
+def _inside_itself(node: exp.Expr, around: Scope) -> StratificationError:
+    told = around.error(
+        node,
+        f"recursive {node.name!r} is read in a sub-query of its own step, where a new row may take "
+        "others away",
+        "read it in the FROM of the step, or write UNION ALL",
+    )
+    return StratificationError(str(told))
 
 
 def _all_rounds(step: _Step, begin: plan.Node, around: Scope) -> AnyRelation:
@@ -100,6 +134,15 @@ class _Step:
         """The rows so far, those that follow them, and those that all begin with."""
         following = self.following(relation)
         return Relation(following._engine, plan.Union(self._begin, following.plan))
+
+    def read_inside(self) -> exp.Expr | None:
+        """Return where a sub-query of the step reads the recursion; None if none does."""
+        body = self._cte.this.right
+        name = self._cte.alias.lower()
+        for table in body.find_all(exp.Table):
+            if table.name.lower() == name and table.parent_select is not body:
+                return table
+        return None
 
     def following(self, relation: AnyRelation) -> AnyRelation:
         """The rows that follow others."""
