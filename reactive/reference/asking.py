@@ -24,7 +24,7 @@ from reactive.reference.candidates import Candidates, equation, first_passing
 from reactive.reference.groups import grouping
 from reactive.reference.joins import pairing
 from reactive.reference.nodes import inputs_of, linear, rows_of, together
-from reactive.reference.quantified import Ranked
+from reactive.reference.quantified import Followed, Ranked
 from reactive.reference.rooms import Rooms
 
 T = TypeVar("T")
@@ -74,8 +74,11 @@ class Asked:
         """Return True if there is a row for some values."""
         return self._answer("has row", values, self.query.has_row)
 
-    def ranked(self, symbol: str, *values: Any) -> Ranked:
+    def ranked(self, symbol: str, *values: Any) -> Ranked | Followed:
         """Return the rows for some values by what decides a comparison."""
+        root, room = self.query.root, self.query.rooms.now
+        if self._is_stored and not self._places and id(root) in room.held:
+            return room.followed(root, symbol)
         return self._answer(symbol, values, lambda: Ranked(self.query.rows(), symbol))
 
     def _answer(self, kind: str, values: tuple[Any, ...], answer: Callable[[], T]) -> T:

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 from optimizer import plan
 from reactive.reference.bags import Bag, Of, grow
 from reactive.reference.candidates import Candidates
+from reactive.reference.quantified import Followed
 
 T = TypeVar("T")
 
@@ -37,7 +38,7 @@ class Room:
         """Relations, and values of equations, that have been read for a row so far."""
         self._stored: dict[Any, Any] = {}
         self._readers: dict[Any, list[Callable[[], object]]] = {}
-        self._candidates: dict[int, list[Candidates]] = {}
+        self._followers: dict[int, list[Candidates | Followed]] = {}
 
     def stored(self, key: object, make: Callable[[], T]) -> T:
         """Return what is stored by a key, made when it is asked for first."""
@@ -64,14 +65,24 @@ class Room:
         """Make candidates of the rows of a relation, and have them follow its changes."""
         made = make()
         if id(source) in self.held:
-            self._candidates.setdefault(id(source), []).append(made)
+            self._followers.setdefault(id(source), []).append(made)
         return made
+
+    def followed(self, source: plan.Node, symbol: str) -> Followed:
+        """Return the rows of a relation by what decides a comparison; they follow its changes."""
+
+        def make() -> Followed:
+            made = Followed(source, self.held[id(source)], symbol, lambda: self.notes)
+            self._followers.setdefault(id(source), []).append(made)
+            return made
+
+        return self.stored(("followed", id(source), symbol), make)
 
     def touched(self, number: int, change: Bag) -> None:
         """Take in the change of a relation, and have forgotten what has read something of it."""
         grow(self.held[number], change)
         found: list[Any] = [number]
-        for each in self._candidates.get(number, ()):
+        for each in self._followers.get(number, ()):
             found += each.follow(change)
         for each in found:
             for forget in self._readers.pop(each, ()):
@@ -80,7 +91,7 @@ class Room:
     def forget(self) -> None:
         """Forget what was made of relations that have changed."""
         self._stored.clear()
-        self._candidates.clear()
+        self._followers.clear()
 
 
 class Rooms:

@@ -139,10 +139,9 @@ class _Step:
         """Return where a sub-query of the step reads the recursion; None if none does."""
         body = self._cte.this.right
         name = self._cte.alias.lower()
-        for table in body.find_all(exp.Table):
-            if table.name.lower() == name and table.parent_select is not body:
-                return table
-        return None
+        read = [each for each in body.find_all(exp.Table) if each.name.lower() == name]
+        inside: list[exp.Expr] = [each for each in read if each.parent_select is not body]
+        return inside[0] if inside else None
 
     def following(self, relation: AnyRelation) -> AnyRelation:
         """The rows that follow others."""
