@@ -8,7 +8,7 @@ from operator import attrgetter, itemgetter
 from typing import Any, TypeVar, cast
 
 from optimizer import plan
-from optimizer.expressions.attempts import shows_outcomes
+from optimizer.expressions import attempts
 from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.naming import Naming, Nesting
 from optimizer.plans.facts import as_row
@@ -130,7 +130,7 @@ def _shows_outcomes(node: plan.Node) -> bool:
     if not isinstance(node, plan.Extend) or node.keep:
         return False
     columns = node.columns
-    return len(columns) == bindings(node.input) and shows_outcomes(columns)
+    return len(columns) == bindings(node.input) and attempts.shows_outcomes(columns)
 
 
 def naming(node: plan.Node) -> Naming | None:
