@@ -194,8 +194,9 @@ class KeyedRows(Generic[T, K]):
         try:
             if new is _NOTHING or fields:
                 self._update_fields(key, new, fields)
-            else:
-                self._update_row(key, new)
+                return
+            update = self._do.update
+            self._engine.write(self, lambda new: update(key, new), new)  # type: ignore[arg-type]
         except Exception as error:
             hide(error)
             raise
@@ -287,10 +288,6 @@ class KeyedRows(Generic[T, K]):
             raise
 
     # How the above is done.
-
-    def _update_row(self, old: Any, new: Any) -> None:
-        update = self._do.update
-        self._engine.write(self, lambda new: update(old, new), new)  # type: ignore[arg-type]
 
     def _update_fields(self, key: Any, new: Any, fields: dict[str, Any]) -> None:
         if new is not _NOTHING:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from optimizer.plans.explain import Explanation
 from reactive.api.table import Table
@@ -102,8 +102,15 @@ class ObjectTable(Table[T, K]):
             lambda row: self._do.remove(self._held_row(row)) if self.count(row) else (), row
         )
 
-    def _update_row(self, old: Any, new: Any) -> None:
-        self._write(self._updated, (old, new))
+    if not TYPE_CHECKING:
+
+        def update(self, key, /, *new, **fields):
+            """Replace an object by another one, in one commit; or assign to fields of the object
+            with a key, in one commit."""
+            if len(new) != 1 or fields:
+                super().update(key, *new, **fields)
+            else:
+                self._write(self._updated, (key, *new))
 
     def _change(self, key: Any, fields: dict[str, Any]) -> None:
         """Assign to the object, in one commit."""

@@ -20,6 +20,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
 CHECKED = [str(HERE / "accepted.py"), str(HERE / "refused.py")]
 CACHE = ROOT / ".mypy_cache" / "of_users"
+PLUGIN_CACHE = ROOT / ".mypy_cache" / "with_the_plugin"
 MARK = "  # error"
 SECONDS = 600
 
@@ -28,13 +29,17 @@ Errors = dict[str, dict[int, str]]
 
 
 def mypy(folder: Path) -> Errors:
+    return by_mypy(folder, CHECKED, CACHE)
+
+
+def by_mypy(folder: Path, files: list[str], cache: Path, plugins: str = "") -> Errors:
     config = folder / "mypy.ini"
     config.write_text(
-        "[mypy]\nstrict = True\npython_version = 3.11\n"
+        f"[mypy]\nstrict = True\npython_version = 3.11\n{plugins}"
         "[mypy-sortedcontainers.*]\nignore_missing_imports = True\n"
     )
-    options = ["--config-file", str(config), "--cache-dir", str(CACHE), "--no-pretty"]
-    text = run([sys.executable, "-m", "mypy", "--no-error-summary", *options, *CHECKED])
+    options = ["--config-file", str(config), "--cache-dir", str(cache), "--no-pretty"]
+    text = run([sys.executable, "-m", "mypy", "--no-error-summary", *options, *files])
     found = re.findall(r"^(?:.*/)?(\w+\.py):(\d+): error: (.*)", text, re.MULTILINE)
     assert found, text
     return by_line((file, int(line), message) for file, line, message in found)
@@ -95,6 +100,19 @@ def test_mistakes_are_refused_where_they_are(errors: Errors) -> None:
     assert len(expected) > 30
     assert {number: found[number] for number in found.keys() - expected} == {}
     assert expected - found.keys() == set()
+
+
+@pytest.mark.long
+def test_the_plugin_knows_keys_by_name_and_rows_of_named_aggregates(tmp_path: Path) -> None:
+    """Twice: the second time mypy reads what it has kept of the first."""
+    named = HERE / "named.py"
+    lines = enumerate(named.read_text().splitlines(), 1)
+    expected = {number for number, line in lines if line.endswith("  # error")}
+    for _ in range(2):
+        found = by_mypy(tmp_path, [str(named)], PLUGIN_CACHE, "plugins = reactive.mypy\n")
+        of_named = found["named.py"]
+        assert {number: of_named[number] for number in of_named.keys() - expected} == {}
+        assert of_named.keys() == expected and len(expected) == 4
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)

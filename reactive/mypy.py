@@ -1,0 +1,167 @@
+"""Plugin of mypy: types that follow from names.
+
+    [tool.mypy]
+    plugins = ["reactive.mypy"]
+
+    db.table(Order, key="id")                     Table[Order, int]
+    db.table(Order, key=["shop", "id"])           Table[Order, tuple[str, int]]
+    orders.aggregate(n=Count(), total=Sum("x"))   a relation of rows with the fields `n` and `total`
+    orders.group_by(f).aggregate(n=Count())       the same by key: view[key].n is an int
+    m.related(Order.customer)                     Relation[Order, Customer]
+
+Without the plugin these keys and rows are `Any`.
+
+Needs: mypy, which loads this module; nothing else imports it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from mypy.checker import TypeChecker
+from mypy.maptype import map_instance_to_supertype
+from mypy.nodes import (
+    GDEF,
+    MDEF,
+    Expression,
+    ListExpr,
+    MemberExpr,
+    RefExpr,
+    StrExpr,
+    SymbolTableNode,
+    TupleExpr,
+    TypeInfo,
+    Var,
+)
+from mypy.plugin import MethodContext, Plugin
+from mypy.types import AnyType, Instance, TupleType, Type, TypeOfAny, get_proper_type
+
+DATABASE = "reactive.database.Database"
+MIRROR = "reactive.mirrors.mirror.Mirror"
+AGGREGATION = "reactive.api.aggregates.Aggregation"
+ROOMS = ("reactive.api.", "reactive.sql.", "reactive.offload.", "reactive.sources.")
+"""Where the classes of tables, relations and views are."""
+MANY = ("builtins.list", "builtins.set", "builtins.frozenset", "typing.Sequence")
+
+
+class ReactivePlugin(Plugin):
+    """Say the types of what is named by texts and keywords."""
+
+    def get_method_hook(self, fullname: str) -> Callable[[MethodContext], Type] | None:
+        if fullname == f"{DATABASE}.table":
+            return table_with_key
+        if fullname.startswith(ROOMS) and fullname.endswith(".aggregate"):
+            return aggregate_with_names
+        return related if fullname == f"{MIRROR}.related" else None
+
+
+def table_with_key(context: MethodContext) -> Type:
+    """Return `Table[T, K]`, with the type of the field, or fields, that `key=` names."""
+    made = get_proper_type(context.default_return_type)
+    key = _argument(context, "key")
+    if not isinstance(made, Instance) or len(made.args) != 2 or key is None:
+        return made
+    row, found = made.args[0], None
+    if isinstance(key, StrExpr):
+        found = _field(context, row, key.value)
+    elif isinstance(key, ListExpr | TupleExpr):
+        names = [item.value for item in key.items if isinstance(item, StrExpr)]
+        kinds = [_field(context, row, name) for name in names]
+        known = [kind for kind in kinds if kind is not None]
+        if len(known) == len(key.items) > 1:
+            found = TupleType(known, context.api.named_generic_type("builtins.tuple", [_ANY]))
+        elif len(known) == len(key.items) == 1:
+            found = known[0]
+    return made if found is None else made.copy_modified(args=[row, found])
+
+
+def aggregate_with_names(context: MethodContext) -> Type:
+    """Return the relation, or groups, whose rows have a field for each named aggregate."""
+    made = get_proper_type(context.default_return_type)
+    if not isinstance(made, Instance) or not made.args or _argument(context, "as_") is not None:
+        return made
+    if not isinstance(get_proper_type(made.args[-1]), AnyType):
+        return made
+    fields: dict[str, Type] = {}
+    for names, kinds in zip(context.arg_names, context.arg_types, strict=True):
+        for name, kind in zip(names, kinds, strict=True):
+            value = _value_of(kind)
+            if name is None or value is None:
+                return made
+            fields[name] = value
+    if not fields:
+        return made
+    row = _row(context, fields)
+    return made.copy_modified(args=[*made.args[:-1], row])
+
+
+def related(context: MethodContext) -> Type:
+    """Return `Relation[Left, Right]` for `m.related(Left.right)`."""
+    made = get_proper_type(context.default_return_type)
+    given = _argument(context, "relationship")
+    if not isinstance(given, MemberExpr) or not isinstance(given.expr, RefExpr):
+        return made
+    if not isinstance(made, Instance) or not isinstance(given.expr.node, TypeInfo):
+        return made
+    kind = get_proper_type(context.arg_types[0][0])
+    right = get_proper_type(kind.args[0]) if isinstance(kind, Instance) and kind.args else None
+    while isinstance(right, Instance) and right.type.fullname in MANY and right.args:
+        right = get_proper_type(right.args[0])
+    if right is None:
+        return made
+    left = Instance(given.expr.node, [_ANY] * len(given.expr.node.type_vars))
+    rows = TupleType([left, right], context.api.named_generic_type("builtins.tuple", [_ANY]))
+    return made.copy_modified(args=[*rows.items])
+
+
+def _argument(context: MethodContext, name: str) -> Expression | None:
+    """The expression of an argument that is given."""
+    for formal, given in zip(context.callee_arg_names, context.args, strict=True):
+        if formal == name and given:
+            return given[0]
+    return None
+
+
+def _field(context: MethodContext, row: Type, name: str) -> Type | None:
+    """The type of a field of a row; None if its class does not declare it."""
+    kind = get_proper_type(row)
+    if isinstance(kind, TupleType):
+        kind = kind.partial_fallback
+    if not isinstance(kind, Instance) or kind.type.get(name) is None:
+        return None
+    checker = context.api
+    assert isinstance(checker, TypeChecker)
+    return checker.expr_checker.analyze_external_member_access(name, row, context.context)
+
+
+def _value_of(aggregate: Type) -> Type | None:
+    """The type of what an aggregate gives."""
+    kind = get_proper_type(aggregate)
+    if not isinstance(kind, Instance):
+        return None
+    info = next((base for base in kind.type.mro if base.fullname == AGGREGATION), None)
+    return None if info is None else map_instance_to_supertype(kind, info).args[-1]
+
+
+def _row(context: MethodContext, fields: dict[str, Type]) -> Type:
+    """A class of named tuples with these fields, which is made once for each call."""
+    checker = context.api
+    assert isinstance(checker, TypeChecker)
+    module = checker.modules[checker.tree.fullname]
+    name = f"<Row of {', '.join(fields)} at {context.context.line}:{context.context.column}>"
+    base = checker.named_generic_type("builtins.tuple", [_ANY])
+    _, info = checker.make_fake_typeinfo(module.fullname, name, "Row", [base])
+    for field, kind in fields.items():
+        var = Var(field, kind)
+        var.info, var._fullname, var.is_property = info, f"{info.fullname}.{field}", True
+        info.names[field] = SymbolTableNode(MDEF, var)
+    module.names[name] = SymbolTableNode(GDEF, info)
+    return Instance(info, [])
+
+
+_ANY = AnyType(TypeOfAny.explicit)
+
+
+def plugin(version: str) -> type[Plugin]:
+    """The plugin, as mypy asks for it."""
+    return ReactivePlugin
