@@ -49,10 +49,11 @@ services:  ## install the servers that tests talk to, on Debian and as root; wit
 	tests/services.sh
 
 SEED ?= 1
-soak: $(READY)  ## all examples of which `make test` takes a sample, five times over; and 100,000 random histories on two cores, 100,000 broken SQL texts and 20,000 broken Datalog programs, some hours, which go on where they were stopped (.soak.json, .soak.sql.json, .soak.datalog.json), after 200 flushes on Spark in which processes are killed
+soak: $(READY)  ## all examples of which `make test` takes a sample, five times over; and 100,000 random histories on two cores, 100,000 broken SQL texts and 20,000 broken Datalog programs, some hours, which go on where they were stopped (.soak.json, .soak.sql.json, .soak.datalog.json), after 200 flushes on Spark in which processes are killed, and 1,000,000 commits with 10,000 queries and classes that end at the memory they began with
 	test -f .soak.json || EXAMPLES=5 $(BIN)/python -m pytest -n auto --ignore tests/spark
 	$(BIN)/python -m tests.kills --seed $(SEED) --folder .soak.kills/local
 	$(BIN)/python -m tests.kills --seed $(SEED) --folder .soak.kills/cluster --master 'local-cluster[2,1,512]'
+	$(BIN)/python -m tests.growth.memory --rounds 10000 --commits 100
 	$(BIN)/python -m tests.sql.broken_texts 100000 $(SEED) .soak.sql.json
 	$(BIN)/python -m tests.datalog.test_broken_programs 20000 $(SEED) .soak.datalog.json
 	$(BIN)/python -m tests.soak --histories 100000 --seed $(SEED) --workers 2 --every 30 --state .soak.json

@@ -41,6 +41,8 @@ def drop(engine: Engine, table: Table[Any], *, views: bool, why: str) -> None:
         engine.end(leaf, why)
     del engine.tables[table.plan.number]
     engine.offloading.forget(table)
+    if engine.catalog is not None:
+        engine.catalog.forget(table.plan.number)
     engine.graph.drop_source(table._node)
     table._give_up(why)
 

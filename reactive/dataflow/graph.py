@@ -177,7 +177,8 @@ class Graph:
         waiting, dropped, is_scheduled = [node], set[Node](), False
         while waiting:
             unread = waiting.pop()
-            if unread.consumers or unread.routes or not unread.inputs or unread in self.pinned:
+            is_table = not unread.inputs and unread.signature is None
+            if unread.consumers or unread.routes or is_table or unread in self.pinned:
                 continue
             if unread in dropped:  # it was read in several places
                 continue

@@ -51,6 +51,11 @@ class Catalog:
         self.known_keys: Any = None
         """The greatest keys of tables whose rows statements number."""
 
+    def forget(self, number: int) -> None:
+        """Forget what was declared of a table that was dropped."""
+        for declared in (self.schemas, self.defaults, self.lengths):
+            declared.pop(number, None)  # type: ignore[attr-defined]
+
     def find(self, name: str) -> Named | None:
         """What has a name; upper and lower case are the same if no other has the very name."""
         folded = name.casefold()
