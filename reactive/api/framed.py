@@ -111,7 +111,9 @@ class KeepsChanges:
     def changes_since(self, version: int) -> NetChanges:
         """What the view has changed from a version until now: rows that came and went, net.
 
-        Changes are kept from `keep_changes` on, or else from the first call of this.
+        Changes are kept from `keep_changes` on, or else from the first call of this. Older ones, as
+        of before a restart, come of the commits that a durable database keeps, `Database(path,
+        keep=1000)`, if it keeps all since then, and all tables that the view reads are durable.
 
         Parameters
         ----------
@@ -125,7 +127,7 @@ class KeepsChanges:
         PlanError: the changes since then are not kept; the message says from which version on they
             are.
 
-        Cost: O(changes since).
+        Cost: O(changes since); of older ones that of evaluating the view.
 
         >>> from reactive import Database
         >>> db = Database()

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from optimizer.errors import PlanError
+from reactive.collections.zset import Pair, consolidate
 from reactive.durable.journal import Journal
 from reactive.durable.rows.columns import reader
 from reactive.durable.store import Schema
@@ -55,6 +56,38 @@ def history(journal: Journal | None, since: int) -> list[Past]:
         }
         when = datetime.fromtimestamp(logged.time, UTC)
         found.append(Past(logged.version, when, changes))
+    return found
+
+
+def rows_at(journal: Journal | None, version: int, tables: Sequence[Any]) -> list[list[Pair]] | str:
+    """Return the rows of tables as of a version, or the reason why they are not known.
+
+    Cost: O(the rows, and the commits that are kept).
+    """
+    if journal is None or not journal.writes:
+        return "its database writes no file"
+    for table in tables:
+        if table not in journal.kept:
+            return f"table {table.name!r}, which it reads, is not durable"
+    journal.settle()
+    logged = journal.store.history(0)
+    first = logged[0].version if logged else None
+    if first is None or first > max(version, 1):
+        return f"{journal.store.name} has the commits " + (
+            "after none: Database(path, keep=1000) keeps the last 1000"
+            if first is None
+            else f"from version {first} on: Database(path, keep=...) keeps more"
+        )
+    found = []
+    for table in tables:
+        kept = journal.kept[table]
+        pairs = list(table._all())
+        for each in logged:
+            if each.version > version:
+                changes = each.changes.get(kept.name, ())
+                rows = kept.codec.read([values for values, _ in changes])
+                pairs += [(row, -n) for row, (_, n) in zip(rows, changes, strict=True)]
+        found.append(consolidate(pairs))
     return found
 
 

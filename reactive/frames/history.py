@@ -5,8 +5,12 @@
 Begun by `keep_changes` or the first `changes_since`; a view that nobody asks keeps nothing. Deltas
 come by a subscription, after their commit; those on their way are taken from the delivery queue.
 
+What is older, as after a restart, comes of the commits that a durable database keeps: the view is
+evaluated over the rows that its tables had then, and compared with that of now.
+
 State:  the deltas of at most `commits` commits.
-Cost:   O(1) of a commit that changes the view; O(changes since) of what is asked.
+Cost:   O(1) of a commit that changes the view; O(changes since) of what is asked; of what comes of
+        the file that of evaluating the view once.
 """
 
 from __future__ import annotations
@@ -16,9 +20,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from optimizer.errors import PlanError
-from reactive.collections.zset import Pair, Row, consolidate
+from optimizer.plans.properties import tables
+from reactive.collections.zset import Pair, Row, consolidate, negate
 from reactive.dataflow.delta import Delta
+from reactive.durable import history as durable_history
 from reactive.frames import export
+from reactive.reference.verify import evaluated
 from reactive.runtime import needs
 from reactive.subscriptions.subscribe import listen
 
@@ -152,19 +159,38 @@ def changes_since(view: Any, version: int) -> NetChanges:
     with view._reading():
         engine, history = view._engine, _of(view, COMMITS)
         deltas = history.deltas()  # before it is asked from when on they are known
+        if 0 <= version < history.since:
+            return NetChanges(view, version, engine.version, _from_file(view, history, version))
         if not history.since <= version <= engine.version:
             raise PlanError(_unknown(view, history, version, engine.version))
         pairs = [pair for delta in deltas if delta.version > version for pair in delta.items()]
         return NetChanges(view, version, engine.version, consolidate(pairs))
 
 
-def _unknown(view: Any, history: History, version: int, now: int) -> str:
+def _from_file(view: Any, history: History, version: int) -> list[Pair]:
+    """Return the changes since a version of before, by the commits that a durable database keeps.
+
+    Cost: that of evaluating the view over the rows of then.
+    """
+    engine, node = view._engine, view.relation.plan
+    read = tables(node)
+    then = durable_history.rows_at(engine.journal, version, [engine.table_of(t) for t in read])
+    if isinstance(then, str):
+        raise PlanError(_unknown(view, history, version, engine.version, then))
+    before = dict(zip(read, then, strict=True))
+    with engine.graph.running():
+        rows = evaluated(node, before.__getitem__)
+    return consolidate([*view._contents.items(), *negate(rows.items())])
+
+
+def _unknown(view: Any, history: History, version: int, now: int, why: str = "") -> str:
     if version > now:
         return f"{view._called()} has no version {version} yet\n  db.version is {now}"
     return (
         f"{view._called()} keeps its changes from version {history.since} on, not from {version}\n"
         f"  read all rows, and ask from db.version, {now}, on; keep_changes(commits=...), before, "
         f"keeps those of more than {history.commits} commits"
+        + (f"\n  they are not known from the file either: {why}" if why else "")
     )
 
 
