@@ -940,6 +940,32 @@ class Database(NotCopied, Closeable):
         with self._engine.inside():
             return history.history(self._engine.journal, since)
 
+    def backup(self, path: str | os.PathLike[str]) -> None:
+        """Write a copy of the file of a durable database, with all that was committed before.
+
+        Commits of other threads go on meanwhile, and are not in it. The copy is one file, with the
+        permissions of the original; it appears at `path` when it is whole and safe on the disk.
+
+        Raises
+        ------
+        PlanError: the database has no file, or there is something at `path`.
+        DurabilityError: the file cannot be read, or the copy cannot be written.
+
+        >>> import tempfile
+        >>> from reactive import Database
+        >>> folder = tempfile.mkdtemp()
+        >>> with Database(f"{folder}/words.db") as db:
+        ...     db.table(str, name="words").add("to")
+        ...     db.backup(f"{folder}/monday.db")
+        >>> with Database(f"{folder}/monday.db") as db:
+        ...     list(db.table(str, name="words"))
+        ['to']
+        """
+        from reactive.durable import backup
+
+        self._engine.check_open()
+        backup.back_up(self._engine, path)
+
     def flush(self) -> None:
         """Have what was committed be where it is to go.
 

@@ -85,8 +85,7 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
         check_row_type(row_type)
         if key is not None and not stored:
             raise PlanError("a keyed table must be stored: its keys are what it is asked for")
-        names = {table.name for table in engine.tables.values() if table is not replaces}
-        self.name: str = name_of_table(names, row_type, name)
+        self.name: str = name_of_table(engine.tables, row_type, name, replaces)
         self.row_type: Any = row_type
         self.identity = identity
         """Whether it was promised that rows do not change in place, whatever their class."""

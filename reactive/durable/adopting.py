@@ -14,7 +14,7 @@ Cost:   of a million rows of a `msgspec.Struct` one or two seconds, half of it S
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,11 +22,12 @@ from optimizer.errors import PlanError
 from optimizer.expressions.members import row_of
 from optimizer.rewriting.fields import field_read
 from reactive.durable.journal import Journal, KeptTable, none_to_migrate, refusal_of
+from reactive.durable.refusals import DAMAGED, damaged
 from reactive.durable.rows.declared import Declared, declared_by
 from reactive.durable.rows.migration import Migrate, differences, migrated, refusal
 from reactive.durable.rows.row_codec import RowCodec, codec_of, given_codec
 from reactive.durable.rows.stored_kinds import StoredKinds
-from reactive.durable.rows.values import Unstorable
+from reactive.durable.rows.values import Damaged, Unstorable
 from reactive.durable.store import Rows, Schema, Store, Values
 from reactive.errors import DurabilityError, TableError
 from reactive.runtime.collector import make_old, paused
@@ -183,6 +184,7 @@ class Adoption:
         old, new = store.tables()[name], self.codec.schema
         if old == new:
             return store.rows(name)
+        self._check_about(old)
         if _is_of_codec(old) is not _is_of_codec(new):
             which = "was" if _is_of_codec(old) else "was not"
             raise PlanError(
@@ -207,6 +209,9 @@ class Adoption:
             raise DurabilityError(
                 f"a row of table {name!r} in {self.where} is refused: {error}"
             ) from error
+        except TypeError as error:  # such as a row that has no hash
+            row = next((row for row in once if not _has_hash(row)), once[:1])
+            raise DurabilityError(damaged(self.where, name, row)) from error
 
     def read(
         self, store: Store, kinds: StoredKinds | None = None
@@ -224,8 +229,11 @@ class Adoption:
             is_plain = read_plain is not None and kinds.are_plain(batch)
             try:
                 made = read_plain(batch) if read_plain and is_plain else read(batch)
-            except Unstorable as misfit:
-                raise _unreadable(self.table, misfit) from None
+            except (Unstorable, *DAMAGED) as misfit:
+                if isinstance(misfit, Unstorable) and not isinstance(misfit, Damaged):
+                    raise _unreadable(self.table, misfit) from None
+                row = _first_unread(read, batch)
+                raise DurabilityError(damaged(self.where, name, row)) from misfit
             if key is not None and [key(row) for row in made] != [row[-1] for row in batch]:
                 raise PlanError(
                     f"the key of table {name!r} gives other keys than those in {self.where}\n"
@@ -242,16 +250,32 @@ class Adoption:
         self._check_fits(old)
         return [row for row, _ in self._migrated(old, rows)]
 
+    def _check_about(self, old: Schema) -> None:
+        """Raise if what was noted of the schema cannot be read."""
+        try:
+            _is_of_codec(old)
+        except DAMAGED as error:
+            entry = {"name": old.table, "about": old.about}
+            raise DurabilityError(damaged(self.where, "reactive_tables", entry)) from error
+
     def _check_fits(self, old: Schema) -> None:
         """Raise `PlanError` if rows of a schema do not fit, and nobody sees to it."""
-        found = differences(old, self.codec.schema, self.known)
+        try:
+            found = differences(old, self.codec.schema, self.known)
+        except DAMAGED as error:
+            entry = {"name": old.table, "about": old.about}
+            raise DurabilityError(damaged(self.where, "reactive_tables", entry)) from error
         if found and self.migrate is None:
             raise PlanError(refusal(self.table.name, self.where, self.table.row_type, found))
 
     def _migrated(self, old: Schema, rows: Sequence[Values]) -> Any:
         """Rows of today; those that only lack what has a default are not for `migrate`."""
         differs = differences(old, self.codec.schema, self.known)
-        return _told(self.table, migrated(old, self.known, self.migrate if differs else None, rows))
+        migrate = self.migrate if differs else None
+        return _told(self.table, self.where, migrated(old, self.known, migrate, rows))
+
+    def _by_codec(self, rows: Sequence[Values]) -> Iterator[tuple[Any, int]]:
+        yield from ((row, n) for n, row in enumerate(self.codec.read(rows)))
 
     def _written_today(self, store: Store, old: Schema) -> dict[Values, int]:
         """The rows as they are written today. Two of before may be one of today."""
@@ -259,7 +283,7 @@ class Adoption:
         found: dict[Values, int] = {}
         for batch, weight in list(store.rows(self.table.name)):
             if self.known is None:
-                made: Any = [(row, n) for n, row in enumerate(self.codec.read(batch))]
+                made: Any = _told(self.table, self.where, self._by_codec(batch))
             else:
                 made = list(self._migrated(old, batch))
             for given, _ in made:
@@ -295,10 +319,30 @@ def _is_of_codec(schema: Schema) -> bool:
     return bool(json.loads(schema.about or "{}").get("codec"))
 
 
-def _told(table: Any, made: Any) -> Any:
+def _first_unread(read: Callable[[Sequence[Values]], Any], batch: Sequence[Values]) -> Any:
+    """Return the first row of a batch that cannot be read."""
+    for row in batch:
+        try:
+            read([row])
+        except (Unstorable, *DAMAGED):
+            return row
+    return batch[:1]
+
+
+def _has_hash(row: Any) -> bool:
+    try:
+        hash(row)
+    except TypeError:
+        return False
+    return True
+
+
+def _told(table: Any, where: str, made: Any) -> Any:
     """Tell a value that cannot be read as an error of its table."""
     try:
         yield from made
+    except Damaged as misfit:
+        raise DurabilityError(damaged(where, table.name, str(misfit))) from misfit
     except Unstorable as misfit:
         raise _unreadable(table, misfit) from None
 

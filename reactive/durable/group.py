@@ -6,7 +6,8 @@
 
 What was noted of a commit that did not come to stand is passed over: its version is not reached, or
 is noted again. If the store does not take what is written, memory is ahead of it: from then on the
-database refuses changes of durable tables, and `flush` and `close` raise what it was.
+database refuses changes of durable tables, and `flush` and `close` raise what it was. A file that
+is not at its path is looked for at each `flush`; when it is back, what waits is written.
 
 State:  what is not written yet; a thread.
 Cost:   of noting a commit of one row half a microsecond.
@@ -24,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 
 from reactive.durable.journal import ANEW, Changes, Journal, KeptTable
 from reactive.durable.noted import Note, Noted, noting, noting_one, sides_of, together
+from reactive.durable.refusals import Gone
 from reactive.durable.store import Change, Store
 from reactive.errors import DurabilityError
 
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
 
     from reactive.collections.zset import Pair
 
+BACK = (
+    "move that file, with the -wal beside it, back to its place, and call db.flush(), which writes "
+    "what waits; or save what the tables hold, close the database, and open it anew"
+)
 DELAY = 0.01
 """Seconds after which a commit is written at the latest."""
 MOST = 10_000
@@ -69,6 +75,8 @@ class GroupJournal(Journal):
         self._is_closed = False
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
+        self._is_gone = False
+        """Whether the file is not at its path, so that nothing is written until it is."""
         self._ends = partial(_at_exit, weakref.ref(self))
         atexit.register(self._ends)
 
@@ -154,6 +162,8 @@ class GroupJournal(Journal):
                 with self._writes:
                     self._write_noted()
             except DurabilityError:
+                if self._is_gone:  # another thread goes on when it has come back
+                    self._thread, self.is_asleep = None, True
                 return
             self._has_work.clear()
             self.is_asleep = True
@@ -161,20 +171,34 @@ class GroupJournal(Journal):
                 self.wake()
 
     def _write_noted(self) -> None:
-        """Write what has come to stand. By who has `_writes`."""
-        noted = self._noted
-        while (many := self._standing()) and self._error is None:
+        """Write what has come to stand until now, not what others go on to commit. By who has
+        `_writes`."""
+        noted, now = self._noted, self._version()
+        while self._error is None and noted and noted[0][0] <= now and (many := self._standing()):
             last = noted[many - 1][0]
             try:
                 self.store.write(together(noted[:many]))
             except BaseException as error:
                 if not self._stands(last):
-                    self._error = error
-                    self.refuse(
-                        f"{self.store.name} has commits up to {noted[0][0] - 1} only", error
-                    )
+                    self._fail(error, f"{self.store.name} has commits up to {noted[0][0] - 1} only")
                     raise
+            self._stood = last
             del noted[:many]
+
+    def _fail(self, error: BaseException, why: str) -> None:
+        """Refuse commits: for ever, or until a file that is gone has come back."""
+        if isinstance(error, Gone):
+            self._is_gone = True
+            self.refuse(why, error, BACK)
+        else:
+            self._error = error
+            self.refuse(why, error)
+
+    def _go_on(self) -> None:
+        """Take commits again: the file has come back, and has all that was noted."""
+        self._is_gone, self._refusal = False, None
+        for table, kept in [*self.kept.items()]:
+            self.keep(table, kept)
 
     def _stands(self, version: int) -> bool:
         try:
@@ -202,6 +226,8 @@ class GroupJournal(Journal):
         with self._writes:
             if self._error is None:
                 self._write_noted()
+                if self._is_gone:
+                    self._go_on()
         super().settle()
 
     def write_beside(self, changes: Sequence[Change], *, is_safe: bool) -> None:

@@ -10,8 +10,11 @@ from typing import Any
 from optimizer.errors import PlanError
 from reactive.collections.zset import Pair, consolidate
 from reactive.durable.journal import Journal
+from reactive.durable.refusals import DAMAGED, damaged
 from reactive.durable.rows.columns import reader
+from reactive.durable.rows.values import Unstorable
 from reactive.durable.store import Schema
+from reactive.errors import DurabilityError
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +54,7 @@ def history(journal: Journal | None, since: int) -> list[Past]:
     found = []
     for logged in journal.store.history(since):
         changes = {
-            name: _rows(reads.get(name), schemas.get(name), pairs)
+            name: _rows(journal, name, reads.get(name), schemas.get(name), pairs)
             for name, pairs in logged.changes.items()
         }
         when = datetime.fromtimestamp(logged.time, UTC)
@@ -85,15 +88,21 @@ def rows_at(journal: Journal | None, version: int, tables: Sequence[Any]) -> lis
         for each in logged:
             if each.version > version:
                 changes = each.changes.get(kept.name, ())
-                rows = kept.codec.read([values for values, _ in changes])
-                pairs += [(row, -n) for row, (_, n) in zip(rows, changes, strict=True)]
+                rows = _rows(journal, kept.name, kept.codec.read, None, changes)
+                pairs += [(row, -n) for row, n in rows]
         found.append(consolidate(pairs))
     return found
 
 
-def _rows(read: Any, schema: Schema | None, pairs: Any) -> list[tuple[Any, int]]:
+def _rows(
+    journal: Journal, name: str, read: Any, schema: Schema | None, pairs: Any
+) -> list[tuple[Any, int]]:
     values, weights = [row for row, _ in pairs], [weight for _, weight in pairs]
-    rows = _as_mappings(schema, values) if read is None else read(values)
+    try:
+        rows = _as_mappings(schema, values) if read is None else read(values)
+    except (Unstorable, *DAMAGED) as error:
+        told = f"of a change of table {name!r}: {values!r:.200}"
+        raise DurabilityError(damaged(journal.store.name, "reactive_changes", told)) from error
     return list(zip(rows, weights, strict=True))
 
 

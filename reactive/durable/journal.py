@@ -83,6 +83,8 @@ class Journal:
         self.kept: dict[Any, KeptTable] = {}
         """The durable tables."""
         self._writing = 0
+        self._stood: int | None = None
+        """The last commit that is known to stand in the store."""
         self._refusal: str | None = None
 
     # What commits ask.
@@ -134,6 +136,7 @@ class Journal:
         self._writing = record.version
         try:
             self.store.write((record,))
+            self._stood = record.version
         except Exception as error:
             if is_asynchronous(error) or not self.has(record.version):
                 raise
@@ -150,7 +153,9 @@ class Journal:
         except DurabilityError as error:
             self.refuse(f"whether commit {version} is in {self.store.name} is not known", error)
             stands = False
-        if not stands:
+        if stands:
+            self._stood = version
+        else:
             self._writing = 0
         return stands
 
@@ -226,8 +231,9 @@ class Journal:
         DurabilityError: the store has not taken it, or is not written to any more.
         """
         Journal.settle(self)
-        store = self.store
-        store.write((Record(store.version(), time(), changes, False, is_safe),))
+        if self._stood is None:
+            self._stood = self.store.version()
+        self.store.write((Record(self._stood, time(), changes, False, is_safe),))
 
     # Tables.
 

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import sqlite3
 
+from reactive.errors import DurabilityError
+
 WRITER = "a file of durable tables has one writer: the database that opened it, in its process"
+DAMAGED = (
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
+    AssertionError,
+)
+"""What reading a value raises that is not what was written."""
 UNDONE = "nothing has changed: no table, no view, and nothing in the file"
 
 
@@ -18,6 +25,15 @@ def is_open_here(name: str) -> str:
     return (
         f"{name} is open in another database of this process\n"
         "  close that one first, db.close(), as in a notebook's cell that is run again; or use it"
+    )
+
+
+def has_other_name(name: str, other: str) -> str:
+    """Of a file that is a hard link to one that has a log."""
+    return (
+        f"cannot open {name}: it is a hard link to {other}, whose log, {other}-wal, has "
+        "commits that are not found by this name\n"
+        f"  open {other}; or make a copy by db.backup({name!r})"
     )
 
 
@@ -52,14 +68,35 @@ def is_for_reading(name: str) -> str:
     return f"{name} is open for reading alone: Database(..., readonly=True)"
 
 
+class Gone(DurabilityError):
+    """The file is not at its path; nothing has been written, and it may come back."""
+
+
 def replaced(name: str, missing: str) -> str:
     """Of a file that is not at its path any more."""
     beside = "" if missing == name else f", by {missing},"
     return (
         f"{name} was deleted or replaced while it was open, as was seen{beside} now: what was "
         "committed last may be in no file, and nothing more is written\n"
-        "  move that file, with the -wal beside it, back to its place, and try again; or save "
-        "what the tables hold, which are as before, close the database, and open it anew"
+        "  move that file, with the -wal beside it, back to its place, and try again, with "
+        "durability='group' or 'exit' by db.flush(); or save what the tables hold, close the "
+        "database, and open it anew"
+    )
+
+
+def damaged(name: str, table: str, row: object) -> str:
+    """Of a row that cannot be read."""
+    return (
+        f"cannot read table {table!r} in {name}: its row {row!r:.300} is damaged\n"
+        "  put a backup in the place of the file; or see what can be read: sqlite3 .recover"
+    )
+
+
+def not_whole(name: str, found: object) -> str:
+    """Of a file of which a part is missing or written over."""
+    return (
+        f"cannot open {name}: the file is damaged: {found!s:.200}\n"
+        "  put a backup in its place; or see what can be read: sqlite3 .recover"
     )
 
 

@@ -10,10 +10,11 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Any
 
 from reactive.durable import sqlite_history, sqlite_tables
-from reactive.durable.refusals import WRITER, changed_by_others, failed
+from reactive.durable.refusals import DAMAGED, WRITER, changed_by_others, damaged, failed, not_whole
 from reactive.durable.schema_text import schema_of_text
 from reactive.durable.sqlite_tables import SqliteTable, by_weight
 from reactive.durable.store import Logged, Rows, Schema
@@ -31,17 +32,20 @@ class SqliteFile:
         self._connect = connect
         self._connection: Any = None
         self._tables: dict[str, SqliteTable] = {}
+        self._schemas: dict[str, Schema] = {}
+        self._places: set[str] = set()
+        """The names of their SQL tables, in small letters."""
+        self._last_rank = 0
 
     def version(self) -> int:
         """As `Store.version`."""
         with self._told("read"):
             self._look()
-            found = self._run("select value from reactive_state where name = 'version'")
-            return int(found.fetchone()[0])
+            return self._stated("version")
 
     def tables(self) -> Mapping[str, Schema]:
         """As `Store.tables`."""
-        return {name: table.schema for name, table in self._tables.items()}
+        return self._schemas
 
     def rows(self, table: str) -> Rows:
         """As `Store.rows`."""
@@ -53,7 +57,11 @@ class SqliteFile:
         if not found.is_keyed:
             cursor = self._reading(found.rows_often)
             while batch := self._fetched(cursor):
-                for weight, rows in by_weight(batch).items():
+                try:
+                    weights = by_weight(batch)
+                except ValueError as error:
+                    raise DurabilityError(damaged(self.name, table, str(error))) from error
+                for weight, rows in weights.items():
                     yield rows if found.columns else [()] * len(rows), weight
 
     def _check_columns(self, table: SqliteTable) -> None:
@@ -74,7 +82,14 @@ class SqliteFile:
     def history(self, since: int) -> Sequence[Logged]:
         """As `Store.history`."""
         with self._told("read"):
-            return sqlite_history.history(self._run, since)
+            try:
+                found = sqlite_history.history(self._run, since)
+                for logged in found:
+                    datetime.fromtimestamp(logged.time, UTC)
+                return found
+            except DAMAGED as error:
+                kept = f"a commit after {since}"
+                raise DurabilityError(damaged(self.name, "reactive_changes", kept)) from error
 
     def _opened(self) -> None:
         """Look at what has been opened.
@@ -83,7 +98,7 @@ class SqliteFile:
         ------
         DurabilityError: it is of a later format.
         """
-        (found,) = self._run("select value from reactive_state where name = 'format'").fetchone()
+        found = self._stated("format")
         if found > FORMAT:
             raise DurabilityError(
                 f"{self.name} is of format {found}, and this is a library of format {FORMAT}\n"
@@ -91,13 +106,41 @@ class SqliteFile:
             )
         self._look()
 
+    def _stated(self, name: str) -> int:
+        """Return a number of the state."""
+        found = self._run("select value from reactive_state where name = ?", (name,)).fetchone()
+        if found is None or type(found[0]) is not int:
+            raise DurabilityError(damaged(self.name, "reactive_state", {name: found}))
+        return int(found[0])
+
+    def _check_whole(self) -> None:
+        """Raise if pages of the file are missing, or are not what the others say."""
+        (found,) = self._run("pragma quick_check(1)").fetchone()
+        if found != "ok":
+            raise DurabilityError(not_whole(self.name, found))
+
     def _look(self) -> None:
         """Read which tables there are."""
-        found = self._run("select name, text, sql_name, columns from reactive_tables order by rank")
-        self._tables = {}
-        for name, text, sql_name, columns in found.fetchall():
-            schema, named = schema_of_text(name, text), tuple(columns.split("\n"))
-            self._tables[name] = SqliteTable(schema, sql_name, named if schema.columns else ())
+        found = self._run(f"select {', '.join(_LISTED)} from reactive_tables order by rank")
+        self._tables, self._schemas, self._places = {}, {}, set()
+        for rank, *entry in found.fetchall():
+            try:
+                self._add(_table_of(*entry))
+                self._last_rank = int(rank)
+            except DAMAGED as error:
+                told = dict(sorted(zip(_LISTED[1:], entry, strict=True)))
+                raise DurabilityError(damaged(self.name, "reactive_tables", told)) from error
+
+    def _add(self, table: SqliteTable) -> None:
+        """There is a table."""
+        self._tables[table.schema.table] = table
+        self._schemas[table.schema.table] = table.schema
+        self._places.add(table.name.lower())
+
+    def _take_out(self, table: SqliteTable) -> None:
+        """There is a table no more."""
+        del self._tables[table.schema.table], self._schemas[table.schema.table]
+        self._places.discard(table.name.lower())
 
     # Opening.
 
@@ -135,3 +178,22 @@ class SqliteFile:
             yield
         except (sqlite3.Error, OSError) as error:
             raise DurabilityError(failed(self.name, what, error)) from error
+
+
+_LISTED = ("rank", "name", "text", "sql_name", "columns")
+
+
+def _table_of(name: str, text: str, sql_name: str, columns: str) -> SqliteTable:
+    """Return the table of an entry of the catalog.
+
+    Raises
+    ------
+    Exception: the entry is damaged.
+    """
+    schema = schema_of_text(name, text)
+    named = tuple(columns.split("\n")) if schema.columns else ()
+    if type(name) is not str or type(sql_name) is not str or len(named) != len(schema.columns):
+        raise ValueError("it does not fit its columns")
+    if schema.key is not None:
+        _ = schema.key_place  # which raises where there is none
+    return SqliteTable(schema, sql_name, named)

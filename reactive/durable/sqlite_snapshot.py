@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from reactive.durable.refusals import is_for_reading, no_database, no_file
+from reactive.durable.file_lock import other_name_with_log
+from reactive.durable.refusals import has_other_name, is_for_reading, no_database, no_file
 from reactive.durable.sqlite_file import SqliteFile
 from reactive.durable.store import Logged, Record, Rows, Schema
 from reactive.errors import DurabilityError
@@ -38,11 +39,16 @@ class SqliteSnapshot(SqliteFile):
         self._forgotten: Any = None
         self._when: float | None = None
         self._id: Any = None
+        self._is_known = False
+        """Whether the file was looked at as a whole before."""
 
     def open(self, keep: int = 0) -> None:
         """As `Store.open`, but others may have it."""
         if not Path(self.name).is_file():
             raise DurabilityError(no_file(self.name))
+        other = other_name_with_log(self.name)
+        if other is not None:
+            raise DurabilityError(has_other_name(self.name, other))
         self._begin_or_close()
 
     def _begin(self) -> None:
@@ -56,6 +62,8 @@ class SqliteSnapshot(SqliteFile):
         tables = {name for (name,) in self._run("select name from sqlite_master")}
         if "reactive_state" not in tables:
             raise DurabilityError(no_database(self.name))
+        if not self._is_known:
+            self._check_whole()
         self._opened()
         self.at = self.version()
         self._when = self._time_of(self.at)
@@ -64,6 +72,7 @@ class SqliteSnapshot(SqliteFile):
     def newer(self) -> SqliteSnapshot:
         """The file as it is now."""
         found = SqliteSnapshot(self.name)
+        found._is_known = True
         found.open()
         return found
 

@@ -29,10 +29,12 @@ from time import monotonic
 from typing import Any, Literal
 
 from reactive.durable import sqlite_history
-from reactive.durable.file_lock import FileLock
+from reactive.durable.file_lock import FileLock, InodeLock, other_name_with_log
 from reactive.durable.open_files import OpenFiles
 from reactive.durable.refusals import (
+    Gone,
     failed,
+    has_other_name,
     is_open_elsewhere,
     is_open_here,
     is_unsure,
@@ -85,6 +87,7 @@ class SqliteStore(SqliteFile):
         self._has_past = False
         """Whether commits are kept that are not the last ones any more after the next."""
         self._lock: FileLock | None = None
+        self._inode: InodeLock | None = None
         self._forgotten: Any = None
         self._is_unsure = False
         """Whether the log may have a commit that was refused."""
@@ -110,10 +113,14 @@ class SqliteStore(SqliteFile):
         self._begin_or_close()
 
     def _begin(self) -> None:
+        if Path(self.name).exists():
+            self._take_inode()
         self._connection = self._connect(
             self.name, isolation_level=None, check_same_thread=False, cached_statements=512
         )
         self._run(f"pragma busy_timeout = {PATIENCE_MS}")
+        if self._inode is None:  # there was no file
+            self._take_inode()
         tables = {name for (name,) in self._run("select name from sqlite_master")}
         if tables and "reactive_state" not in tables:
             raise DurabilityError(no_database(self.name))
@@ -124,11 +131,30 @@ class SqliteStore(SqliteFile):
         self._run(f"pragma wal_autocheckpoint = {CHECKPOINT}")
         if not tables:
             self._within(self._make)
+        else:
+            self._check_whole()
         self._opened()
         if not self._keep:
             kept = self._run("select exists (select 1 from reactive_commits)").fetchone()
             self._has_past = bool(kept[0])
         self._files = OpenFiles(self.name, f"{self.name}-wal", f"{self.name}-lock")
+
+    def _take_inode(self) -> None:
+        """Take the file by whatever name it has been opened.
+
+        Raises
+        ------
+        DurabilityError: somebody has it, by another name or though its lock was deleted.
+        """
+        if self._connection is not None:
+            self._run("select 1 from sqlite_master").fetchall()  # which makes the file
+        other = other_name_with_log(self.name)
+        if other is not None:
+            raise DurabilityError(has_other_name(self.name, other))
+        self._inode = InodeLock(self.name)
+        if not self._inode.taken:
+            told = is_open_here if self._inode.is_here else is_open_elsewhere
+            raise DurabilityError(told(self.name))
 
     def _make(self) -> None:
         for statement in _MADE:
@@ -139,6 +165,7 @@ class SqliteStore(SqliteFile):
     def close(self) -> None:
         connection, self._connection = self._connection, None
         lock, self._lock = self._lock, None
+        inode, self._inode = self._inode, None
         try:
             if connection is not None:
                 with self._told("close"):
@@ -152,6 +179,8 @@ class SqliteStore(SqliteFile):
                     with self._told("close"):
                         connection.close()
             finally:
+                if inode is not None:
+                    inode.close()
                 if lock is not None:
                     lock.close()
 
@@ -161,6 +190,7 @@ class SqliteStore(SqliteFile):
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+        self._inode = None
 
     def version(self) -> int:
         if self._is_unsure:
@@ -201,7 +231,7 @@ class SqliteStore(SqliteFile):
         missing = self._files.missing()
         self._has_written = False
         if missing is not None:
-            raise DurabilityError(replaced(self.name, missing))
+            raise Gone(replaced(self.name, missing))
 
     def _write_safely(self, records: Sequence[Record]) -> None:
         """Write, and wait for the disk."""
@@ -303,19 +333,23 @@ class SqliteStore(SqliteFile):
         with self._told("write"):
             self._check_files()
             old = self._tables.get(schema.table)
-            others = [table.name for table in self._tables.values() if table is not old]
-            new = placed(schema, others)
+            own = set() if old is None else {old.name.lower()}
+            new = placed(schema, self._places - own if own else self._places)
             self._indexed.discard(new.name)
             self._within(self._create, new, old, rows)
-            self._tables[schema.table] = new
+            if old is not None:
+                self._take_out(old)
+            self._add(new)
+            self._last_rank += 1
 
     def _create(self, new: SqliteTable, old: SqliteTable | None, rows: Rows) -> None:
         if old is not None:
             self._drop(old)
         self._run(new.create)
         schema, named = new.schema, "\n".join(new.columns)
-        values = (schema.table, text_of_schema(schema), new.name, named)
-        self._run("insert into reactive_tables values ((" + _NEXT + "), ?, ?, ?, ?)", values)
+        rank = self._last_rank + 1
+        values = (rank, schema.table, text_of_schema(schema), new.name, named)
+        self._run("insert into reactive_tables values (?, ?, ?, ?, ?)", values)
         for batch, weight in rows:
             if new.is_keyed:
                 self._put(new, batch)
@@ -329,7 +363,7 @@ class SqliteStore(SqliteFile):
             if found is not None:
                 self._within(self._drop, found)
                 self._indexed.discard(found.name)
-                del self._tables[table]
+                self._take_out(found)
 
     def _drop(self, table: SqliteTable) -> None:
         if self._at_once.pop(table.schema.table, None) is not None:
@@ -357,7 +391,6 @@ class SqliteStore(SqliteFile):
             self._run("rollback")
 
 
-_NEXT = "select coalesce(max(rank), 0) + 1 from reactive_tables"
 _VERSION = "update reactive_state set value = ? where name = 'version'"
 _MADE = (
     "create table reactive_state (name text primary key, value) without rowid",

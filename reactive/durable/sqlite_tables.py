@@ -12,13 +12,13 @@ Cost:   O(1) statements per change, each O(log rows).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
 from reactive.durable.store import Change, Schema, Values
-from reactive.runtime.sql_names import apart, quoted
+from reactive.runtime.sql_names import apart, apart_of, quoted
 
 Runs: TypeAlias = tuple[str, Sequence[Sequence[Any]]]
 """A statement, with the values of each time that it is to run."""
@@ -180,7 +180,7 @@ class SqliteTable:
     def rows_often(self) -> str:
         """Reads the other ones, each with how often, last."""
         weight = quoted(self.weight)
-        return f"select {self._selected}, {weight} from {self._table} where {weight} <> 1"
+        return f"select {self._selected}, {weight} from {self._table} where {weight} is not 1"
 
     @property
     def there(self) -> str:
@@ -217,8 +217,8 @@ class SqliteTable:
         return " and ".join(f"{quoted(column)} is ?" for column in self.columns) or "1"
 
 
-def placed(schema: Schema, taken: Collection[str]) -> SqliteTable:
-    """Where a new table goes."""
+def placed(schema: Schema, taken: Container[str]) -> SqliteTable:
+    """Return where a new table goes, apart from names in small letters."""
     columns: list[str] = []
     for column in schema.columns:
         columns.append(apart(_plain(column.name) or "value", columns))
@@ -233,10 +233,10 @@ def _strung(rows: Sequence[Values]) -> list[Any]:
     return found
 
 
-def _named(table: str, taken: Collection[str]) -> str:
+def _named(table: str, taken: Container[str]) -> str:
     name = _plain(table) or "table"
     is_ours = name.lower().startswith(("sqlite_", "reactive_"))
-    return apart(f"table {name}" if is_ours else name, taken)
+    return apart_of(f"table {name}" if is_ours else name, taken)
 
 
 def _plain(name: str) -> str:
@@ -247,5 +247,7 @@ def by_weight(rows: Sequence[Values]) -> dict[int, list[Values]]:
     """Rows whose last value is how often they are there, by that."""
     found: dict[int, list[Values]] = {}
     for row in rows:
+        if type(row[-1]) is not int or row[-1] < 1:
+            raise ValueError(f"{row!r:.100} says how often it is there by no number")
         found.setdefault(row[-1], []).append(row[:-1])
     return found

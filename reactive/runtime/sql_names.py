@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 
 
 def quoted(name: str) -> str:
@@ -21,7 +21,11 @@ def apart(name: str, taken: Collection[str]) -> str:
     >>> apart("id", ["town"]), apart("Id", ["id", "id_2"])
     ('id', 'Id_3')
     """
-    others = {other.lower() for other in taken}
+    return apart_of(name, {other.lower() for other in taken})
+
+
+def apart_of(name: str, others: Container[str]) -> str:
+    """Return the name, with a number if it is among names in small letters."""
     found, number = name, 2
     while found.lower() in others:
         found, number = f"{name}_{number}", number + 1

@@ -18,12 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from reactive.api.row_errors import Raised, RowError
 from reactive.durable.journal import Journal, KeptTable
+from reactive.durable.refusals import DAMAGED, damaged
 from reactive.durable.rows.declared import declared_by
 from reactive.durable.rows.row_codec import RowCodec
 from reactive.durable.rows.values import Unstorable, known_in, pack, unpack
 from reactive.durable.schema_text import schema_of_text, text_of_schema
 from reactive.durable.store import Column, Schema, Values
-from reactive.errors import SourceError
+from reactive.errors import DurabilityError, ReactiveError, SourceError
 from reactive.sources.targets import Targets
 
 if TYPE_CHECKING:
@@ -56,8 +57,15 @@ def adopt(journal: Journal, ledger: Ledger, entry: MakeEntry) -> None:
     if old is None:
         journal.store.create(codec.schema)
     else:
-        _check_same(ledger, old)
-        found = _stored(journal, ledger, old, codec, [each for each in kept if each is not None])
+        try:
+            _check_same(ledger, old)
+            found = _stored(journal, ledger, old, codec, [each for each in kept if each])
+            _ = {entry.owner for entry in found}
+        except (Unstorable, *DAMAGED) as error:
+            if isinstance(error, ReactiveError):
+                raise
+            told = damaged(journal.store.name, mine.name, "of a token or an origin")
+            raise DurabilityError(told) from error
         ledger.entries._do.add_all(found)
     journal.keep(ledger.entries, mine)
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import is_dataclass
 from operator import attrgetter
 from typing import Any, cast
@@ -198,19 +199,57 @@ def checked_key(key: Opaque, table: str) -> Callable[[Any], Any]:
     return checked
 
 
-def name_of_table(taken: Collection[str], row_type: Any, name: str | None) -> str:
-    """The name of a table: as it is called, or after the class of its rows."""
+class NamedTables(dict[int, Any]):
+    """Tables by their numbers in plans; it knows which names are taken without a look at each.
+
+    >>> from types import SimpleNamespace as Thing
+    >>> tables = NamedTables()
+    >>> tables[0] = Thing(name="int")
+    >>> tables.free("int"), tables.free("str"), tables.has("int", but=tables[0])
+    ('int_2', 'str', False)
+    """
+
+    def __init__(self) -> None:
+        self._names = Counter[str]()
+        self._tried: dict[str, int] = {}
+        """The first number of names like `int_2` that may be free."""
+
+    def __setitem__(self, number: int, table: Any) -> None:
+        super().__setitem__(number, table)
+        self._names[table.name] += 1
+
+    def __delitem__(self, number: int) -> None:
+        name = self[number].name
+        super().__delitem__(number)
+        self._names[name] -= 1
+        if not self._names[name]:
+            del self._names[name]
+        self._tried.clear()
+
+    def has(self, name: str, but: Any = None) -> bool:
+        """Return True if a table has the name, other than `but`."""
+        return self._names[name] > (but is not None and but.name == name)
+
+    def free(self, base: str, but: Any = None) -> str:
+        """Return the name, with a number if it is taken."""
+        number = 1 if but is not None else self._tried.get(base, 1)
+        while self.has(found := base if number == 1 else f"{base}_{number}", but):
+            number += 1
+        self._tried[base] = number
+        return found
+
+
+def name_of_table(taken: NamedTables, row_type: Any, name: str | None, but: Any = None) -> str:
+    """Return the name of a table: as it is called, or after the class of its rows."""
     check_name("a table", name)
     if name is not None:
-        if name in taken:
+        if taken.has(name, but):
             raise PlanError(
                 f"there is a table {name!r} already\n"
                 "  give this one another name; with replace=True it takes the place of that one"
             )
         return name
-    base = usual_name(row_type)
-    numbered = (f"{base}_{n}" for n in range(2, len(taken) + 3))
-    return base if base not in taken else next(n for n in numbered if n not in taken)
+    return taken.free(usual_name(row_type), but)
 
 
 def usual_name(row_type: Any) -> str:

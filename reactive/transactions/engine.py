@@ -37,6 +37,7 @@ from reactive.errors import ClosedError, TransactionError
 from reactive.runtime.interrupts import SIGINT, is_asynchronous
 from reactive.runtime.lock import BROKEN, DatabaseLock, me
 from reactive.runtime.timer import Timer
+from reactive.storage.rows import NamedTables
 from reactive.transactions import set_aside
 from reactive.transactions.base import Base
 from reactive.transactions.commit import Commit, at_once, break_off
@@ -71,7 +72,7 @@ class Engine:
         self.graph = Graph(partial(report_stale, strict), self.delivery_queue)
         self.graph.trees.inside = self.db_lock.inside
         self.queries = Queries(self.graph, self._node_of, rules, rewrite=rewrite)
-        self.tables: dict[int, Any] = {}
+        self.tables = NamedTables()
         """By their number in plans."""
         self.numbers = count()
         self.views: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()

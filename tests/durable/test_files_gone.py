@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -100,6 +102,36 @@ def test_flush_tells_of_a_file_that_is_gone(path: Path, durability: str) -> None
         words.add("is")
     with pytest.raises(DurabilityError, match="deleted or replaced"):
         db.close()
+
+
+@pytest.mark.parametrize("durability", ["group", "exit"])
+@pytest.mark.parametrize("key", [None, "real"])
+@pytest.mark.usefixtures("always")
+def test_groups_go_on_when_the_file_is_back_and_flush_is_called(
+    path: Path, durability: Any, key: str | None
+) -> None:
+    with Database(path, durability=durability) as db:
+        numbers = db.table(int, name="numbers", key=key)
+        numbers.add(1)
+        db.flush()
+        path.rename(path.with_name("away"))
+        numbers.add(2)
+        for _ in range(2):
+            with pytest.raises(DurabilityError, match="deleted or replaced"):
+                db.flush()
+            with pytest.raises(DurabilityError, match=r"back to its place, and call db.flush\(\)"):
+                numbers.add(3)
+        assert sorted(numbers) == [1, 2]
+        path.with_name("away").rename(path)
+        db.flush()
+        numbers.add(4)
+        if durability == "group":
+            until = time.monotonic() + 10
+            while not db._engine.journal.is_settled() and time.monotonic() < until:
+                time.sleep(0.01)
+            assert db._engine.journal.is_settled(), "its thread writes again"
+    with Database(path) as db:
+        assert sorted(db.table(int, name="numbers", key=key)) == [1, 2, 4]
 
 
 def test_closing_tells_of_a_file_that_is_gone_if_commits_may_be_lost(path: Path) -> None:

@@ -20,10 +20,11 @@ from typing import Any
 
 from optimizer.errors import PlanError
 from optimizer.kinds.fields import is_record, members
+from reactive.durable.refusals import DAMAGED
 from reactive.durable.rows.columns import reader
 from reactive.durable.rows.declared import Declared, needed
 from reactive.durable.rows.type_text import holds_all
-from reactive.durable.rows.values import AS_MAPPING
+from reactive.durable.rows.values import AS_MAPPING, Damaged
 from reactive.durable.store import Column, Schema, Values
 
 Migrate = Callable[[dict[str, Any]], Any]
@@ -115,7 +116,11 @@ def _as_mappings(
     columns = [column for column in old.columns if not _is_key(old, column)]
     reads = [reader(column.kind, classes) for column in columns]
     for row in rows:
-        yield {c.name: read(v) for c, read, v in zip(columns, reads, row, strict=False)}
+        try:
+            fields = {c.name: read(v) for c, read, v in zip(columns, reads, row, strict=False)}
+        except DAMAGED as error:
+            raise Damaged(f"{row!r:.200}, which this library has not written") from error
+        yield fields
 
 
 def _is_other(name: str, old: Schema, classes: Mapping[str, Any]) -> bool:

@@ -42,6 +42,10 @@ class Unstorable(Exception):
     """A value that is neither plain nor made of what is; its text says which one."""
 
 
+class Damaged(Unstorable):
+    """A stored value that this library has not written."""
+
+
 def pack(value: Any, names: Mapping[type, str]) -> Plain:
     """A value as a store has it.
 
@@ -68,10 +72,9 @@ def unpack(stored: Any, classes: Mapping[str, type]) -> Any:
     """
     if stored.__class__ is bytes and stored[:1] == MARK:
         try:
-            found = json.loads(stored[1:])
-        except ValueError:
-            raise Unstorable(f"{stored!r:.100}, which this library has not written") from None
-        return untree(found, classes)
+            return untree(json.loads(stored[1:]), classes)
+        except _NOT_WRITTEN as error:
+            raise Damaged(f"{stored!r:.100}, which this library has not written") from error
     return stored
 
 
@@ -221,6 +224,11 @@ def _record_of(kind: Any, name: str, fields: dict[str, Any]) -> Any:
         return kind(**fields)
     except TypeError as error:
         raise Unstorable(f"a {name} of {', '.join(fields)}: {error}") from None
+
+
+_NOT_WRITTEN = (
+    *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
+)
 
 
 class AS_MAPPING:
