@@ -911,9 +911,8 @@ class Database(NotCopied, Closeable):
     def in_doubt(self) -> dict[str, BaseException]:
         """The tables of which nobody knows whether SQL has their last commit, by their names, each
         with what was raised when it was read again."""
-        known = self._engine.rereading
-        doubts = {} if known is None else dict(known.doubts)
-        return {table.name: error for table, error in doubts.items()}
+        doubts = getattr(self._engine.rereading, "doubts", {})
+        return {table.name: error for table, error in dict(doubts).items()}
 
     def history(self, since: int = 0) -> list[Past]:
         """The commits after a version, of the last ones that `keep=` of the database keeps.
@@ -937,8 +936,7 @@ class Database(NotCopied, Closeable):
         """
         from reactive.durable import history
 
-        with self._engine.inside():
-            return history.history(self._engine.journal, since)
+        return history.history(self._engine, since)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
         """Write a copy of the file of a durable database, with all that was committed before.
@@ -963,7 +961,6 @@ class Database(NotCopied, Closeable):
         """
         from reactive.durable import backup
 
-        self._engine.check_open()
         backup.back_up(self._engine, path)
 
     def flush(self) -> None:
@@ -983,9 +980,8 @@ class Database(NotCopied, Closeable):
         if self._engine.journal is not None:
             self._engine.journal.flush()
         self._engine.offloading.flush()
-        for sink in list(self._engine.sinks):
-            if not sink.is_timed:
-                sink.flush()
+        for sink in [sink for sink in self._engine.sinks if not sink.is_timed]:
+            sink.flush()
 
     def touch(self, instance: object) -> None:
         """Tell that an object of tables has changed in a way that cannot be seen; see `tracked`.
@@ -1092,12 +1088,11 @@ class Database(NotCopied, Closeable):
 
     def _begin_with(self, table: Table[Any], reread: Callable[[], Iterable[Any]]) -> None:
         """Fill a table that was made; if that fails it was not, unless it has rows of a file."""
-        journal = self._engine.journal
         try:
             _rereading(self._engine).begin(table, reread)
         except BaseException:
-            if journal is not None:
-                journal.release(table)
+            if self._engine.journal is not None:
+                self._engine.journal.release(table)
             self.drop(table)
             raise
 

@@ -31,6 +31,7 @@ def back_up(engine: Any, path: str | os.PathLike[str]) -> None:
     PlanError: the database has no file, or there is one at `path`.
     DurabilityError: the file cannot be read, or the copy cannot be written.
     """
+    engine.check_open()
     journal = engine.journal
     if journal is None or not isinstance(journal.store, SqliteFile):
         where = "in memory" if journal is None else f"in {journal.store.name}"

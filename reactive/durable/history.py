@@ -37,17 +37,23 @@ class Past:
     changes: Mapping[str, Sequence[tuple[Any, int]]]
 
 
-def history(journal: Journal | None, since: int) -> list[Past]:
+def history(engine: Any, since: int) -> list[Past]:
     """The commits after a version.
 
     Raises
     ------
     PlanError: the database is in memory, and keeps none.
     """
+    journal: Journal | None = engine.journal
     if journal is None:
         raise PlanError(
             "a database in memory has no history\n  give it a path: Database('shop.db', keep=1000)"
         )
+    with engine.inside():
+        return _history(journal, since)
+
+
+def _history(journal: Journal, since: int) -> list[Past]:
     journal.settle()
     schemas = journal.store.tables()
     reads = {kept.name: kept.codec.read for kept in journal.kept.values()}

@@ -162,8 +162,7 @@ class Engine:
         if free(rows):
             raise definition.without_past("rows that are recursive")
         with self.inside():
-            found = self.moments.get(rows)
-            if found is None:
+            if (found := self.moments.get(rows)) is None:
                 found = self.moments[rows] = Moment(self.graph)
             return found
 
