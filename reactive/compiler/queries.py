@@ -37,8 +37,7 @@ from reactive.compiler.compile import (
     ways_that_may_fail,
     within,
 )
-from reactive.compiler.gather import early_leaves, in_place
-from reactive.compiler.leaves import reattach
+from reactive.compiler.leaves import early_leaves, in_place, reattach
 from reactive.compiler.physical import Physical
 from reactive.compiler.query_shape import shaped
 from reactive.compiler.templates import Planned, Prepared, Templates
