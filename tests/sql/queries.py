@@ -25,6 +25,7 @@ class Queries:
         kinds = (
             *((self._plain, 5), (self._grouped, 5), (self._set_operation, 2), (self._ordered, 3)),
             *((self._windows, 4), (self._distinct, 1), (self._of_query, 2), (self._with, 1)),
+            *((self._grouping_sets, 2), (self._distinct_on, 1), (self._values, 1)),
         )
         makers, weights = zip(*kinds, strict=True)
         return str(self._random.choices(makers, weights)[0]())
@@ -53,6 +54,56 @@ class Queries:
             if pick.random() < 0.35:
                 text += f" having {self._having(scope)}"
         return text
+
+    def _grouping_sets(self) -> str:
+        pick = self._random
+        source, scope = self._from(joins=pick.randint(0, 1))
+        keys = [name for name, _ in pick.sample(scope, min(len(scope), pick.randint(1, 3)))]
+        folds = [self._aggregate(scope) for _ in range(pick.randint(1, 2))]
+        if pick.random() < 0.5:
+            folds.append(f"grouping({pick.choice(keys)})")
+        sets = ", ".join(
+            f"({', '.join(pick.sample(keys, pick.randint(0, len(keys))))})"
+            for _ in range(pick.randint(1, 3))
+        )
+        every = ", ".join(keys)
+        by = pick.choice((f"grouping sets ({sets})", f"rollup ({every})", f"cube ({every})"))
+        if pick.random() < 0.2:
+            by = f"{keys[0]}, {by}"
+        shown = [f"{text} as c{place}" for place, text in enumerate([*keys, *folds])]
+        text = f"select {', '.join(shown)} {source}{self._where(scope)} group by {by}"
+        return text if pick.random() < 0.7 else f"{text} having {self._having(scope)}"
+
+    def _distinct_on(self) -> str:
+        """Ordered by all columns behind those that are different."""
+        pick = self._random
+        source, scope = self._from(joins=pick.randint(0, 1))
+        names = [name for name, _ in scope]
+        keys = pick.sample(names, pick.randint(1, min(2, len(names))))
+        order = [*keys, *(name for name in pick.sample(names, len(names)) if name not in keys)]
+        shown = ", ".join(f"{name} as c{place}" for place, name in enumerate(names))
+        by = ", ".join(f"{name}{self._direction()}" for name in order)
+        text = f"select distinct on ({', '.join(keys)}) {shown} {source}{self._where(scope)}"
+        return f"{text} order by {by}"
+
+    def _values(self) -> str:
+        """Rows whose values are of several types in one column, beside those of a table."""
+        pick = self._random
+        kinds = pick.sample(("int", "float", "null"), 2)
+        literals = {"int": "7", "float": "2.5", "null": "null"}
+        cells = [literals[pick.choice(kinds)] for _ in range(3)]
+        table = f"(values ({cells[0]}, 'a'), ({cells[1]}, null), ({cells[2]}, 'b')) as v(x, y)"
+        source, scope = self._from(joins=0)
+        number = self._number(scope, 0)
+        return pick.choice(
+            (
+                f"select v.x as c0, v.y as c1, {number} as c2 {source} join {table}"
+                f" on v.x < {number}{self._where(scope)}",
+                f"select v.y as c0, count({number}) as c1, sum(v.x) as c2 {source}"
+                f" cross join {table}{self._where(scope)} group by v.y",
+                f"select {number} as c0 {source} union all select v.x from {table}",
+            )
+        )
 
     def _set_operation(self) -> str:
         pick = self._random
@@ -108,6 +159,8 @@ class Queries:
         count = pick.choice((0, 0, 1, 1, 2)) if joins is None else joins
         first = self._table()
         text, scope = f"from {first[0]}", first[1]
+        if count and pick.random() < 0.12:
+            return self._after_a_comma(text, scope)
         for _ in range(count):
             name, columns = self._table()
             kind = pick.choice(
@@ -121,6 +174,13 @@ class Queries:
             text += f" {kind} {name}{f' on {on}' if on else ''}"
             scope = [*scope, *columns]
         return text, scope
+
+    def _after_a_comma(self, text: str, scope: Scope) -> tuple[str, Scope]:
+        """Two tables that are joined behind a comma, which binds last."""
+        (two, columns), (three, others) = self._table(), self._table()
+        kind = self._random.choice(("join", "left join", "right join", "full join"))
+        joined = f"{text}, {two} {kind} {three} on {self._equation(columns, others)}"
+        return joined, [*scope, *columns, *others]
 
     def _table(self) -> tuple[str, Scope]:
         name = self._random.choice(sorted(self._columns))
@@ -269,6 +329,18 @@ class Queries:
         fold = pick.choice((f"sum({number})", f"count({value})", f"min({value})", f"avg({number})"))
         if pick.random() < 0.3:
             return f"{fold} over ({by.strip()})"
+        if pick.random() < 0.3:
+            key, sides = (
+                self._number(scope, 0),
+                ("1 preceding", "unbounded preceding", "current row"),
+            )
+            unit = pick.choice(("range", "groups"))
+            ends = ("current row", "2 following", "unbounded following")
+            words = f"{unit} between {pick.choice(sides)} and {pick.choice(ends)}"
+            words += pick.choice(
+                ("", "", " exclude current row", " exclude group", " exclude ties")
+            )
+            return f"{fold} over ({by}order by {key}{self._direction()} {words})"
         frame = pick.choice(
             (
                 *("rows between 1 preceding and current row", "rows 2 preceding"),

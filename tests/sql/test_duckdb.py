@@ -480,6 +480,7 @@ def test_each_known_difference_is_still_one(pattern: str) -> None:
     [
         ("{float} % {int}", duckdb_cases.LOOSE),
         ("'inf'::timestamp", duckdb_cases.INFINITE),
+        ("{huge} + {dec}", duckdb_cases.HUGE),
     ],
 )
 def test_each_known_kind_is_still_different(pattern: str, known: Any) -> None:

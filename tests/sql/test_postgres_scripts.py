@@ -10,11 +10,13 @@ import pytest
 from reactive import Database, TableError
 from tests.budget import TIMES, drawing
 from tests.postgres_server import PostgresServer
+from tests.sql.generate import scripts
 from tests.sql.oracles import Postgres
+from tests.sql.player import Report as Played
 from tests.sql.player import play
 from tests.sql.postgres_statements import Report
 from tests.sql.postgres_statements import play as play_statements
-from tests.sql.script import read
+from tests.sql.script import parsed, read
 
 SCRIPTS = Path(__file__).parent / "scripts"
 PLAYED = {
@@ -52,6 +54,16 @@ def test_views_are_what_postgres_gives(name: str, dsn: str) -> None:
     assert not report.refused, report
     wrong = {":".join(each.split(":")[:2]) for each in report.wrong}
     assert wrong == {each for each in UNEQUAL if each.startswith(f"{name}.test")}, report
+
+
+@pytest.mark.long
+def test_drawn_queries_are_what_postgres_gives(dsn: str) -> None:
+    random, total = drawing(), Played()
+    count, few = (2000, 25) if TIMES else (12, 12)
+    for name, text in scripts(count, random.randrange(10**6), of_a_script=few):
+        total.add(play(parsed(name, text), "postgres", random, 6, made=lambda _: Postgres(dsn)))
+    assert total.compared > total.queries > count // 2
+    assert not total.wrong and not total.refused, total
 
 
 @pytest.mark.long

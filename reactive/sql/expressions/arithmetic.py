@@ -177,7 +177,8 @@ def _of_duckdb(symbol: str, left: Value, right: Value, node: Any, scope: Scope) 
         made = strict(Operation(symbol, tuple(side.expr for side in sides)), REAL, *sides)
         return applied(casts.to_real_or_infinity, REAL, made)
     kind = common(left.type, right.type)
-    left, right = fitted(left, kind, scope), fitted(right, kind, scope)
+    if symbol != "*" or kind.kind != "decimal":  # an integer is not made a decimal to be a factor
+        left, right = fitted(left, kind, scope), fitted(right, kind, scope)
     if kind.kind == "decimal" and kind.scale is not None:
         digits = [decimal_digits(side.type) for side in (left, right)]
         kind = _decimal_of_duckdb(symbol, *digits)

@@ -537,6 +537,9 @@ def fitted(value: Value, kind: SqlType, scope: Scope) -> Value:
     of = value.type
     if of == kind or "any" in (of.kind, kind.kind) or of.kind == "null":
         return Value(value.expr, kind, value.nulls) if of.kind == "null" else value
+    is_huge = scope.dialect.name == "duckdb" and of.size == 16 and kind.kind == "decimal"
+    if is_huge and kind.scale is not None:  # which has no place for the greatest of them
+        return cast(value, SqlType("decimal", 38, kind.scale), scope)
     if {of.kind, kind.kind} <= {"int", "decimal", "bool"}:
         return value
     if of.kind == kind.kind and not (of.items and kind.items):
