@@ -279,5 +279,5 @@ def test_a_row_in_its_own_place_is_no_change() -> None:
         with pytest.raises(TableError, match="it is not there"):
             words.update("to", "to")
         with pytest.raises(TableError):
-            words.update([], [])  # type: ignore[arg-type]
+            words.update([], [])  # type: ignore[call-overload]
     assert db._engine.version == version and len(heard) == 1 and list(words) == ["be"]
