@@ -1006,6 +1006,28 @@ class Database(NotCopied, Closeable):
 
         return check_silent(self._engine)
 
+    def verify(self) -> None:
+        """Evaluate the queries of all views from scratch, and compare (`View.verify`).
+
+        What several views are made of is evaluated once. All that is evaluated is held until the
+        end, which is some times the memory of the largest view.
+
+        Raises
+        ------
+        VerificationError: views differ; the message says which, and in which rows.
+        TableError: a view reads a table that is not stored.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words = db.table(str, name="words")
+        >>> short = words.where(lambda word: len(word) < 3).materialize()
+        >>> words.add("be")
+        >>> db.verify()
+        """
+        from reactive.api.verification import verify_views
+
+        verify_views(self._engine, self.views())
+
     def offload_status(self) -> statuses.OffloadStatus:
         """What is elsewhere: which views, how large, how far behind; prints as a table."""
         self._engine.check_open()

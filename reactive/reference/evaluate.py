@@ -28,7 +28,7 @@ from reactive.reference.products import combined, several
 from reactive.reference.recursion import RECURSIONS, iterated, smallest
 from reactive.runtime.progress import SILENT, Progress
 
-__all__ = ["Bag", "Tables", "defined", "evaluate", "evaluate_part", "through"]
+__all__ = ["Bag", "Tables", "defined", "defined_together", "evaluate", "evaluate_part", "through"]
 
 
 def evaluate(
@@ -55,12 +55,23 @@ def defined(
 ) -> Iterator[tuple[plan.Node, Of]]:
     """The query whose callables ask the sub-queries in it by definition, and the function that
     evaluates a node of that query."""
+    with defined_together([node], tables, progress) as ((root,), rows):
+        yield root, rows
+
+
+@contextmanager
+def defined_together(
+    several: Sequence[plan.Node], tables: Tables, progress: Progress = SILENT
+) -> Iterator[tuple[list[plan.Node], Of]]:
+    """Do as `defined` for several queries; a node that they share is evaluated once."""
     evaluation = _Evaluation(tables, progress)
-    definitions = Definitions(lambda source: evaluation.rows(source, {}))
+    definitions = [Definitions(lambda source: evaluation.rows(source, {})) for _ in several]
     try:
-        yield definitions.of(node), lambda source: evaluation.rows(source, {})
+        roots = [each.of(node) for each, node in zip(definitions, several, strict=True)]
+        yield roots, lambda source: evaluation.rows(source, {})
     finally:
-        definitions.close()
+        for each in definitions:
+            each.close()
 
 
 def evaluate_part(node: plan.Node, given: Variables) -> Bag:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -14,7 +14,7 @@ from reactive.collections.zset import Row
 from reactive.errors import TableError, VerificationError
 from reactive.reference.bags import Bag, Tables
 from reactive.reference.bound import are_near, is_within
-from reactive.reference.evaluate import defined, evaluate
+from reactive.reference.evaluate import defined_together, evaluate
 from reactive.reference.order import in_order, settled
 from reactive.reference.top import are_as_good
 from reactive.runtime.collector import paused
@@ -31,22 +31,47 @@ def verify(
     running: AbstractContextManager[None],
 ) -> None:
     """Raise `VerificationError` unless `contents` are the rows of the plan."""
-    for table in tables(node):
-        if not table.stored:
-            raise TableError(
-                f"cannot verify {name}: table {table.name!r} is not stored\n"
-                "  there are no rows to evaluate the query on"
-            )
+    verify_together([(node, contents, name)], rows, running)
 
+
+def verify_together(
+    shown: Sequence[tuple[plan.Node, Any, str]],
+    rows: Tables,
+    running: AbstractContextManager[None],
+) -> None:
+    """Compare the contents of several plans, each with its name; nodes that they share are
+    evaluated once.
+
+    Raises
+    ------
+    VerificationError: some differ; the message names them all.
+    TableError: a plan reads a table that is not stored.
+    """
+    for node, _, name in shown:
+        for table in tables(node):
+            if not table.stored:
+                raise TableError(
+                    f"cannot verify {name}: table {table.name!r} is not stored\n"
+                    "  there are no rows to evaluate the query on"
+                )
+
+    told = []
+    what = shown[0][2] if len(shown) == 1 else f"{len(shown)} views"
     with (
         paused(),
         running,
         folded.from_scratch(),
-        watched(f"verifying {name}") as progress,
-        defined(node, rows, progress) as (root, of),
+        watched(f"verifying {what}") as progress,
+        defined_together([node for node, _, _ in shown], rows, progress) as (roots, of),
     ):
-        _compare(root, contents, name, of)
-        del root, of  # what was made is gone before the collector could look at it
+        for root, (_, contents, name) in zip(roots, shown, strict=True):
+            try:
+                _compare(root, contents, name, of)
+            except VerificationError as error:
+                told.append(str(error))
+        del root, roots, of  # what was made is gone before the collector could look at it
+    if told:
+        raise VerificationError("\n".join(told))
 
 
 def _compare(node: plan.Node, contents: Any, name: str, rows: Callable[[plan.Node], Bag]) -> None:

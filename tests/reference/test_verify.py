@@ -27,11 +27,13 @@ from reactive import (
     Min,
     Sum,
     Table,
+    TableError,
     VerificationError,
     fixpoint,
     iterate,
 )
 from reactive.codegen import interpret
+from reactive.reference import evaluate as evaluation
 from reactive.reference import joins as reference_joins
 from reactive.reference import keys as reference_keys
 from reactive.reference import nodes as reference_nodes
@@ -550,3 +552,59 @@ def test_rows_beside_a_whole_query_are_joined_by_the_equations(
         return sum(made)
 
     assert rows_made(200) <= 3 * rows_made(100)
+
+
+def test_a_database_evaluates_once_what_its_views_share(monkeypatch: pytest.MonkeyPatch) -> None:
+    db = Database()
+    edges, starts = db.table(Edge, name="edges"), db.table(int, name="starts")
+    joined = starts.join(edges, left_key=lambda n: n, right_key=lambda e: e.src)
+    views = [
+        joined.where(lambda n, e: e.dst > 2).materialize(),
+        joined.group_by(lambda n, e: n).aggregate(Count()).materialize(),
+        joined.order_by(lambda n, e: e.dst).materialize(),
+    ]
+    starts.add_all(range(5))
+    edges.add_all([Edge(n, n + k) for n in range(5) for k in range(3)])
+    found: list[Any] = []
+    rows_of = reference_nodes.rows_of
+
+    def counted(node: plan.Node, *more: Any) -> Any:
+        found.append(node)
+        return rows_of(node, *more)
+
+    monkeypatch.setattr(evaluation, "rows_of", counted)
+    db.verify()
+    joins = [node for node in found if isinstance(node, plan.Join)]
+    found.clear()
+    for view in views:
+        view.verify()
+    assert len(joins) == 1
+    assert len([node for node in found if isinstance(node, plan.Join)]) >= 2
+
+
+def test_a_database_tells_of_each_view_that_differs() -> None:
+    db = Database()
+    numbers = db.table(int, name="numbers")
+    limit = [3]
+    few = numbers.where(Counted(lambda n: n < limit[0])).materialize("few")
+    all_of_them = numbers.distinct().materialize("all")
+    more = numbers.where(Counted(lambda n: n > limit[0])).materialize("more")
+    numbers.add_all(range(6))
+    db.verify()
+    limit[0] = 4
+    with pytest.raises(
+        VerificationError, match=r"(?s)few.*missing: 3.*more.*not in the query: 4"
+    ) as told:
+        db.verify()
+    assert "all" not in str(told.value)
+    assert len(few) + len(all_of_them) + len(more) == 11
+
+
+def test_a_database_with_a_table_that_is_not_stored_says_which_view_reads_it() -> None:
+    db = Database()
+    db.verify()  # there is nothing
+    passing = db.table(int, name="passing", stored=False)
+    view = passing.where(lambda n: n > 1).materialize("large")
+    with pytest.raises(TableError, match=r"cannot verify .*large.*: table 'passing' is not stored"):
+        db.verify()
+    assert not list(view)

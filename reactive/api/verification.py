@@ -1,0 +1,30 @@
+"""Views compared with their queries, all of a database together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from optimizer.plans.properties import tables
+from reactive.reference.verify import verify_together
+
+if TYPE_CHECKING:
+    from reactive.api.view import AnyView
+
+
+def verify_views(engine: Any, views: Sequence[AnyView]) -> None:
+    """Raise `VerificationError` unless each view has the rows of its query.
+
+    With `Database(strict=True)` the tables that are read are verified too.
+    """
+    engine.check_open()
+    if not views:
+        return
+    with engine.inside():
+        engine.offloading.flush()
+        shown = [(view.relation.plan, view._contents, str(view._channel)) for view in views]
+        verify_together(shown, lambda t: engine.table_of(t)._all(), engine.graph.running())
+        if engine.strict:
+            read = {id(t): t for view in views for t in tables(view.relation.plan)}
+            for table in read.values():
+                engine.table_of(table).verify()
