@@ -432,8 +432,7 @@ class Database(NotCopied, Closeable):
         >>> [table.name for table in db.tables()]
         ['words']
         """
-        done: int = _sql().execute(self, text, parameters)
-        return done
+        return int(_sql().execute(self, text, parameters))
 
     @overload
     def query(  # type: ignore[overload-overlap]  # a mapping is iterable, and anything a value
@@ -546,7 +545,7 @@ class Database(NotCopied, Closeable):
                 self._engine,
                 table,
                 views=views,
-                why=f"table {_name(table)!r} was dropped at {caller()}",
+                why=f"table {getattr(table, 'name', table)!r} was dropped at {caller()}",
             )
 
     def spark_table(
@@ -1150,10 +1149,6 @@ def _sql() -> Any:
             '  pip install "reactive-collections[sql]"'
         ) from None
     return entry
-
-
-def _name(table: object) -> object:
-    return getattr(table, "name", table)
 
 
 hint(Database, OF_DATABASES)
