@@ -54,7 +54,7 @@ class Catalog:
     def forget(self, number: int) -> None:
         """Forget what was declared of a table that was dropped."""
         for declared in (self.schemas, self.defaults, self.lengths):
-            declared.pop(number, None)  # type: ignore[attr-defined]
+            declared.pop(number, None)
 
     def find(self, name: str) -> Named | None:
         """What has a name; upper and lower case are the same if no other has the very name."""
