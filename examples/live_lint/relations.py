@@ -59,7 +59,7 @@ def meanings(t: Tables) -> Relation[Binding]:
     return (
         counted.aggregate(Count(), Min(meaning))
         .where(lambda key, count, full: count == 1)
-        .select(lambda key, count, full: Binding(*key, full))
+        .select(lambda key, count, full: Binding(*key, full))  # type: ignore[call-arg]
     )
 
 

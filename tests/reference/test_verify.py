@@ -527,7 +527,7 @@ def test_rows_beside_a_whole_query_are_joined_by_the_equations(
         given.add_all(Meaning("m", f"n{n}", f"n{n}") for n in range(size))
         counted = given.group_by(lambda m: (m.module, m.name)).aggregate(Count(), Min("full"))
         once = counted.where(lambda key, count, full: count == 1)
-        meanings = once.select(lambda key, count, full: Meaning(*key, full))
+        meanings = once.select(lambda key, count, full: Meaning(*key, full))  # type: ignore[call-arg]
         view = db.query(
             lambda: (
                 (c.name, end.full)
