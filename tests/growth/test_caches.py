@@ -40,6 +40,7 @@ CONTAINERS = {
     "reactive.collections.zset._ALIVE": WEAK,
     "reactive.collections.zset._KEPT": BOUNDED,  # twice the records that are in use
     "reactive.durable.file_lock._HERE": WEAK,
+    "reactive.durable.file_lock._INODES": WEAK,
     "reactive.objects.records.RECORDS": WEAK,
     "reactive.sql.postgres.moments.UNITS": FIXED,  # filled at import
     "reactive.sql.terms.values._COUNTS": WEAK,
