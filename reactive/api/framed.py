@@ -112,8 +112,9 @@ class KeepsChanges:
         """What the view has changed from a version until now: rows that came and went, net.
 
         Changes are kept from `keep_changes` on, or else from the first call of this. Older ones, as
-        of before a restart, come of the commits that a durable database keeps, `Database(path,
-        keep=1000)`, if it keeps all since then, and all tables that the view reads are durable.
+        of before a restart, come of the commits that a durable database keeps
+        (`Database(path, keep=1000)`), if it keeps all since then, and all tables that the view
+        reads are durable.
 
         Parameters
         ----------

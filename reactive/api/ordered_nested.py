@@ -38,12 +38,14 @@ class OrderedNestedView(OrderedView[*Ts]):
 
     def limit(self, n: int, offset: int = 0) -> Any:
         """As of the query; its rows are sorted once more."""
-        query: Any = self.query or self.relation
-        return query.limit(n, offset)
+        return self._ordered().limit(n, offset)
 
     def previous(self) -> Any:
         """As of the query."""
-        return (self.query or self.relation).previous()
+        return self._ordered().previous()
+
+    def _ordered(self) -> Any:
+        return self.relation if self.query is None else self.query
 
     def subscribe(
         self,

@@ -163,7 +163,7 @@ class _Run:
         """The rows that are given, or those of now."""
         if given is not None:
             return given
-        if hasattr(relation, "materialize") and not hasattr(relation, "__len__"):
+        if hasattr(relation, "materialize") and not hasattr(relation, "zset"):
             with relation.materialize() as view:
                 return self._in_order_of(view)
         return self._in_order_of(relation)

@@ -55,7 +55,8 @@ class UnnestedRelation(Relation[*Ts]):
         made = super()._new(node, *others)
         if not isinstance(node, (*SAME, plan.Unnest)) or node.inputs()[0] is not self.plan:
             return made
-        return _beside(made, self.inside, self.place, flat or self._flat(node), is_read)
+        flat = self._flat(node) if flat is None else flat
+        return _beside(made, self.inside, self.place, flat, is_read)
 
     def _flat(self, node: plan.Node) -> Relation[Any] | None:
         """What a node makes of the rows without what is inside, if it does not read that."""

@@ -181,7 +181,7 @@ class Sources:
         for name, signs in self._signs.items():
             found[name] = Counter()
             for other, sign in signs:
-                for row, weight in self._tables[other].items():
+                for row, weight in self._tables[other].zset().items():
                     found[name][row] += sign * weight
         return found
 
