@@ -150,6 +150,16 @@ THRESHOLDS: dict[str, Threshold] = {
 }
 
 NO_THRESHOLDS: dict[str, str] = {
+    "optimizer.expr.FIRST_UNIQUE": "where numbers of indexes begin",
+    "optimizer.kinds.class_facts.IMMUTABLE": "a flag of CPython",
+    "optimizer.kinds.class_facts.MOST_OTHERS": "answers that are kept",
+    "optimizer.kinds.class_facts.MOST_UNUSED": "generated classes that are kept",
+    "optimizer.kinds.class_facts.TEMPORARY": "where numbers of classes begin",
+    "optimizer.lifting.readings.MOST_READINGS": "readings that are kept",
+    "reactive.collections.zset.FEWEST_KEPT": "rows that are kept for whoever asks next",
+    "reactive.durable.file_lock.PLACE": "a place in a file",
+    "reactive.sinks.durable_outbox.MANY": "rows that are written together",
+    "reactive.sql.runtime.numbers.MOST_FACTORS": "what a HUGEINT holds",
     "optimizer.comprehensions.functions.ROUNDS": "beyond it types of a recursion are not known",
     "optimizer.plans.nodes.values.LONGEST": "what is shown",
     "optimizer.plans.nodes.values.SHOWN": "what is shown",

@@ -238,7 +238,7 @@ def history_of(form: str) -> list[list[Change]]:
 
 def take(table: Any, frame: Any, number: int, query: str = "q") -> int:
     """A batch as the query would hand it over."""
-    found: int = table.source._commit(FrameBatch(frame, query, number, 0.0))
+    found: int = table.source._commit(FrameBatch(frame, query, number, 0.0), False)
     return found
 
 
