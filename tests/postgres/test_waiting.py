@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,10 +18,8 @@ from reactive import (
     PostgresSource,
     SourceError,
 )
+from tests.postgres.test_source import PATIENCE, QUICK, until
 from tests.postgres_server import PostgresServer, running_or_skipped
-
-PATIENCE = 30
-QUICK: dict[str, Any] = {"backoff": (0.02, 0.1)}
 
 
 class User(NamedTuple):
@@ -46,13 +43,6 @@ def dsn(server: PostgresServer) -> Iterator[str]:
     yield made
     if server._process is None:
         server.start()
-
-
-def until(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def made_of(kind: str, dsn: str, server: PostgresServer) -> PostgresSource | NotifySource:
@@ -136,7 +126,7 @@ def test_a_server_that_refuses_is_not_waited_for(
 
 
 def tcp_port(server: PostgresServer) -> int:
-    """Where a server listens that knows no SSL: nobody but the test's own listener."""
+    """The port of a listener of the test's own, which answers that it knows no SSL."""
     import socket
     import threading
 
@@ -164,8 +154,11 @@ def test_a_limit_ends_the_wait(server: PostgresServer, dsn: str) -> None:
     with pytest.raises(SourceError, match="cannot read Postgres") as raised:
         reading.wait(timeout=PATIENCE)
     assert raised.value.__cause__ is not None and reading.state == "failed"
-    with pytest.raises(SourceError, match=r"has stopped before its server was reached: .*cannot"):
+    with pytest.raises(
+        SourceError, match=r"has stopped before its server was reached: .*cannot"
+    ) as e:
         source.catch_up()
+    assert e.value.__cause__ is reading.error is raised.value
     server.start()
     reading.start()
     source.catch_up(PATIENCE)

@@ -150,22 +150,23 @@ class PostgresSource:
             return
         where = f"{there}; it is at {self.position}"
         if self._progress.has_ended():
-            raise self._has_stopped(f"before {where}")
+            raise self._has_stopped(f"before {where}") from self._progress.cause
         why = self._reconnecting.trouble
         raise TimeoutError(
             f"source {self._name!r} has not come in {timeout:g} s to {where}{_because(why)}"
         ) from why
 
     def _server_position(self, until: float | None, timeout: float | None) -> str:
-        """Where the log of the server is. While this source waits for the server, so does who
-        asks."""
+        """Ask the server for the end of its log. While this source waits for the server, the caller
+        waits too."""
         while True:
             try:
                 with asking(self._dsn) as connection:
                     return str(connection.rows("select pg_current_wal_flush_lsn()")[0][0])
             except SourceError as error:
-                if self._progress.cause is not None and not self._is_running:
-                    raise self._has_stopped("before its server was reached") from error
+                cause = self._progress.cause
+                if cause is not None and not self._is_running:
+                    raise self._has_stopped("before its server was reached") from cause
                 if not self._is_running:
                     raise
                 if until is not None and time.monotonic() > until:
@@ -179,12 +180,10 @@ class PostgresSource:
     def _has_stopped(self, when: str) -> SourceError:
         """The error for who waits for a source that runs no more."""
         cause = self._progress.cause
-        error = SourceError(
+        return SourceError(
             f"source {self._name!r} has stopped {when}{_because(cause)}\n"
             "  start() of what ingest gave goes on once that is mended"
         )
-        error.__cause__ = cause
-        return error
 
     def trouble(self) -> SourceError | None:
         """Why it has no connection now, while it waits for another one; `None` otherwise."""
@@ -192,7 +191,7 @@ class PostgresSource:
 
     def stopped_by(self, error: BaseException | None) -> None:
         """Called by what `ingest` gives: what has stopped it, if it was an error."""
-        self._progress.stopped_by(error)
+        self._progress.cause = error
 
     def begin_anew(self) -> None:
         """Called by `start(anew=True)`: read the tables at the next start, in spite of the token;
