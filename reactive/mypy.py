@@ -40,7 +40,7 @@ DATABASE = "reactive.database.Database"
 MIRROR = "reactive.mirrors.mirror.Mirror"
 AGGREGATION = "reactive.api.aggregates.Aggregation"
 ROOMS = ("reactive.api.", "reactive.sql.", "reactive.offload.", "reactive.sources.")
-"""Where the classes of tables, relations and views are."""
+"""Packages with the classes of tables, relations and views."""
 MANY = ("builtins.list", "builtins.set", "builtins.frozenset", "typing.Sequence")
 
 

@@ -116,8 +116,7 @@ def _documented(row: Any) -> Any:
 
 
 _EMPTY = frozenset({_nothing.__code__.co_code, _documented.__code__.co_code})
-"""What the body of an empty function is compiled to; of one with a docstring the None stands at
-another place."""
+"""Byte code of empty functions; in one with a docstring the None stands at another place."""
 
 
 def _identity(function: Callable[..., Any], captures: tuple[Capture, ...]) -> object:

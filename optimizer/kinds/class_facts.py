@@ -31,10 +31,10 @@ FACTS = "__reactive_facts__"
 IMMUTABLE = 1 << 8
 """The flag of classes that take no attributes: those of Python and of libraries in C."""
 MOST_OTHERS = 256
-"""How many answers a function keeps for classes without attributes, and for other type forms."""
+"""Answers that a function keeps for classes without attributes, and for other type forms."""
 UNKNOWN: Any = object()
 MOST_UNUSED = 64
-"""How many generated classes stay without a use: a query made anew has the same class."""
+"""Generated classes that stay without a use: a query made anew has the same class."""
 TEMPORARY = 1 << 60
 _namespace: Any = type.__dict__["__dict__"].__get__
 _numbers = count()

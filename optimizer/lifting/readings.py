@@ -97,8 +97,8 @@ def _of_kin(function: Opaque, shapes: Shapes, read: Read) -> Reading | None:
 
 
 def of_code(function: Opaque, shapes: Shapes) -> dict[str, Any]:
-    """What is known of all callables of the code of one, for arguments of these shapes; of one that
-    is more than its code, nothing."""
+    """Return the facts of all callables of the code of one, for arguments of these shapes; none of
+    a callable that is more than its code."""
     call = function.function
     if type(call) is not FunctionType or call.__closure__ or defaults(call):
         return {}

@@ -70,7 +70,7 @@ class OnlyKeyed:
 
 @boundary
 class KeyedRows(Generic[T, K]):
-    """What a table with a key is beside its rows."""
+    """The part of a table that finds and changes rows by key."""
 
     name: str
     plan: plan.Table

@@ -55,7 +55,7 @@ def _reduced(row: Any) -> Any:
 def naming_of_columns(
     key: str | None, columns: tuple[str, ...], as_: Any, role: str = "aggregate"
 ) -> Naming:
-    """How rows of an aggregate, or of `select`, are named: the key of the group first, if any.
+    """Name the rows of an aggregate, or of `select`: the key of the group first, if any.
 
     Raises
     ------

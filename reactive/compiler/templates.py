@@ -260,7 +260,7 @@ class Templates:
 
 
 SHAPES: ClassCache[Shape] = ClassCache(Shape, MOST_SHAPES)
-"""What is known of shapes, in the process."""
+"""The shapes that are known in the process."""
 
 
 def _held(given: Shaped, varying: Container[Place]) -> dict[Place, Held]:

@@ -23,7 +23,7 @@ if sys.platform != "win32":
     import fcntl
 
 PLACE = 2**62
-"""Which byte of a file is locked; SQLite locks some from 2**30 on."""
+"""The byte of a file that is locked; SQLite locks some from 2**30 on."""
 _INODES: weakref.WeakValueDictionary[tuple[int, int], InodeLock] = weakref.WeakValueDictionary()
 """The files that this process has, by device and number."""
 _HERE: weakref.WeakValueDictionary[str, FileLock] = weakref.WeakValueDictionary()

@@ -76,7 +76,7 @@ class GroupJournal(Journal):
         self._thread: threading.Thread | None = None
         self._error: BaseException | None = None
         self._is_gone = False
-        """Whether the file is not at its path, so that nothing is written until it is."""
+        """True while the file is not at its path, so that nothing is written."""
         self._ends = partial(_at_exit, weakref.ref(self))
         atexit.register(self._ends)
 

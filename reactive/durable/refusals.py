@@ -11,7 +11,7 @@ DAMAGED = (
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
     AssertionError,
 )
-"""What reading a value raises that is not what was written."""
+"""Exceptions of reading a value that is not what was written."""
 UNDONE = "nothing has changed: no table, no view, and nothing in the file"
 
 
@@ -29,7 +29,7 @@ def is_open_here(name: str) -> str:
 
 
 def has_other_name(name: str, other: str) -> str:
-    """Of a file that is a hard link to one that has a log."""
+    """The message for a file that is a hard link to one that has a log."""
     return (
         f"cannot open {name}: it is a hard link to {other}, whose log, {other}-wal, has "
         "commits that are not found by this name\n"
@@ -85,7 +85,7 @@ def replaced(name: str, missing: str) -> str:
 
 
 def damaged(name: str, table: str, row: object) -> str:
-    """Of a row that cannot be read."""
+    """The message for a row that cannot be read."""
     return (
         f"cannot read table {table!r} in {name}: its row {row!r:.300} is damaged\n"
         "  put a backup in the place of the file; or see what can be read: sqlite3 .recover"
@@ -93,7 +93,7 @@ def damaged(name: str, table: str, row: object) -> str:
 
 
 def not_whole(name: str, found: object) -> str:
-    """Of a file of which a part is missing or written over."""
+    """The message for a file of which a part is missing or written over."""
     return (
         f"cannot open {name}: the file is damaged: {found!s:.200}\n"
         "  put a backup in its place; or see what can be read: sqlite3 .recover"

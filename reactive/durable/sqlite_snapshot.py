@@ -40,7 +40,7 @@ class SqliteSnapshot(SqliteFile):
         self._when: float | None = None
         self._id: Any = None
         self._is_known = False
-        """Whether the file was looked at as a whole before."""
+        """True once the file was looked at as a whole."""
 
     def open(self, keep: int = 0) -> None:
         """As `Store.open`, but others may have it."""

@@ -82,7 +82,7 @@ KEYWORDS: dict[str, dict[str, str]] = {
         ("on_next", "on_change", "observer"), "the callback is the first argument"
     ),
 }
-"""What arguments of other libraries are called here, by the method."""
+"""Arguments of other libraries with their names here, by the method."""
 
 
 def _name_keyword(error: TypeError, name: str) -> None:
@@ -124,10 +124,8 @@ def hide(error: BaseException) -> None:
 def outermost(function: F) -> F:
     """A function of the library that users call: without frames of the library in tracebacks."""
 
-    take_out, note = (
-        hide,
-        _name_keyword,
-    )  # `made` has the globals of the function, by which `doctest` finds it
+    # `made` has the globals of the function, by which `doctest` finds it
+    take_out, note = hide, _name_keyword
 
     def call(*arguments: Any, **named: Any) -> Any:
         try:

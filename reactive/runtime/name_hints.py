@@ -134,7 +134,7 @@ OF_RELATIONS: dict[str, str] = {
     **_each("scan", "aggregate(...) has what the rows come to by now"),
     **_each("view create_view as_view live persist cache", "its name is materialize()"),
 }
-"""What queries, tables and views are asked for by names of other libraries, and its name here."""
+"""Names of other libraries for methods of queries, tables and views, with their names here."""
 
 OF_TABLES: dict[str, str] = {
     **_each("insert append create push put save", "its name is add(row)"),

@@ -59,7 +59,7 @@ class DurableOutbox:
         self._held: dict[str, int] | None = None
         """The rows of the table; None until they are read."""
         self._staged: list[str] = []
-        """Those of the last batch."""
+        """The keys of the changes of the last batch."""
         try:
             known = declared_by(row_type)
         except Unstorable as misfit:
@@ -93,7 +93,7 @@ class DurableOutbox:
         return self._position()
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """What leads from all that was staged to these rows."""
+        """The changes that lead from all that was staged to these rows."""
         held, pairs, seen = self._known(), list[Pair](), set[str]()
         texts: dict[str, tuple[Any, int]] = {}
         for row, weight in rows:
@@ -240,7 +240,7 @@ class DurableOutbox:
 
     def _text(self, row: Any) -> str:
         try:
-            text = json.dumps(tree(row, self._names), separators=(",", ":"))
+            text = self._text_of(row)
             if '"record"' in text and self._text_of(self._row(text)) != text:
                 raise Unstorable(f"{row!r:.100}, which its class does not make again of its fields")
         except (Unstorable, RecursionError) as misfit:

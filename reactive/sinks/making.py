@@ -86,7 +86,7 @@ def write_to(
 
 @dataclass(frozen=True, slots=True)
 class Keeping:
-    """Where what a function was told is kept; the names are those of `View.changes_to`."""
+    """The options of `View.changes_to` that say where what a function was told is kept."""
 
     durable: bool | None = None
     migrate: bool = False
@@ -153,8 +153,8 @@ def _offload(engine: Engine, why: str) -> Any:
 
 
 def _outbox(view: Any, name: str | None, row_type: Any, keeping: Keeping) -> Outbox:
-    """Where batches wait for a function: in the file of a durable database, or in the checkpoint,
-    if there is one that is kept."""
+    """The place in which batches wait for a function: the file of a durable database, or the
+    checkpoint, if there is one that is kept."""
     engine: Engine = view._engine
     if _is_durable(engine, name, keeping):
         assert name is not None

@@ -24,7 +24,7 @@ Token: TypeAlias = Any
 """Where a source can go on: an offset, a position in a log, a time, a dictionary of any of them.
 Two are compared by `==` only. It must not be changed once it is in a batch."""
 OnRefusal: TypeAlias = Literal["raise", "drop"]
-"""What becomes of a row that a table refuses, or of which a view raises."""
+"""The policy for a row that a table refuses, or of which a view raises."""
 Rows: TypeAlias = Collection[T] | Mapping[type, Collection[T]]
 """Rows; also grouped by their classes, which are those that `ingest` was told tables of."""
 Keys: TypeAlias = Collection[Any] | Mapping[type, Collection[Any]]

@@ -159,7 +159,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
 
     @property
     def error(self) -> BaseException | None:
-        """What stopped it, why it is `waiting`, or what `take` raised the last time."""
+        """The exception that stopped it, that keeps it `waiting`, or that `take` raised last."""
         return self._error if self._state != "running" else self._trouble()
 
     @property
@@ -424,7 +424,7 @@ class Ingestion(NotCopied, Closeable, Generic[T]):
             self._changed.notify_all()
 
     def _tell(self) -> None:
-        """Have whom it may concern know that it runs no more."""
+        """Call `on_stop`, as it runs no more."""
         if self.on_stop is None:
             return
         try:

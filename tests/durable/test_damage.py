@@ -82,7 +82,7 @@ TABLES = ("wide", "words", "patterns", "source words", "sink words")
 
 
 def made(path: Path, *, later: bool = False) -> Any:
-    """What the file has: it is made, or opened."""
+    """The rows of the file, which is made or opened."""
     with Database(path, keep=10) as db:
         wide = db.table(Later if later else Wide, key="id", name="wide")
         words = db.table(tuple, name="words")

@@ -51,7 +51,7 @@ WAYS = [linked, linked_elsewhere, without_lock, by_symbolic_link]
 
 
 def opened_elsewhere(path: Path) -> str:
-    """What another process says."""
+    """The answer of another process."""
     command = [sys.executable, "-c", PROGRAM, str(path)]
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 

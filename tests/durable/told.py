@@ -23,7 +23,7 @@ from tests.durable.recording import Recording
 from tests.sinks.histories import PRICES, TOWNS, VIEWS, Sale, bag
 
 STEPS = 14
-"""Of a life."""
+"""Steps of a life."""
 
 
 @dataclass
@@ -45,12 +45,12 @@ class Receiver:
         self.calls.append(len(self.recording.calls))
 
     def upto(self, calls: int, *, at: bool) -> Receiver:
-        """What it had after so many calls, with or without the batch that came right then."""
+        """The rows that it had after so many calls, with or without the batch that came then."""
         pairs = zip(self.batches, self.calls, strict=True)
         return Receiver(batches=[b for b, n in pairs if n < calls or (at and n == calls)])
 
     def content(self) -> Counter[Any]:
-        """What the batches come to, each once."""
+        """The sum of the batches, each taken once."""
         once: dict[int, list[Any]] = {}
         for number, changes in self.batches:
             assert repr(once.setdefault(number, changes)) == repr(changes), (

@@ -1,4 +1,4 @@
-"""What a process keeps of classes, names and queries that are gone: nothing, or a bounded part.
+"""A process keeps of classes, names and queries that are gone nothing, or a bounded part.
 
 Every cache of a process is weak or bounded. `CONTAINERS` lists the dictionaries, lists and sets of
 modules; a new one fails here until it is listed with its reason.
@@ -57,7 +57,7 @@ CONTAINERS = {
         FIXED,  # always empty
     ),
 }
-"""Those that modules begin empty, or that weak references fill."""
+"""Containers that modules begin empty, or that weak references fill."""
 
 
 @pytest.mark.parametrize("name", KINDS)

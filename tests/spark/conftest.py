@@ -23,7 +23,7 @@ SMALL = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What kills the JVM comes last: the next one would be cold again for all that comes after.
+    """Have what kills the JVM come last: the next one would be cold again for all that comes after.
     All of these tests are long, but one or two of each file, which `make test` runs."""
     for item in items:
         if item.path.is_relative_to(HERE) and not item.get_closest_marker("quick"):

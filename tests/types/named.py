@@ -1,4 +1,4 @@
-"""What mypy infers with the plugin `reactive.mypy`: keys by name, and rows of named aggregates."""
+"""Types that mypy infers with the plugin `reactive.mypy`: keys by name, rows of aggregates."""
 
 from __future__ import annotations
 

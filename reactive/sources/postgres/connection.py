@@ -149,9 +149,9 @@ REFUSALS = (
 
 
 def refuses_us(error: Exception) -> bool:
-    """Whether an error of connecting says that this connection will never be: a wrong password, a
-    database that is not there, an option that is none. The driver gives no code for these. What is
-    said in another language is taken for a server that will come."""
+    """Return True if an error of connecting says that this connection will never be: a wrong
+    password, a database that is not there, an option that is none. The driver gives no code for
+    these. An error in another language is taken for a server that will come."""
     text = str(error)
     return any(words in text for words in REFUSALS)
 

@@ -28,7 +28,7 @@ class Progress:
         self.in_transaction = False
         self._ended: float | None = None
         self.cause: BaseException | None = None
-        """What has stopped it the last time, if it was an error."""
+        """The error that has stopped it the last time; None if none has."""
         self.schema_changes: deque[str] = deque(maxlen=REMEMBERED)
 
     def begins(self) -> None:
@@ -58,10 +58,6 @@ class Progress:
         with self._changed:
             self._ended = time.monotonic()
             self._changed.notify_all()
-
-    def stopped_by(self, error: BaseException | None) -> None:
-        """Note what has stopped it."""
-        self.cause = error
 
     def has_ended(self) -> bool:
         """Whether it has ended, and is not just about to be started again."""

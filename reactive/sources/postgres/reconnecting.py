@@ -66,9 +66,9 @@ class Reconnecting:
 
     @property
     def warn(self) -> Callable[[str], None] | None:
-        """What tells of a column that may be NULL and should not: `None`, which makes it an error,
-        as long as the server has answered at once. A service that has begun without its server, or
-        has lost it, goes on, and stops at the first row that has a NULL there."""
+        """The function that tells of a column that may be NULL and should not: `None`, which makes
+        it an error, as long as the server has answered at once. A service that has begun without
+        its server, or has lost it, goes on, and stops at the first row that has a NULL there."""
         return self._warn if self._has_waited else None
 
     def _warn(self, text: str) -> None:

@@ -224,7 +224,7 @@ def quoted(text: str) -> str:
 
 
 def fraction_text(value: Decimal) -> str:
-    """How DuckDB writes a decimal of a type that has no digits before the point.
+    """Write a decimal of a type that has no digits before the point as DuckDB does.
 
     >>> fraction_text(Decimal("-0.50"))
     '-.50'

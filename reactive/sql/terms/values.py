@@ -186,7 +186,7 @@ def _takes(function: Any, known: tuple[SqlType | str, ...]) -> bool:
 
 
 _COUNTS: WeakKeyDictionary[Any, tuple[int, int | None]] = WeakKeyDictionary()
-"""Of functions, those of users too, how many arguments they take."""
+"""The numbers of arguments that functions take, those of users too."""
 
 
 def check_count(function: Any, count: int) -> None:
