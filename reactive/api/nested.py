@@ -123,8 +123,8 @@ class NestedRelation(Relation[*Ts]):
         ('the',)
         """
         subscribe: Any = super().subscribe  # type: ignore[misc]
-        if path is None:
-            return subscribe(callback, **how)  # type: ignore[no-any-return]
+        if path is None or how.get("name") is not None:
+            return subscribe(callback, path=path, **how)  # type: ignore[no-any-return]
         path = at_path.check_path(self.nesting, path)
         if not at_path.has_copies(self.nesting):
             heard = at_path.heard(self.nesting, callback, path, 0)

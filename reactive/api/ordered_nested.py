@@ -61,8 +61,8 @@ class OrderedNestedView(OrderedView[*Ts]):
         PlanError: no binding of that name is inside.
         """
         subscribe: Any = super().subscribe  # type: ignore[misc]
-        if path is None:
-            return subscribe(callback, **how)  # type: ignore[no-any-return]
+        if path is None or how.get("name") is not None:
+            return subscribe(callback, path=path, **how)  # type: ignore[no-any-return]
         nesting = self._nesting()
         path = at_path.check_path(nesting, path)
         with self._engine.shaping():

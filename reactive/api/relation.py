@@ -48,6 +48,7 @@ from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import boundary
 from reactive.runtime.name_hints import OF_RELATIONS, hint
 from reactive.subscriptions.listening import Listening
+from reactive.subscriptions.named_subscription import NamedSubscription
 from reactive.subscriptions.observe import Subscription
 from reactive.subscriptions.relay import Relay
 from reactive.subscriptions.subscribe import subscribe
@@ -581,6 +582,22 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         """Nothing is kept of the relation for it."""
         engine, query = self._engine, self.plan
         return subscribe(engine, query, callback, caller(), snapshot=snapshot, way=way)
+
+    def _subscribed_as(
+        self,
+        name: str,
+        callback: Callable[[Delta[Any]], object],
+        way: tuple[Any, float | None],
+        row_type: Any,
+        *,
+        snapshot: bool,
+        migrate: bool,
+    ) -> NamedSubscription[Any]:
+        """The subscription holds a view: what was told is compared with its rows."""
+        view = self.materialize()
+        return view._subscribed_as(
+            name, callback, way, row_type, snapshot=snapshot, migrate=migrate
+        )
 
     def _first_rows(self, n: int) -> list[Any]:
         with self.materialize() as view:

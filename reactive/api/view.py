@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from reactive.dataflow.node import Node
     from reactive.remote.adoption import Adopt
     from reactive.sinks.sink import Sink
+    from reactive.subscriptions.named_subscription import NamedSubscription
     from reactive.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
@@ -242,6 +243,22 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
             self._engine, self._node, callback, self, self._snapshot if snapshot else None, way
         )
 
+    def _subscribed_as(
+        self,
+        name: str,
+        callback: Callable[[Delta[Any]], object],
+        way: tuple[Any, float | None],
+        row_type: Any,
+        *,
+        snapshot: bool,
+        migrate: bool,
+    ) -> NamedSubscription[Any]:
+        """The subscription holds the view."""
+        self._check_open()
+        return making.subscribe(
+            self, callback, name, way, row_type, snapshot=snapshot, migrate=migrate
+        )
+
     def verify(self) -> None:
         """Evaluate the query from scratch, and compare.
 
@@ -392,8 +409,9 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         mode: `"upsert"`: the target has the rows of the view, as of one commit. `"changes"`: each
             batch is a folder `batch=N` of rows with a `weight`: how often each comes, or goes if it
             is negative. That only begins: it refuses another query.
-        trigger: how long changes wait, in seconds or as text such as `"10s"`. By default they wait
-            for `Sink.flush` or `Database.flush`.
+        trigger: how long changes wait, in seconds or as text such as `"10s"`; with `"commit"` not
+            at all: what each commit changes is a batch. By default they wait for `Sink.flush` or
+            `Database.flush`.
         key: of `"upsert"`, the fields that tell rows apart; by default all of them. Only files of
             keys that have changed are written anew.
         row_type: what the rows are, such as `tuple[int, float | None]`; by default what they look
@@ -407,7 +425,8 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
 
         Returns
         -------
-        A `Sink`. It has written nothing yet: fill the tables, then flush.
+        A `Sink`. It has written nothing yet, but with `trigger="commit"`: fill the tables, then
+        flush.
         """
         self._check_open()
         return making.write_to(self, target, mode, trigger, key, row_type)

@@ -38,6 +38,9 @@ class Delta(Generic[T]):
 
     __slots__ = ("_by_path", "_edits", "_key", "_pairs", "_parts", "is_snapshot", "version")
 
+    number: int | None = None
+    """Which one it is of those that a subscription with a name is told, from 0 on; else None."""
+
     def __init__(
         self,
         version: int,
@@ -197,6 +200,24 @@ class Delta(Generic[T]):
         return f"Delta({', '.join(parts)})"
 
 
+class NumberedDelta(Delta[T]):
+    """One that comes again under the same number where it is not known to have been taken."""
+
+    __slots__ = ("number",)
+
+    def __init__(
+        self, number: int, version: int, pairs: Sequence[Pair], key: Callable[[Row], Any] | None
+    ) -> None:
+        super().__init__(version, pairs, key, is_snapshot=number == 0)
+        self.number: int = number
+
+    def __reduce__(self) -> Any:
+        return _unpickled_numbered, (self.number, *super().__reduce__()[1])
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("(", f"(number={self.number}, ", 1)
+
+
 def _plain_edit(edit: Edit) -> dict[str, Any]:
     parts = {"position": edit.position, "row": plain(edit.row), "weight": edit.weight}
     return parts | ({"path": plain(edit.path)} if edit.path else {})
@@ -207,6 +228,14 @@ def _unpickled(
 ) -> Delta[Any]:
     made: Delta[Any] = Delta(version, pairs, None, edits, is_snapshot=is_snapshot)
     made._parts = parts
+    return made
+
+
+def _unpickled_numbered(
+    number: int, version: int, pairs: Sequence[Pair], edits: Any, is_snapshot: bool, parts: Any
+) -> Delta[Any]:
+    made: Delta[Any] = NumberedDelta(number, version, pairs, None)
+    made._edits, made._parts = tuple(edits), parts
     return made
 
 

@@ -13,10 +13,13 @@ Source: the transactional outbox of message brokers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
+from typing import Any
 
 from optimizer.errors import PlanError
 from reactive.collections.zset import Pair, consolidate, integrate, negate
+from reactive.dataflow.delta import Delta, NumberedDelta
 from reactive.sinks.target import Called, ChangeBatch, Changed, Outbox, Position
 
 
@@ -45,8 +48,11 @@ class CalledTarget:
         """Call the function with the batch that is kept, if there is one."""
         batch = self._outbox.staged()
         if batch is not None:
-            self._function(batch.number, list(batch.changes))
+            self._tell(batch)
             self._outbox.delivered()
+
+    def _tell(self, batch: ChangeBatch) -> None:
+        self._function(batch.number, list(batch.changes))
 
     def forget(self) -> None:
         """Keep no more what was told.
@@ -62,6 +68,55 @@ class CalledTarget:
                 "  stop() it: what it has told goes with the process"
             )
         forget()
+
+
+class ToldTarget(CalledTarget):
+    """A `Target` that calls a callback with deltas. Batch 0 is the rows of the beginning.
+
+    Parameters
+    ----------
+    name: of the subscription.
+    key: what identifies a row, if something does.
+    snapshot: whether the callback is told of batch 0.
+    """
+
+    def __init__(
+        self,
+        callback: Callable[[Delta[Any]], object],
+        outbox: Outbox,
+        name: str,
+        key: Callable[[Any], Any] | None,
+        *,
+        snapshot: bool,
+    ) -> None:
+        super().__init__(lambda number, changes: None, outbox)
+        self.kept_as = name
+        self._callback, self._key, self._snapshot = callback, key, snapshot
+        self.is_owed = False
+        """True until there is a batch 0, which may have no rows."""
+
+    def open(self, plan: str) -> Position | None:
+        """Where the outbox is."""
+        found = super().open(plan)
+        self.is_owed = found is None
+        return found
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Keep a batch."""
+        super().stage(batch)
+        self.is_owed = False
+
+    def _tell(self, batch: ChangeBatch) -> None:
+        if batch.number == 0 and not self._snapshot:
+            return
+        delta = NumberedDelta[Any](batch.number, batch.version, list(batch.changes), self._key)
+        result = self._callback(delta)
+        if inspect.iscoroutine(result):
+            result.close()
+            raise TypeError(
+                f"cannot await {result.__qualname__}(), which the callback of subscription "
+                f"{self.kept_as!r} gave\n  give it a function that is not asynchronous"
+            )
 
 
 class MemoryOutbox:

@@ -49,10 +49,20 @@ class DurableOutbox:
     name: of the sink.
     row_type: the annotation of the rows, which names the classes of records in them.
     migrate: whether rows of another query may be there; the difference is told then.
+    instead: what else can be done where rows cannot be kept.
     """
 
-    def __init__(self, engine: Engine, name: str, row_type: Any, *, migrate: bool) -> None:
+    def __init__(
+        self,
+        engine: Engine,
+        name: str,
+        row_type: Any,
+        *,
+        migrate: bool,
+        instead: str = "keep it in the process: durable=False",
+    ) -> None:
         self.name = name
+        self._instead = instead
         self._engine = engine
         self._table = f"sink {name}"
         self._may_differ = migrate
@@ -65,7 +75,7 @@ class DurableOutbox:
         except Unstorable as misfit:
             raise PlanError(
                 f"cannot keep what sink {name!r} has told: {misfit}, which has no plain form\n"
-                "  select plain fields first; or keep it in the process: durable=False"
+                f"  select plain fields first; or {instead}"
             ) from None
         self._classes: dict[str, type] = known.classes
         if known.shape == "record":
@@ -247,7 +257,7 @@ class DurableOutbox:
             told = misfit if isinstance(misfit, Unstorable) else "values nested too deeply"
             raise DurabilityError(
                 f"cannot keep what sink {self.name!r} is to tell: row {row!r:.200} holds {told}\n"
-                "  say what the rows are, row_type=Alert; or keep it in the process: durable=False"
+                f"  say what the rows are, row_type=Alert; or {self._instead}"
             ) from None
         return text
 

@@ -48,6 +48,10 @@ class Gathered:
         self._last: Delta[Any] | None = None
         self._since: float | None = None
         self._subscription: Subscription[Any] | None = None
+        self.then: Callable[[], object] | None = None
+        """What is called when something has been added."""
+        self.lost: Callable[[BaseException | None], object] | None = None
+        """What is called when nothing more comes, as the view was closed, and with what error."""
         self.is_sure = False
         """Whether all that has changed is gathered."""
         self.version = 0
@@ -60,6 +64,7 @@ class Gathered:
             rows, self.version = self._rows()
             self._pairs, self._last, self._since = [], None, None
             self._subscription = self._listen(self._add)
+            self._subscription._on_close = self._lose
             self.is_sure = True
         return rows
 
@@ -105,16 +110,25 @@ class Gathered:
         """Gather no more."""
         self.is_sure = False
         if self._subscription is not None:
+            self._subscription._on_close = None
             self._subscription.close()
+
+    def _lose(self) -> None:
+        if self.lost is not None and self._subscription is not None:
+            self.lost(self._subscription.error)
 
     def _add(self, delta: Delta[Any]) -> None:
         try:
             with self._lock:
-                if delta is not self._last:  # it comes again after an interrupt
+                if delta.is_snapshot:  # the view was computed again: it is to be compared
+                    self.doubt()
+                elif delta is not self._last:  # it comes again after an interrupt
                     self._pairs += delta.items()
                     self._last, self.version = delta, delta.version
                     self._since = self._since or time.time()
                     self._add_up()
+            if self.then is not None:
+                self.then()
         except BaseException:
             self.doubt()
             raise

@@ -23,12 +23,13 @@ from reactive.collections.zset import Pair
 from reactive.dataflow.delta import Delta
 from reactive.errors import OffloadError
 from reactive.runtime import intervals
-from reactive.sinks.called import CalledTarget, MemoryOutbox
+from reactive.sinks.called import CalledTarget, MemoryOutbox, ToldTarget
 from reactive.sinks.durable_outbox import DurableOutbox
 from reactive.sinks.followed import Changes, Followed
 from reactive.sinks.gathered import Gathered
 from reactive.sinks.sink import Sink
 from reactive.sinks.target import FrameTarget, Outbox, Target
+from reactive.subscriptions.named_subscription import NamedSubscription
 from reactive.subscriptions.observe import Subscription
 from reactive.subscriptions.subscribe import listen
 
@@ -39,7 +40,9 @@ if TYPE_CHECKING:
 Mode: TypeAlias = Literal["upsert", "changes"]
 """What a table or folder holds: the rows of a view, or their changes by batch."""
 Trigger: TypeAlias = str | float | None
-"""How long changes wait: seconds, or text such as `"10s"`; None until somebody asks."""
+"""How long changes wait: seconds, or text such as `"10s"`; None until somebody asks, and `"commit"`
+not at all."""
+EACH = "commit"
 METHODS = ("open", "difference", "stage", "deliver")
 
 
@@ -81,7 +84,7 @@ def write_to(
             f"write_to takes a path, the name of a table, or a Target, not {target!r:.100}\n"
             "  changes_to takes a function that is called with each batch"
         )
-    return _sink(view, f"of {view._channel} to {target!r:.200}", made, interval)
+    return _sink(view, f"of {view._channel} to {target!r:.200}", made, interval, trigger == EACH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +93,7 @@ class Keeping:
 
     durable: bool | None = None
     migrate: bool = False
+    instead: str = "keep it in the process: durable=False"
 
 
 def changes_to(
@@ -123,19 +127,62 @@ def changes_to(
         target = _offload(engine, "a DataFrame is of Spark").framed(function, called, row_type)
     else:
         target = CalledTarget(function, _outbox(view, called, row_type, keeping))
-    return _sink(view, text, target, interval)
+    return _sink(view, text, target, interval, trigger == EACH)
+
+
+def subscribe(
+    view: Any,
+    callback: Callable[[Delta[Any]], object],
+    name: str,
+    way: tuple[Any, float | None],
+    row_type: Any,
+    *,
+    snapshot: bool,
+    migrate: bool,
+) -> NamedSubscription[Any]:
+    """Subscribe under a name, by which a durable database knows what was told.
+
+    Parameters
+    ----------
+    way: what runs the callback, and how many seconds are between two calls of it.
+
+    Raises
+    ------
+    PlanError: there is one of the name; or the database is open for reading alone.
+    """
+    engine: Engine = view._engine
+    if engine.journal is not None and not engine.journal.writes:
+        raise PlanError(
+            f"cannot subscribe as {name!r}: the database is open for reading alone, and what a "
+            "subscription was told is kept in its file\n  leave out name="
+        )
+    on, every = way
+    _check_single(engine, name)
+    outbox = _outbox(view, name, row_type, Keeping(None, migrate, "leave out name="))
+    target = ToldTarget(callback, outbox, name, view._channel.key, snapshot=snapshot)
+    sink = _sink(view, f"of {view._channel} to subscription {name!r}", target, every, False)
+    try:
+        if every is None:
+            sink.follow_commits(on)
+        else:
+            sink.begin()
+    except BaseException:
+        sink.stop()
+        raise
+    return NamedSubscription(name, sink)
 
 
 def _interval(trigger: Trigger) -> float | None:
-    """The seconds of a trigger; None for none.
+    """The seconds of a trigger; None for none, and for each commit.
 
     Raises
     ------
     PlanError: it is no interval.
     """
-    if trigger is None:
+    if trigger is None or trigger == EACH:
         return None
-    return intervals.seconds(trigger, otherwise="None writes when you flush")
+    otherwise = "None writes when you flush, 'commit' after each commit"
+    return intervals.seconds(trigger, otherwise=otherwise)
 
 
 def _is_target(target: Any) -> bool:
@@ -159,7 +206,7 @@ def _outbox(view: Any, name: str | None, row_type: Any, keeping: Keeping) -> Out
     if _is_durable(engine, name, keeping):
         assert name is not None
         of = _annotation(view._channel.plan) if row_type is None else row_type
-        return DurableOutbox(engine, name, of, migrate=keeping.migrate)
+        return DurableOutbox(engine, name, of, migrate=keeping.migrate, instead=keeping.instead)
     kept: Outbox | None = None
     if engine.offloading.is_possible:
         kept = engine.offloading.need().outbox(name, row_type)
@@ -195,6 +242,12 @@ def _is_durable(engine: Engine, name: str | None, keeping: Keeping) -> bool:
             "  name the sink, changes_to(..., name='alerts'), or the view\n"
             "  to keep what it has told in the process, say durable=False"
         )
+    _check_single(engine, name)
+    return True
+
+
+def _check_single(engine: Engine, name: str) -> None:
+    """Raise if what a running sink has told is kept under a name."""
     for sink in engine.sinks:
         if getattr(sink._target, "kept_as", None) == name:
             raise PlanError(
@@ -202,17 +255,24 @@ def _is_durable(engine: Engine, name: str | None, keeping: Keeping) -> bool:
                 "it has told under this name\n"
                 "  stop() that one first, or give this one another name"
             )
-    return True
 
 
-def _sink(view: Any, name: str, target: Target, interval: float | None) -> Sink:
+def _sink(view: Any, name: str, target: Target, interval: float | None, is_each: bool) -> Sink:
     engine: Engine = view._engine
     if any(sink.name == name for sink in engine.sinks):
         raise PlanError(f"the sink {name} is there already\n  stop() that one first")
     if callable(expect := getattr(target, "expect", None)):
         expect(_annotation(view._channel.plan))
     found = fingerprint(view.relation.plan)
-    return Sink(engine, name, partial(_gathering, view, target), target, found, interval)
+    gathering = partial(_gathering, view, None if is_each else target)
+    sink = Sink(engine, name, gathering, target, found, interval)
+    if is_each:
+        try:
+            sink.follow_commits()
+        except BaseException:
+            sink.stop()
+            raise
+    return sink
 
 
 def _annotation(node: plan.Node) -> Any:
@@ -221,7 +281,7 @@ def _annotation(node: plan.Node) -> Any:
     return types[0] if len(types) == 1 else GenericAlias(tuple, types)
 
 
-def _gathering(view: Any, target: Target, now: Changes | None) -> Changes:
+def _gathering(view: Any, target: Target | None, now: Changes | None) -> Changes:
     """Where the changes of a view are had from: where its rows are, if the target reads them there;
     what does so `now` goes on."""
     if now is None or not now.is_sure:

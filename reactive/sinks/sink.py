@@ -29,11 +29,15 @@ from reactive.errors import ClosedError, OffloadError, TransactionError
 from reactive.runtime.boundary import boundary
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
+from reactive.runtime.interrupts import is_asynchronous
 from reactive.runtime.lag import Lag
 from reactive.sinks.followed import Changes, Followed
+from reactive.sinks.gathered import Gathered
 from reactive.sinks.target import ChangeBatch, FrameTarget, Position, Target
 
 if TYPE_CHECKING:
+    from concurrent.futures import Executor, Future
+
     from reactive.transactions.engine import Engine
 
 State: TypeAlias = Literal["running", "failed", "stopped"]
@@ -84,6 +88,10 @@ class Sink(NotCopied, Closeable):
         self.is_timed = trigger is not None
         """Whether it writes by itself, at intervals."""
         self._writing, self._is_writing = threading.RLock(), False
+        self._is_each = False
+        self._on: Executor | None = None
+        self._is_due = False
+        """True from a commit on that has changed the view, until somebody begins to write it."""
         self._error: BaseException | None = None
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
@@ -139,18 +147,10 @@ class Sink(NotCopied, Closeable):
         with self._writing:
             if self._is_writing:  # a function that the target calls has asked for it
                 return self._position
-            self._is_writing = True
-            try:
-                self._write()
-            except BaseException as error:
-                self._error = error
-                if not isinstance(error, Exception):
-                    self._gathered.doubt()
-                raise
-            finally:
-                self._is_writing = False
-            self._error = None
-            return self._position
+            self._write_once()
+        if self._is_due:
+            self._catch_up()
+        return self._position
 
     def run(self) -> None:
         """`flush`, for who asks for no position."""
@@ -175,8 +175,7 @@ class Sink(NotCopied, Closeable):
             raise TimeoutError(f"{self._called()} is still writing after {timeout:g} s")
         try:
             self._gathered.end()
-            if self in self._engine.sinks:
-                self._engine.sinks.remove(self)
+            self._end(None)
         finally:
             self._writing.release()
 
@@ -213,7 +212,81 @@ class Sink(NotCopied, Closeable):
         finally:
             self.stop()
 
+    # After each commit.
+
+    def follow_commits(self, on: Executor | None = None) -> None:
+        """Write what there is, and from now on what each commit changes, when it is told of.
+
+        A thread that commits while another one writes does not wait: that one goes on with it.
+
+        Parameters
+        ----------
+        on: what runs it; by default who tells subscribers of the commit.
+        """
+        self._is_each, self._on = True, on
+        self.begin()
+
+    def begin(self) -> None:
+        """Write what there is; what cannot be written now is tried again."""
+        self._check()
+        self._is_due = True
+        self._catch_up()
+
+    def _note_commit(self) -> None:
+        """Have what a commit has changed be written."""
+        if self._on is None:
+            self._is_due = True
+            self._catch_up()
+        elif not self._is_due:
+            self._is_due = True
+            try:
+                self._on.submit(self._catch_up).add_done_callback(self._look_at)
+            except RuntimeError as error:
+                log.error("%s ends, since its executor does not run any more", self._called())
+                self._end(error)
+
+    def _look_at(self, future: Future[None]) -> None:
+        if future.cancelled():
+            self._is_due = False
+
+    def _catch_up(self) -> None:
+        """Write what is due, unless another thread is writing, which then goes on with it."""
+        while self._is_due and self._writing.acquire(blocking=False):
+            try:
+                if self._is_writing or self._ended.is_set():
+                    return
+                self._is_due = False
+                self._write_once()
+            except Exception as error:
+                if is_asynchronous(error):
+                    raise
+                text = "%s could not write a batch; it tries again with the next commit"
+                log.error(text, self._called(), exc_info=error)
+            finally:
+                self._writing.release()
+
+    def _end(self, error: BaseException | None) -> None:
+        """Write no more, without waiting."""
+        self._error = error or self._error
+        self._ended.set()
+        if self in self._engine.sinks:
+            self._engine.sinks.remove(self)
+
     # How.
+
+    def _write_once(self) -> None:
+        """Write what has changed; by who has `_writing`."""
+        self._is_writing = True
+        try:
+            self._write()
+        except BaseException as error:
+            self._error = error
+            if not isinstance(error, Exception):
+                self._gathered.doubt()
+            raise
+        finally:
+            self._is_writing = False
+        self._error = None
 
     def _write(self) -> None:
         version = self._engine.version
@@ -244,6 +317,8 @@ class Sink(NotCopied, Closeable):
     def _compare(self) -> None:
         """Have what leads from the target to the view wait, and what changes from now on."""
         self._position = self._target.open(self._plan)
+        if self._is_each and isinstance(self._gathered, Gathered):
+            self._gathered.then, self._gathered.lost = self._note_commit, self._end
         try:
             rows, target = self._gathered.begin(), self._target
             if isinstance(self._gathered, Followed):

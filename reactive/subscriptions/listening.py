@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
+from optimizer.errors import PlanError
 from optimizer.plans.properties import shapes
 from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import boundary
 from reactive.subscriptions import at_bag
 from reactive.subscriptions.callbacks import bound, notify, relay
+from reactive.subscriptions.named_subscription import NamedSubscription, check_named
 from reactive.subscriptions.observe import Changes, Observes, Subscription
 
 if TYPE_CHECKING:
@@ -40,6 +42,19 @@ class Listening(Generic[*Ts]):
         """Subscribe a callback, which `way` takes deltas to if it runs elsewhere."""
         raise NotImplementedError
 
+    def _subscribed_as(
+        self,
+        name: str,
+        callback: Callable[[Delta[Any]], object],
+        way: tuple[Any, float | None],
+        row_type: Any,
+        *,
+        snapshot: bool,
+        migrate: bool,
+    ) -> NamedSubscription[Any]:
+        """Subscribe under a name; `way` is what runs the callback, and how often."""
+        raise NotImplementedError
+
     @overload
     def subscribe(
         self: Listening[T],
@@ -64,6 +79,30 @@ class Listening(Generic[*Ts]):
         maxsize: int | None = None,
         when_full: Literal["block", "merge", "close"] | None = None,
     ) -> Subscription[tuple[A, B, *Cs]]: ...
+    @overload
+    def subscribe(
+        self: Listening[T],
+        callback: Callable[[Delta[T]], object],
+        *,
+        name: str,
+        snapshot: bool = False,
+        on: Executor | None = None,
+        every: float | None = None,
+        row_type: Any = None,
+        migrate: bool = False,
+    ) -> NamedSubscription[T]: ...
+    @overload
+    def subscribe(
+        self: Listening[A, B, *Cs],
+        callback: Callable[[Delta[tuple[A, B, *Cs]]], object],
+        *,
+        name: str,
+        snapshot: bool = False,
+        on: Executor | None = None,
+        every: float | None = None,
+        row_type: Any = None,
+        migrate: bool = False,
+    ) -> NamedSubscription[tuple[A, B, *Cs]]: ...
     def subscribe(
         self,
         callback: Callable[[Delta[Any]], object],
@@ -74,7 +113,10 @@ class Listening(Generic[*Ts]):
         path: tuple[Any, ...] | None = None,
         maxsize: int | None = None,
         when_full: Literal["block", "merge", "close"] | None = None,
-    ) -> Subscription[Any]:
+        name: str | None = None,
+        row_type: Any = None,
+        migrate: bool = False,
+    ) -> Any:
         """Call a function with the `Delta` of every commit that changes the rows.
 
         Parameters
@@ -98,14 +140,37 @@ class Listening(Generic[*Ts]):
             default; `"block"`: the writer waits, but for an event loop; `"close"`: the subscription
             ends, and `error` says why.
 
+        name: under which a durable database keeps what was told: subscribed again after a restart,
+            the callback is told what has changed since. `Delta.number` counts what it is told; a
+            delta comes again under its number if the callback raises, or the process ends. It waits
+            for the disk at each commit that changes the rows. Without one nothing is kept.
+        row_type: of a subscription with a name, the classes of the rows, if the query does not say
+            them.
+        migrate: whether one with a name whose query has changed is told the difference between what
+            it was told and the rows of today.
+
         Of a relation nothing is kept for this; a view is held. Hold what is returned: it ends
         otherwise. It also ends when its executor is shut down or its loop closed, which is logged.
 
         Raises
         ------
-        PlanError: the callback is asynchronous, and there is no loop to run it; or a path does not
-            lead to a field.
+        PlanError: the callback is asynchronous, and there is no loop to run it; a path does not
+            lead to a field; or there is a subscription of the name, or one that was told of another
+            query, and `migrate` is not given.
+        DurabilityError: what was told under the name cannot be read or written.
         """
+        if name is not None:
+            others = {"path": path, "maxsize": maxsize, "when_full": when_full}
+            check_named(name, on, every, others)
+            relay(callback, on, every, self._engine.timer, self._engine.delivery_queue.limits)
+            return self._subscribed_as(
+                name, callback, (on, every), row_type, snapshot=snapshot, migrate=migrate
+            )
+        if row_type is not None or migrate:
+            raise PlanError(
+                "row_type= and migrate= are of what is kept under a name\n"
+                "  give name='alerts', or leave them out"
+            )
         if path is not None:
             callback = at_bag.heard(shapes(self.plan), callback, path)
         own, engine = (maxsize, when_full), self._engine

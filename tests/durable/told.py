@@ -1,4 +1,5 @@
-"""Lives of durable sinks that end at every write, and what their receivers come to.
+"""Lives of durable sinks, and of subscriptions with a name, that end at every write, and what their
+receivers come to.
 
 One run notes what SQLite does to the files, and when the receiver is called. An end after each call
 leaves a file and a receiver; the next process makes the same sink, and all batches together come to
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from reactive import Database, DurabilityError, Sink
+from reactive import Database, Delta, DurabilityError
 from reactive.durable.sqlite_store import SqliteStore
 from tests.durable.crashed import Folder, failing, noted, written
 from tests.durable.disk import Disk
@@ -44,6 +45,11 @@ class Receiver:
         self.batches.append((number, changes))
         self.calls.append(len(self.recording.calls))
 
+    def take(self, delta: Delta[Any]) -> None:
+        """Be told as a subscriber."""
+        assert delta.number is not None and delta.is_snapshot == (delta.number == 0)
+        self(delta.number, list(delta.items()))
+
     def upto(self, calls: int, *, at: bool) -> Receiver:
         """The rows that it had after so many calls, with or without the batch that came then."""
         pairs = zip(self.batches, self.calls, strict=True)
@@ -67,9 +73,11 @@ class Receiver:
 
 
 class Process:
-    """A database with a view that is told of."""
+    """A database with a view that is told of, by a sink or a subscription (`way`)."""
 
-    def __init__(self, store: SqliteStore, seed: int, receiver: Receiver, level: Any) -> None:
+    def __init__(
+        self, store: SqliteStore, seed: int, receiver: Receiver, level: Any, way: str
+    ) -> None:
         random = Random(f"process {seed}")
         keep = random.choice([0, 3, 100])
         self.db = Database(store=store, durability=level, keep=keep)
@@ -77,7 +85,11 @@ class Process:
         try:
             self.sales = self.db.table(Sale, name="sales")
             self.view = random.choice([*VIEWS])(self.sales)
-            self.sink: Sink = self.view.changes_to(receiver, name="told")
+            self.sink: Any = (
+                self.view.changes_to(receiver, name="told")
+                if way == "sink"
+                else self.view.subscribe(receiver.take, name="told", snapshot=True)
+            )
         except BaseException:
             self.db.close()
             raise
@@ -103,20 +115,20 @@ class Process:
         at = self.sink.position
         assert at is None or at.version <= self.db.version, "it was told of what is not there"
         self.flush()
-        assert at is None or self.sink.position.batch in (at.batch, at.batch + 1)  # type: ignore[union-attr]
+        assert at is None or self.sink.position.batch in (at.batch, at.batch + 1)
         for _ in range(2):
             self.change(random)
             self.flush()
 
 
-def live(seed: int, level: str, path: str, receiver: Receiver) -> None:
+def live(seed: int, level: str, path: str, receiver: Receiver, way: str) -> None:
     """A life until it ends, or an error of the file ends it."""
     random = Random(seed)
 
     def begun() -> Process:
         connect = receiver.recording.connect
         store = SqliteStore(path, synchronous=synchronous, connect=connect)
-        return Process(store, seed, receiver, level)
+        return Process(store, seed, receiver, level, way)
 
     synchronous: Any = random.choice(["normal", "full"])
     process = begun()
@@ -135,11 +147,11 @@ def live(seed: int, level: str, path: str, receiver: Receiver) -> None:
             process.db.close()
 
 
-def told_everywhere(seed: int, level: str, step: int = 1) -> int:
+def told_everywhere(seed: int, level: str, step: int = 1, way: str = "sink") -> int:
     """Have a life end at every `step`th call, by kill -9 or a loss of power; how many did."""
     receiver = Receiver()
     with Folder() as folder:
-        live(seed, level, f"{folder}/shop.db", receiver)
+        live(seed, level, f"{folder}/shop.db", receiver, way)
     disk, random, found = Disk(), Random(f"ends {seed}"), 0
     for number, call in enumerate(receiver.recording.calls, 1):
         disk.make(call)
@@ -147,19 +159,19 @@ def told_everywhere(seed: int, level: str, step: int = 1) -> int:
             continue
         for kind, left in (("kill", disk.killed()), ("power", disk.without_power(random))):
             had = receiver.upto(number, at=random.random() < 0.5)
-            with noted(f"seed {seed}, {level}: {kind} after call {number}"):
-                go_on(left, seed, level, had, random, is_dark=kind == "power")
+            with noted(f"seed {seed}, {level}, {way}: {kind} after call {number}"):
+                go_on(left, seed, level, had, random, way, is_dark=kind == "power")
             found += 1
     return found
 
 
 def go_on(
-    left: Any, seed: int, level: str, had: Receiver, random: Random, *, is_dark: bool
+    left: Any, seed: int, level: str, had: Receiver, random: Random, way: str, *, is_dark: bool
 ) -> None:
     """Open what is left, and tell the rest."""
     with written(left) as path:
         try:
-            process = Process(SqliteStore(str(path)), seed, had, level)
+            process = Process(SqliteStore(str(path)), seed, had, level, way)
         except DurabilityError:
             assert is_dark and not had.batches, "nothing but the head of a file is left"
             return
@@ -167,29 +179,29 @@ def go_on(
             process.check(random)
         finally:
             process.db.close()
-        process = Process(SqliteStore(str(path)), seed, had, level)
+        process = Process(SqliteStore(str(path)), seed, had, level, way)
         before = len(had.batches)
         process.flush()
         process.db.close()
         assert len(had.batches) == before, "all has been told"
 
 
-def refused_everywhere(seed: int, level: str, step: int = 1) -> int:
+def refused_everywhere(seed: int, level: str, step: int = 1, way: str = "sink") -> int:
     """Have every `step`th call fail, alone or with all that follow, which ends the life; how many
     did."""
     whole, found = Receiver(), 0
     with Folder() as folder:
-        live(seed, level, f"{folder}/shop.db", whole)
+        live(seed, level, f"{folder}/shop.db", whole, way)
     for at in range(seed % step, len(whole.recording.calls), step):
         random = Random(f"{seed} {at}")
         receiver = Receiver(Recording(fails=failing(at, random.choice([1, 10**9]))))
-        with Folder() as folder, noted(f"seed {seed}, {level}: from call {at} on"):
+        with Folder() as folder, noted(f"seed {seed}, {level}, {way}: from call {at} on"):
             with suppress(DurabilityError, sqlite3.Error):
-                live(seed, level, f"{folder}/shop.db", receiver)
+                live(seed, level, f"{folder}/shop.db", receiver, way)
             disk = Disk()
             for call in receiver.recording.calls:
                 disk.make(call)
             if disk.killed():
-                go_on(disk.killed(), seed, level, receiver, random, is_dark=True)
+                go_on(disk.killed(), seed, level, receiver, random, way, is_dark=True)
             found += 1
     return found

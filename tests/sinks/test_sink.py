@@ -11,7 +11,18 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 import pytest
 
-from reactive import ClosedError, Database, OffloadError, PlanError, Sink, TransactionError, View
+from reactive import (
+    ClosedError,
+    Database,
+    Delta,
+    OffloadError,
+    PlanError,
+    Sink,
+    TransactionError,
+    View,
+)
+from reactive.runtime.lock import BROKEN
+from reactive.transactions.repair import Broken
 from spark_backend import ChangesFolder
 from tests.budget import seeds
 from tests.offload.elsewhere import Elsewhere
@@ -113,6 +124,24 @@ def test_changes_that_cancel_are_no_batch() -> None:
         assert sink.lag.waiting == 1 and sink.lag.seconds is not None
     assert receiver.batches == [(0, [("be", 3000)])], "leaving the `with` writes"
     assert sink.state == "stopped"
+
+
+def test_a_view_that_was_computed_again_is_not_told_again() -> None:
+    db, table, view = words()
+    receiver, deltas = Receiver(), list[Delta[str]]()
+    view.changes_to(receiver)
+    table.subscribe(deltas.append, name="alerts")
+    table.add("to")
+    db.flush()
+    engine = db._engine
+    engine.broken, engine.db_lock.at_rest = Broken([]), BROKEN
+    engine.db_lock.depth = BROKEN
+    assert len(view) == 1
+    assert engine.broken is None, "it has been repaired"
+    table.add("be")
+    db.flush()
+    assert receiver.batches == [(0, [("to", 1)]), (1, [("be", 1)])]
+    assert [(delta.number, delta.added) for delta in deltas] == [(1, ("to",)), (2, ("be",))]
 
 
 def test_a_trigger_writes_by_itself_until_the_sink_is_stopped() -> None:
