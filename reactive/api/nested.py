@@ -98,7 +98,7 @@ class NestedRelation(Relation[*Ts]):
         *,
         path: tuple[Any, ...] | None = None,
         **how: Any,
-    ) -> Subscription[Any]:
+    ) -> Any:
         """As `Relation.subscribe`; with a path, to the rows inside of one row.
 
         Parameters
@@ -124,7 +124,7 @@ class NestedRelation(Relation[*Ts]):
         """
         subscribe: Any = super().subscribe  # type: ignore[misc]
         if path is None or how.get("name") is not None:
-            return subscribe(callback, path=path, **how)  # type: ignore[no-any-return]
+            return subscribe(callback, path=path, **how)
         path = at_path.check_path(self.nesting, path)
         if not at_path.has_copies(self.nesting):
             heard = at_path.heard(self.nesting, callback, path, 0)

@@ -14,7 +14,6 @@ from reactive.subscriptions import at_path
 
 if TYPE_CHECKING:
     from reactive.dataflow.delta import Delta
-    from reactive.subscriptions.observe import Subscription
 
 Ts = TypeVarTuple("Ts")
 
@@ -53,7 +52,7 @@ class OrderedNestedView(OrderedView[*Ts]):
         *,
         path: tuple[Any, ...] | None = None,
         **how: Any,
-    ) -> Subscription[Any]:
+    ) -> Any:
         """As `NestedView.subscribe`: with a path, to the rows inside of one row.
 
         Raises
@@ -62,7 +61,7 @@ class OrderedNestedView(OrderedView[*Ts]):
         """
         subscribe: Any = super().subscribe  # type: ignore[misc]
         if path is None or how.get("name") is not None:
-            return subscribe(callback, path=path, **how)  # type: ignore[no-any-return]
+            return subscribe(callback, path=path, **how)
         nesting = self._nesting()
         path = at_path.check_path(nesting, path)
         with self._engine.shaping():

@@ -583,21 +583,10 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         engine, query = self._engine, self.plan
         return subscribe(engine, query, callback, caller(), snapshot=snapshot, way=way)
 
-    def _subscribed_as(
-        self,
-        name: str,
-        callback: Callable[[Delta[Any]], object],
-        way: tuple[Any, float | None],
-        row_type: Any,
-        *,
-        snapshot: bool,
-        migrate: bool,
-    ) -> NamedSubscription[Any]:
+    def _subscribed_as(self, name: str, callback: Any, **how: Any) -> NamedSubscription[Any]:
         """The subscription holds a view: what was told is compared with its rows."""
-        view = self.materialize()
-        return view._subscribed_as(
-            name, callback, way, row_type, snapshot=snapshot, migrate=migrate
-        )
+        view: Any = self.materialize()
+        return view._subscribed_as(name, callback, **how)  # type: ignore[no-any-return]
 
     def _first_rows(self, n: int) -> list[Any]:
         with self.materialize() as view:

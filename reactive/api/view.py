@@ -243,21 +243,10 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
             self._engine, self._node, callback, self, self._snapshot if snapshot else None, way
         )
 
-    def _subscribed_as(
-        self,
-        name: str,
-        callback: Callable[[Delta[Any]], object],
-        way: tuple[Any, float | None],
-        row_type: Any,
-        *,
-        snapshot: bool,
-        migrate: bool,
-    ) -> NamedSubscription[Any]:
+    def _subscribed_as(self, name: str, callback: Any, **how: Any) -> NamedSubscription[Any]:
         """The subscription holds the view."""
         self._check_open()
-        return making.subscribe(
-            self, callback, name, way, row_type, snapshot=snapshot, migrate=migrate
-        )
+        return making.subscribe(self, name, callback, **how)
 
     def verify(self) -> None:
         """Evaluate the query from scratch, and compare.

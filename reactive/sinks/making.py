@@ -132,11 +132,12 @@ def changes_to(
 
 def subscribe(
     view: Any,
-    callback: Callable[[Delta[Any]], object],
     name: str,
-    way: tuple[Any, float | None],
-    row_type: Any,
+    callback: Callable[[Delta[Any]], object],
     *,
+    on: Any,
+    every: float | None,
+    row_type: Any,
     snapshot: bool,
     migrate: bool,
 ) -> NamedSubscription[Any]:
@@ -144,7 +145,7 @@ def subscribe(
 
     Parameters
     ----------
-    way: what runs the callback, and how many seconds are between two calls of it.
+    on, every: what runs the callback, and how many seconds are between two calls of it.
 
     Raises
     ------
@@ -156,16 +157,15 @@ def subscribe(
             f"cannot subscribe as {name!r}: the database is open for reading alone, and what a "
             "subscription was told is kept in its file\n  leave out name="
         )
-    on, every = way
     _check_single(engine, name)
     outbox = _outbox(view, name, row_type, Keeping(None, migrate, "leave out name="))
     target = ToldTarget(callback, outbox, name, view._channel.key, snapshot=snapshot)
     sink = _sink(view, f"of {view._channel} to subscription {name!r}", target, every, False)
     try:
         if every is None:
-            sink.follow_commits(on)
+            sink._follow_commits(on)
         else:
-            sink.begin()
+            sink._begin()
     except BaseException:
         sink.stop()
         raise
@@ -268,7 +268,7 @@ def _sink(view: Any, name: str, target: Target, interval: float | None, is_each:
     sink = Sink(engine, name, gathering, target, found, interval)
     if is_each:
         try:
-            sink.follow_commits()
+            sink._follow_commits()
         except BaseException:
             sink.stop()
             raise

@@ -214,7 +214,7 @@ class Sink(NotCopied, Closeable):
 
     # After each commit.
 
-    def follow_commits(self, on: Executor | None = None) -> None:
+    def _follow_commits(self, on: Executor | None = None) -> None:
         """Write what there is, and from now on what each commit changes, when it is told of.
 
         A thread that commits while another one writes does not wait: that one goes on with it.
@@ -224,9 +224,9 @@ class Sink(NotCopied, Closeable):
         on: what runs it; by default who tells subscribers of the commit.
         """
         self._is_each, self._on = True, on
-        self.begin()
+        self._begin()
 
-    def begin(self) -> None:
+    def _begin(self) -> None:
         """Write what there is; what cannot be written now is tried again."""
         self._check()
         self._is_due = True

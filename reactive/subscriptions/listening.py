@@ -42,17 +42,8 @@ class Listening(Generic[*Ts]):
         """Subscribe a callback, which `way` takes deltas to if it runs elsewhere."""
         raise NotImplementedError
 
-    def _subscribed_as(
-        self,
-        name: str,
-        callback: Callable[[Delta[Any]], object],
-        way: tuple[Any, float | None],
-        row_type: Any,
-        *,
-        snapshot: bool,
-        migrate: bool,
-    ) -> NamedSubscription[Any]:
-        """Subscribe under a name; `way` is what runs the callback, and how often."""
+    def _subscribed_as(self, name: str, callback: Any, **how: Any) -> NamedSubscription[Any]:
+        """Subscribe under a name."""
         raise NotImplementedError
 
     @overload
@@ -163,9 +154,8 @@ class Listening(Generic[*Ts]):
             others = {"path": path, "maxsize": maxsize, "when_full": when_full}
             check_named(name, on, every, others)
             relay(callback, on, every, self._engine.timer, self._engine.delivery_queue.limits)
-            return self._subscribed_as(
-                name, callback, (on, every), row_type, snapshot=snapshot, migrate=migrate
-            )
+            keep = {"row_type": row_type, "snapshot": snapshot, "migrate": migrate}
+            return self._subscribed_as(name, callback, on=on, every=every, **keep)
         if row_type is not None or migrate:
             raise PlanError(
                 "row_type= and migrate= are of what is kept under a name\n"
