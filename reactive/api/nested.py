@@ -128,7 +128,7 @@ class NestedRelation(Relation[*Ts]):
         path = at_path.check_path(self.nesting, path)
         if not at_path.has_copies(self.nesting):
             heard = at_path.heard(self.nesting, callback, path, 0)
-            return subscribe(heard, **how)  # type: ignore[no-any-return]
+            return subscribe(heard, **how)
         return self._subscribed_to_copies(callback, path, **how)
 
     def _subscribed_to_copies(self, callback: Any, path: Any, **how: Any) -> Subscription[Any]:

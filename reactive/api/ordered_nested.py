@@ -68,7 +68,7 @@ class OrderedNestedView(OrderedView[*Ts]):
             rows = self._all_rows() if at_path.has_copies(nesting) else ()
             copies = sum(nesting.key(row) == path[0] for row in rows)
             heard = at_path.heard(nesting, callback, path, copies)
-            return subscribe(heard, **how)  # type: ignore[no-any-return]
+            return subscribe(heard, **how)
 
     def _nesting(self) -> Nesting:
         node = self.relation.plan
