@@ -47,6 +47,7 @@ from reactive.compiler import definition
 from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import boundary
 from reactive.runtime.name_hints import OF_RELATIONS, hint
+from reactive.sinks import making
 from reactive.subscriptions.listening import Listening
 from reactive.subscriptions.named_subscription import NamedSubscription
 from reactive.subscriptions.observe import Subscription
@@ -585,8 +586,8 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
 
     def _subscribed_as(self, name: str, callback: Any, **how: Any) -> NamedSubscription[Any]:
         """The subscription holds a view: what was told is compared with its rows."""
-        view: Any = self.materialize()
-        return view._subscribed_as(name, callback, **how)  # type: ignore[no-any-return]
+        view = self if hasattr(self, "_channel") else self.materialize()
+        return making.subscribe(view, name, callback, **how)
 
     def _first_rows(self, n: int) -> list[Any]:
         with self.materialize() as view:

@@ -52,7 +52,6 @@ if TYPE_CHECKING:
     from reactive.dataflow.node import Node
     from reactive.remote.adoption import Adopt
     from reactive.sinks.sink import Sink
-    from reactive.subscriptions.named_subscription import NamedSubscription
     from reactive.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
@@ -242,11 +241,6 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return join(
             self._engine, self._node, callback, self, self._snapshot if snapshot else None, way
         )
-
-    def _subscribed_as(self, name: str, callback: Any, **how: Any) -> NamedSubscription[Any]:
-        """The subscription holds the view."""
-        self._check_open()
-        return making.subscribe(self, name, callback, **how)
 
     def verify(self) -> None:
         """Evaluate the query from scratch, and compare.

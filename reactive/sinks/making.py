@@ -151,6 +151,7 @@ def subscribe(
     ------
     PlanError: there is one of the name; or the database is open for reading alone.
     """
+    view._check_open()
     engine: Engine = view._engine
     if engine.journal is not None and not engine.journal.writes:
         raise PlanError(
