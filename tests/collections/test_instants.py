@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -266,9 +267,71 @@ class Call:
 NAIVE, ZONED = datetime(2024, 10, 27), datetime(2024, 10, 27, tzinfo=UTC)
 
 
+class Naive:
+    at = NAIVE
+
+    def is_after(self, time: datetime) -> bool:
+        return time > NAIVE
+
+    def is_after_own(self, time: datetime) -> bool:
+        return self.at < time
+
+
+naive = Naive()
+
+
+def is_after(call: Call) -> bool:
+    return call.begins > NAIVE
+
+
+def is_after_in_loop(time: datetime) -> bool:
+    found = False
+    for limit in (1, 2):
+        found |= limit > 1 and time > NAIVE
+    return found
+
+
+def is_after_default(time: datetime, limit: datetime = NAIVE) -> bool:
+    found = False
+    for _ in (1, 2):
+        found |= time > limit
+    return found
+
+
+def calls_after(call: Call) -> bool:
+    found = False
+    for _ in (1, 2):
+        found |= is_after_in_loop(call.begins)
+    return found
+
+
+def is_zoned_after(time: datetime) -> bool:
+    found = False
+    for _ in (1, 2):
+        found |= time.tzinfo is None and time > NAIVE
+    return found
+
+
+def is_after_or_none(time: datetime) -> bool:
+    try:
+        return time > NAIVE
+    except TypeError:
+        return False
+
+
 @pytest.mark.parametrize(
     "test",
     [
+        is_after,
+        calls_after,
+        lambda c: is_after(c),
+        lambda c: is_after_in_loop(c.begins),
+        lambda c: calls_after(c),
+        lambda c: is_after_default(c.begins, NAIVE),
+        lambda c: c.id > 3 and is_after_in_loop(c.begins),
+        lambda c: c.begins > Naive.at,
+        lambda c: naive.is_after(c.begins),
+        lambda c: naive.is_after_own(c.begins),
         lambda c: c.begins > NAIVE,
         lambda c: NAIVE <= c.begins < ZONED,
         lambda c: c.id > 3 and c.begins == NAIVE,
@@ -278,6 +341,21 @@ def test_a_naive_constant_beside_an_instant_is_told_when_the_query_is_made(test:
     calls = Database().table(Call, name="calls")
     with pytest.raises(PlanError, match=r"row\.begins is an instant, and .* has no time zone"):
         calls.where(test)
+
+
+@pytest.mark.parametrize(
+    "test",
+    [
+        lambda c: is_zoned_after(c.begins),
+        lambda c: is_after_or_none(c.begins),
+        lambda c: is_after_in_loop(c.begins.replace(tzinfo=None)),
+    ],
+)
+def test_a_function_that_expects_times_without_a_zone_is_taken(test: Any) -> None:
+    calls = Database().table(Call, name="calls")
+    view = calls.where(test).materialize()
+    calls.add(Call(1, ZONED - timedelta(days=1)))
+    assert not view
 
 
 def test_a_zoned_constant_beside_an_instant_is_none() -> None:
@@ -337,6 +415,110 @@ CONSTANTS: dict[str, Callable[[Any], Any]] = {
         CAPTURED["pair"]
     ),
 }
+
+
+class Late:
+    at = SECOND
+
+    def __init__(self) -> None:
+        self.own = SECOND
+
+    def is_late(self, time: datetime) -> bool:
+        return time == SECOND
+
+    def is_own(self, time: datetime) -> bool:
+        return time == self.own
+
+    def is_one(self, time: datetime) -> bool:
+        return time in CAPTURED["set"] or time in SOME
+
+    def __call__(self, call: Named) -> bool:
+        return call.t == SECOND
+
+
+LATE = Late()
+SOME = {SECOND}
+
+
+def is_late(call: Named) -> bool:
+    return call.t == SECOND
+
+
+def is_one_of_loop(time: datetime) -> bool:
+    found = False
+    for each in (SECOND, NAIVE):
+        found |= each is SECOND and time == SECOND
+    return found
+
+
+def is_in_set(time: datetime) -> bool:
+    return time in SOME
+
+
+def is_default(time: datetime, late: datetime = SECOND, *, other: datetime = SECOND) -> bool:
+    return time == late and time == other
+
+
+def calls_another(time: datetime) -> bool:
+    return is_one_of_loop(time)
+
+
+def calls_itself(time: datetime, depth: int = 2) -> bool:
+    if depth:
+        return calls_itself(time, depth - 1)
+    return time == SECOND
+
+
+def of_closure() -> Callable[[datetime], bool]:
+    late = SECOND
+
+    def compare(time: datetime) -> bool:
+        try:
+            return time == late
+        except TypeError:
+            return False
+
+    return compare
+
+
+compare = of_closure()
+CALLED: dict[str, Callable[[Any], Any]] = {
+    "lifted": lambda call: is_late(call),
+    "a loop": lambda call: is_one_of_loop(call.t),
+    "a set": lambda call: is_in_set(call.t),
+    "a default": lambda call: is_default(call.t),
+    "two levels": lambda call: calls_another(call.t),
+    "itself": lambda call: calls_itself(call.t),
+    "a closure": lambda call: compare(call.t),
+    "a partial": partial(lambda late, call: call.t == late, SECOND),
+    "a partial by name": partial(lambda call, late: call.t == late, late=SECOND),
+}
+UNREAD: dict[str, Callable[[Any], Any]] = {
+    "an attribute of a class": lambda call: call.t == Late.at,
+    "an attribute": lambda call: call.t == LATE.own,
+    "a method": lambda call: LATE.is_late(call.t),
+    "a method of an attribute": lambda call: LATE.is_own(call.t),
+    "a method of a set": lambda call: LATE.is_one(call.t),
+    "an object": LATE,
+    "an object that is called": lambda call: LATE(call),
+}
+
+
+@pytest.mark.parametrize("name", list(CALLED))
+def test_what_a_called_function_captures_is_an_instant(name: str) -> None:
+    calls = Database().table(Named, name="calls", key="id")
+    view = calls.where(CALLED[name]).select(lambda c: c.id).materialize()
+    calls.add_all([Named(1, FIRST), Named(2, SECOND), Named(3, FIRST.astimezone(UTC))])
+    assert list(view) == [2]
+    view.verify()
+    assert is_late(Named(1, FIRST))  # the user's function stays as it is
+
+
+@pytest.mark.parametrize("name", list(UNREAD))
+def test_what_cannot_be_taken_for_an_instant_is_told_when_the_query_is_made(name: str) -> None:
+    calls = Database().table(Named, name="calls", key="id")
+    with pytest.raises(PlanError, match="a time that clocks show twice"):
+        calls.where(UNREAD[name])
 
 
 @pytest.mark.parametrize("name", list(CONSTANTS))

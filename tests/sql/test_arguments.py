@@ -18,8 +18,9 @@ from reactive import Database, PlanError
 from reactive.errors import TableError
 from reactive.sql.entry import catalog_of, dialect_of
 from reactive.sql.language import scope_of
-from reactive.sql.terms.arguments import OF_PARSER, record_arguments, refuse_unread, unread
+from reactive.sql.terms.arguments import OF_PARSER, put, record_arguments, refuse_unread, unread
 from reactive.sql.text.read import parsed
+from tests.budget import TIMES, seeds
 from tests.sql.broken_texts import prepared, scripts
 
 NODES = [
@@ -175,6 +176,54 @@ def test_a_node_without_arguments_is_read_or_refused_in_each_list(seed: int) -> 
                 except PlanError:
                     continue
                 assert found != plan, (engine, changed.sql(dialect=engine))
+
+
+WORDS = (*LEAVES, exp.true)
+MEANS_THE_SAME = {
+    (exp.Case, "default", exp.Null),  # as without ELSE
+    (exp.Count, "this", exp.Boolean),  # count(1) is count(true)
+    (exp.Table, "alias", exp.Boolean),  # has a name, which nothing else may have in the query
+    (exp.WindowSpec, "start", exp.Boolean),  # 1 PRECEDING
+    (exp.WindowSpec, "end", exp.Boolean),
+}
+CHANGES = 100 if TIMES else 15
+"""Changes of one query, of some 1,300."""
+
+
+def test_a_word_in_the_place_of_any_argument_is_read_or_refused() -> None:
+    """Put NULL, *, CURRENT_DATE and TRUE into each argument of each node of a query, also where
+    no text has one: the query is refused, or its plan is another one."""
+    for seed in seeds(650, share=40):
+        _put_words(seed)
+
+
+def _put_words(seed: int) -> None:
+    random = Random(seed)
+    engine, statements, queries = random.choice([each for each in scripts() if each[2]])
+    db = prepared(engine, statements)
+    text = random.choice(queries)
+    try:
+        plan = _plan(db, text, _tree(db, text))
+    except PlanError:  # not in this dialect
+        return
+    changes = [
+        (number, name, word)
+        for number, node in enumerate(_tree(db, text).walk())
+        for name in node.arg_types
+        for word in WORDS
+        if not isinstance(given := dict.get(node.args, name), list) and given != word()
+    ]
+    for number, name, word in random.sample(changes, min(CHANGES, len(changes))):
+        changed = _tree(db, text)
+        node = list(changed.walk())[number]
+        put(node, name, word())
+        if (type(node), name, type(word())) in MEANS_THE_SAME:
+            continue
+        try:
+            found = _plan(db, text, changed)
+        except PlanError:
+            continue
+        assert found != plan, (seed, engine, text, type(node), name, word())
 
 
 def _tree(db: Database, text: str) -> Any:

@@ -20,7 +20,7 @@ from reactive.operators.accumulators import CollectAccumulator
 from reactive.sql.expressions.casts import cast
 from reactive.sql.sqlite.comparisons import is_number, mapped
 from reactive.sql.sqlite.values import addend
-from reactive.sql.terms.arguments import peek
+from reactive.sql.terms.arguments import peek, take
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.types import ANY, FLOAT, INT, SqlType
 from reactive.sql.terms.values import Value, callee, itself, present, whole
@@ -96,6 +96,7 @@ def asked_of(node: Any, scope: Scope, *, grouped: bool) -> Asked:
     if any(isinstance(each, exp.Star) for each in arguments):
         if len(arguments) > 1:
             raise scope.error(node, f"{name_of(node)}() takes nothing beside *")
+        take(arguments[0])
         arguments = ()
     if within:  # percentile_cont(0.5) within group (order by x) is quantile_cont(x, 0.5)
         arguments = (within[0].this, *arguments)

@@ -48,6 +48,7 @@ from reactive.sql.postgres import patterns
 from reactive.sql.runtime import rows, texts
 from reactive.sql.sqlite import strings
 from reactive.sql.sqlite.comparisons import as_truth, bare
+from reactive.sql.terms.arguments import take
 from reactive.sql.terms.types import BOOL, TEXT
 from reactive.sql.terms.values import (
     NULL_VALUE,
@@ -324,6 +325,7 @@ def _in_rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     """IS NULL, IS TRUE, IS FALSE."""
     other = node.expression
+    take(other)
     if scope.dialect.name == "postgres" and isinstance(other, exp.Null):
         row = _row_of(node.this)
         while isinstance(row, exp.Paren):

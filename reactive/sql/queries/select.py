@@ -29,7 +29,7 @@ from reactive.sql.queries.rows import Rows
 from reactive.sql.queries.sources import from_
 from reactive.sql.queries.stars import Column, columns_of
 from reactive.sql.sqlite.comparisons import grouped_by, has_collation, shown
-from reactive.sql.terms.arguments import put
+from reactive.sql.terms.arguments import put, take
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.values import Value, whole
 from reactive.sql.windows.kinds import appended
@@ -227,6 +227,7 @@ def _in_order(query: Query, node: Any, columns: Sequence[Column]) -> Query:
     order = order_of(node, query.scope, columns, query.values)
     limit, offset = limits(node, query.scope)
     distinct = node.args.get("distinct")
+    take(distinct)
     if order or limit is not None or distinct is not None:
         query, order = _asked_before(query, order)
     scope = query.scope

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from optimizer.record import record
 from reactive.sql.queries.rows import Rows
+from reactive.sql.terms.arguments import take
 from reactive.sql.terms.errors import nearest, source_of
 from reactive.sql.terms.scope import Scope
 
@@ -51,6 +52,7 @@ def _star(node: Any) -> Any:
 
 
 def _expanded(star: Any, node: Any, rows: Rows, scope: Scope) -> Iterator[Column]:
+    take(star)
     table = node.table if isinstance(node, exp.Column) else ""
     left_out = {c.name.casefold() for c in star.args.get("except_") or ()}
     replaced = {a.alias.casefold(): a.this for a in star.args.get("replace") or ()}

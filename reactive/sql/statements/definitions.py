@@ -16,6 +16,7 @@ from reactive.sql.sqlite.functions import collation_named, declared_name
 from reactive.sql.sqlite.values import KeyBy, stored
 from reactive.sql.statements.changes import evaluated
 from reactive.sql.statements.table_rows import table_class
+from reactive.sql.terms.arguments import take
 from reactive.sql.terms.schema import Column, Schema, field_names
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.types import SqlType, hint_of, type_of_sql
@@ -135,7 +136,7 @@ def _declared(tree: Any, around: Scope) -> tuple[Schema, dict[str, Any], tuple[s
     columns, defaults, key = [], {}, []
     for node in tree.this.expressions:
         if isinstance(node, exp.PrimaryKey):
-            node.args.get("include")  # a node also where nothing is included
+            take(node.args.get("include"))  # a node also where nothing is included
             key += [_key_name(each) for each in node.expressions]
         elif isinstance(node, exp.ColumnDef) or _is_untyped(node, around):
             column, default, is_key = _column(node, around)
@@ -214,8 +215,10 @@ def _column(node: Any, around: Scope) -> tuple[Column, Any, bool]:
     constraints = [each.args.get("kind") for each in node.args.get("constraints") or ()]
     is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
     for each in constraints:
+        if isinstance(each, exp.PrimaryKeyColumnConstraint | exp.NotNullColumnConstraint):
+            take(each)
         if isinstance(each, exp.PrimaryKeyColumnConstraint):
-            each.args.get("include")  # a node also where nothing is included
+            take(each.args.get("include"))  # a node also where nothing is included
             each.args.get("desc")  # of the order in the file
     not_null = any(
         isinstance(c, exp.NotNullColumnConstraint) and not c.args.get("allow_null")

@@ -9,7 +9,9 @@
 A translation that asks for a node's arguments by name cannot read past one: every argument that is
 set and was not asked for is refused with its place, those of later releases of sqlglot included.
 A node without arguments (NULL, *, CURRENT_DATE) in a list of arguments is read by who takes it out
-of the list. What walks a tree (`walk`, `find_all`, `copy`, `sql`) asks for nothing.
+of the list. One that is an argument by itself is read once its value is asked for, or `take` is
+called of it: a test of its class does not read it. What walks a tree (`walk`, `find_all`, `copy`,
+`sql`) asks for nothing.
 
 Cost:   one pass over the tree, before and after its translation.
 """
@@ -23,6 +25,8 @@ from sqlglot import exp
 
 from reactive.sql.terms.errors import sql_error
 
+TAKEN = ""
+"""Is asked for of a node that is read and has no arguments of its own."""
 NAMES = {"db": "schema", "this": "first argument", "with_": "WITH", "from_": "FROM"}
 """Names of arguments that are no words of SQL."""
 OF_PARSER: dict[str, frozenset[str]] = {
@@ -106,6 +110,13 @@ def record_arguments(tree: exp.Expr) -> None:
         node.args = Arguments(node.args)
 
 
+def take(node: exp.Expr | None) -> None:
+    """Record that a node is read if it has no arguments of its own to ask for."""
+    args = None if node is None else node.args
+    if isinstance(args, Arguments) and not any(map(_is_set, dict.values(args))):
+        args.asked.add(TAKEN)
+
+
 def peek(node: exp.Expr, name: str) -> Any:
     """Return an argument without asking for it."""
     return dict.get(node.args, name)
@@ -154,9 +165,13 @@ def unread(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
         if isinstance(args, Arguments) and not args.asked and same.was_read(node):
             continue
         for name, given in dict.items(args):
-            if not _is_set(given) or name in OF_PARSER.get(node.key, ()):
+            is_node = isinstance(given, exp.Expr)
+            if not _is_set(given) or (name in OF_PARSER.get(node.key, ()) and not is_node):
                 continue
             if isinstance(args, Arguments) and name not in args.asked:
+                yield node, name
+                continue
+            if is_node and _is_unread_word(given):
                 yield node, name
                 continue
             parts = given if isinstance(given, list) else [given]
@@ -170,6 +185,14 @@ def unread(tree: exp.Expr) -> Iterator[tuple[exp.Expr, str]]:
             todo += inner
 
 
+def _is_unread_word(node: exp.Expr) -> bool:
+    """True for a node without arguments of its own that nobody took."""
+    args = node.args
+    if not isinstance(args, Arguments) or _has_arguments(node):
+        return False
+    return args.asked.isdisjoint((TAKEN, *args))  # FALSE has an argument that says no
+
+
 class _Twins:
     """Nodes that say what another one says, of which one was read: a key of GROUP BY in SELECT."""
 
@@ -180,7 +203,7 @@ class _Twins:
     def was_read(self, node: exp.Expr) -> bool:
         if self._read is None:
             self._read = {n for n in self._tree.walk() if getattr(n.args, "asked", None)}
-        return node in self._read
+        return node in self._read and not isinstance(node, exp.Boolean)
 
 
 def _has_arguments(node: exp.Expr) -> bool:

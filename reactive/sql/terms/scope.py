@@ -26,7 +26,7 @@ from optimizer.expr import Expr, Lifted, Outer
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
 from reactive.codegen.shallow import Shallow
-from reactive.sql.terms.arguments import refuse_unread
+from reactive.sql.terms.arguments import refuse_unread, take
 from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import line_and_column, nearest, source_of, sql_error, start_of
 from reactive.sql.terms.types import NULL
@@ -156,6 +156,7 @@ class Scope:
 
     def value(self, node: exp.Expr) -> Value:
         """The value of a node."""
+        take(node)
         known = self.known(node)
         return self._once("value", self._value, node) if known is None else known
 
@@ -168,6 +169,7 @@ class Scope:
 
     def true(self, node: exp.Expr) -> Expr:
         """Whether a condition is TRUE, and neither FALSE nor NULL."""
+        take(node)
         return self._once("true", self._true, node)
 
     def _true(self, node: exp.Expr) -> Expr:
@@ -175,6 +177,7 @@ class Scope:
 
     def false(self, node: exp.Expr) -> Expr:
         """Whether a condition is FALSE."""
+        take(node)
         return self._once("false", self._false, node)
 
     def _false(self, node: exp.Expr) -> Expr:

@@ -53,6 +53,7 @@ from reactive.sql.partitions.frames import (
 from reactive.sql.partitions.function import Asked
 from reactive.sql.partitions.window import Window
 from reactive.sql.sqlite.comparisons import grouped_by, sorted_by
+from reactive.sql.terms.arguments import take
 from reactive.sql.terms.types import FLOAT, INT, SqlType
 from reactive.sql.terms.values import Value, itself, whole
 from reactive.sql.windows.frames import of_frame
@@ -171,6 +172,7 @@ def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[As
     node, ignores = of.node.this, False
     while isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
         ignores, node = isinstance(node, exp.IgnoreNulls), node.this
+    take(node)
     frame = _frame(of, scope)
     if of.node.args.get("over") not in (None, "OVER"):
         raise scope.error(of.node, f"{of.node.args['over']} is not supported")
