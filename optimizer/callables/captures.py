@@ -17,18 +17,15 @@ name, as long as they are the user's.
 from __future__ import annotations
 
 import builtins
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime
 from enum import Enum
-from functools import lru_cache, partial
+from functools import partial
 from operator import attrgetter, is_, itemgetter, methodcaller
 from sys import getrefcount
 from types import (
     BuiltinFunctionType,
     CellType,
-    CodeType,
     FunctionType,
     MethodDescriptorType,
     MethodType,
@@ -36,20 +33,23 @@ from types import (
 )
 from typing import Any
 
-from optimizer.callables.loads import UNSET, attribute, paths, variable
-from optimizer.kinds.instants import with_instants
+from optimizer.callables.instants import SMALL, frozen_instant, with_called_instants
+from optimizer.callables.loads import (
+    UNSET,
+    attribute,
+    defaults,
+    global_names,
+    is_users,
+    paths,
+    variable,
+)
 from optimizer.record import record
 
-SMALL = 100
 DEEPEST = 3
-MOST_CALLED = 100
-"""Functions that are looked at for zoned datetimes, of those that one function calls."""
 REFLECTIVE = frozenset({"globals", "vars", "eval", "exec", "__import__"})
 OF_MODULE = ("__name__", "__file__", "__package__", "__spec__", "__loader__", "__doc__")
 """Names of a module that are not looked for in code."""
 CONTAINERS = (list, dict, set, bytearray)
-HOLDERS = (list, dict, set, tuple, frozenset)
-"""Containers in which constants are looked for."""
 PLAIN = (int, str, bytes, bool, type(None))
 OF_DATA = frozenset({"datetime", "decimal", "fractions"})
 """Modules whose objects never change, and say all that they are."""
@@ -144,8 +144,8 @@ def freeze(function: Callable[..., Any]) -> tuple[Callable[..., Any], tuple[Capt
 
 def _of_partial(function: partial[Any]) -> partial[Any]:
     """A partial whose arguments, and variables of its function, are instants."""
-    called, given = _frozen(function.func), tuple(map(_frozen_instant, function.args))
-    named = {name: _frozen_instant(value) for name, value in function.keywords.items()}
+    called, given = _frozen(function.func), tuple(map(frozen_instant, function.args))
+    named = {name: frozen_instant(value) for name, value in function.keywords.items()}
     is_same = called is function.func and all(map(is_, given, function.args))
     if is_same and all(value is function.keywords[name] for name, value in named.items()):
         return function
@@ -184,21 +184,6 @@ def _meaning(value: Any) -> Any:
     if kind.__module__ in OF_DATA and getattr(value, "tzinfo", None) is None:
         return (kind, repr(value))
     return object()
-
-
-def defaults(function: FunctionType) -> dict[str, Any]:
-    """The default values of a function's parameters, by name."""
-    code, values = function.__code__, function.__defaults__ or ()
-    if not values and not function.__kwdefaults__:
-        return {}
-    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
-    return {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
-
-
-@lru_cache(maxsize=1024)
-def global_names(code: CodeType) -> tuple[str, ...]:
-    """The global names that the code, or a function nested in it, reads."""
-    return tuple(dict.fromkeys(path.names[0] for path in paths(code) if not path.in_cell))
 
 
 def _captures(function: FunctionType) -> Iterator[Capture]:
@@ -247,103 +232,14 @@ def _of_callees(captures: tuple[Capture, ...], depth: int = 1) -> Iterator[Captu
             yield from _of_callees(own, depth + 1)
 
 
-def is_users(function: FunctionType) -> bool:
-    """Whether it is neither of the standard library nor of an installed package."""
-    module = str(function.__module__).partition(".")[0]
-    installed = "site-packages" in function.__code__.co_filename
-    return module not in sys.stdlib_module_names and not installed
-
-
 def _frozen(value: Any) -> Any:
     """A copy of a small container; an empty one may be meant as itself, such as a sentinel. Zoned
     datetimes are instants, as in rows."""
     kind: Any = type(value)
     if kind is FunctionType:
         return with_called_instants(value, {})
-    value = _frozen_instant(value)
+    value = frozen_instant(value)
     return copied(value) if kind in CONTAINERS and value else value
-
-
-def _frozen_instant(value: Any) -> Any:
-    kind: Any = type(value)
-    if kind is datetime or (kind in HOLDERS and value and len(value) <= SMALL):
-        return with_instants(value)
-    return value
-
-
-def with_called_instants(function: FunctionType, known: dict[int, FunctionType]) -> FunctionType:
-    """Return a function of the user's in whose variables zoned datetimes are instants, also in the
-    functions that it calls; the function itself if all are.
-
-    `known` has the copies of functions that are being made, by the identity of the function: one
-    may call itself.
-    """
-    if id(function) in known:
-        return known[id(function)]
-    if not is_users(function) or not _has_ambiguous(function, set()):
-        return function
-    cells, live = function.__closure__ or (), dict(function.__globals__)
-    copies = tuple(CellType() if _is_changed(cell) else cell for cell in cells)
-    made = FunctionType(function.__code__, live, function.__name__, None, copies or None)
-    made.__dict__.update(function.__dict__)
-    made.__qualname__, made.__module__ = function.__qualname__, function.__module__
-    known[id(function)] = made
-    for cell, copied_cell in zip(cells, copies, strict=True):
-        if copied_cell is not cell:
-            copied_cell.cell_contents = _with_instants(cell.cell_contents, known)
-    for name in global_names(function.__code__):
-        if name in live:
-            live[name] = _with_instants(live[name], known)
-    given = {name: _with_instants(value, known) for name, value in defaults(function).items()}
-    positional = len(function.__defaults__ or ())
-    made.__defaults__ = tuple(given.values())[:positional] or None
-    made.__kwdefaults__ = {n: given[n] for n in function.__kwdefaults__ or ()} or None
-    return made
-
-
-def _with_instants(value: Any, known: dict[int, FunctionType]) -> Any:
-    is_function = type(value) is FunctionType
-    return with_called_instants(value, known) if is_function else _frozen_instant(value)
-
-
-def _is_changed(cell: CellType) -> bool:
-    try:
-        value = cell.cell_contents
-    except ValueError:
-        return False
-    return _is_ambiguous(value, set())
-
-
-def _is_ambiguous(value: Any, seen: set[int]) -> bool:
-    """True of a datetime that Python takes for another instant, and of what holds or calls one."""
-    if type(value) is FunctionType:
-        return is_users(value) and _has_ambiguous(value, seen)
-    return _frozen_instant(value) is not value
-
-
-def _has_ambiguous(function: FunctionType, seen: set[int]) -> bool:
-    if id(function) in seen or len(seen) >= MOST_CALLED:
-        return False
-    seen.add(id(function))
-    return any(_is_ambiguous(value, seen) for _, value in _variables(function))
-
-
-def ambiguous_variable(function: FunctionType) -> str | None:
-    """The name of a variable that Python takes for another instant, or whose functions read one."""
-    found = (name for name, value in _variables(function) if _is_ambiguous(value, set()))
-    return next(found, None)
-
-
-def _variables(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """The variables of a function that have values now."""
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        try:
-            yield name, cell.cell_contents
-        except ValueError:  # not assigned yet
-            continue
-    yield from defaults(function).items()
-    live = function.__globals__
-    yield from ((name, live[name]) for name in global_names(function.__code__) if name in live)
 
 
 def copied(value: Any) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dis
 import inspect
+import sys
 from functools import lru_cache
 from types import CodeType, FunctionType, MemberDescriptorType, ModuleType
 from typing import Any, NamedTuple
@@ -85,3 +86,25 @@ def attribute(owner: Any, name: str) -> Any:
     if isinstance(value, MemberDescriptorType):  # of a class with slots
         return getattr(owner, name, UNSET)
     return UNSET if hasattr(type(value), "__get__") else value
+
+
+def defaults(function: FunctionType) -> dict[str, Any]:
+    """The default values of a function's parameters, by name."""
+    code, values = function.__code__, function.__defaults__ or ()
+    if not values and not function.__kwdefaults__:
+        return {}
+    names = code.co_varnames[code.co_argcount - len(values) : code.co_argcount]
+    return {**dict(zip(names, values, strict=True)), **(function.__kwdefaults__ or {})}
+
+
+@lru_cache(maxsize=1024)
+def global_names(code: CodeType) -> tuple[str, ...]:
+    """The global names that the code, or a function nested in it, reads."""
+    return tuple(dict.fromkeys(path.names[0] for path in paths(code) if not path.in_cell))
+
+
+def is_users(function: FunctionType) -> bool:
+    """Whether it is neither of the standard library nor of an installed package."""
+    module = str(function.__module__).partition(".")[0]
+    installed = "site-packages" in function.__code__.co_filename
+    return module not in sys.stdlib_module_names and not installed

@@ -13,7 +13,8 @@ from dataclasses import field
 from types import FunctionType, MethodType
 from typing import Any
 
-from optimizer.callables.captures import Capture, defaults, freeze, meaning
+from optimizer.callables.captures import Capture, freeze, meaning
+from optimizer.callables.loads import defaults
 from optimizer.callables.purity import impurity
 from optimizer.callables.source import Place, place_of
 from optimizer.errors import PlanError

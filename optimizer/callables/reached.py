@@ -20,8 +20,8 @@ from functools import lru_cache, partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from optimizer.callables.captures import SMALL, is_users
-from optimizer.callables.loads import CELLS, GLOBALS, UNSET, Path, attribute, variable
+from optimizer.callables.instants import SMALL
+from optimizer.callables.loads import CELLS, GLOBALS, UNSET, Path, attribute, is_users, variable
 
 DEEPEST = 4
 CONTAINERS = (list, tuple, dict, set, frozenset)

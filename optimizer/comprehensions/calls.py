@@ -16,7 +16,7 @@ from types import FunctionType
 from typing import Any
 
 from optimizer import plan
-from optimizer.callables.captures import is_users
+from optimizer.callables.loads import is_users
 from optimizer.comprehensions import functions, mappings, touching, windows
 from optimizer.comprehensions.computed import Needed, Only, only_or, value_or
 from optimizer.comprehensions.generators import Inside, bind

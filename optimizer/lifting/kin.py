@@ -19,7 +19,8 @@ from operator import attrgetter, itemgetter
 from types import CellType, FunctionType, MethodDescriptorType, MethodType, ModuleType
 from typing import Any
 
-from optimizer.callables.captures import CODE, REFLECTIVE, defaults, global_names
+from optimizer.callables.captures import CODE, REFLECTIVE
+from optimizer.callables.loads import defaults, global_names
 from optimizer.callables.opaque import Opaque
 from optimizer.lifting.same_code import CodeItself
 from optimizer.record import record

@@ -17,7 +17,7 @@ from collections.abc import Callable, Hashable
 from types import FunctionType, MethodType
 from typing import Any
 
-from optimizer.callables.captures import defaults, global_names
+from optimizer.callables.loads import defaults, global_names
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Apply, Constant, Expr, Held, Slot, constant, transform, walk
 from optimizer.expressions.knowledge import Shapes

@@ -327,18 +327,8 @@ def _wrong(expr: Expr, of: Shapes) -> str | None:
                 return None
             name = outer.__name__ if isinstance(outer, type) else "a tuple"
             return f"{name} of {size} item{'s' * (size != 1)} has no item {position}"
-        case Operation():
-            return without_zone.without_zone(expr, lambda inner: _shape(inner, of))
-        case Call(Constant() as callee, given) if callee.kind is types.FunctionType:
-            return without_zone.in_call(callee.value, given, lambda inner: _shape(inner, of))
-        case Call(Constant() as owner, given) if owner.kind.__module__ != "builtins":
-            return without_zone.in_method(owner, "__call__", given, lambda e: _shape(e, of))
-        case Call(Attribute(Constant() as owner, name), given):
-            return without_zone.in_method(owner, name, given, lambda inner: _shape(inner, of))
-        case Apply(callee, given):
-            return without_zone.in_call(callee.function, given, lambda inner: _shape(inner, of))
         case _:
-            return None
+            return without_zone.without_zone(expr, lambda inner: _shape(inner, of))
 
 
 def _no_field(kind: type, name: str) -> str:

@@ -34,8 +34,7 @@ from types import (
 from typing import Any, get_args, get_origin
 
 from optimizer import plan
-from optimizer.callables.captures import defaults, global_names
-from optimizer.callables.loads import UNSET
+from optimizer.callables.loads import UNSET, defaults, global_names
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import PACKAGES, Place
 from optimizer.expr import Constant, Lifted

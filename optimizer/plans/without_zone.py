@@ -23,9 +23,9 @@ from inspect import getattr_static
 from types import FunctionType
 from typing import Any
 
-from optimizer.callables.captures import ambiguous_variable, is_users
-from optimizer.callables.loads import UNSET, attribute
-from optimizer.expr import Attribute, Constant, Expr, Operation
+from optimizer.callables.instants import ambiguous_variable
+from optimizer.callables.loads import UNSET, attribute, is_users
+from optimizer.expr import Apply, Attribute, Call, Constant, Expr, Operation
 from optimizer.expressions.declared import zoned_fields
 from optimizer.expressions.knowledge import Shape
 from optimizer.expressions.text import text
@@ -52,11 +52,28 @@ Shaped = Callable[[Expr], Shape]
 """Gives the class of an expression."""
 
 
-def without_zone(expr: Operation, shape: Shaped) -> str | None:
-    """Return the message about an operation that compares an instant with a naive constant.
+def without_zone(expr: Expr, shape: Shaped) -> str | None:
+    """Return the message about an expression that compares an instant with a naive constant, itself
+    or in a function that it calls.
 
-    Return None for any other operation.
+    Return None for any other expression.
     """
+    match expr:
+        case Operation():
+            return _compared(expr, shape)
+        case Call(Constant() as called, given) if called.kind is FunctionType:
+            return _in_call(called.value, given, shape)
+        case Call(Constant() as owner, given) if owner.kind.__module__ != "builtins":
+            return _in_method(owner, "__call__", given, shape)
+        case Call(Attribute(Constant() as owner, name), given):
+            return _in_method(owner, name, given, shape)
+        case Apply(called, given):
+            return _in_call(called.function, given, shape)
+        case _:
+            return None
+
+
+def _compared(expr: Operation, shape: Shaped) -> str | None:
     if expr.operator not in COMPARISONS or len(expr.operands) != 2:
         return None
     for operand in expr.operands:
@@ -77,7 +94,9 @@ def _shown_twice(name: str) -> str:
     )
 
 
-def in_method(owner: Constant, name: str, arguments: tuple[Expr, ...], shape: Shaped) -> str | None:
+def _in_method(
+    owner: Constant, name: str, arguments: tuple[Expr, ...], shape: Shaped
+) -> str | None:
     """Return the message about such a comparison in a method of an object of the user's.
 
     Return None if there is none. Variables of a method cannot be frozen as instants.
@@ -86,10 +105,10 @@ def in_method(owner: Constant, name: str, arguments: tuple[Expr, ...], shape: Sh
     if not isinstance(method, FunctionType) or not is_users(method):
         return None
     read = ambiguous_variable(method)
-    return _shown_twice(read) if read else in_call(method, (owner, *arguments), shape)
+    return _shown_twice(read) if read else _in_call(method, (owner, *arguments), shape)
 
 
-def in_call(
+def _in_call(
     function: Any, arguments: tuple[Expr, ...], shape: Shaped, depth: int = 0
 ) -> str | None:
     """Return the message about such a comparison in a function that is called with arguments.
@@ -109,12 +128,12 @@ def in_call(
     read = _Reading(function, tree, arguments)
     for node in ast.walk(tree):
         for found in read.comparisons(node):
-            if message := without_zone(found, shape):
+            if message := _compared(found, shape):
                 return message
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             inner = tuple([read.expr(each) or Constant(None, None) for each in node.args])
             other = read.variable(node.func.id)
-            if message := in_call(other, inner, shape, depth + 1):
+            if message := _in_call(other, inner, shape, depth + 1):
                 return message
     return None
 

@@ -8,7 +8,8 @@ from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, overload
 
 from optimizer.callables import reached
-from optimizer.callables.captures import Capture, defaults, freeze
+from optimizer.callables.captures import Capture, freeze
+from optimizer.callables.loads import defaults
 from optimizer.callables.opaque import Opaque, opaque
 from optimizer.errors import PlanError
 from optimizer.expr import Function

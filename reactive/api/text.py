@@ -18,7 +18,7 @@ from operator import itemgetter
 from types import CellType, CodeType, FunctionType, GeneratorType
 from typing import Any
 
-from optimizer.callables.captures import global_names
+from optimizer.callables.loads import global_names
 from optimizer.callables.source import code_of
 from optimizer.comprehensions.functions import is_same_place
 from optimizer.errors import PlanError
