@@ -25,7 +25,7 @@ import psycopg2
 import psycopg2.extensions as types
 
 from reactive import Database, PlanError
-from reactive.sql.runtime.times import Interval, months_of, rest_of
+from reactive.sql.runtime.times import interval_of, parts_of
 from tests.sql.postgres_cases import POSTGRES, Arguments, filled, kinds_of
 
 ERROR, UNREADABLE = "an error", "a value that Python has no place for"
@@ -224,7 +224,7 @@ def same(one: Any, other: Any) -> bool:
         case timedelta():
             if not isinstance(other, timedelta):
                 return False
-            return (months_of(one), rest_of(one)) == (months_of(other), rest_of(other))
+            return parts_of(one) == parts_of(other)
         case _:
             return type(one) is type(other) and bool(one == other)
 
@@ -256,6 +256,5 @@ def span_of(text: str) -> timedelta:
     clock = timedelta(
         hours=int(hours or 0), minutes=int(minutes or 0), seconds=int(seconds or 0)
     ) + timedelta(microseconds=round(float(rest or 0) * 1e6))
-    clock = timedelta(days=int(days or 0)) + (-clock if sign == "-" else clock)
-    every = int(years or 0) * 12 + int(months or 0)
-    return Interval(months=every, rest=clock) if every else clock
+    micros = (-clock if sign == "-" else clock) // timedelta(microseconds=1)
+    return interval_of(int(years or 0) * 12 + int(months or 0), int(days or 0), micros)

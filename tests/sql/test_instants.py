@@ -83,6 +83,41 @@ OF_POSTGRES = [
     *("make_timestamptz(2024, 10, 27, 2, 30, 1.5)", "ts at time zone 'utc'"),
     *("ts::time", "d at time zone 'Asia/Tokyo'", "age(ts, lag_ts)", "ts at time zone '-03'"),
 ]
+SPANS = (
+    *("25 hours", "1 day", "1 day 1 hour", "-25 hours", "1 month -30 hours", "40 minutes"),
+    *("48:00:00", "1 month 2 days 30 hours", "-1 day 1 hour", "23:59:59.5", "-2 days", "0 days"),
+)
+COMPUTED = [
+    *(f"ts + id % 49 * interval '{by}'" for by in ("1 hour", "1 day", "45 minutes")),
+    *(f"ts - id % 49 * interval '{by}'" for by in ("1 hour", "1 day", "45 minutes")),
+    *("ts + id % 5 * interval '1 month'", "ts - id % 5 * interval '1 month'"),
+    *("ts + h", "ts - h", "h + ts", "ts + -h", "ts + h + h", "ts + (h + h)", "ts + (h - h)"),
+    *("ts + h * 2", "ts + h / 2", "ts + h * 1.5", "ts - h * 3", "(25 * h)::text", "(ts + h)::text"),
+    "ts + (interval '1 day' + id % 49 * interval '1 hour')",
+    "ts + (interval '1 day' - id % 49 * interval '1 hour')",
+    *("ts + (ts - lag_ts)", "ts + (n - d)", "ts + interval '7 minutes 30 seconds' * (id % 400)"),
+    *("h::text", "(h + h)::text", "(h * 2)::text", "(h / 2)::text", "(-h)::text"),
+    *("extract(hour from h)", "extract(day from h)", "date_trunc('hour', h)::text"),
+    *("ts + cast(h::text as interval)", "case when id % 2 = 0 then ts + h else ts - h end"),
+    *("n + h", "d + h", "h = interval '1 day'", "h > interval '24 hours'"),
+    *("coalesce(h, interval '1 day')::text", "ts between lag_ts - h and lag_ts + h"),
+]
+COMPUTED_OF_DUCKDB = [
+    *("ts + to_hours(id % 49)", "ts + to_days(id % 49)", "ts - to_minutes(id % 3000)"),
+    *("ts + interval (id % 49) hour", "ts + interval (id % 5) day", "date_add(ts, h)"),
+]
+COMPUTED_OF_POSTGRES = [
+    "ts + make_interval(hours => id % 49)",
+    "ts + make_interval(days => id % 3, hours => id % 49)",
+    *("ts + justify_hours(h)", "ts + justify_days(h)", "ts + justify_interval(h)"),
+    *("justify_hours(h)::text", "justify_interval(h)::text", "to_char(h, 'DD HH24:MI:SS')"),
+]
+SUMS = [
+    "select id % 5, sum(h)::text, avg(h)::text from {} group by id % 5",
+    "select id % 5, min(ts) + sum(h) from {} group by id % 5",
+    "select id, (sum(h) over (partition by id % 5 order by id))::text from {}",
+    "select id, ts + avg(h) over (order by id rows 3 preceding) from {}",
+]
 QUERIES = [
     "select ts::date as day, count(*) from t group by ts::date",
     "select ts, count(*) from t group by ts",
@@ -102,13 +137,19 @@ def rows() -> list[tuple[Any, ...]]:
     ]
 
 
+SPANS_OF = [
+    "create table s (k int, h interval)",
+    *(f"insert into s values ({n}, '{span}')" for n, span in enumerate(SPANS)),
+]
+WITH_SPANS = f"(select t.*, s.h from t join s on s.k = t.id % {len(SPANS)}) as t"
 TABLE = "create table t (id int, ts timestamptz, n timestamp, d date, lag_ts timestamptz)"
 
 
 @pytest.fixture(scope="module")
 def of_duckdb() -> Iterator[Ask]:
     connection = duckdb.connect(config={"threads": 1})
-    connection.execute(TABLE)
+    for text in (TABLE, *SPANS_OF):
+        connection.execute(text)
     connection.executemany("insert into t values (?, ?, ?, ?, ?)", rows())
 
     def ask(text: str, zone: str) -> list[Any]:
@@ -126,7 +167,8 @@ def of_postgres(postgres: PostgresServer) -> Iterator[Ask]:
     connection = psycopg2.connect(postgres.new_database())
     connection.autocommit = True
     cursor = connection.cursor()
-    cursor.execute(TABLE)
+    for text in (TABLE, *SPANS_OF):
+        cursor.execute(text)
     cursor.executemany("insert into t values (%s, %s, %s, %s, %s)", rows())
 
     def ask(text: str, zone: str) -> list[Any]:
@@ -154,14 +196,23 @@ def live(dialect: Any, zone: str) -> Database:
     db = Database(dialect=dialect, timezone=zone)
     db.execute(TABLE)
     (table,) = db.tables()
+    for text in SPANS_OF:
+        db.execute(text)
     table.add_all([table.row_type(*row) for row in rows()])
     return db
 
 
-def differing(db: Database, ask: Ask, zone: str, expressions: Sequence[str]) -> list[str]:
+def differing(
+    db: Database,
+    ask: Ask,
+    zone: str,
+    expressions: Sequence[str],
+    queries: Sequence[str] = QUERIES,
+    rows: str = "t",
+) -> list[str]:
     """The expressions and queries of which the answers are others, with the first that is."""
     named = [f"{each} as e{place}" for place, each in enumerate(expressions)]
-    text = f"select id, {', '.join(named)} from t"
+    text = f"select id, {', '.join(named)} from {rows}"
     view = db.sql(text).materialize()
     assert [str(error) for error in view.errors] == []
     columns = zip(*answers(list(view)), strict=True), zip(*answers(ask(text, zone)), strict=True)
@@ -170,7 +221,7 @@ def differing(db: Database, ask: Ask, zone: str, expressions: Sequence[str]) -> 
         for called, ours, theirs in zip(["id", *expressions], *columns, strict=True)
         if ours != theirs
     ]
-    for query in QUERIES:
+    for query in queries:
         if answers(list(db.sql(query).materialize())) != answers(ask(query, zone)):
             wrong.append(query)
     return wrong
@@ -188,6 +239,22 @@ def test_instants_are_those_of_duckdb(zone: str, of_duckdb: Ask) -> None:
 def test_instants_are_those_of_postgres(zone: str, of_postgres: Ask) -> None:
     some = share_of([*EXPRESSIONS, *OF_POSTGRES], f"postgres {zone}", 3)
     assert differing(live("postgres", zone), of_postgres, zone, some) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("zone", [*CHANGES, "UTC"])
+def test_computed_intervals_are_those_of_duckdb(zone: str, of_duckdb: Ask) -> None:
+    """25 hours are by the clock, and a day by the calendar, wherever they come from."""
+    some = share_of([*COMPUTED, *COMPUTED_OF_DUCKDB], f"duckdb {zone}", 3)
+    assert differing(live("duckdb", zone), of_duckdb, zone, some, [], WITH_SPANS) == []
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("zone", [*CHANGES, "UTC"])
+def test_computed_intervals_are_those_of_postgres(zone: str, of_postgres: Ask) -> None:
+    some = share_of([*COMPUTED, *COMPUTED_OF_POSTGRES], f"postgres {zone}", 3)
+    sums = [query.format(WITH_SPANS) for query in SUMS]
+    assert differing(live("postgres", zone), of_postgres, zone, some, sums, WITH_SPANS) == []
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ from reactive.sql.aggregates.statistics import pairs, spread, together
 from reactive.sql.expressions.casts import cast
 from reactive.sql.expressions.comparisons import by_parts, from_parts
 from reactive.sql.postgres import aggregates as postgres
-from reactive.sql.runtime import folds
+from reactive.sql.runtime import folds, times
 from reactive.sql.sqlite.comparisons import (
     bare,
     grouped_by,
@@ -67,6 +67,7 @@ from reactive.sql.terms.types import (
     DECIMAL,
     FLOAT,
     INT,
+    INTERVAL,
     TIMESTAMP,
     SqlType,
     sql_name,
@@ -200,8 +201,29 @@ def _sum(asked: Asked) -> Aggregated:
     if asked.distinct:
         return of_values(folds.total_of_different, of, kind, asked.scope)
     if of.type.kind == "interval":
-        return of_values(folds.total, of, kind, asked.scope)
+        return _of_intervals(asked, of, times.interval_of)
     return _sum_of_value(asked, of)
+
+
+def _of_intervals(asked: Asked, of: Value, function: Any) -> Aggregated:
+    """A function of the sums of months, days and microseconds: intervals that are equal may differ
+    in these."""
+    parts = (times.months_of, times.days_of, times.micros_of)
+    sums = [
+        fold(
+            Sum(nothing, skip_none=of.nullable),
+            Value(Call(constant(part), (of.expr,)), INT, of.nulls),
+            asked.scope,
+        )
+        for part in parts
+    ]
+    count = count_of(of, asked.scope)
+
+    def value(found: tuple[Expr, ...]) -> Value:
+        given = found if function is times.mean_of_intervals else found[:3]
+        return itself(Conditional(found[3], Call(constant(function), given), NONE), INTERVAL)
+
+    return Aggregated((*sums, count), value)
 
 
 def _sum_of_value(asked: Asked, of: Value) -> Aggregated:
@@ -236,9 +258,10 @@ def _avg(asked: Asked) -> Aggregated:
     kind = of.type if of.type.kind == "interval" else FLOAT
     if of.type.kind in ("date", "time", "timestamp", "timestamptz"):
         return _mean_of_times(asked, of)
-    if asked.distinct or of.type.kind == "interval":
-        function = folds.mean_of_different if asked.distinct else folds.mean
-        return of_values(function, of, kind, asked.scope)
+    if of.type.kind == "interval" and not asked.distinct:
+        return _of_intervals(asked, of, times.mean_of_intervals)
+    if asked.distinct:
+        return of_values(folds.mean_of_different, of, kind, asked.scope)
     mean = fold(Avg(nothing, skip_none=of.nullable), of, asked.scope)
     if kind is not FLOAT or of.type.kind != "decimal":
         return Aggregated((mean,), lambda found: itself(found[0], kind))

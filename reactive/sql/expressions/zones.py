@@ -181,13 +181,10 @@ def combined(
         left, right, kinds = right, left, kinds[::-1]
     zone = literal(scope.dialect.timezone)
     if kinds[1] == "interval" and symbol in ("+", "-") and kinds[0] in OF_TIME:
-        is_clock = any(is_of_clock(part) for part in (node.this, node.expression))
-        by_clock = {"+": zones.after, "-": zones.before}
-        by_calendar = {"+": zones.later, "-": zones.earlier}
+        functions = {"+": zones.later, "-": zones.earlier}
         if scope.dialect.name == "duckdb":
-            by_calendar = {"+": zones.later_of_duckdb, "-": zones.earlier_of_duckdb}
-        function = (by_clock if is_clock else by_calendar)[symbol]
-        return applied(function, left.type, left, right, zone)
+            functions = {"+": zones.later_of_duckdb, "-": zones.earlier_of_duckdb}
+        return applied(functions[symbol], left.type, left, right, zone)
     if symbol == "-" and set(kinds) <= OF_TIME:
         if kinds[0] != kinds[1] and "timestamptz" in kinds:
             naive = left if kinds[1] == "timestamptz" else right
@@ -202,23 +199,6 @@ def combined(
                 return applied(zones.between_of_duckdb, INTERVAL, left, right, zone)
             return applied(zones.between, INTERVAL, left, right)
     return None
-
-
-def is_of_clock(node: Any) -> bool:
-    """True for INTERVAL '36 hours': by the clock also where that is more than a day."""
-    if isinstance(node, exp.Paren | exp.Cast):
-        return is_of_clock(node.this)
-    if isinstance(node, exp.Interval) and node.args.get("unit") is not None:
-        return unit_named(node.args["unit"].name) in zones.BELOW_A_DAY
-    text = node.this if isinstance(node, exp.Interval) else node
-    if not isinstance(text, exp.Literal) or not text.is_string:
-        return False
-    units = {unit_named(word) for word in _words(text.this)}
-    return bool(units) and units <= zones.BELOW_A_DAY
-
-
-def _words(text: str) -> list[str]:
-    return "".join(c if c.isalpha() else " " for c in text).split()
 
 
 # Functions.

@@ -16,7 +16,7 @@ from functools import lru_cache
 from typing import Any
 
 from reactive.sql.postgres.numbers import NotSupportedError
-from reactive.sql.runtime.times import as_timestamp, months_of, rest_of
+from reactive.sql.runtime.times import as_timestamp, parts_of
 
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 NAMED = ("MONTH", "Month", "month", "MON", "Mon", "mon", "DAY", "Day", "day", "DY", "Dy", "dy")
@@ -71,13 +71,12 @@ class _Fields:
     def __init__(self, of: Any) -> None:
         self._is_interval = isinstance(of, dt.timedelta)
         if self._is_interval:
-            months, micros = months_of(of), rest_of(of) // dt.timedelta(microseconds=1)
+            months, self.day, micros = parts_of(of)
             sign = -1 if micros < 0 else 1
-            days, rest = divmod(abs(micros), 86_400_000_000)
-            seconds, self.micro = divmod(rest, 1_000_000)
+            seconds, self.micro = divmod(abs(micros), 1_000_000)
             self.hour, self.minute, self.second = seconds // 3600, seconds // 60 % 60, seconds % 60
-            self.hour, self.minute, self.second, self.micro, self.day = (
-                sign * n for n in (self.hour, self.minute, self.second, self.micro, days)
+            self.hour, self.minute, self.second, self.micro = (
+                sign * n for n in (self.hour, self.minute, self.second, self.micro)
             )
             sign = -1 if months < 0 else 1
             self.year, self.month = (sign * n for n in divmod(abs(months), 12))

@@ -20,7 +20,7 @@ from uuid import UUID
 
 from reactive.sql.postgres.numbers import OutOfRangeError
 from reactive.sql.postgres.numerics import EXACT, numeric, scaled
-from reactive.sql.runtime.times import months_of, rest_of
+from reactive.sql.runtime.times import parts_of
 
 EMPTY = dt.timedelta()
 _DIGITS = r"[0-9a-fA-F]{4}(?:-?[0-9a-fA-F]{4}){7}"
@@ -124,9 +124,8 @@ def _timestamp_text(value: dt.datetime) -> str:
 
 def interval_text(value: dt.timedelta) -> str:
     """Write an interval: `1 year 2 mons 3 days -04:05:06.7`."""
-    months, micros = months_of(value), rest_of(value) // MICROSECOND
+    months, days, micros = parts_of(value)
     years, mons = _cut(months, 12)
-    days, micros = _cut(micros, 86_400_000_000)
     made, before = [], False
     for number, unit in ((years, "year"), (mons, "mon"), (days, "day")):
         if number:

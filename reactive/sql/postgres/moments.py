@@ -15,7 +15,7 @@ from typing import Any
 
 from reactive.sql.postgres.numbers import OutOfRangeError
 from reactive.sql.postgres.numerics import EXACT
-from reactive.sql.runtime.times import Interval
+from reactive.sql.runtime.times import interval_of
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAY = (
@@ -124,7 +124,7 @@ for _names, _months, _micros_of in (
     ("millennium millennia mil mils", 12000, 0),
 ):
     UNITS |= {_name: (_months, Decimal(_micros_of)) for _name in _names.split()}
-MONTH = 30 * 86_400_000_000
+DAY = 86_400_000_000
 _FIELD = re.compile(
     r"([+-]?)(\d+):(\d+)(?::(\d+(?:\.\d*)?))?|([+-]?)(\d+)-(\d+)(?![\d.-])"
     r"|([+-]?(?:\d+\.?\d*|\.\d+))\s*([A-Za-z]*)",
@@ -144,7 +144,7 @@ def interval(text: str, unit: str = "second") -> dt.timedelta:
     plain = re.sub(r"^@\s*", "", plain)
     ago = re.search(r"\sago$", plain, re.IGNORECASE)
     plain = plain[: ago.start()] if ago else plain
-    months, micros = Decimal(0), Decimal(0)
+    months, days, micros = Decimal(0), Decimal(0), Decimal(0)
     place = 0
     if not plain:
         raise ValueError(f"{text!r} is no interval")
@@ -152,22 +152,26 @@ def interval(text: str, unit: str = "second") -> dt.timedelta:
         found = _FIELD.match(plain, place)
         if found is None:
             raise ValueError(f"{text!r} is no interval")
-        one, other = _field_of_interval(found, plain, unit)
-        months, micros = months + one, micros + other
+        parts = _field_of_interval(found, plain, unit)
+        months, days, micros = months + parts[0], days + parts[1], micros + parts[2]
         place = found.end()
         place += len(plain[place:]) - len(plain[place:].lstrip(" ,\t"))
-    return span(-months if ago else months, -micros if ago else micros)
+    return span(-months, -micros, -days) if ago else span(months, micros, days)
 
 
-def _field_of_interval(found: re.Match[str], text: str, unit: str) -> tuple[Decimal, Decimal]:
+def _field_of_interval(
+    found: re.Match[str], text: str, unit: str
+) -> tuple[Decimal, Decimal, Decimal]:
+    """The months, days and microseconds that one field says."""
+    none = Decimal(0)
     if found[2] is not None:
         if int(found[3]) > 59 or Decimal(found[4] or 0) >= 61:
             raise ValueError(f"{text!r} is out of range")
         seconds = int(found[2]) * 3600 + int(found[3]) * 60 + Decimal(found[4] or 0)
-        return Decimal(0), seconds * (-1_000_000 if found[1] == "-" else 1_000_000)
+        return none, none, seconds * (-1_000_000 if found[1] == "-" else 1_000_000)
     if found[6] is not None:
         months = int(found[6]) * 12 + int(found[7])
-        return Decimal(-months if found[5] == "-" else months), Decimal(0)
+        return Decimal(-months if found[5] == "-" else months), none, none
     name = found[9].lower()
     rest = text[found.end() :]
     if not name and re.match(r"\s+[+-]?\d+:", rest):
@@ -179,12 +183,19 @@ def _field_of_interval(found: re.Match[str], text: str, unit: str) -> tuple[Deci
         raise ValueError(f"there is no unit of time {name!r}")
     amount = Decimal(found[8])
     per_month, per_micro = UNITS[name]
+    if not per_month and per_micro < DAY:
+        return none, none, amount * per_micro
     if not per_month:
-        return Decimal(0), amount * per_micro
+        return none, *_whole_days(amount * per_micro / DAY)
     found_months = amount * per_month
     if per_month > 1:  # a year has whole months
-        return Decimal(round(found_months)), Decimal(0)
-    return Decimal(int(found_months)), (found_months - int(found_months)) * MONTH
+        return Decimal(round(found_months)), none, none
+    return Decimal(int(found_months)), *_whole_days((found_months - int(found_months)) * 30)
+
+
+def _whole_days(days: Decimal) -> tuple[Decimal, Decimal]:
+    """Return days as whole ones, and the microseconds of what is left."""
+    return Decimal(int(days)), (days - int(days)) * DAY
 
 
 _ISO = re.compile(
@@ -203,10 +214,14 @@ def _iso_interval(text: str) -> dt.timedelta:
     return interval(" ".join(parts))
 
 
-def span(months: Any, micros: Any) -> dt.timedelta:
-    """Return the interval of some months and microseconds."""
+def span(months: Any, micros: Any, days: Any = None) -> dt.timedelta:
+    """Return the interval of some months, days and microseconds; without `days` these are all that
+    is whole of the microseconds."""
     try:
-        rest = dt.timedelta(microseconds=int(Decimal(micros).quantize(Decimal(1), context=EXACT)))
-        return Interval(months=int(months), rest=rest) if int(months) else rest
+        rest = int(Decimal(micros).quantize(Decimal(1), context=EXACT))
+        if days is None:
+            days = rest // DAY if rest >= 0 else -(-rest // DAY)
+            rest -= days * DAY
+        return interval_of(int(months), int(days), rest)
     except OverflowError:
         raise OutOfRangeError("interval out of range") from None

@@ -4,7 +4,8 @@
     field("second", moment)          9.123456, as DATE_PART is a float
     truncated_interval("hour", span)
 
-An interval is a `timedelta` with months beside it: 25 hours are a day and an hour.
+An interval has months, days and microseconds (`reactive.sql.runtime.times.Interval`): 25 hours are
+no day and an hour, but equal to them.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from reactive.sql.postgres.forms import MICROSECOND
 from reactive.sql.postgres.moments import span
 from reactive.sql.postgres.numbers import OutOfRangeError
 from reactive.sql.postgres.numerics import numeric_cut, numeric_quotient, numeric_sum
-from reactive.sql.runtime.times import EPOCH, as_timestamp, later, months_of, rest_of
+from reactive.sql.runtime.times import EPOCH, as_timestamp, later, months_of, parts_of, rest_of
 
 DAY = 86_400_000_000
 OF_TIME = frozenset({"hour", "minute", "second", "milliseconds", "microseconds", "epoch"})
@@ -147,9 +148,7 @@ def _julian(of: Any) -> int | Decimal:
 
 
 def _of_interval(name: str, of: dt.timedelta) -> int | Decimal:
-    months, micros = months_of(of), rest_of(of) // MICROSECOND
-    sign = -1 if micros < 0 else 1
-    days, clock = divmod(abs(micros), DAY)
+    months, days, clock = parts_of(of)
     years = _cut(months, 12)
     match name:
         case "year":
@@ -157,16 +156,16 @@ def _of_interval(name: str, of: dt.timedelta) -> int | Decimal:
         case "month":
             return months - years * 12
         case "day":
-            return sign * days
+            return days
         case "quarter":
             return _cut(months - years * 12, 3) + 1
         case "decade" | "century" | "millennium":
             return _cut(years, {"decade": 10, "century": 100}.get(name, 1000))
         case "epoch":
             rest = months - years * 12
-            return _micros(years * 31_557_600_000_000 + rest * 30 * DAY + micros)
+            return _micros(years * 31_557_600_000_000 + (rest * 30 + days) * DAY + clock)
         case "hour" | "minute" | "second" | "milliseconds" | "microseconds":
-            return _of_clock(name, sign * clock)
+            return _of_clock(name, clock)
         case _:
             raise ValueError(f"an interval has no field {name!r}")
 
@@ -202,11 +201,13 @@ def truncated(name: str, of: Any) -> dt.datetime:
 
 def truncated_interval(name: str, of: dt.timedelta) -> dt.timedelta:
     """DATE_TRUNC of an interval."""
-    months, micros = months_of(of), rest_of(of) // MICROSECOND
+    months, days, micros = parts_of(of)
     if name == "week":
         raise ValueError("unit week of an interval is not supported, because months have days")
+    if name == "day":
+        return span(months, 0, days)
     if name in STEPS:
-        return span(months, _cut(micros, STEPS[name]) * STEPS[name])
+        return span(months, _cut(micros, STEPS[name]) * STEPS[name], days)
     if name in ("month", "quarter"):
         size = 1 if name == "month" else 3
         years = _cut(months, 12)
@@ -228,11 +229,11 @@ def day_earlier(day: dt.date, days: int) -> dt.date:
 
 
 def multiple(of: dt.timedelta, factor: Any) -> dt.timedelta:
-    """Multiply an interval; parts of months are days of a month of 30."""
+    """Multiply an interval; parts of months are days of a month of 30, parts of days hours."""
     factor = Decimal(str(factor)) if isinstance(factor, float) else Decimal(factor)
     if not factor.is_finite():
         raise OutOfRangeError("interval out of range")
-    return _of_parts(months_of(of) * factor, (rest_of(of) // MICROSECOND) * factor)
+    return _of_parts(*(each * factor for each in parts_of(of)))
 
 
 def part(of: dt.timedelta, divisor: Any) -> dt.timedelta:
@@ -244,13 +245,15 @@ def part(of: dt.timedelta, divisor: Any) -> dt.timedelta:
         raise ZeroDivisionError("division by zero")
     if divisor.is_infinite():
         return dt.timedelta()
-    return _of_parts(months_of(of) / divisor, (rest_of(of) // MICROSECOND) / divisor)
+    return _of_parts(*(each / divisor for each in parts_of(of)))
 
 
-def _of_parts(months: Decimal, micros: Decimal) -> dt.timedelta:
+def _of_parts(months: Decimal, days: Decimal, micros: Decimal) -> dt.timedelta:
     whole = numeric_cut(months)
-    rest = (months - whole) * 30
-    return span(whole, rest * DAY + micros)
+    parts = (days, Decimal(round((months - whole) * 30, 6)))
+    left = sum(part - numeric_cut(part) for part in parts)
+    whole_days = sum(map(numeric_cut, parts)) + numeric_cut(Decimal(left))
+    return span(whole, (sum(parts) - whole_days) * DAY + micros, whole_days)
 
 
 def moment_of(day: dt.date, time: dt.time) -> dt.datetime:
@@ -328,20 +331,19 @@ def bucket(width: dt.timedelta, of: Any, origin: Any) -> dt.datetime:
 
 def justified_days(of: dt.timedelta) -> dt.timedelta:
     """JUSTIFY_DAYS: 30 days as a month."""
-    months, micros = months_of(of), rest_of(of) // MICROSECOND
-    days, clock = _cut(micros, DAY), micros - _cut(micros, DAY) * DAY
+    months, days, clock = parts_of(of)
     whole = _cut(days, 30)
     months, days = months + whole, days - whole * 30
     if months > 0 > days:
         months, days = months - 1, days + 30
     elif months < 0 < days:
         months, days = months + 1, days - 30
-    return span(months, days * DAY + clock)
+    return span(months, clock, days)
 
 
 def justified_hours(of: dt.timedelta) -> dt.timedelta:
-    """JUSTIFY_HOURS: 24 hours as a day, as they are here."""
-    return of
+    """JUSTIFY_HOURS: 24 hours as a day, with one sign."""
+    return span(months_of(of), rest_of(of) // MICROSECOND)
 
 
 def justified(of: dt.timedelta) -> dt.timedelta:
@@ -386,7 +388,7 @@ def interval_of(
 ) -> dt.timedelta:
     """MAKE_INTERVAL."""
     seconds = Decimal(str(secs)) + hours * 3600 + mins * 60
-    return span(years * 12 + months, (weeks * 7 + days) * DAY + seconds * 1_000_000)
+    return span(years * 12 + months, seconds * 1_000_000, weeks * 7 + days)
 
 
 def timestamp_of_seconds(seconds: float) -> dt.datetime:

@@ -17,7 +17,7 @@ from reactive.sql.runtime.moments import to_time as to_time
 from reactive.sql.runtime.moments import to_timestamp as to_timestamp
 from reactive.sql.runtime.nulls import Unrepresentable
 from reactive.sql.runtime.numbers import EXACT
-from reactive.sql.runtime.times import clock_of, interval_of_text, months_of
+from reactive.sql.runtime.times import clock_of, interval_of_text, months_of, of_clock
 
 TRUE, FALSE = (
     frozenset({"true", "t", "yes", "y", "1"}),
@@ -417,7 +417,7 @@ def to_interval(value: Any) -> dt.timedelta:
     if not isinstance(value, str):
         return value  # type: ignore[no-any-return]
     if re.fullmatch(r"\s*-?\d+(\.\d*)?\s*", value):
-        return dt.timedelta(seconds=float(value))
+        return of_clock(dt.timedelta(seconds=float(value)))
     return interval_of_text(value)
 
 

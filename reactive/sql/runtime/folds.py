@@ -18,6 +18,7 @@ from typing import Any
 
 from optimizer.record import record
 from reactive.sql.runtime.sort_keys import item_key, key_of
+from reactive.sql.runtime.times import part_of_interval, sum_of_intervals
 
 
 def exact(value: Any) -> Any:
@@ -118,6 +119,8 @@ def total(values: Iterable[Any]) -> Any:
         return None
     if any(isinstance(value, float) for value in found):
         return math.fsum(found) if all(map(math.isfinite, found)) else float(sum(found))
+    if isinstance(found[0], timedelta):
+        return reduce(sum_of_intervals, found)
     return sum(found[1:], found[0])
 
 
@@ -127,11 +130,9 @@ def mean(values: Iterable[Any]) -> Any:
     if not found:
         return None
     whole = total(found)
-    return (
-        whole / len(found)
-        if isinstance(whole, timedelta | float)
-        else float(Fraction(whole) / len(found))
-    )
+    if isinstance(whole, timedelta):
+        return part_of_interval(whole, len(found))
+    return whole / len(found) if isinstance(whole, float) else float(Fraction(whole) / len(found))
 
 
 EPOCH = datetime(1970, 1, 1)

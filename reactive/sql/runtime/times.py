@@ -6,6 +6,7 @@ import calendar
 import datetime as dt
 import math
 import re
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any, TypeAlias
 
@@ -51,23 +52,31 @@ SHORT = {
 }
 
 
-class Interval(dt.timedelta):
-    """A time with months, each of 30 days where it is compared.
+DAY = 86_400_000_000
+"""Microseconds."""
 
-    >>> Interval(months=1) == dt.timedelta(days=30)
+
+class Interval(dt.timedelta):
+    """A time with months, days and microseconds, each of which stays apart from the others.
+
+    A month is of 30 days and a day of 24 hours where it is compared. An interval without months
+    whose days are all that is whole of it is a plain `timedelta`: `interval_of` makes either.
+
+    >>> interval_of(1, 0, 0) == dt.timedelta(days=30)
     True
+    >>> parts_of(interval_of(0, 0, 25 * 3_600_000_000)), parts_of(dt.timedelta(hours=25))
+    ((0, 0, 90000000000), (0, 1, 3600000000))
     """
 
     months: int
+    micros: int
+    """Beside its months and days."""
 
-    def __new__(cls, *, months: int, rest: dt.timedelta = dt.timedelta()) -> Interval:
-        made = super().__new__(
-            cls,
-            days=months * DAYS_OF_MONTH + rest.days,
-            seconds=rest.seconds,
-            microseconds=rest.microseconds,
-        )
+    def __new__(cls, months: int, days: int, micros: int) -> Interval:
+        whole = months * DAYS_OF_MONTH + days
+        made = super().__new__(cls, days=whole, microseconds=micros)
         made.months = months
+        made.micros = micros
         return made
 
     @property
@@ -78,11 +87,25 @@ class Interval(dt.timedelta):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _interval, (self.months, self.rest)
+        return interval_of, parts_of(self)
+
+
+def interval_of(months: int, days: int, micros: int) -> dt.timedelta:
+    """Return the interval of some months, days and microseconds."""
+    if months:
+        return Interval(months, days, micros)
+    made = dt.timedelta(days, microseconds=micros)
+    return made if clock_of(made) == (days, micros) else Interval(0, days, micros)
+
+
+def parts_of(interval: dt.timedelta) -> tuple[int, int, int]:
+    """The months, days and microseconds of an interval."""
+    return months_of(interval), *clock_of(interval)
 
 
 def _interval(months: int, rest: dt.timedelta) -> dt.timedelta:
-    return Interval(months=months, rest=rest) if months else rest
+    """An interval of days, and of what is less than a day. Pickled ones name this function."""
+    return interval_of(months, *clock_of(rest))
 
 
 def months_of(interval: dt.timedelta) -> int:
@@ -96,14 +119,27 @@ def rest_of(interval: dt.timedelta) -> dt.timedelta:
 
 
 def clock_of(interval: dt.timedelta) -> tuple[int, int]:
-    """The days and the microseconds of an interval beside its months, both of one sign.
+    """The days and the microseconds of an interval beside its months; of a plain `timedelta` both
+    of one sign.
 
     >>> clock_of(dt.timedelta(seconds=-1)), clock_of(dt.timedelta(hours=-25))
     ((0, -1000000), (-1, -3600000000))
     """
     whole = rest_of(interval) // LENGTHS["microsecond"]
-    days, rest = divmod(abs(whole), 86_400_000_000)
+    if isinstance(interval, Interval):
+        return (whole - interval.micros) // DAY, interval.micros
+    days, rest = divmod(abs(whole), DAY)
     return (days, rest) if whole >= 0 else (-days, -rest)
+
+
+def days_of(interval: dt.timedelta) -> int:
+    """The days of an interval."""
+    return clock_of(interval)[0]
+
+
+def micros_of(interval: dt.timedelta) -> int:
+    """The microseconds of an interval beside its months and days."""
+    return clock_of(interval)[1]
 
 
 def unit_named(name: str) -> str:
@@ -117,15 +153,21 @@ def unit_named(name: str) -> str:
 def interval(amount: float, unit: str) -> dt.timedelta:
     """So many units of time.
 
-    >>> interval(2, "days"), interval(1, "year").days
-    (datetime.timedelta(days=2), 360)
+    >>> interval(2, "days"), interval(1, "year").days, parts_of(interval(36, "hours"))
+    (datetime.timedelta(days=2), 360, (0, 0, 129600000000))
     """
     unit = unit_named(unit)
     if unit in MONTHS:
-        return Interval(months=int(amount * MONTHS[unit]))
+        return interval_of(int(amount * MONTHS[unit]), 0, 0)
     if unit not in LENGTHS:
         raise ValueError(f"there is no unit of time {unit!r}")
-    return LENGTHS[unit] * amount
+    made = LENGTHS[unit] * amount
+    return made if unit in ("day", "week") else of_clock(made)
+
+
+def of_clock(time: dt.timedelta) -> dt.timedelta:
+    """Return an interval of no days, but of hours and less, however many these are."""
+    return interval_of(0, 0, time // LENGTHS["microsecond"])
 
 
 def interval_of_text(text: str) -> dt.timedelta:
@@ -134,52 +176,75 @@ def interval_of_text(text: str) -> dt.timedelta:
     >>> interval_of_text("1 day 2 hours"), interval_of_text("01:30")
     (datetime.timedelta(days=1, seconds=7200), datetime.timedelta(seconds=5400))
     """
-    months, rest = 0, dt.timedelta()
+    made = dt.timedelta()
     left = re.sub(r"([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)|[+-]?\d+:\d+(:\d+(\.\d+)?)?", "", text)
     if left.strip():
         raise ValueError(f"{text!r:.100} is no interval")
     for amount, unit in re.findall(r"([+-]?\d+(?:\.\d+)?)\s*([a-zA-Z]+)", text):
-        one = interval(float(amount), unit)
-        months, rest = months + months_of(one), rest + rest_of(one)
+        made = sum_of_intervals(made, interval(float(amount), unit))
     clock = re.search(r"([+-]?)(\d+):(\d+)(?::(\d+(?:\.\d+)?))?", text)
     if clock is not None:
         hours, minutes, seconds = int(clock[2]), int(clock[3]), float(clock[4] or 0)
-        time = dt.timedelta(hours=hours, minutes=minutes, seconds=seconds)
-        rest = rest - time if clock[1] == "-" else rest + time
+        time = of_clock(dt.timedelta(hours=hours, minutes=minutes, seconds=seconds))
+        made = sum_of_intervals(made, negative(time) if clock[1] == "-" else time)
     elif not re.search(r"\d\s*[a-zA-Z]", text):
         raise ValueError(f"{text!r} is no interval")
-    return _interval(months, rest)
+    return made
 
 
 def sum_of_intervals(a: dt.timedelta, b: dt.timedelta) -> dt.timedelta:
-    """Months to months."""
-    return _interval(months_of(a) + months_of(b), rest_of(a) + rest_of(b))
+    """Months to months, days to days."""
+    if type(a) is type(b) is dt.timedelta and a.days == b.days == 0:
+        return of_clock(a + b)
+    one, two = parts_of(a), parts_of(b)
+    return interval_of(one[0] + two[0], one[1] + two[1], one[2] + two[2])
 
 
 def negative(a: dt.timedelta) -> dt.timedelta:
     """An interval backwards."""
-    return _interval(-months_of(a), -rest_of(a))
+    months, days, micros = parts_of(a)
+    return interval_of(-months, -days, -micros)
 
 
 def difference_of_intervals(a: dt.timedelta, b: dt.timedelta) -> dt.timedelta:
-    """Months from months."""
+    """Months from months, days from days."""
     return sum_of_intervals(a, negative(b))
 
 
-def multiple(a: dt.timedelta, times: Any) -> dt.timedelta:
-    """An interval so many times."""
-    return _interval(int(months_of(a) * times), rest_of(a) * float(times))
-
-
 def multiple_with_days(a: dt.timedelta, times: Any) -> dt.timedelta:
-    """An interval so many times; a part of a month is of 30 days.
+    """An interval so many times; a part of a month is of 30 days, one of a day of 24 hours.
 
-    >>> multiple_with_days(Interval(months=1), 1.5).days
+    >>> multiple_with_days(Interval(1, 0, 0), 1.5).days
     45
+    >>> parts_of(multiple_with_days(of_clock(dt.timedelta(hours=1)), 25))
+    (0, 0, 90000000000)
     """
-    months = months_of(a) * float(times)
-    part = dt.timedelta((months - int(months)) * DAYS_OF_MONTH)
-    return _interval(int(months), rest_of(a) * float(times) + part)
+    factor = float(times)
+    months, days, _ = parts_of(a)
+    of_month = math.fmod(months * factor, 1) * DAYS_OF_MONTH
+    rest = rest_of(a) * factor + dt.timedelta(of_month)
+    parts = (days * factor, of_month)
+    whole = sum(map(int, parts)) + int(sum(math.fmod(part, 1) for part in parts))
+    micros = rest // LENGTHS["microsecond"] - whole * DAY
+    return interval_of(int(months * factor), whole, micros)
+
+
+def part_of_interval(a: dt.timedelta, count: int) -> dt.timedelta:
+    """One of `count` equal parts of an interval; the rest of months is days, that of days hours.
+
+    >>> parts_of(part_of_interval(interval_of(1, 3, 0), 2))
+    (0, 16, 43200000000)
+    """
+    months, days, micros = (Fraction(part, count) for part in parts_of(a))
+    of_month = round((months - int(months)) * DAYS_OF_MONTH, 6)  # as Postgres does
+    left = days - int(days) + of_month - int(of_month)
+    whole = int(days) + int(of_month) + int(left)
+    return interval_of(int(months), whole, round(micros + (left - int(left)) * DAY))
+
+
+def mean_of_intervals(months: int, days: int, micros: int, count: int) -> dt.timedelta:
+    """The mean of intervals, by the sums of their parts."""
+    return part_of_interval(interval_of(months, days, micros), count)
 
 
 def later(moment: Moment, by: dt.timedelta) -> dt.datetime:
@@ -394,13 +459,13 @@ def truncated_interval(unit: str, of: dt.timedelta) -> dt.timedelta:
     """
     months = months_of(of)
     if unit in MONTHS:
-        return _interval(int(months / MONTHS[unit]) * MONTHS[unit], dt.timedelta())
+        return interval_of(int(months / MONTHS[unit]) * MONTHS[unit], 0, 0)
     days, clock = clock_of(of)
     if unit in ("day", "week"):
-        return _interval(months, dt.timedelta(int(days / 7) * 7 if unit == "week" else days))
+        return interval_of(months, int(days / 7) * 7 if unit == "week" else days, 0)
     width = LENGTHS[unit] // LENGTHS["microsecond"]
     cut = abs(clock) // width * width * (1 if clock >= 0 else -1)
-    return _interval(months, dt.timedelta(days, microseconds=cut))
+    return interval_of(months, days, cut)
 
 
 def truncated(unit: str, of: Moment) -> dt.datetime:

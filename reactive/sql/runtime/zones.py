@@ -221,19 +221,30 @@ def later(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
 
 def later_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
     """Return the same as DuckDB has it: of two instants that clocks show alike, days later, the one
-    with the offset of before."""
+    with the offset of before; of an interval with a negative part the clock comes first."""
     if value.tzinfo is None:
         return times.later(value, by)
     months, days, clock = _parts(by)
-    if months:
-        value = of_local_time(times.months_later(local_time(value, zone), months), zone)
-    if days:
-        there = zone_named(zone)
-        same = _utc(value) + dt.timedelta(days)
-        is_valid = same.astimezone(there).utcoffset() == value.astimezone(there).utcoffset()
-        local = local_time(value, zone) + dt.timedelta(days)
-        value = same if is_valid else of_local_time(local, zone)
+    if min(months, days) < 0 or clock < dt.timedelta():
+        value = _months_later(_utc(value) + clock, months, zone)
+        return in_zone(_days_later(value, days, zone), zone)
+    value = _days_later(_months_later(value, months, zone), days, zone)
     return in_zone(_utc(value) + clock, zone)
+
+
+def _months_later(value: dt.datetime, months: int, zone: str) -> dt.datetime:
+    if not months:
+        return value
+    return of_local_time(times.months_later(local_time(value, zone), months), zone)
+
+
+def _days_later(value: dt.datetime, days: int, zone: str) -> dt.datetime:
+    if not days:
+        return value
+    there = zone_named(zone)
+    same = _utc(value) + dt.timedelta(days)
+    is_valid = same.astimezone(there).utcoffset() == value.astimezone(there).utcoffset()
+    return same if is_valid else of_local_time(local_time(value, zone) + dt.timedelta(days), zone)
 
 
 def earlier_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
@@ -242,25 +253,14 @@ def earlier_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.dat
 
 
 def _parts(by: dt.timedelta) -> tuple[int, int, dt.timedelta]:
-    """The months and days of an interval, and what is less than a day; all of one sign."""
-    rest = times.rest_of(by)
-    days = rest.days if rest >= dt.timedelta() else -(-rest).days
-    return times.months_of(by), days, rest - dt.timedelta(days)
+    """The months and days of an interval, and what is by the clock."""
+    months, days, micros = times.parts_of(by)
+    return months, days, dt.timedelta(microseconds=micros)
 
 
 def earlier(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
     """Return the instant before an interval."""
     return later(value, times.negative(by), zone)
-
-
-def after(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
-    """Return the instant after so many hours, minutes and seconds, also if they are days."""
-    return value + by if value.tzinfo is None else in_zone(_utc(value) + by, zone)
-
-
-def before(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
-    """Return the instant before so many hours, minutes and seconds."""
-    return after(value, -by, zone)
 
 
 def between(value: dt.datetime, other: dt.datetime) -> dt.timedelta:

@@ -32,7 +32,7 @@ from optimizer.expr import (
     constant,
 )
 from optimizer.record import record
-from reactive.sql.runtime.times import Interval
+from reactive.sql.runtime.times import Interval, parts_of
 from reactive.sql.terms.types import (
     NULL,
     SqlType,
@@ -68,7 +68,7 @@ def literal(value: Any, name: str | None = None) -> Value:
         return NULL_VALUE
     kind = type_of_value(value)
     if isinstance(value, Interval):
-        return Value(Constant(value, (Interval, value.months, value.rest), name), kind)
+        return Value(Constant(value, (Interval, *parts_of(value)), name), kind)
     return Value(constant(value, name), kind)
 
 

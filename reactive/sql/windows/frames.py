@@ -54,7 +54,7 @@ def of_frame(asked: Asked) -> tuple[Any, Value | None, SqlType, bool]:
     if name is not None and name != "count" and not asked.distinct:
         of = number(asked) if name in ("sum", "avg") else asked.value()
         types = {"sum": sum_type(of.type, asked.scope), "avg": FLOAT}
-        if not (_is_numeric(name, of, asked.scope) or _is_mean_of_times(name, of)):
+        if not (_is_numeric(name, of, asked.scope) or _is_of_times(name, of)):
             return name, of, types.get(name, of.type), False
     aggregated = made_of(asked)
     folds_, values = aggregated.folds, aggregated.result
@@ -76,8 +76,10 @@ def _is_numeric(name: str, of: Value, scope: Scope) -> bool:
     return name == "avg" or (name == "sum" and of.type.size == 8)
 
 
-def _is_mean_of_times(name: str, of: Value) -> bool:
-    """True if it is AVG of moments, which have no sum."""
+def _is_of_times(name: str, of: Value) -> bool:
+    """True if it is AVG of moments, which have no sum, or adds up intervals, which have parts."""
+    if of.type.kind == "interval":
+        return name in ("sum", "avg")
     return name == "avg" and of.type.kind in ("date", "time", "timestamp", "timestamptz")
 
 

@@ -40,7 +40,6 @@ from optimizer.plans.properties import shapes
 from reactive.sql.aggregates.calls import asked_of
 from reactive.sql.aggregates.kinds import is_aggregate
 from reactive.sql.aggregates.of_groups import directions_of
-from reactive.sql.expressions import zones
 from reactive.sql.expressions.casts import cast
 from reactive.sql.partitions.frames import (
     CURRENT,
@@ -52,6 +51,7 @@ from reactive.sql.partitions.frames import (
 )
 from reactive.sql.partitions.function import Asked
 from reactive.sql.partitions.window import Window
+from reactive.sql.runtime.times import parts_of
 from reactive.sql.sqlite.comparisons import grouped_by, sorted_by
 from reactive.sql.terms.arguments import take
 from reactive.sql.terms.types import FLOAT, INT, SqlType
@@ -256,7 +256,7 @@ def _frame(of: _Partitioned, scope: Scope) -> Frame:
         return WHOLE
     edges = {"start": start, "end": end}
     of_time = [side for side, (_, offset) in edges.items() if isinstance(offset, timedelta)]
-    is_by_calendar = not all(zones.is_of_clock(spec.args[side]) for side in of_time)
+    is_by_calendar = any(parts_of(edges[side][1])[:2] != (0, 0) for side in of_time)
     zone = scope.dialect.timezone if is_by_calendar else "UTC"
     return Frame(kind, start, end, names.get(exclude, ""), zone)  # type: ignore[arg-type]
 
