@@ -25,7 +25,7 @@ import psycopg2
 import psycopg2.extensions as types
 
 from reactive import Database, PlanError
-from reactive.sql.runtime.times import interval_of, parts_of
+from reactive.sql.runtime.intervals import interval_of, parts_of
 from tests.sql.postgres_cases import POSTGRES, Arguments, filled, kinds_of
 
 ERROR, UNREADABLE = "an error", "a value that Python has no place for"

@@ -52,7 +52,7 @@ from reactive.sql.aggregates.statistics import pairs, spread, together
 from reactive.sql.expressions.casts import cast
 from reactive.sql.expressions.comparisons import by_parts, from_parts
 from reactive.sql.postgres import aggregates as postgres
-from reactive.sql.runtime import folds, times
+from reactive.sql.runtime import folds, intervals
 from reactive.sql.sqlite.comparisons import (
     bare,
     grouped_by,
@@ -201,14 +201,14 @@ def _sum(asked: Asked) -> Aggregated:
     if asked.distinct:
         return of_values(folds.total_of_different, of, kind, asked.scope)
     if of.type.kind == "interval":
-        return _of_intervals(asked, of, times.interval_of)
+        return _of_intervals(asked, of, intervals.interval_of)
     return _sum_of_value(asked, of)
 
 
 def _of_intervals(asked: Asked, of: Value, function: Any) -> Aggregated:
     """A function of the sums of months, days and microseconds: intervals that are equal may differ
     in these."""
-    parts = (times.months_of, times.days_of, times.micros_of)
+    parts = (intervals.months_of, intervals.days_of, intervals.micros_of)
     sums = [
         fold(
             Sum(nothing, skip_none=of.nullable),
@@ -220,7 +220,7 @@ def _of_intervals(asked: Asked, of: Value, function: Any) -> Aggregated:
     count = count_of(of, asked.scope)
 
     def value(found: tuple[Expr, ...]) -> Value:
-        given = found if function is times.mean_of_intervals else found[:3]
+        given = found if function is intervals.mean_of_intervals else found[:3]
         return itself(Conditional(found[3], Call(constant(function), given), NONE), INTERVAL)
 
     return Aggregated((*sums, count), value)
@@ -259,7 +259,7 @@ def _avg(asked: Asked) -> Aggregated:
     if of.type.kind in ("date", "time", "timestamp", "timestamptz"):
         return _mean_of_times(asked, of)
     if of.type.kind == "interval" and not asked.distinct:
-        return _of_intervals(asked, of, times.mean_of_intervals)
+        return _of_intervals(asked, of, intervals.mean_of_intervals)
     if asked.distinct:
         return of_values(folds.mean_of_different, of, kind, asked.scope)
     mean = fold(Avg(nothing, skip_none=of.nullable), of, asked.scope)

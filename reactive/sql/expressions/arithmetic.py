@@ -14,7 +14,7 @@ from optimizer.expressions.knowledge import Bounded
 from reactive.sql.expressions import zones
 from reactive.sql.expressions.casts import applied, cast, equal_types, fitted
 from reactive.sql.expressions.zones import is_constant
-from reactive.sql.runtime import arrays, casts, numbers, times
+from reactive.sql.runtime import arrays, casts, intervals, numbers, times
 from reactive.sql.terms.types import (
     DATE,
     DIGITS_OF_SIZE,
@@ -57,11 +57,11 @@ OF_TIMES: dict[tuple[str, str, str], tuple[Callable[..., Any], SqlType]] = {
     ("+", "time", "interval"): (times.time_later, TIME),
     ("-", "time", "interval"): (times.time_earlier, TIME),
     ("+", "date", "time"): (times.at_time, TIMESTAMP),
-    ("+", "interval", "interval"): (times.sum_of_intervals, INTERVAL),
-    ("-", "interval", "interval"): (times.difference_of_intervals, INTERVAL),
-    ("*", "interval", "int"): (times.multiple_with_days, INTERVAL),
-    ("*", "interval", "float"): (times.multiple_with_days, INTERVAL),
-    ("*", "interval", "decimal"): (times.multiple_with_days, INTERVAL),
+    ("+", "interval", "interval"): (intervals.sum_of_intervals, INTERVAL),
+    ("-", "interval", "interval"): (intervals.difference_of_intervals, INTERVAL),
+    ("*", "interval", "int"): (intervals.multiple_with_days, INTERVAL),
+    ("*", "interval", "float"): (intervals.multiple_with_days, INTERVAL),
+    ("*", "interval", "decimal"): (intervals.multiple_with_days, INTERVAL),
 }
 SWAPPED = frozenset(
     {("+", "int", "date"), ("+", "interval", "date"), ("+", "interval", "timestamp")}
@@ -111,7 +111,7 @@ def _unary(node: Any, scope: Scope) -> Value:
             return strict(Operation("-", (constant(most), of.expr)), of.type, of)
         return strict(Operation("~", (of.expr,)), of.type, of)
     if of.type.kind == "interval":
-        return applied(times.negative, INTERVAL, of)
+        return applied(intervals.negative, INTERVAL, of)
     if of.type.kind == "text":
         raise scope.error(
             node, f"{scope.dialect.name} has no - for {sql_name(of.type)}", "cast the text"
@@ -332,7 +332,7 @@ def _divided(node: Any, left: Value, right: Value, scope: Scope) -> Value:
     if left.type.kind == "interval":
         by = cast(right, FLOAT, scope)
         inverse = applied(numbers.checked_quotient, FLOAT, literal(1.0), by)
-        return applied(times.multiple_with_days, INTERVAL, left, inverse)
+        return applied(intervals.multiple_with_days, INTERVAL, left, inverse)
     if whole_numbers and (isinstance(node, exp.IntDiv) or (scope.dialect.integer_division)):
         if scope.dialect.name != "duckdb":
             return applied(numbers.whole_quotient, common(left.type, right.type), left, right)

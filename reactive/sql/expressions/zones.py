@@ -19,8 +19,8 @@ from sqlglot import exp
 
 from optimizer.errors import PlanError
 from optimizer.expr import NONE, Attribute, Call, Conditional, Constant, Operation, conjunction
-from reactive.sql.runtime import times, zones
-from reactive.sql.runtime.times import unit_named
+from reactive.sql.runtime import intervals, zones
+from reactive.sql.runtime.intervals import unit_named
 from reactive.sql.terms.types import (
     FLOAT,
     INSTANT,
@@ -356,7 +356,7 @@ def _of_seconds(node: Any, scope: Scope, applied: Applied) -> Value | None:
 def _truncated(node: Any, scope: Scope, applied: Applied) -> Value | None:
     value, other = scope.value(node.this), node.args.get("zone")
     unit = unit_named(node.args["unit"].name)
-    if not is_zoned(value) or unit not in {*times.LENGTHS, *times.MONTHS}:
+    if not is_zoned(value) or unit not in {*intervals.LENGTHS, *intervals.MONTHS}:
         return None
     zone = literal(scope.dialect.timezone)
     if other is not None:

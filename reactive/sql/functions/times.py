@@ -10,7 +10,7 @@ from optimizer.expr import Constant
 from reactive.sql.expressions.arithmetic import combined
 from reactive.sql.expressions.casts import applied, argument
 from reactive.sql.functions.calls import Maker, arguments, given, of
-from reactive.sql.runtime import moments, times
+from reactive.sql.runtime import intervals, moments, times
 from reactive.sql.terms.types import (
     ANY,
     DATE,
@@ -37,7 +37,7 @@ def extracted(unit: str, value: Value, node: exp.Expr, scope: Scope) -> Value:
     ------
     PlanError: there is no such part.
     """
-    named = times.unit_named(unit)
+    named = intervals.unit_named(unit)
     if named not in times.PARTS:
         raise scope.error(
             node, f"there is no part {unit!r} of a time{scope.nearest(named, times.PARTS)}"
@@ -71,8 +71,8 @@ def unit_of(node: Any, scope: Scope, unit: str) -> Value:
     ------
     PlanError: there is no such unit.
     """
-    named = times.unit_named(unit)
-    known = {**times.LENGTHS, **times.MONTHS}
+    named = intervals.unit_named(unit)
+    known = {**intervals.LENGTHS, **intervals.MONTHS}
     if named not in known:
         raise scope.error(node, f"there is no unit of time {unit!r}{scope.nearest(named, known)}")
     return literal(named)
@@ -106,11 +106,11 @@ def interval(node: Any, scope: Scope) -> Value:
         return argument(scope.value(amount), INTERVAL, scope)
     unit = unit_of(node, scope, node.args["unit"].name)
     if isinstance(amount, exp.Literal):
-        return literal(times.interval(float(amount.this), str(_constant(unit))))
+        return literal(intervals.interval(float(amount.this), str(_constant(unit))))
     value = scope.value(amount)
     if isinstance(value.expr, Constant) and not value.nulls:
-        return literal(times.interval(float(value.expr.value), str(_constant(unit))))
-    return applied(times.interval, INTERVAL, argument(value, FLOAT, scope), unit)
+        return literal(intervals.interval(float(value.expr.value), str(_constant(unit))))
+    return applied(intervals.interval, INTERVAL, argument(value, FLOAT, scope), unit)
 
 
 def _constant(value: Value) -> Any:
@@ -122,8 +122,8 @@ def _amount_of(unit: str) -> Maker:
     def made(node: Any, scope: Scope) -> Value:
         value = scope.value(arguments(node)[0])
         if isinstance(value.expr, Constant) and not value.nulls:
-            return literal(times.interval(float(value.expr.value), unit))
-        return applied(times.interval, INTERVAL, argument(value, FLOAT, scope), literal(unit))
+            return literal(intervals.interval(float(value.expr.value), unit))
+        return applied(intervals.interval, INTERVAL, argument(value, FLOAT, scope), literal(unit))
 
     return made
 
@@ -262,7 +262,7 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "epoch_us": of(times.epoch_microseconds, INT, TIMESTAMP),
     "epoch_ns": of(times.epoch_nanoseconds, INT, TIMESTAMP),
     exp.TimeFromParts: of(times.time_of_parts, TIME, INT, INT, FLOAT),
-    **{f"to_{unit}": _amount_of(times.unit_named(unit)) for unit in ("quarters", "centuries")},
+    **{f"to_{unit}": _amount_of(intervals.unit_named(unit)) for unit in ("quarters", "centuries")},
     "to_millennia": _amount_of("millennium"),
-    **{f"to_{unit}s": _amount_of(unit) for unit in (*times.LENGTHS, "month", "year", "decade")},
+    **{f"to_{unit}s": _amount_of(unit) for unit in (*intervals.LENGTHS, "month", "year", "decade")},
 }

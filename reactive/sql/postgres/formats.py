@@ -16,7 +16,8 @@ from functools import lru_cache
 from typing import Any
 
 from reactive.sql.postgres.numbers import NotSupportedError
-from reactive.sql.runtime.times import as_timestamp, parts_of
+from reactive.sql.runtime.intervals import parts_of
+from reactive.sql.runtime.times import as_timestamp
 
 ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 NAMED = ("MONTH", "Month", "month", "MON", "Mon", "mon", "DAY", "Day", "day", "DY", "Dy", "dy")

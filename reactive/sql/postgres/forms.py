@@ -20,7 +20,7 @@ from uuid import UUID
 
 from reactive.sql.postgres.numbers import OutOfRangeError
 from reactive.sql.postgres.numerics import EXACT, numeric, scaled
-from reactive.sql.runtime.times import parts_of
+from reactive.sql.runtime.intervals import parts_of
 
 EMPTY = dt.timedelta()
 _DIGITS = r"[0-9a-fA-F]{4}(?:-?[0-9a-fA-F]{4}){7}"

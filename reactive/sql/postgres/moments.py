@@ -15,7 +15,7 @@ from typing import Any
 
 from reactive.sql.postgres.numbers import OutOfRangeError
 from reactive.sql.postgres.numerics import EXACT
-from reactive.sql.runtime.times import interval_of
+from reactive.sql.runtime.intervals import interval_of
 
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 _DAY = (

@@ -22,6 +22,7 @@ from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.functions.calls import Maker
 from reactive.sql.postgres import arrays, calls, forms, numbers, numerics, times
 from reactive.sql.postgres.calls import Form, form, is_literal, kind_name
+from reactive.sql.runtime import intervals
 from reactive.sql.runtime import times as moments
 from reactive.sql.terms.common_types import common_type
 from reactive.sql.terms.types import (
@@ -84,8 +85,8 @@ OF_TIMES: dict[tuple[str, str, str], tuple[Callable[..., Any], SqlType]] = {
     ("time", "+", "interval"): (times.clock_later, TIME),
     ("time", "-", "interval"): (times.clock_earlier, TIME),
     ("time", "-", "time"): (times.clock_between, INTERVAL),
-    ("interval", "+", "interval"): (moments.sum_of_intervals, INTERVAL),
-    ("interval", "-", "interval"): (moments.difference_of_intervals, INTERVAL),
+    ("interval", "+", "interval"): (intervals.sum_of_intervals, INTERVAL),
+    ("interval", "-", "interval"): (intervals.difference_of_intervals, INTERVAL),
     **{("interval", "*", kind): (times.multiple, INTERVAL) for kind in NUMBERS},
     **{("interval", "/", kind): (times.part, INTERVAL) for kind in NUMBERS},
 }
@@ -151,7 +152,7 @@ def _unary(node: Any, scope: Scope) -> Value:
             function: Any = {
                 "decimal": numerics.numeric_negative,
                 "float": numbers.float_negative,
-                "interval": moments.negative,
+                "interval": intervals.negative,
             }[of.type.kind]
             return applied(function, of.type, of)
     symbol = "-" if isinstance(node, exp.Neg) else "~"

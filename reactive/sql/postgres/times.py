@@ -19,7 +19,8 @@ from reactive.sql.postgres.forms import MICROSECOND
 from reactive.sql.postgres.moments import span
 from reactive.sql.postgres.numbers import OutOfRangeError
 from reactive.sql.postgres.numerics import numeric_cut, numeric_quotient, numeric_sum
-from reactive.sql.runtime.times import EPOCH, as_timestamp, later, months_of, parts_of, rest_of
+from reactive.sql.runtime.intervals import months_of, parts_of, rest_of
+from reactive.sql.runtime.times import EPOCH, as_timestamp, later
 
 DAY = 86_400_000_000
 OF_TIME = frozenset({"hour", "minute", "second", "milliseconds", "microseconds", "epoch"})
@@ -148,8 +149,7 @@ def _julian(of: Any) -> int | Decimal:
 
 
 def _of_interval(name: str, of: dt.timedelta) -> int | Decimal:
-    months, days, clock = parts_of(of)
-    years = _cut(months, 12)
+    (months, days, clock), years = parts_of(of), _cut(months_of(of), 12)
     match name:
         case "year":
             return years
@@ -249,11 +249,10 @@ def part(of: dt.timedelta, divisor: Any) -> dt.timedelta:
 
 
 def _of_parts(months: Decimal, days: Decimal, micros: Decimal) -> dt.timedelta:
-    whole = numeric_cut(months)
-    parts = (days, Decimal(round((months - whole) * 30, 6)))
+    parts = (days, Decimal(round((months - numeric_cut(months)) * 30, 6)))
     left = sum(part - numeric_cut(part) for part in parts)
     whole_days = sum(map(numeric_cut, parts)) + numeric_cut(Decimal(left))
-    return span(whole, (sum(parts) - whole_days) * DAY + micros, whole_days)
+    return span(numeric_cut(months), (sum(parts) - whole_days) * DAY + micros, whole_days)
 
 
 def moment_of(day: dt.date, time: dt.time) -> dt.datetime:

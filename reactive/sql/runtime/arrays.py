@@ -227,9 +227,9 @@ def moments(
     ------
     ValueError: the interval has parts before and after.
     """
-    from reactive.sql.runtime import times, zones
+    from reactive.sql.runtime import intervals, times, zones
 
-    months, rest = times.months_of(step), times.rest_of(step)
+    months, rest = intervals.months_of(step), intervals.rest_of(step)
     if months * (rest // MICROSECOND) < 0:
         raise ValueError("a series by an interval with parts before and after is not supported")
     if not months and not rest:

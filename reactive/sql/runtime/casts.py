@@ -12,12 +12,12 @@ from typing import Any
 from uuid import UUID
 
 from optimizer.record import record
+from reactive.sql.runtime.intervals import clock_of, interval_of_text, months_of, of_clock
 from reactive.sql.runtime.moments import to_date as to_date
 from reactive.sql.runtime.moments import to_time as to_time
 from reactive.sql.runtime.moments import to_timestamp as to_timestamp
 from reactive.sql.runtime.nulls import Unrepresentable
 from reactive.sql.runtime.numbers import EXACT
-from reactive.sql.runtime.times import clock_of, interval_of_text, months_of, of_clock
 
 TRUE, FALSE = (
     frozenset({"true", "t", "yes", "y", "1"}),

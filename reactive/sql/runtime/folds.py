@@ -17,8 +17,8 @@ from operator import xor
 from typing import Any
 
 from optimizer.record import record
+from reactive.sql.runtime.intervals import part_of_interval, sum_of_intervals
 from reactive.sql.runtime.sort_keys import item_key, key_of
-from reactive.sql.runtime.times import part_of_interval, sum_of_intervals
 
 
 def exact(value: Any) -> Any:

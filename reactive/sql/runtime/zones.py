@@ -15,14 +15,14 @@ import re
 from typing import Any
 
 from reactive.collections.instants import in_zone, local_time, of_local_time, zone_named
-from reactive.sql.runtime import casts, times
+from reactive.sql.runtime import casts, intervals, times
 
 _MOMENT = re.compile(
     r"\s*(?P<day>\d{1,4}[-/]\d{1,2}[-/]\d{1,2})(?:(?:\s+|[Tt])(?P<time>\d{1,2}:\d{2}(?::\d{2}"
     r"(?:\.\d+)?)?))?\s*(?P<zone>[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?|[A-Za-z][\w/+-]*)?\s*"
 )
 _OFFSET = re.compile(r"([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
-BELOW_A_DAY = frozenset(times.LENGTHS) - {"day", "week"}
+BELOW_A_DAY = frozenset(intervals.LENGTHS) - {"day", "week"}
 
 
 def has_zone(text: str) -> bool:
@@ -188,14 +188,14 @@ def boundaries(unit: str, begin: dt.datetime, end: dt.datetime, zone: str) -> in
     if begin.tzinfo is None or end.tzinfo is None:
         return times.boundaries(unit, begin, end)
     first, last = (_utc(truncated_of_duckdb(unit, each, zone)) for each in (begin, end))
-    whole = abs(last - first) // times.LENGTHS[unit]
+    whole = abs(last - first) // intervals.LENGTHS[unit]
     return whole if last >= first else -whole
 
 
 def bucket(width: dt.timedelta, value: dt.datetime, zone: str) -> dt.datetime:
     """Return the instant at which the bucket of an instant begins: counted in UTC, but of months in
     a zone."""
-    where = zone if times.months_of(width) else "UTC"
+    where = zone if intervals.months_of(width) else "UTC"
     begin = times.bucket(width, naive(value, where))
     assert isinstance(begin, dt.datetime)
     return begin if value.tzinfo is None else in_zone(of_local_time(begin, where), zone)
@@ -249,18 +249,18 @@ def _days_later(value: dt.datetime, days: int, zone: str) -> dt.datetime:
 
 def earlier_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
     """Return the instant before an interval, as DuckDB has it."""
-    return later_of_duckdb(value, times.negative(by), zone)
+    return later_of_duckdb(value, intervals.negative(by), zone)
 
 
 def _parts(by: dt.timedelta) -> tuple[int, int, dt.timedelta]:
     """The months and days of an interval, and what is by the clock."""
-    months, days, micros = times.parts_of(by)
+    months, days, micros = intervals.parts_of(by)
     return months, days, dt.timedelta(microseconds=micros)
 
 
 def earlier(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
     """Return the instant before an interval."""
-    return later(value, times.negative(by), zone)
+    return later(value, intervals.negative(by), zone)
 
 
 def between(value: dt.datetime, other: dt.datetime) -> dt.timedelta:
@@ -290,7 +290,7 @@ def age(value: dt.datetime, other: dt.datetime, zone: str) -> dt.timedelta:
     if value.tzinfo is None or other.tzinfo is None:
         return times.age(one, two)
     is_later = _utc(value) >= _utc(other)
-    return times.age_of(one, two) if is_later else times.negative(times.age_of(two, one))
+    return times.age_of(one, two) if is_later else intervals.negative(times.age_of(two, one))
 
 
 def epoch_milliseconds(value: dt.datetime) -> int:

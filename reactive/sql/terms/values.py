@@ -32,7 +32,7 @@ from optimizer.expr import (
     constant,
 )
 from optimizer.record import record
-from reactive.sql.runtime.times import Interval, parts_of
+from reactive.sql.runtime.intervals import Interval, parts_of
 from reactive.sql.terms.types import (
     NULL,
     SqlType,

@@ -51,7 +51,7 @@ from reactive.sql.partitions.frames import (
 )
 from reactive.sql.partitions.function import Asked
 from reactive.sql.partitions.window import Window
-from reactive.sql.runtime.times import parts_of
+from reactive.sql.runtime.intervals import parts_of
 from reactive.sql.sqlite.comparisons import grouped_by, sorted_by
 from reactive.sql.terms.arguments import take
 from reactive.sql.terms.types import FLOAT, INT, SqlType
