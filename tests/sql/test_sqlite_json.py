@@ -10,6 +10,7 @@ import pytest
 
 from reactive import Database, PlanError
 from reactive.sql.sqlite import json
+from reactive.sql.sqlite.json_edits import Edit, patched, removed
 from tests.budget import TIMES, drawing
 from tests.sql.sqlite_player import Both
 
@@ -65,6 +66,16 @@ VALUES: list[Any] = [
         b"x",
     ),
 ]
+NEW: list[Any] = [
+    *(*PATHS, "$.b", "$.b.c", "$.b[0]", "$.b[1]", "$[#].a", "$[3]", "$[2].a", "$.a.b", "$.a[0].b"),
+    *('$."x y"', "$.a\\b", "$.b[0].c", "$.b.", "$[0][0]", "$.a.a.b[0]"),
+]
+"""Paths, some of which lead to what is not there."""
+PATCHES: list[Any] = [
+    *('{"a":{"b":null,"c":1}}', '{"a":null}', '{"a":{"a":{"a":null}}}', '{"x":{"y":null},"a":1}'),
+    *('{"a":[1,null]}', '{"a":1,"a":null}', '{"a":null,"a":2}', '{"b":1,"b":2}', '[{"a":null}]'),
+    *('{"a":{"b":{"c":null,"d":{"e":null}}}}', *TEXTS),
+]
 CASES: dict[str, tuple[str, Callable[..., Any], tuple[list[Any], ...]]] = {
     "json": ("json(?)", json.json, (TEXTS,)),
     "json_valid": ("json_valid(?)", json.valid, (TEXTS,)),
@@ -78,11 +89,23 @@ CASES: dict[str, tuple[str, Callable[..., Any], tuple[list[Any], ...]]] = {
         json.extracted,
         (TEXTS, PATHS[:19], PATHS[:19]),
     ),
+    **{
+        f"json_{kind}{' of two' * (places > 3)}": (
+            f"json_{kind}({', '.join('?' * places)})",
+            Edit(kind),
+            (TEXTS, *[NEW, VALUES] * (places // 2)),
+        )
+        for kind in ("set", "insert", "replace")
+        for places in (3, 5)
+    },
+    "json_remove": ("json_remove(?, ?)", removed, (TEXTS, PATHS)),
+    "json_remove of two": ("json_remove(?, ?, ?)", removed, (TEXTS, PATHS, PATHS)),
+    "json_patch": ("json_patch(?, ?)", patched, (PATCHES, PATCHES)),
     "->": ("? -> ?", json.part, (TEXTS, STEPS)),
     "->>": ("? ->> ?", json.value_at, (TEXTS, STEPS)),
-    "json_quote": ("json_quote(?)", json.Quoted("quote", (False,)), (VALUES,)),
-    "json_array": ("json_array(?, ?)", json.Quoted("array", (False, False)), (VALUES, VALUES)),
-    "json_object": ("json_object(?, ?)", json.Quoted("object", (False, False)), (VALUES, VALUES)),
+    "json_quote": ("json_quote(?)", json.Quoted("quote"), (VALUES,)),
+    "json_array": ("json_array(?, ?)", json.Quoted("array"), (VALUES, VALUES)),
+    "json_object": ("json_object(?, ?)", json.Quoted("object"), (VALUES, VALUES)),
 }
 
 
@@ -100,7 +123,10 @@ def test_functions_are_those_of_sqlite(name: str) -> None:
             theirs = sqlite3.Error
         try:
             mine = function(*given)
-        except ValueError:
+            mine = str(mine) if isinstance(mine, json.Json) else mine
+        except ValueError as error:
+            if "makes longer" in str(error):  # SQLite counts from an added part there
+                continue
             mine = sqlite3.Error
         if (type(mine), mine) != (type(theirs), theirs):
             wrong.append(f"{text} {given!r}: {mine!r:.200} for {theirs!r:.200}")
@@ -145,6 +171,44 @@ def test_columns_hold_json() -> None:
     assert not both.wrong, "\n".join(both.wrong)
 
 
+KNOWN = [
+    *("case when a = 1 then json(j) else '[2]' end", "case a when 1 then json(j) end", "json(j)"),
+    *("coalesce(json(j), '[3]')", "ifnull(json(j), '[3]')", "iif(a = 1, json(j), '[3]')"),
+    *("nullif(json(j), 'x')", "+json(j)", "(json(j))", "json(j) collate nocase", "json_quote(j)"),
+    *("max(json(j), 'a')", "min(json('[1]'), 'z')", "likely(json(j))", "cast(json(j) as text)"),
+    *("json(j) || ''", "lower(json(j))", "substr(json(j), 1)", "replace(json(j), 'z', 'y')"),
+    *("trim(json(j))", "upper(json(j))", "json_extract(j, '$')", "json_extract('[[1]]', '$[0]')"),
+    *("""json_extract('["a"]', '$[0]')""", "json_extract(j, '$', '$')", "j -> '$'", "j ->> '$'"),
+    *("json_set('1', '$', '[1]')", "json_set('1', '$', json('[1]'))", "json_quote(json(j))"),
+    *("json_remove(j, '$[0]')", "json_patch(j, '{}')", "json_replace(j, '$[0]', json('{}'))"),
+    *("json_array(json(j), j)", "json_object('a', json(j))", "json_insert(j, '$[#]', j)", "j"),
+    *("json_extract(json_array(json(j)), '$[0]')", "quote(json(j))", "printf('%s', json(j))"),
+    *("hex(json(j))", "ltrim(json(j), '[')", "cast(json(j) as integer)", "typeof(json(j))"),
+]
+"""Expressions, of which SQLite knows some to be JSON."""
+OVER = [
+    "select json_array(x) from (select json(j) as x from t)",
+    "with w(x) as (select json(j) from t) select json_array(x) from w",
+    "select json_array(x) from (select distinct json(j) as x from t)",
+    "select json_array(x) from (select json(j) as x from t union all select '[9]')",
+    "select json_array(x) from (select max(json(j)) as x from t)",
+    "select json_array(max(j)), json_array(json(max(j))) from t",
+]
+
+
+@pytest.mark.parametrize(
+    "form", ["json_array({})", "json_set('{{}}', '$.a', {})", "json_quote({})"]
+)
+def test_json_is_known_as_json_by_what_hands_it_on(form: str) -> None:
+    both = Both("create table t (a, j)")
+    both.execute("insert into t values (1, '[1]'), (2, null), (3, '{}'), (4, '\"é\"')")
+    for text in KNOWN:
+        both.ask(f"select a, {form.format(text)} as x from t")
+    for query in OVER:
+        both.ask(query)
+    assert not both.wrong, "\n".join(both.wrong)
+
+
 def test_text_that_is_not_json_is_an_error_of_its_row() -> None:
     db = Database(dialect="sqlite")
     db.execute("create table t (j)")
@@ -157,11 +221,12 @@ def test_text_that_is_not_json_is_an_error_of_its_row() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("json_array(json_extract('[1]', '$'))", "json_extract.. inside of json_array.. of sqlite"),
+        ("json_array((select json('[1]')))", "JSON of a sub-query or an aggregate inside of JSON"),
+        ("json_set('{}', '$.a', max(json('[1]')))", "JSON of a sub-query or an aggregate"),
+        ("json_set('{}', '$.a')", "takes pairs of a path and a value"),
         ("json_object('a')", "takes pairs of a label and a value"),
-        ("json_set('{}', '$.a', 1)", "json_set"),
         ("json_group_array(1)", "json_group_array"),
-        ("json_remove('{}', '$.a')", "json_remove"),
+        ("json_pretty('{}')", "json_pretty"),
         ("'[' || ']' -> 0", "-> behind another operator of sqlite is not supported"),
         ("-'[1]' ->> 0", "->> behind another operator of sqlite is not supported"),
     ],

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Call, constant
+from optimizer.expr import Call, Constant, Expr, constant, transform
 from reactive.sql.functions import choices
 from reactive.sql.functions.calls import Maker, arguments, name_of
 from reactive.sql.sqlite import formats, json, strings, times
@@ -25,8 +25,9 @@ from reactive.sql.sqlite.comparisons import (
     mapped,
 )
 from reactive.sql.sqlite.instants import OF_THE_CLOCK
+from reactive.sql.sqlite.json_edits import Edit, patched, removed
 from reactive.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
-from reactive.sql.terms.values import NULL_VALUE, Value, is_null, itself, literal, whole
+from reactive.sql.terms.values import NULL_VALUE, Value, callee, is_null, itself, literal, whole
 
 if TYPE_CHECKING:
     from reactive.sql.terms.scope import Scope
@@ -34,8 +35,7 @@ if TYPE_CHECKING:
 _MISSING = """
     changes last_insert_rowid load_extension
     random randomblob soundex sqlite_version timediff total_changes
-    json_each json_error_position json_group_array json_group_object json_insert
-    json_patch json_pretty json_remove json_replace json_set json_tree
+    json_each json_error_position json_group_array json_group_object json_pretty json_tree
 """
 NOT_SUPPORTED = frozenset(_MISSING.split())
 """Functions that SQLite has, and that are not here."""
@@ -327,9 +327,6 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
 
 # JSON.
 
-MADE_JSON = frozenset({"json", "json_array", "json_object", "->"})
-"""Functions whose texts stand as they are inside of other JSON."""
-
 
 def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int) -> Maker:
     """A function that knows NULL."""
@@ -341,28 +338,54 @@ def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int)
     return made
 
 
-def _quoted(kind: str, least: int, most: int) -> Maker:
-    """A function that makes JSON of values, and takes JSON among them as it is."""
+def _made_json(
+    function: Callable[..., Any], least: int, most: int, pairs: str = "", *, first: int = 0
+) -> Maker:
+    """A function that makes JSON of values, behind the `first` of them; `pairs` says of what they
+    have to be pairs."""
 
     def made(node: Any, scope: Scope) -> Value:
-        nodes = [each.unnest() for each in arguments(node)]
-        for each in nodes:
-            if isinstance(each, exp.Anonymous) and name_of(each).lower() == "json_extract":
-                raise scope.error(
-                    each,
-                    f"json_extract() inside of {name_of(node)}() of sqlite is not supported",
-                    "write `->` for JSON, or `->>` for a value",
-                )
         values = given(node, scope, least, most)
-        if kind == "object" and len(values) % 2:
-            raise scope.error(node, "json_object() of sqlite takes pairs of a label and a value")
-        told = tuple(
-            isinstance(n, exp.Anonymous) and name_of(n).lower() in MADE_JSON for n in nodes
-        )
-        call = Call(constant(json.Quoted(kind, told)), tuple(map(whole, values)))
-        return Value(call, TEXT)
+        if pairs and (len(values) - first) % 2:
+            raise scope.error(node, f"{name_of(node)}() of sqlite takes pairs of {pairs}")
+        for each in arguments(node)[first:]:
+            _refuse_hidden_json(each, scope)
+        parts = [whole(value) for value in values]
+        parts = [*parts[:first], *(transform(part, _told) for part in parts[first:])]
+        call = Call(constant(function), tuple(parts))
+        return Value(call, TEXT) if first == 0 else itself(call, ANY)
 
     return made
+
+
+def _told(expr: Expr) -> Expr:
+    """A call whose result is known to be JSON where SQLite knows it: by all that hands it on."""
+    if not isinstance(expr, Call) or not isinstance(expr.function, Constant):
+        return expr
+    function = expr.function.value
+    if function is json.extracted:
+        return Call(constant(json.extracted_json), expr.arguments)
+    is_made = isinstance(function, json.Quoted | Edit)
+    if is_made or function in (json.json, json.part, removed, patched):
+        return Call(callee(json.Told(function)), expr.arguments)
+    return expr
+
+
+def _refuse_hidden_json(node: Any, scope: Scope) -> None:
+    """Refuse JSON of a sub-query or an aggregate, of which SQLite knows that it is JSON."""
+    for part in node.walk(prune=lambda each: isinstance(each, exp.Query)):
+        is_hidden = isinstance(part, exp.Query) or scope.known(part) is not None
+        if is_hidden and any(map(_makes_json, part.find_all(exp.Anonymous))):
+            raise scope.error(
+                node,
+                "JSON of a sub-query or an aggregate inside of JSON of sqlite is not supported",
+                "write json(...) around it",
+            )
+
+
+def _makes_json(node: exp.Anonymous) -> bool:
+    name = name_of(node).lower()
+    return name == "->" or (name.startswith("json") and name not in ("json_valid", "json_type"))
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
@@ -423,9 +446,15 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     "json_extract": _of_json(json.extracted, ANY, 2, 127),
     "->": _of_json(json.part, TEXT, 2, 2),
     "->>": _of_json(json.value_at, ANY, 2, 2),
-    "json_quote": _quoted("quote", 1, 1),
-    "json_array": _quoted("array", 0, 127),
-    "json_object": _quoted("object", 0, 126),
+    "json_quote": _made_json(json.Quoted("quote"), 1, 1),
+    "json_array": _made_json(json.Quoted("array"), 0, 127),
+    "json_object": _made_json(json.Quoted("object"), 0, 126, "a label and a value"),
+    **{
+        f"json_{kind}": _made_json(Edit(kind), 1, 127, "a path and a value", first=1)
+        for kind in ("set", "insert", "replace")
+    },
+    "json_remove": _of_json(removed, TEXT, 1, 127),
+    "json_patch": _of_json(patched, TEXT, 2, 2),
     "upper": of(strings.upper, TEXT, 1),
     "lower": of(strings.lower, TEXT, 1),
     "length": of(strings.length, INT, 1),

@@ -12,8 +12,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from optimizer.record import record
 from reactive.sql.sqlite.values import GREATEST, LEAST, characters
 
+REPLACED = "replaced"
+"""The kind of a part that has another value in its place."""
 DEEPEST = 200
 """Arrays and objects inside of each other."""
 
@@ -28,7 +31,7 @@ _ESCAPED = re.compile(
 )
 _LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _QUOTED = {'"': '\\"', "\\": "\\\\", **{letter: f"\\{name}" for name, letter in _LETTERS.items()}}
-_STEP = re.compile(r'\.(?:"([^"]*)"|([^".[][^.[]*))|\[(?:([0-9]+)|#(?:-([0-9]+))?)\]', re.DOTALL)
+STEP = re.compile(r'\.(?:"([^"]*)"|([^".[][^.[]*))|\[(?:([0-9]+)|#(?:-([0-9]+))?)\]', re.DOTALL)
 
 
 @dataclass(slots=True)
@@ -39,13 +42,24 @@ class Node:
     spelled: str = ""
     labels: list[str] = field(default_factory=list)
     parts: list[Node] = field(default_factory=list)
+    added: dict[str, int] = field(default_factory=dict)
+    """The places of labels that were added, by what they say."""
+    is_longer: bool = False
+    """True if parts were added."""
+    is_gone: bool = False
+    """True if it was removed; an object still has its label."""
+    new: Any = None
+    """The value that was put into its place."""
 
     def __str__(self) -> str:
         if self.kind == "array":
-            return f"[{','.join(map(str, self.parts))}]"
+            return f"[{','.join([str(part) for part in self.parts if not part.is_gone])}]"
         if self.kind == "object":
             pairs = zip(self.labels, self.parts, strict=True)
-            return f"{{{','.join(f'{label}:{part}' for label, part in pairs)}}}"
+            shown = [f"{label}:{part}" for label, part in pairs if not part.is_gone]
+            return f"{{{','.join(shown)}}}"
+        if self.kind == REPLACED:
+            return as_json(self.new)
         return self.spelled
 
     def value(self) -> Any:
@@ -147,35 +161,73 @@ def at(node: Node, path: Any) -> Node | None:
     if not text.startswith("$"):
         raise ValueError(f"JSON path error near {text!r}")
     place = 1
-    while place < len(text):
+    while place < len(text) and node.kind != REPLACED:
         wanted = "object" if text[place] == "." else "array"
         if text[place] == "." and node.kind != wanted:
             return None
         if text.startswith("[#", place) and node.kind != wanted:
             return None
-        found = _STEP.match(text, place)
+        found = STEP.match(text, place)
         if found is None:
             raise ValueError(f"JSON path error near {text[place:]!r}")
         if node.kind != wanted:
             return None
-        inner = _step(node, found)
+        inner = step(node, found)
         if inner is None:
             return None
         node, place = inner, found.end()
-    return node
+    return node if place == len(text) else None
 
 
-def _step(node: Node, found: re.Match[str]) -> Node | None:
+def step(node: Node, found: re.Match[str]) -> Node | None:
     quoted, bare, number, back = found.groups()
     if node.kind == "object":
-        label = f'"{bare if quoted is None else quoted}"'
-        return node.parts[node.labels.index(label)] if label in node.labels else None
-    count = len(node.parts)
+        name = bare if quoted is None else quoted
+        if f'"{name}"' in node.labels:
+            return node.parts[node.labels.index(f'"{name}"')]
+        return node.parts[node.added[name]] if name in node.added else None
+    left = [part for part in node.parts if not part.is_gone]
+    count = len(left)
+    if node.is_longer and (back or number):  # where SQLite 3.40 counts from an added part
+        raise ValueError(f"cannot find {found[0]} in an array that the same call makes longer")
     index = int(number) if number is not None else count - int(back or 0)
-    return node.parts[index] if 0 <= index < count else None
+    return left[index] if 0 <= index < count else None
 
 
 # The functions.
+
+
+class Json(str):
+    """A text that is known to be JSON, in the arguments of a function that asks for it."""
+
+    __slots__ = ()
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON; a text that is known to be JSON as it is."""
+    return str(value) if isinstance(value, Json) else quoted(value)
+
+
+@record
+class Told:
+    """A function whose result is known to be JSON."""
+
+    function: Any
+
+    def __call__(self, *given: Any) -> Any:
+        if hasattr(self.function, "told"):
+            return self.function.told(*given)
+        made = self.function(*given)
+        return Json(made) if isinstance(made, str) else made
+
+
+def extracted_json(value: Any, *paths: Any) -> Any:
+    """JSON_EXTRACT whose arrays and objects are known to be JSON."""
+    found = extracted(value, *paths)
+    if len(paths) > 1 or not isinstance(found, str):
+        return None if found is None else Json(found) if isinstance(found, str) else found
+    kind = type_at(value, paths[0])
+    return Json(found) if kind in ("array", "object") else found
 
 
 def json(value: Any) -> str | None:
@@ -272,27 +324,19 @@ def quoted(value: Any) -> str:
     return characters(value)
 
 
+@record
 class Quoted:
-    """A function of values, some of which are JSON already."""
+    """A function that makes JSON of values, and takes JSON among them as it is."""
 
-    def __init__(self, kind: str, is_json: tuple[bool, ...]) -> None:
-        self._kind, self._is_json = kind, is_json
+    kind: str
 
     def __call__(self, *values: Any) -> str:
-        pairs = zip(values, self._is_json, strict=True)
-        made = [str(v) if is_json and v is not None else quoted(v) for v, is_json in pairs]
-        if self._kind == "quote":
+        made = list(map(as_json, values))
+        if self.kind == "quote":
             return made[0]
-        if self._kind == "array":
+        if self.kind == "array":
             return f"[{','.join(made)}]"
         if not all(isinstance(label, str) for label in values[::2]):
             raise ValueError("json_object() labels must be TEXT")
         labels = map(quoted, values[::2])
         return f"{{{','.join(f'{k}:{v}' for k, v in zip(labels, made[1::2], strict=True))}}}"
-
-    def __eq__(self, other: object) -> bool:
-        mine = (self._kind, self._is_json)
-        return isinstance(other, Quoted) and mine == (other._kind, other._is_json)
-
-    def __hash__(self) -> int:
-        return hash((self._kind, self._is_json))

@@ -62,7 +62,7 @@ def upper(value: Any) -> str:
 
 def lower(value: Any) -> Any:
     """With the letters A to Z small."""
-    return without_case(characters(value))
+    return str(without_case(characters(value)))
 
 
 def place(value: Any, wanted: Any) -> int:
