@@ -33,15 +33,17 @@ from types import (
 )
 from typing import Any
 
-from optimizer.callables.instants import SMALL, frozen_instant, with_called_instants
 from optimizer.callables.loads import (
+    SMALL,
     UNSET,
     attribute,
     defaults,
+    frozen_instant,
     global_names,
     is_users,
     paths,
     variable,
+    with_called_instants,
 )
 from optimizer.record import record
 

@@ -20,8 +20,16 @@ from functools import lru_cache, partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from optimizer.callables.instants import SMALL
-from optimizer.callables.loads import CELLS, GLOBALS, UNSET, Path, attribute, is_users, variable
+from optimizer.callables.loads import (
+    CELLS,
+    GLOBALS,
+    SMALL,
+    UNSET,
+    Path,
+    attribute,
+    is_users,
+    variable,
+)
 
 DEEPEST = 4
 CONTAINERS = (list, tuple, dict, set, frozenset)

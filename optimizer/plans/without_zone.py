@@ -23,8 +23,7 @@ from inspect import getattr_static
 from types import FunctionType
 from typing import Any
 
-from optimizer.callables.instants import ambiguous_variable
-from optimizer.callables.loads import UNSET, attribute, is_users
+from optimizer.callables.loads import UNSET, ambiguous_variable, attribute, is_users
 from optimizer.expr import Apply, Attribute, Call, Constant, Expr, Operation
 from optimizer.expressions.declared import zoned_fields
 from optimizer.expressions.knowledge import Shape
