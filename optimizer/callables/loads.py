@@ -29,6 +29,8 @@ SMALL = 100
 """Items of a container in which constants are looked for."""
 HOLDERS = (list, dict, set, tuple, frozenset)
 """Containers in which constants are looked for."""
+SEARCHED = frozenset({FunctionType, datetime, *HOLDERS})
+"""Classes of values that may be, hold or read a zoned datetime."""
 MOST_CALLED = 100
 """Functions that are looked at for zoned datetimes, of those that one function calls."""
 REFLECTIVE = frozenset({"locals", "vars", "eval", "exec", "dir"})
@@ -193,7 +195,11 @@ def _has_ambiguous(function: FunctionType, seen: set[int]) -> bool:
     if id(function) in seen or len(seen) >= MOST_CALLED:
         return False
     seen.add(id(function))
-    return any(_is_ambiguous(value, seen) for _, value in _variables(function))
+    live = function.__globals__
+    found = [live.get(name) for name in global_names(function.__code__)]
+    if function.__closure__ or function.__defaults__ or function.__kwdefaults__:
+        found = [value for _, value in _variables(function)]
+    return any(type(value) in SEARCHED and _is_ambiguous(value, seen) for value in found)
 
 
 def ambiguous_variable(function: FunctionType) -> str | None:
