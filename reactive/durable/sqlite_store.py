@@ -275,6 +275,8 @@ class SqliteStore(SqliteFile):
         if self._keep or self._has_past:
             sqlite_history.forget(self._run, self._keep)
         self._run(_VERSION, (records[-1].version,))
+        if records[-1].is_safe and not records[-1].changes:  # who changes nothing waits for nothing
+            self._run(_WRITTEN, (records[-1].time,))
 
     def _remove(self, table: SqliteTable, change: Change, waiting: list[Values]) -> None:
         """Delete the rows that go, and are not replaced, after what waits to be inserted."""
@@ -392,6 +394,10 @@ class SqliteStore(SqliteFile):
 
 
 _VERSION = "update reactive_state set value = ? where name = 'version'"
+_WRITTEN = (
+    "insert into reactive_state values ('written', ?) "
+    "on conflict do update set value = excluded.value"
+)
 _MADE = (
     "create table reactive_state (name text primary key, value) without rowid",
     "create table reactive_tables (rank integer, name text primary key, text, sql_name, columns)",

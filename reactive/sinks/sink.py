@@ -31,6 +31,7 @@ from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.interrupts import is_asynchronous
 from reactive.runtime.lag import Lag
+from reactive.sinks.called import CalledTarget
 from reactive.sinks.followed import Changes, Followed
 from reactive.sinks.gathered import Gathered
 from reactive.sinks.target import ChangeBatch, FrameTarget, Position, Target
@@ -354,11 +355,21 @@ class Sink(NotCopied, Closeable):
         return True
 
     def _stage(self, batch: ChangeBatch) -> bool:
+        if not isinstance(self._target, CalledTarget):  # which settles by itself what it keeps
+            self._settle()
         if isinstance(self._gathered, Followed):
             assert isinstance(self._target, FrameTarget)
             return self._target.stage_frame(batch)
         self._target.stage(batch)
         return True
+
+    def _settle(self) -> None:
+        """Have the file of a durable database have all commits that the target is to have: what was
+        written to the target would else be ahead of it after a restart."""
+        journal = self._engine.journal
+        if journal is not None and journal.writes:
+            with self._engine.inside():
+                journal.write_beside((), is_safe=True)
 
     def _check(self) -> None:
         if self._ended.is_set():

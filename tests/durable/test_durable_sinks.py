@@ -24,6 +24,7 @@ from tests.budget import SEED, seeds, stride
 from tests.durable.faulty import Faults, full
 from tests.durable.recording import can_record
 from tests.durable.told import Receiver, refused_everywhere, told_everywhere
+from tests.durable.written_to import KINDS, written_everywhere
 
 recorded = pytest.mark.skipif(not can_record(), reason="the library of SQLite is out of reach")
 
@@ -63,6 +64,14 @@ def test_after_an_end_at_any_write_the_batches_come_to_the_view(level: str) -> N
 def test_after_a_write_that_fails_the_batches_come_to_the_view(level: str) -> None:
     for seed in seeds(12, 12):
         assert refused_everywhere(seed, level, stride(1)) > 3
+
+
+@recorded
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("level", ["commit", "group", "exit"])
+def test_after_an_end_at_any_write_a_target_gets_what_is_missing(level: str, kind: str) -> None:
+    for seed in seeds(4, 4):
+        assert written_everywhere(seed, level, kind, stride(2)) > 2
 
 
 def hot(db: Database, limit: int = 90) -> tuple[Any, Any]:
