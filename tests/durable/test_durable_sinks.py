@@ -55,23 +55,23 @@ class Bell:
 @recorded
 @pytest.mark.parametrize("level", ["commit", "group", "exit"])
 def test_after_an_end_at_any_write_the_batches_come_to_the_view(level: str) -> None:
-    for seed in seeds(24, 12):
-        assert told_everywhere(seed, level, stride(1)) > 5
+    for seed in seeds(12, 6):
+        assert told_everywhere(seed, level, stride(2, 6)) > 5
 
 
 @recorded
 @pytest.mark.parametrize("level", ["commit", "group"])
 def test_after_a_write_that_fails_the_batches_come_to_the_view(level: str) -> None:
     for seed in seeds(12, 12):
-        assert refused_everywhere(seed, level, stride(1)) > 3
+        assert refused_everywhere(seed, level, stride(6, 2)) > 3
 
 
 @recorded
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("level", ["commit", "group", "exit"])
 def test_after_an_end_at_any_write_a_target_gets_what_is_missing(level: str, kind: str) -> None:
-    for seed in seeds(4, 4):
-        assert written_everywhere(seed, level, kind, stride(2)) > 2
+    for seed in seeds(2, 2):
+        assert written_everywhere(seed, level, kind, stride(4, 6)) > 2
 
 
 def hot(db: Database, limit: int = 90) -> tuple[Any, Any]:

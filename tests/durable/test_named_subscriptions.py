@@ -39,14 +39,14 @@ class Device(NamedTuple):
 @pytest.mark.parametrize("level", ["commit", "group", "exit"])
 def test_after_an_end_at_any_write_what_was_told_comes_to_the_view(level: str) -> None:
     for seed in seeds(6, 6):
-        assert told_everywhere(seed, level, stride(1), "subscription") > 5
+        assert told_everywhere(seed, level, stride(2, 6), "subscription") > 5
 
 
 @recorded
 @pytest.mark.parametrize("level", ["commit", "group"])
 def test_after_a_write_that_fails_what_was_told_comes_to_the_view(level: str) -> None:
     for seed in seeds(6, 6):
-        assert refused_everywhere(seed, level, stride(2), "subscription") > 3
+        assert refused_everywhere(seed, level, stride(6, 4), "subscription") > 3
 
 
 Told = list[tuple[int | None, tuple[Any, ...]]]
