@@ -112,11 +112,15 @@ def of_code(function: Opaque, shapes: Shapes) -> dict[str, Any]:
 
 
 def _readings(key: Hashable, shapes: Shapes) -> dict[str, Any]:
-    return _READINGS.find((key, shapes), shortest_lived(classes_in((key, shapes), _inside)))
+    return _READINGS.find((key, shapes), _home)
+
+
+def _home(key: Hashable) -> type | None:
+    return shortest_lived(classes_in(key, _inside))
 
 
 def _inside(value: Any) -> tuple[Any, ...]:
     return (value.value,) if type(value) is Itself else ()
 
 
-_READINGS: ClassCache[dict[str, Any]] = ClassCache(dict, MOST_READINGS)
+_READINGS: ClassCache[dict[str, Any]] = ClassCache(lambda _: {}, MOST_READINGS)

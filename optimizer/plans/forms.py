@@ -56,8 +56,8 @@ class Form:
 
     __slots__ = ("home", "is_general", "known", "levels")
 
-    def __init__(self) -> None:
-        self.home: type | None = None
+    def __init__(self, home: type | None = None) -> None:
+        self.home = home
         """The class that it goes with."""
         self.is_general = False
         """Whether what its rows are depends on no value."""
@@ -108,7 +108,7 @@ def _form(node: plan.Node) -> Form | None:
     reader = _Reader()
     try:
         own = reader.own(node)
-        form = _form_of_key((own.key, *below))
+        form = _FORMS.find((own.key, *below), _home)
     except (Formless, TypeError):  # what has no hash may differ from one time to the next
         return None
     node.known["own"] = own
@@ -119,11 +119,9 @@ def _form(node: plan.Node) -> Form | None:
     return form
 
 
-def _form_of_key(key: tuple[Hashable, ...]) -> Form:
-    home = shortest_lived(classes_in(key, _inside))
-    form = _FORMS.find(key, home)
-    form.home = home
-    return form
+def _home(key: Hashable) -> type | None:
+    """Return the class that a form goes with."""
+    return shortest_lived(classes_in(key, _inside))
 
 
 def _inside(value: Any) -> Iterable[Any]:

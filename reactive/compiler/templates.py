@@ -160,7 +160,7 @@ class Templates:
 
     def prepared(self, written: plan.Node, given: Shaped) -> Prepared | None:
         """The plan of a query, by a template that may be learned of it; None if there is none."""
-        shape = SHAPES.find((self._phases, given.shape), given.home)
+        shape = SHAPES.find((self._phases, given.shape), lambda _: given.home)
         try:
             known = shape.templates.get(key := shape.key(given), [])
             return self._known(known, given) or self._learned(written, given, shape, key)
@@ -259,7 +259,7 @@ class Templates:
                 return tagged, opaques, held
 
 
-SHAPES: ClassCache[Shape] = ClassCache(Shape, MOST_SHAPES)
+SHAPES: ClassCache[Shape] = ClassCache(lambda _: Shape(), MOST_SHAPES)
 """The shapes that are known in the process."""
 
 

@@ -216,20 +216,42 @@ def test_facts_of_a_copy_are_its_own() -> None:
 
 
 def test_a_cache_of_classes_forgets_the_entry_used_longest_ago() -> None:
-    cache: ClassCache[list[int]] = ClassCache(list, 2)
+    cache: ClassCache[list[int]] = ClassCache(lambda _: [], 2)
 
     class Row:
         pass
 
-    first = cache.find("first", None)
-    cache.find("second", Row)
-    assert cache.find("first", None) is first
-    cache.find("third", Row)
+    kinds: dict[str, type | None] = {"first": None, "second": Row, "third": Row}
+    first = cache.find("first", kinds.__getitem__)
+    cache.find("second", kinds.__getitem__)
+    assert cache.find("first", kinds.__getitem__) is first
+    cache.find("third", kinds.__getitem__)
     assert len(cache) == 2
-    assert cache.find("first", None) is first
+    assert cache.find("first", kinds.__getitem__) is first
+    kinds.clear()
     del Row
     gc.collect()
     assert len(cache) == 1
+
+
+def test_a_cache_of_classes_tells_keys_of_one_hash_apart() -> None:
+    cache: ClassCache[list[Any]] = ClassCache(lambda _: [], 9)
+
+    class Row:
+        pass
+
+    kinds: dict[Any, type | None] = {(-1,): Row, (-2,): None, (-1.0, "x"): Row, (-2.0, "x"): Row}
+    assert len({*map(hash, kinds)}) == 2
+    found = {key: cache.find(key, kinds.__getitem__) for key in kinds}
+    assert len({*map(id, found.values())}) == 4
+    assert all(cache.find(key, kinds.__getitem__) is each for key, each in found.items())
+    kinds = dict.fromkeys(kinds)
+    del Row
+    gc.collect()
+    assert len(cache) == 1
+    assert cache.find((-2,), kinds.__getitem__) == []
+    cache.clear()
+    assert len(cache) == 0 and not cache._without_class
 
 
 def test_a_generated_class_stays_while_it_is_in_use() -> None:
