@@ -290,16 +290,29 @@ def _name(python: Any) -> str:
     return str(getattr(python, "__name__", python))
 
 
-def row_class(schema: Schema, without: Collection[str] = ()) -> type:
+def row_class(schema: Schema, without: Collection[str] = ()) -> type[Any]:
     """Make a class of rows, a named tuple, with a field per column that is not left out."""
+    made: type[Any] = NamedTuple(class_name(schema), row_fields(schema, without))  # type: ignore[misc]
+    return made
+
+
+def class_name(schema: Schema) -> str:
+    """Return the name of the class of the rows of a table."""
+    name = "".join(part.capitalize() for part in schema.table.split("_"))
+    return name if name.isidentifier() and not iskeyword(name) else "Row"
+
+
+def row_fields(schema: Schema, without: Collection[str] = ()) -> list[tuple[str, Any]]:
+    """Return the names and annotations of the fields of a class of rows.
+
+    Raises
+    ------
+    SourceError: a column is generated and not left out, or `without` names no column.
+    """
     _check_left_out(schema, without)
     columns = [column for column in schema.columns if column.name not in without]
     names = field_names([column.name for column in columns], of_tuple=True)
-    name = "".join(part.capitalize() for part in schema.table.split("_")) or "Row"
-    fields = list(zip(names, map(_hint, columns), strict=True))
-    is_plain = name.isidentifier() and not iskeyword(name)
-    made: type = NamedTuple(name if is_plain else "Row", fields)  # type: ignore[misc]
-    return made
+    return list(zip(names, map(_hint, columns), strict=True))
 
 
 def _check_left_out(schema: Schema, without: Collection[str]) -> None:

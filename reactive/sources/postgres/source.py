@@ -198,8 +198,11 @@ class PostgresSource:
         what differs is applied as one commit."""
         self._resnapshot = True
 
-    def row_class(self, table: str | None = None, *, without: Collection[str] = ()) -> type:
+    def row_class(self, table: str | None = None, *, without: Collection[str] = ()) -> type[Any]:
         """A class of rows with a field per column, made of what the database says of a table.
+
+        Type checkers do not know its fields. `python -m reactive.sources.postgres` writes the
+        class to a file, for them.
 
         Parameters
         ----------
