@@ -7,6 +7,7 @@
     db.table(Order, key=["shop", "id"])           Table[Order, tuple[str, int]]
     orders.aggregate(n=Count(), total=Sum("x"))   a relation of rows with the fields `n` and `total`
     orders.group_by(f).aggregate(n=Count())       the same by key: view[key].n is an int
+    orders.aggregate(most=Max(lambda o: o.total), least=Min("day"))    values of a row's own types
     m.related(Order.customer)                     Relation[Order, Customer]
 
 Without the plugin these keys and rows are `Any`.
@@ -16,25 +17,37 @@ Needs: mypy, which loads this module; nothing else imports it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from mypy.checker import TypeChecker
 from mypy.maptype import map_instance_to_supertype
 from mypy.nodes import (
+    ARG_POS,
     GDEF,
     MDEF,
+    CallExpr,
     Expression,
     ListExpr,
     MemberExpr,
     RefExpr,
     StrExpr,
     SymbolTableNode,
+    TempNode,
     TupleExpr,
     TypeInfo,
     Var,
 )
 from mypy.plugin import MethodContext, Plugin
-from mypy.types import AnyType, Instance, TupleType, Type, TypeOfAny, get_proper_type
+from mypy.types import (
+    AnyType,
+    CallableType,
+    ErasedType,
+    Instance,
+    TupleType,
+    Type,
+    TypeOfAny,
+    get_proper_type,
+)
 
 DATABASE = "reactive.database.Database"
 MIRROR = "reactive.mirrors.mirror.Mirror"
@@ -83,9 +96,9 @@ def aggregate_with_names(context: MethodContext) -> Type:
     if not isinstance(get_proper_type(made.args[-1]), AnyType):
         return made
     fields: dict[str, Type] = {}
-    for names, kinds in zip(context.arg_names, context.arg_types, strict=True):
-        for name, kind in zip(names, kinds, strict=True):
-            value = _value_of(kind)
+    for names, kinds, given in zip(context.arg_names, context.arg_types, context.args, strict=True):
+        for name, kind, expression in zip(names, kinds, given, strict=True):
+            value = _value_of(context, kind, expression)
             if name is None or value is None:
                 return made
             fields[name] = value
@@ -134,13 +147,54 @@ def _field(context: MethodContext, row: Type, name: str) -> Type | None:
     return checker.expr_checker.analyze_external_member_access(name, row, context.context)
 
 
-def _value_of(aggregate: Type) -> Type | None:
-    """The type of what an aggregate gives."""
+def _value_of(context: MethodContext, aggregate: Type, given: Expression) -> Type | None:
+    """The type of what an aggregate gives; None if it is no aggregate."""
     kind = get_proper_type(aggregate)
     if not isinstance(kind, Instance):
         return None
     info = next((base for base in kind.type.mro if base.fullname == AGGREGATION), None)
-    return None if info is None else map_instance_to_supertype(kind, info).args[-1]
+    if info is None:
+        return None
+    asked = map_instance_to_supertype(kind, info)
+    value = asked.args[-1]
+    if not _has_any(value):
+        return value
+    # `**named: Aggregation[..., Any]` has made the value Any: look again, as if it were unknown
+    if isinstance(given, CallExpr):
+        given = _with_callable(context, given, asked.args[:-1])
+    checker = context.api
+    assert isinstance(checker, TypeChecker)
+    wanted = asked.copy_modified(args=[*asked.args[:-1], ErasedType()])
+    with checker.msg.filter_errors(), checker.local_type_map:
+        found = get_proper_type(checker.expr_checker.accept(given, type_context=wanted))
+    if not isinstance(found, Instance) or not found.type.has_base(AGGREGATION):
+        return value
+    return map_instance_to_supertype(found, info).args[-1]
+
+
+def _with_callable(context: MethodContext, given: CallExpr, rows: Sequence[Type]) -> CallExpr:
+    """Return `Max(f)` for `Max("total")`, where f reads that field of the only binding."""
+    name = given.args[0] if given.args else None
+    field = None
+    if isinstance(name, StrExpr) and len(rows) == 1:
+        field = _field(context, rows[0], name.value)
+    if field is None:
+        return given
+    function = context.api.named_generic_type("builtins.function", [])
+    reads = CallableType([rows[0]], [ARG_POS], [None], field, function)
+    made = CallExpr(
+        given.callee, [TempNode(reads), *given.args[1:]], given.arg_kinds, given.arg_names
+    )
+    made.set_line(given)
+    return made
+
+
+def _has_any(kind: Type) -> bool:
+    """Return True for Any, and what is of it."""
+    found = get_proper_type(kind)
+    if isinstance(found, Instance):
+        return any(map(_has_any, found.args))
+    return isinstance(found, AnyType)
 
 
 def _row(context: MethodContext, fields: dict[str, Type]) -> Type:

@@ -60,6 +60,19 @@ T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")
 
+if TYPE_CHECKING:
+
+    class only_row:
+        """The type of `View.value`: the row, or the tuple of its bindings."""
+
+        def __init__(self, read: Callable[[Any], Any]) -> None: ...
+        @overload
+        def __get__(self, view: View[T], owner: type) -> T: ...
+        @overload
+        def __get__(self, view: View[A, B, *Cs], owner: type) -> tuple[A, B, *Cs]: ...
+        def __get__(self, view: Any, owner: type) -> Any: ...
+else:
+    only_row = property
 
 LEAF = "(node := self._node) is not None and not node.deferred"
 """When the rows of a leaf can be read in place."""
@@ -160,7 +173,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         """Whether it was closed."""
         return self._node is None
 
-    @property
+    @only_row
     def value(self) -> Any:
         """The only row; of an ungrouped aggregate there is always exactly one.
 

@@ -130,6 +130,14 @@ def joins() -> None:
     assert_type(outer, Relation[Order, Customer | None])
     assert_type(outer.materialize().snapshot(), list[tuple[Order, Customer | None]])
     assert_type(shop.both.materialize().first(), tuple[Order, Customer] | None)
+    shop.customers.add(Customer("ann", "Bonn"))
+    shop.orders.add(Order(3, "ann", 2.5))
+    assert_type(shop.both.materialize().value, tuple[Order, Customer])
+    assert_type(shop.orders.materialize().value, Order)
+    assert_type(shop.orders.aggregate(Count()).materialize().value, int)
+    assert_type(shop.orders.aggregate(Count(), Max("id")).materialize().value, tuple[int, Any])
+    by_town = shop.both.group_by("town").aggregate(Count()).materialize()
+    assert_type(by_town.value, tuple[Any, int])
 
 
 def deltas() -> None:

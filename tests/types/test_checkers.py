@@ -112,7 +112,7 @@ def test_the_plugin_knows_keys_by_name_and_rows_of_named_aggregates(tmp_path: Pa
         found = by_mypy(tmp_path, [str(named)], PLUGIN_CACHE, "plugins = reactive.mypy\n")
         of_named = found["named.py"]
         assert {number: of_named[number] for number in of_named.keys() - expected} == {}
-        assert of_named.keys() == expected and len(expected) == 4
+        assert of_named.keys() == expected and len(expected) == 7
 
 
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
