@@ -8,9 +8,29 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from inspect import GEN_CREATED, getgeneratorstate
 from types import GeneratorType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
 from reactive.runtime.boundary import hide
+
+if TYPE_CHECKING:
+    from reactive.api.view import View
+
+    T = TypeVar("T")
+    A = TypeVar("A")
+    B = TypeVar("B")
+    Cs = TypeVarTuple("Cs")
+
+    class only_row:
+        """The type of `View.value`: the row, or the tuple of its bindings."""
+
+        def __init__(self, read: Callable[[Any], Any]) -> None: ...
+        @overload
+        def __get__(self, view: View[T], owner: type) -> T: ...
+        @overload
+        def __get__(self, view: View[A, B, *Cs], owner: type) -> tuple[A, B, *Cs]: ...
+        def __get__(self, view: Any, owner: type) -> Any: ...
+else:
+    only_row = property
 
 
 def each_row(relation: Any, rows: Callable[[], Iterable[Any]]) -> Iterator[Any]:

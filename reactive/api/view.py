@@ -24,7 +24,7 @@ from optimizer.plans.binding_names import columns, written_names
 from optimizer.plans.properties import tables
 from reactive.api import display, equal_rows, row_errors
 from reactive.api import stats as statistics
-from reactive.api.each_row import each_row
+from reactive.api.each_row import each_row, only_row
 from reactive.api.framed import KeepsChanges, ToFrames
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
@@ -59,20 +59,6 @@ Cs = TypeVarTuple("Cs")
 T = TypeVar("T")
 A = TypeVar("A")
 B = TypeVar("B")
-
-if TYPE_CHECKING:
-
-    class only_row:
-        """The type of `View.value`: the row, or the tuple of its bindings."""
-
-        def __init__(self, read: Callable[[Any], Any]) -> None: ...
-        @overload
-        def __get__(self, view: View[T], owner: type) -> T: ...
-        @overload
-        def __get__(self, view: View[A, B, *Cs], owner: type) -> tuple[A, B, *Cs]: ...
-        def __get__(self, view: Any, owner: type) -> Any: ...
-else:
-    only_row = property
 
 LEAF = "(node := self._node) is not None and not node.deferred"
 """When the rows of a leaf can be read in place."""
