@@ -280,6 +280,7 @@ READERS = {
     "optimizer/plans/fingerprint.py": "two annotations are one text if they are written alike",
     "reactive/durable/rows/type_text.py": "files have annotations as they are written: `Euro`, not "
     "the `Decimal` that a `NewType` stands for",
+    "reactive/sources/postgres/row_module.py": "writes the annotations of a class as text",
     "reactive/mirrors/records.py": "`Mapped` is a wrapper of SQLAlchemy, which kinds do not know",
     "spark_backend/codec/returned.py": "functions may return iterators, which are no kind of value",
 }
