@@ -70,13 +70,15 @@ class MemoryStore:
         """As `Store.create`."""
         found = {row: weight for batch, weight in rows for row in batch}
         self._schemas[schema.table], self._rows[schema.table] = schema, found
-        self._logged = []
+        if not schema.is_beside:
+            self._logged = []
 
     def drop(self, table: str) -> None:
         """As `Store.drop`."""
-        self._schemas.pop(table, None)
+        found = self._schemas.pop(table, None)
         self._rows.pop(table, None)
-        self._logged = []
+        if found is not None and not found.is_beside:
+            self._logged = []
 
     def history(self, since: int) -> Sequence[Logged]:
         """As `Store.history`."""

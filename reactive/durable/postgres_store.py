@@ -350,7 +350,8 @@ class PostgresStore:
         self._run(table.drop)
         name = _escaped(table.schema.table)
         self._run(f"delete from {self._listed} where name = ?", [name])
-        sqlite_history.forget(self._run, 0)
+        if not table.schema.is_beside:
+            sqlite_history.forget(self._run, 0)
 
     def _within(self, act: Callable[[], T]) -> T:
         """Do something in one transaction."""

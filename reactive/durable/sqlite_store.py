@@ -372,7 +372,8 @@ class SqliteStore(SqliteFile):
             self._run(table.drop_at_once)
         self._run(table.drop)
         self._run("delete from reactive_tables where name = ?", (table.schema.table,))
-        sqlite_history.forget(self._run, 0)
+        if not table.schema.is_beside:
+            sqlite_history.forget(self._run, 0)
 
     def _within(self, act: Callable[..., object], *arguments: Any) -> None:
         """Do something in one transaction."""

@@ -23,6 +23,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 Plain: TypeAlias = int | float | str | bytes | None
 Values: TypeAlias = tuple[Any, ...]
 """A row: a plain value for each column."""
+BESIDE = '{"sink": '
 Rows: TypeAlias = Iterable[tuple[Sequence[Values], int]]
 """Different rows in batches, with how often each row of a batch is there."""
 
@@ -48,7 +49,8 @@ class Schema:
     columns: in the order of the values of rows.
     key: the name of the column by which rows are told apart, of which no value is None; without
          one, they are told apart by all values together, and may be there several times.
-    about: more, as text that is nothing to the store.
+    about: more, as text that is nothing to the store, but that `BESIDE` is before what is written
+        beside the commits, and is not in the history.
 
     >>> Schema("orders", (Column("id", "int", "plain"),), "id").key_place
     0
@@ -58,6 +60,11 @@ class Schema:
     columns: tuple[Column, ...]
     key: str | None = None
     about: str = ""
+
+    @property
+    def is_beside(self) -> bool:
+        """Whether no commit changes it, so that the history goes on when it is made or dropped."""
+        return self.about.startswith(BESIDE)
 
     @property
     def key_place(self) -> int:

@@ -417,3 +417,30 @@ def test_the_name_of_the_query_is_kept_with_the_table(tmp_path: Path) -> None:
         hot(db)[1].changes_to(print)
         about = db._engine.journal.store.tables()["sink hot"].about
         assert len(json.loads(about)["sink"]) == 32
+
+
+@pytest.mark.parametrize("kind", ["memory", "sqlite", "postgres"])
+def test_the_history_goes_on_when_a_sink_is_migrated_or_forgotten(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    memory = MemoryStore()
+
+    def opened() -> Database:
+        there: Any = memory
+        if kind == "sqlite":
+            there = SqliteStore(tmp_path / "x.db")
+        elif kind == "postgres":
+            there = PostgresStore(request.getfixturevalue("database"))
+        return Database(store=there, keep=100)
+
+    for limit in (90, 40):
+        with opened() as db:
+            devices, view = hot(db, limit)
+            devices.upsert(Device(limit, 99))
+            sink = view.changes_to(lambda number, changes: None, migrate=limit == 40)
+            sink.flush()
+    with opened() as db:
+        view = hot(db, 40)[1]
+        view.changes_to(lambda number, changes: None).forget()
+        assert [past.version for past in db.history(since=0)] == [1, 2]
+        assert sorted(view.changes_since(1)) == [(40, 1)]
