@@ -8,18 +8,15 @@ A pattern without `{kind}` is one case. `python -m tests.sql.duckdb_cases` lists
 
 from __future__ import annotations
 
-import argparse
 import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
-from random import Random
 from typing import Any, Literal
 
 import duckdb
 
 from tests.sql.postgres_cases import Arguments
-from tests.sql.postgres_player import ERROR, UNREADABLE, play, span_of
+from tests.sql.postgres_player import ERROR, UNREADABLE, span_of, sweep
 
 TYPES: dict[str, str] = {
     "int": "integer",
@@ -746,35 +743,5 @@ def _plain(value: Any, kind: str) -> Any:
     return value
 
 
-def differing(groups: Sequence[str], limit: int, constants: int) -> Iterator[tuple[str, Any]]:
-    """Play all patterns of groups; each with what was played of it."""
-    engine, random = DuckDB(), Random(1)
-    for group in groups:
-        for pattern in GROUPS[group]:
-            yield pattern, play(engine, pattern, limit, random, constants)
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("groups", nargs="*", default=list(GROUPS))
-    parser.add_argument("--limit", type=int, default=12)
-    parser.add_argument("--constants", type=int, default=2)
-    parser.add_argument("--shown", type=int, default=2)
-    given = parser.parse_args()
-    cases, wrong, refused = 0, Counter[str](), Counter[str]()
-    for pattern, played in differing(given.groups or list(GROUPS), given.limit, given.constants):
-        cases += played.cases
-        played.wrong = [each for each in played.wrong if not is_known(each)]
-        if played.wrong:
-            wrong[pattern] = len(played.wrong)
-            print(f"{pattern}   {len(played.wrong)} of {played.cases}", flush=True)
-            for each in played.wrong[: given.shown]:
-                print("   ", each[:220])
-        if played.refused:
-            refused[pattern] = len(played.refused)
-            print(f"{pattern}   REFUSED {next(iter(played.refused.values()))[:160]}", flush=True)
-    print(f"{cases} cases; {wrong.total()} of {len(wrong)} patterns differ; {len(refused)} refused")
-
-
 if __name__ == "__main__":
-    main()
+    sweep(DuckDB(), GROUPS, is_known)

@@ -500,6 +500,7 @@ TIMES = [
     *("date '2024-01-31' + interval '1 month'", "timestamp '2024-01-01' - 1 * interval '1 day'"),
     *(
         "({date}, {date}) overlaps ({date}, {date})",
+        "interval '2 weeks ago'",
         "interval '1 decade'",
     ),
     *(
@@ -788,30 +789,6 @@ GROUPS: dict[str, Sequence[str]] = {
     "formats": FORMATTED,
     "casts": CASTS,
 }
-
-UNEQUAL = frozenset(
-    {
-        "interval '2 weeks ago'",
-        "date 'infinity'",
-        "timestamp '-infinity'",
-        "to_number('$12', 'L99')",
-    }
-    | {"to_number('<12>', '99PR')", "to_number('3rd', '9th')"}
-    | {"{span} / {float}", "to_timestamp('44', 'YYYY')::timestamp"}
-    | {"to_date('44', 'YYYY')", "to_char({span}, 'Q')"}
-    | {
-        f"{f}('{text}', '{form}'){c}"
-        for f, c in (("to_timestamp", "::timestamp"), ("to_date", ""))
-        for text, form in (("12", "MM"), ("", "YYYY"), ("1.123", "SS.MS"), ("12.5", "SS.US"))
-    }
-    | {
-        f"to_char({{{kind}}}, '{form}')"
-        for form in NUMBER_FORMATS
-        for kind in ("int", "num", "float")
-        if kind != "int" or not form or any(letter in form for letter in "DVRT.Ft")
-    }
-)
-"""Known differences: formats of numerics and floats, short years, dates before the year 1."""
 
 
 def kinds_of(pattern: str) -> list[str]:

@@ -7,14 +7,17 @@
 
 A value that Python has no place for (an infinite date, a year before 1) has to be an error here.
 A `PlanError` is a refusal: right where the engine refuses, and told apart where it does not.
+`python -m tests.sql.postgres_player` lists what differs.
 """
 
 from __future__ import annotations
 
+import argparse
 import math
 import re
 import struct
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -26,7 +29,8 @@ import psycopg2.extensions as types
 
 from reactive import Database, PlanError
 from reactive.sql.runtime.intervals import interval_of, parts_of
-from tests.sql.postgres_cases import POSTGRES, Arguments, filled, kinds_of
+from tests.postgres_server import PostgresServer
+from tests.sql.postgres_cases import GROUPS, POSTGRES, Arguments, filled, kinds_of
 
 ERROR, UNREADABLE = "an error", "a value that Python has no place for"
 COLUMNS = "abcd"
@@ -129,13 +133,15 @@ def play(engine: Engine, pattern: str, limit: int, random: Random, constants: in
     kinds = kinds_of(pattern)
     if not kinds:
         expr = filled(pattern, ())
-        is_readable = _constant(engine, expr, played)
-        _constant(engine, f"({expr})::text", played, is_readable=is_readable)
+        is_readable = play_constant(engine, expr, played)
+        play_constant(engine, f"({expr})::text", played, is_readable=is_readable)
         return played
     found = engine.arguments.combinations(pattern, limit, random)
     _columns(engine, pattern, kinds, found, played)
     for each in random.sample(found, min(len(found), constants)):
-        _constant(engine, filled(pattern, list(map(engine.arguments.literal, kinds, each))), played)
+        play_constant(
+            engine, filled(pattern, list(map(engine.arguments.literal, kinds, each))), played
+        )
     return played
 
 
@@ -188,7 +194,7 @@ def _columns(
         view.close()
 
 
-def _constant(engine: Engine, text: str, played: Played, *, is_readable: bool = True) -> bool:
+def play_constant(engine: Engine, text: str, played: Played, *, is_readable: bool = True) -> bool:
     """Play an expression; True if Python has a place for its value."""
     played.cases += 1
     one = engine.value(f"select ({text})")
@@ -196,6 +202,9 @@ def _constant(engine: Engine, text: str, played: Played, *, is_readable: bool = 
     try:
         view = Database(dialect=engine.dialect).sql(f"select ({text}) as x").materialize()
         other = view.value.x if len(view) else ERROR
+        if any(each.error.kind == "NotSupportedError" for each in view.errors):
+            played.refused[text] = "an error of the row"
+            return found
     except PlanError as error:
         if one is not ERROR:
             played.refused[text] = str(error).splitlines()[0]
@@ -258,3 +267,50 @@ def span_of(text: str) -> timedelta:
     ) + timedelta(microseconds=round(float(rest or 0) * 1e6))
     micros = (-clock if sign == "-" else clock) // timedelta(microseconds=1)
     return interval_of(int(years or 0) * 12 + int(months or 0), int(days or 0), micros)
+
+
+def sweep(
+    engine: Engine, groups: Mapping[str, Sequence[str]], is_known: Callable[[str], bool]
+) -> None:
+    """Play all patterns of the groups that the command line names; print what differs."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("groups", nargs="*")
+    parser.add_argument("--limit", type=int, default=12)
+    parser.add_argument("--constants", type=int, default=2)
+    parser.add_argument("--shown", type=int, default=2)
+    given = parser.parse_args()
+    cases, wrong, refused, random = 0, Counter[str](), Counter[str](), Random(1)
+    for pattern in (each for group in given.groups or groups for each in groups[group]):
+        played = play(engine, pattern, given.limit, random, given.constants)
+        cases += played.cases
+        played.wrong = [each for each in played.wrong if not is_known(each)]
+        if played.wrong:
+            wrong[pattern] = len(played.wrong)
+            print(f"{pattern}   {len(played.wrong)} of {played.cases}", flush=True)
+            for each in played.wrong[: given.shown]:
+                print("   ", each[:220])
+        if played.refused:
+            refused[pattern] = len(played.refused)
+            print(f"{pattern}   REFUSED {next(iter(played.refused.values()))[:160]}", flush=True)
+    print(f"{cases} cases; {wrong.total()} of {len(wrong)} patterns differ; {len(refused)} refused")
+
+
+def main() -> None:
+    """Play the groups against a server of its own."""
+    postgres = PostgresServer()
+    postgres.start()
+    server = Server(new_database(postgres))
+    sweep(server, GROUPS, lambda wrong: False)
+    server.close()
+    postgres.close()
+
+
+def new_database(postgres: PostgresServer) -> str:
+    """The DSN of a new database whose letters are Unicode's, in the order of their code points."""
+    options = "template template0 lc_collate 'C' lc_ctype 'C.UTF-8'"
+    postgres.execute(postgres.dsn(), f"create database expressions {options}")
+    return postgres.dsn("expressions")
+
+
+if __name__ == "__main__":
+    main()

@@ -10,17 +10,16 @@ import pytest
 from reactive import Database, PlanError
 from tests.budget import TIMES, drawing
 from tests.postgres_server import PostgresServer
-from tests.sql.postgres_cases import GROUPS, UNEQUAL
-from tests.sql.postgres_player import Played, Server, play
+from tests.sql.postgres_cases import GROUPS
+from tests.sql.postgres_formats import DRAWN
+from tests.sql.postgres_player import Played, Server, new_database, play, play_constant
 
 LIMIT, CONSTANTS, SHARE = (400, 40, 1) if TIMES else (12, 1, 10)
 
 
 @pytest.fixture(scope="module")
 def server(postgres: PostgresServer) -> Iterator[Server]:
-    options = "template template0 lc_collate 'C' lc_ctype 'C.UTF-8'"
-    postgres.execute(postgres.dsn(), f"create database expressions {options}")
-    made = Server(postgres.dsn("expressions"))
+    made = Server(new_database(postgres))
     yield made
     made.close()
 
@@ -29,12 +28,22 @@ def server(postgres: PostgresServer) -> Iterator[Server]:
 @pytest.mark.parametrize("group", GROUPS)
 def test_expressions_are_what_postgres_gives(group: str, server: Server) -> None:
     random, played = drawing(), Played()
-    patterns = [each for each in GROUPS[group] if each not in UNEQUAL]
+    patterns = GROUPS[group]
     for pattern in random.sample(patterns, -(-len(patterns) // SHARE)):
         played.add(play(server, pattern, LIMIT, random, CONSTANTS))
     assert played.cases > len(patterns) // SHARE
     wrong = played.wrong
     assert not wrong, f"{len(wrong)} of {played.cases} differ:\n" + "\n".join(wrong[:20])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", DRAWN)
+def test_drawn_formats_are_those_of_postgres(kind: str, server: Server) -> None:
+    random, played = drawing(), Played()
+    for text in DRAWN[kind](random, 400 if TIMES else 15, server):
+        play_constant(server, text, played)
+    assert not played.wrong, "\n".join(played.wrong[:20])
+    assert len(played.refused) < played.cases / 4
 
 
 def test_a_wrong_function_is_found(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:

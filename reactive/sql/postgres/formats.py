@@ -97,7 +97,7 @@ class _Fields:
         if word in NAMED or upper in _HALVES or upper in ("RM",):
             return self._named(word, fill=fill)
         if upper == "Q" and self._is_interval:
-            raise NotSupportedError("the quarter of an interval")
+            return self._quarter(ordinal)
         number, width = self._number(upper)
         wide = number < 0 and upper not in ("DD", "MS", "US")
         width += wide
@@ -108,14 +108,23 @@ class _Fields:
             text = f"{number:0{width}}"
         return text + (ordinal_ending(number, ordinal) if ordinal.upper() == "TH" else "")
 
+    def _quarter(self, ordinal: str) -> str:
+        """The quarter of the months of an interval, cut towards 0; of no months nothing."""
+        if not self.month:
+            return ""
+        number = int((self.month - 1) / 3) + 1
+        return str(number) + (ordinal_ending(number, ordinal) if ordinal.upper() == "TH" else "")
+
     def _named(self, word: str, *, fill: bool) -> str:
         upper = word.upper()
         if upper in _HALVES:
             return self._half(word)
         if upper == "RM":
-            if not self.month:
+            if not (self.month or self.year):
                 return ""
-            made = ROMAN[self.month - 1]
+            made = ROMAN[self.month - (self.month >= 0)]
+            if not self.month and self.year < 0:
+                made = ROMAN[0]
             made = made if word == "RM" else made.lower()
             return f"{made:<4}" if fill else made
         if self._is_interval:
@@ -172,8 +181,10 @@ class _Fields:
                 return (self.year + 99) // 100, 2
             case "Q" if self.month:
                 return (self.month - 1) // 3 + 1, 0
-            case _ if self._is_interval:
+            case "D" | "ID" if self._is_interval:
                 raise ValueError(f"invalid format specification for an interval value: {word!r}")
+            case _ if self._is_interval:
+                raise NotSupportedError(f"the word {word!r} in a format of an interval")
             case _:
                 return self._of_week(word)
 
@@ -235,33 +246,56 @@ def read_date(text: str, form: str) -> dt.date:
 
 
 def _read_fields(text: str, form: str) -> dict[str, Any]:
-    """Read the fields of a text, as the words of a format say."""
+    """Read the fields of a text, as the words of a format say.
+
+    Blanks before and behind a field may be more than the format has, and stand for its separators.
+    """
     fields: dict[str, Any] = {}
     tokens = _tokens(form)
-    place, skipped = 0, 0
-    for number, (word, literal, is_quoted, _) in enumerate(tokens):
-        if not word:
-            if is_quoted:
-                while place < len(text) and text[place].isspace():
-                    place += 1
-                place += len(literal)
-            elif literal.isspace() or not literal.isalnum():
-                if place < len(text) and _is_separator(text[place]):
-                    place += 1
-                elif skipped:
-                    skipped -= 1
-            else:
-                place += 1
-            continue
+    place, skipped = _behind_blanks(text, 0)
+    for number, (word, literal, is_bare, ordinal) in enumerate(tokens):
         if place >= len(text):
             break
-        while place < len(text) and text[place].isspace():
-            place, skipped = place + 1, skipped + 1
+        if not word:
+            for letter in literal:
+                if not is_bare and _is_separator(letter):  # of a literal: it is not quoted
+                    is_there = place < len(text) and _is_separator(text[place])
+                    place, skipped = place + is_there, skipped - (not is_there)
+                elif skipped > 0:
+                    skipped -= 1
+                else:
+                    place += 1
+            continue
+        place, _ = _behind_blanks(text, place)
+        _check_calendar(word.upper(), fields)
         following = tokens[number + 1] if number + 1 < len(tokens) else ("", " ", False, "")
-        is_digit = following[1][:1].isdigit()
-        runs_on = bool(following[0]) and following[0] not in NAMED and not is_digit
+        is_digit = following[1][:1].isdigit() or bool(ordinal)
+        runs_on = bool(following[0]) and following[0] not in NAMED and not (is_digit or is_bare)
         place = _read_word(word.upper(), text, place, fields, runs_on=runs_on)
+        is_ordinal = ordinal.upper() == "TH" and word not in NAMED and word.upper() not in _HALVES
+        place, skipped = _behind_blanks(text, place + 2 * is_ordinal)
     return fields
+
+
+def _behind_blanks(text: str, place: int) -> tuple[int, int]:
+    """The place behind blanks, and how many they are."""
+    begin = place
+    while place < len(text) and text[place].isspace():
+        place += 1
+    return place, place - begin
+
+
+_OF_WEEKS = frozenset({"IYYY", "IYY", "IY", "I", "IW", "ID", "IDDD"})
+_OF_MONTHS = frozenset(
+    {"YYYY", "YYY", "YY", "Y", "Y,YYY", "MM", "DD", "DDD", "D", "WW", "W", "RM", "MONTH", "MON"}
+)
+
+
+def _check_calendar(word: str, fields: dict[str, Any]) -> None:
+    if word in _OF_WEEKS | _OF_MONTHS:
+        kind = word in _OF_WEEKS
+        if fields.setdefault("is of weeks", kind) is not kind:
+            raise ValueError("invalid combination of date conventions: weeks and months")
 
 
 def _is_separator(letter: str) -> bool:
@@ -288,28 +322,39 @@ def _read_word(word: str, text: str, place: int, fields: dict[str, Any], *, runs
     )
     if found is None:
         raise ValueError(f"invalid value {text[place : place + 4]!r} for {word!r}")
+    if runs_on and len(found[0]) < width:
+        raise ValueError(f"source string too short for {word!r}: {found[0]!r}")
     number: Any = int(found[0])
     if word == "MS" or word == "US" or word.startswith("FF"):
         digits = found[0].ljust(_LENGTHS[word], "0")
         number, word = round(int(digits) * 10 ** (6 - _LENGTHS[word])), "US"
-    elif word in ("YYY", "YY", "Y") and len(found[0]) <= len(word) < 4:
-        number = _nearest(number, len(word))
-    elif word == "YYYY" and len(found[0]) < 4 and not runs_on and len(found[0]) in (1, 2, 3):
-        number = _nearest(number, len(found[0]))
-    word = {"YYY": "YYYY", "YY": "YYYY", "Y": "YYYY", "HH": "HH12", "SSSSS": "SSSS"}.get(word, word)
-    _set(fields, word, number)
+    if word in ("HH", "HH12"):
+        fields["is half"] = True
+    field = _SAME.get(word, word)
+    _set(fields, field, number)
+    if word in ("YYY", "YY", "Y", "IYY", "IY", "I"):
+        fields["is short"] = word.lstrip("I") not in ("YYY", "YYYY") and word != "IYY"
+        fields[field] = _nearest(number) if len(found[0]) < 4 else number
     return found.end()
 
 
-def _nearest(year: int, digits: int) -> int:
+_SAME = {
+    **dict.fromkeys(("YYY", "YY", "Y"), "YYYY"),
+    **dict.fromkeys(("IYY", "IY", "I"), "IYYY"),
+    **dict.fromkeys(("HH", "HH12"), "HH24"),
+    "SSSSS": "SSSS",
+}
+
+
+def _nearest(year: int) -> int:
     """The year near 2020 that has these last digits."""
-    if digits == 4:
-        return year
     if year < 70:
         return year + 2000
     if year < 100:
         return year + 1900
-    return year + (2000 if year < 520 else 1000)
+    if year < 520:
+        return year + 2000
+    return year + 1000 if year < 1000 else year
 
 
 def _read_name(word: str, text: str, place: int, fields: dict[str, Any]) -> int:
@@ -319,44 +364,65 @@ def _read_name(word: str, text: str, place: int, fields: dict[str, Any]) -> int:
         if text[place : place + len(name)].lower() == name.lower():
             if word.startswith("MON"):
                 _set(fields, "MM", number)
+            elif fields.setdefault("name of a day", place) != place:
+                raise ValueError("a second name of a day")
             return place + len(name)
     raise ValueError(f"invalid value {text[place : place + 9]!r} for {word!r}")
 
 
 def _set(fields: dict[str, Any], name: str, value: Any) -> None:
-    if fields.setdefault(name, value) != value:
+    if fields.get(name) and fields[name] != value:
         raise ValueError(f"conflicting values for {name!r}")
+    fields[name] = value
 
 
 def _moment_of(fields: dict[str, Any]) -> dt.datetime:
-    if fields.get("era") == "B" or ("YYYY" not in fields and not _has_day(fields)):
-        raise ValueError("a date before the year 1 has no place in Python")
     day = _day_of(fields)
-    hour = fields.get("HH24", 0)
-    if "HH12" in fields:
-        if not 1 <= fields["HH12"] <= 12:
-            raise ValueError(f'hour "{fields["HH12"]}" is invalid for the 12-hour clock')
-        hour = fields["HH12"] % 12 + (12 if fields.get("half") == "P" else 0)
-    elif "half" in fields and "HH24" not in fields:
-        hour = 12 if fields["half"] == "P" else 0
+    hour, minute, second, micro = (fields.get(name, 0) for name in ("HH24", "MI", "SS", "US"))
     if "SSSS" in fields:
-        return dt.datetime(day.year, day.month, day.day) + dt.timedelta(seconds=fields["SSSS"])
-    minute, second, micro = (fields.get(name, 0) for name in ("MI", "SS", "US"))
+        minutes, of_minute = divmod(fields["SSSS"], 60)
+        hours, of_hour = divmod(minutes, 60)
+        hour, minute, second = hour or hours, minute or of_hour, second or of_minute
+    if "half" in fields or "is half" in fields:
+        if not 1 <= hour <= 12:
+            raise ValueError(f'hour "{hour}" is invalid for the 12-hour clock')
+        hour = hour % 12 + (12 if fields.get("half") == "P" else 0)
     return dt.datetime(day.year, day.month, day.day, hour, minute, second, micro)
 
 
-def _has_day(fields: dict[str, Any]) -> bool:
-    return "J" in fields or "IYYY" in fields
-
-
 def _day_of(fields: dict[str, Any]) -> dt.date:
+    year = _year_of(fields)
+    month, day, of_year = fields.get("MM", 0), fields.get("DD", 0), fields.get("DDD", 0)
     if "J" in fields:
-        return dt.date.fromordinal(fields["J"] - 1721425)
-    if "IYYY" in fields:
-        return dt.date.fromisocalendar(fields["IYYY"], fields.get("IW", 1), fields.get("ID", 1))
-    if "DDD" in fields:
-        made = dt.date(fields["YYYY"], 1, 1) + dt.timedelta(fields["DDD"] - 1)
-        if made.year != fields["YYYY"]:
+        found = dt.date.fromordinal(fields["J"] - 1721425)
+        year, month, day = found.year, month or found.month, day or found.day
+    if year is None or year < 1 or fields.get("era") == "B":
+        raise ValueError("a date before the year 1 has no place in Python")
+    if fields.get("IW"):
+        return dt.date.fromisocalendar(year, fields["IW"], fields.get("ID") or 1)
+    if fields.get("IDDD"):
+        first = dt.date.fromisocalendar(year, 1, 1)
+        return first + dt.timedelta(fields["IDDD"] - 1)
+    if fields.get("WW"):
+        of_year = (fields["WW"] - 1) * 7 + 1
+    if fields.get("W"):
+        day = (fields["W"] - 1) * 7 + 1
+    if of_year and not (month and day):
+        made = dt.date(year, 1, 1) + dt.timedelta(of_year - 1)
+        if made.year != year:
             raise ValueError("date/time field value out of range")
-        return made
-    return dt.date(fields["YYYY"], fields.get("MM", 1), fields.get("DD", 1))
+        return dt.date(year, month or made.month, day or made.day)
+    return dt.date(year, month or 1, day or 1)
+
+
+def _year_of(fields: dict[str, Any]) -> int | None:
+    """The year, of a century if it has two digits, or the first of a century."""
+    year: int | None = fields.get("IYYY", fields.get("YYYY"))
+    century = fields.get("CC")
+    if not century:
+        return year
+    if year is None:
+        return int((century - 1) * 100 + 1)
+    if not fields.get("is short"):
+        return year
+    return int((century - (year % 100 > 0)) * 100 + year % 100)

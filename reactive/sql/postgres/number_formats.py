@@ -1,6 +1,9 @@
 """TO_CHAR and TO_NUMBER of numbers, by the words of Postgres' formats.
 
-number_written(12, "0000D0")         " 0012.0"
+numeric_written(12, "0000D0")        " 0012.0"
+
+A format has places for digits, and each place takes the next letter of the number: the point is a
+letter of it, too. A place that finds no letter left ends the text, whatever follows in the format.
 """
 
 from __future__ import annotations
@@ -9,237 +12,485 @@ import math
 import re
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any
 
 from reactive.sql.postgres.formats import ordinal_ending
-from reactive.sql.postgres.numbers import NotSupportedError
+from reactive.sql.postgres.numbers import NotSupportedError, OutOfRangeError, int4, int8
 from reactive.sql.postgres.numerics import numeric, numeric_product, scaled
 
-_NUMBER_TOKEN = re.compile(
-    r'FM|EEEE|SG|MI|PL|PR|RN|TH|[90.,DGSLVB]|"(?P<quoted>[^"]*)"?|(?P<other>.)',
-    re.IGNORECASE | re.DOTALL,
+_WORD = re.compile(
+    r"FM|EEEE|eeee|SG|MI|PL|PR|RN|TH|SP|fm|sg|mi|pl|pr|rn|th|sp|[90.,BCDGLSVbcdglsv]"
+    r'|"(?P<quoted>(?:[^"\\]|\\.)*)"?|\\(?P<escaped>")|(?P<other>.)',
+    re.DOTALL,
 )
 _ROMAN: tuple[tuple[int, str], ...] = (
-    (1000, "M"),
-    (900, "CM"),
-    (500, "D"),
-    (400, "CD"),
-    (100, "C"),
-    (90, "XC"),
-    (50, "L"),
+    *((1000, "M"), (900, "CM"), (500, "D"), (400, "CD"), (100, "C"), (90, "XC"), (50, "L")),
+    *((40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I")),
 )
-_ROMAN += ((40, "XL"), (10, "X"), (9, "IX"), (5, "V"), (4, "IV"), (1, "I"))
+_WIDTH = 15
+"""The letters of a Roman number, unless the format says FM."""
+_SCALE_OF_SHIFTED = 16
+_PLACES = ("9", "0", ".", "D")
 
 
-def _number_tokens(form: str) -> list[tuple[str, str]]:
+class FormatError(ValueError):
+    """A format that Postgres refuses."""
+
+
+def integer_written(value: int, form: str) -> str:
+    """TO_CHAR of an integer, whose digits that V shifts are cut to 32 bits.
+
+    >>> integer_written(-12, "999"), integer_written(7, "99V9"), integer_written(4, "FMRN")
+    (' -12', '  70', 'IV')
+    """
+    return _whole_written(value, form, is_wide=False)
+
+
+def bigint_written(value: int, form: str) -> str:
+    """TO_CHAR of a bigint."""
+    return _whole_written(value, form, is_wide=True)
+
+
+def _whole_written(value: int, form: str, *, is_wide: bool) -> str:
+    found = number_format(form)
+    if not form:
+        return ""
+    if found.is_roman:
+        return found.roman(int4(value) if is_wide else value)
+    if found.is_scientific:
+        shown = _scientific(numeric(value), found.behind)
+        return shown if is_wide else _signed(f"{float(value):.{found.behind}e}")
+    value *= 10**found.shift
+    value = int8(value) if is_wide else (value + (1 << 31)) % (1 << 32) - (1 << 31)
+    digits = str(abs(value)) + ("." + "0" * found.behind if found.behind else "")
+    return found.shown(digits, found.behind, negative=value < 0)
+
+
+def numeric_written(value: Decimal, form: str) -> str:
+    """TO_CHAR of a numeric.
+
+    >>> numeric_written(Decimal("3.14159"), "FM9.99"), numeric_written(Decimal("-1e9"), "9.9")
+    ('3.14', '-#.#')
+    """
+    found = number_format(form)
+    if not form:
+        return ""
+    if found.is_roman:
+        return found.roman(int4(int(_rounded(value))))
+    if found.is_scientific:
+        return _scientific(value, found.behind) if value.is_finite() else found.crosses()
+    if found.shift:
+        value = numeric_product(value, Decimal(10**found.shift))
+    made = scaled(value, found.behind)
+    negative = made < 0 if not made.is_nan() else False
+    return found.shown(f"{abs(made):f}", found.behind, negative=negative)
+
+
+def _rounded(value: Decimal) -> Decimal:
+    if not value.is_finite():
+        raise OutOfRangeError(f"integer out of range: {value}")
+    return scaled(value, 0)
+
+
+def float_written(value: float, form: str) -> str:
+    """TO_CHAR of a float of double precision, of which 15 digits are shown."""
+    return _float_written(value, form, 15)
+
+
+def real_written(value: float, form: str) -> str:
+    """TO_CHAR of a float of single precision, of which 6 digits are shown."""
+    return _float_written(value, form, 6)
+
+
+def _float_written(value: float, form: str, most: int) -> str:
+    found = number_format(form)
+    if not form:
+        return ""
+    if found.is_roman:
+        return found.roman(round(value) if math.isfinite(value) else 0)
+    if found.is_scientific:
+        is_there = math.isfinite(value)
+        return _signed(f"{value:.{found.behind}e}") if is_there else found.crosses()
+    if found.shift:
+        value *= 10.0**found.shift
+    size = len(_digits(value, 0))
+    behind = max(0, min(found.behind, most - size))
+    negative = math.copysign(1, value) < 0 and value == value
+    return found.shown(_digits(value, behind), behind, negative=negative)
+
+
+def _digits(value: float, behind: int) -> str:
+    if not math.isfinite(value):
+        return "NaN" if value != value else "Infinity"
+    return f"{abs(value):.{behind}f}"
+
+
+def _signed(text: str) -> str:
+    return text if text.startswith("-") else f" {text}"
+
+
+def _scientific(value: Decimal, behind: int) -> str:
+    place = value.adjusted() if value else 0
+    made = scaled(value.scaleb(-place), behind)  # 9.99 may be 10.0, which Postgres leaves
+    return _signed(f"{made:f}e{'-' if place < 0 else '+'}{abs(place):02}")
+
+
+def _words(form: str) -> list[tuple[str, str]]:
     """The words of a format with their texts; other letters have no word."""
     made = []
-    for found in _NUMBER_TOKEN.finditer(form):
+    for found in _WORD.finditer(form):
         if found["quoted"] is not None:
-            made.append(("", found["quoted"]))
-        elif found["other"] is not None:
-            made.append(("", found["other"]))
+            made.append(("", re.sub(r"\\(.)", r"\1", found["quoted"], flags=re.DOTALL)))
+        elif found["escaped"] or found["other"] is not None:
+            made.append(("", found["escaped"] or found["other"]))
         else:
             made.append((found[0].upper(), found[0]))
     return made
 
 
-def number_written(value: Any, form: str) -> str:
-    """TO_CHAR of a number.
-
-    >>> number_written(-12, "999"), number_written(Decimal("3.14159"), "FM9.99")
-    (' -12', '3.14')
-    """
-    if isinstance(value, float | Decimal) and not math.isfinite(value) and form:
-        raise NotSupportedError("to_char() of a number that is not finite")
-    return _number_form(form).shown(value)
-
-
 @lru_cache(512)
-def _number_form(form: str) -> _NumberForm:
-    return _NumberForm(_number_tokens(form))
+def number_format(form: str) -> NumberFormat:
+    """Return the parsed form of a format."""
+    return NumberFormat(_words(form))
 
 
-class _NumberForm:
-    """A format of numbers: the digits before and behind the point, and the sign."""
+class NumberFormat:
+    """A format of numbers: its words, the digits before and behind the point, and the sign.
 
-    def __init__(self, tokens: list[tuple[str, str]]) -> None:
-        words = [word for word, _ in tokens]
-        self.tokens, self.words = tokens, words
-        self.bare = "FM" in words
-        point = next((n for n, w in enumerate(words) if w in (".", "D")), len(words))
-        digits = [w for w in words[:point] if w in ("9", "0")]
-        behind = [w for w in words[point:] if w in ("9", "0")]
-        self.before, self.behind = len(digits), len(behind)
-        self.first_zero = digits.index("0") if "0" in digits else self.before
-        self.last_zero = max((n for n, w in enumerate(behind, 1) if w == "0"), default=0)
-        shift = words.index("V") if "V" in words else len(words)
-        self.shift = sum(w in ("9", "0") for w in words[shift:])
-        self.signs = [w for w in words if w in ("S", "MI", "PR", "SG")]
-        if len(self.signs) > 1 or sum(w in (".", "D", "V") for w in words) > 1:
-            raise NotSupportedError("this format of a number")
-        if "RN" in words and {*words} - {"RN", "FM"}:
+    Raises
+    ------
+    FormatError: words that do not go together.
+    """
+
+    def __init__(self, words: list[tuple[str, str]]) -> None:
+        self.words = words
+        self.before = self.behind = self.shift = 0
+        self.first_zero: int | None = None
+        """The place of the first 0 before the point."""
+        self.zeros_end = 0
+        self.sign_after: int | None = None
+        """How many digits before the point are before an S."""
+        self.names = set[str]()
+        for word, _ in words:
+            self._take(word)
+            self.names.add(word)
+        self.is_bare = "FM" in self.names
+        self.is_roman, self.is_scientific = "RN" in self.names, "EEEE" in self.names
+        if self.is_roman and self.names - {"RN", "FM", "", "9", "0"}:
             raise NotSupportedError("RN beside other words of a format")
+        self.has_point = bool(self.names & {".", "D"})
 
-    def shown(self, value: Any) -> str:
-        if "RN" in self.words:
-            return self._roman(value)
-        if "EEEE" in self.words:
-            return self._scientific(value)
-        if self.shift:
-            value = numeric_product(numeric(value), 10**self.shift)
-        negative, whole, rest = self._digits(value)
-        if max(1, len(whole)) > self.before and self.before + self.behind:
-            whole, rest = "#" * self.before, "#" * len(rest)
-        elif self.bare:
-            rest = rest[: self.last_zero] + rest[self.last_zero :].rstrip("0")
-        digits = whole.rjust(self.before, " ")
-        if self.first_zero < self.before:
-            kept = digits[: self.first_zero]
-            digits = kept + digits[self.first_zero :].replace(" ", "0")
-        elif digits and not whole and (not rest if self.bare else not self.behind):
-            digits = digits[:-1] + "0"
-        return self._assembled(digits, rest, negative=negative)
+    def _take(self, word: str) -> None:
+        names = self.names
+        if "EEEE" in names and word:
+            raise FormatError('"EEEE" must be the last pattern used')
+        apart = _APART.get(word, frozenset()) & names
+        if apart:
+            raise FormatError(f"cannot use {word!r} and {min(apart)!r} together")
+        match word:
+            case "9" | "0" if "PR" in names:
+                raise FormatError(f'"{word}" must be ahead of "PR"')
+            case "9" if "V" in names:
+                self.shift += 1
+            case "9" | "0":
+                is_behind = bool(names & {".", "D"})
+                if word == "0" and self.first_zero is None and not is_behind:
+                    self.first_zero = self.before
+                self.before += not is_behind
+                self.behind += is_behind
+                if word == "0":
+                    self.zeros_end = self.before + self.behind
+            case "S":
+                self.sign_after = None if names & {".", "D"} else self.before
 
-    def _digits(self, value: Any) -> tuple[bool, str, str]:
-        """The sign, and the digits before and behind the point."""
-        if isinstance(value, float):
-            size = len(f"{abs(value):.0f}")
-            places = max(0, min(self.behind, 15 - size))
-            negative, text = math.copysign(1, value) < 0, f"{abs(value):.{places}f}"
-        else:
-            made = scaled(numeric(value), self.behind)
-            negative, text = made < 0, f"{abs(made):f}"
-        whole, _, rest = text.partition(".")
-        return negative, whole.lstrip("0"), rest
+    def crosses(self) -> str:
+        """The text of a number that EEEE cannot show."""
+        return " " + "#" * self.before + "." + "#" * (self.behind + 4)
 
-    def _roman(self, value: Any) -> str:
-        number = round(value) if isinstance(value, float) else int(scaled(numeric(value), 0))
-        text = "#" * 15
-        if abs(number) >= 1 << 31:
-            raise OverflowError("integer out of range")
+    def roman(self, number: int) -> str:
+        """The text of an integer in Roman digits."""
+        text = "#" * _WIDTH
         if 0 < number < 4000:
             text = ""
             for size, letters in _ROMAN:
                 text += letters * (number // size)
                 number %= size
-        text = text.lower() if ("RN", "rn") in self.tokens else text
-        return text if self.bare else text.rjust(15)
+        made = [word for word in self.words if word[0] in ("RN", "")]
+        return "".join(self._roman(text, *word) for word in made)
 
-    def _scientific(self, value: Any) -> str:
-        if {*self.words} - {"9", "0", ".", "D", "EEEE", "FM"} or self.before != 1:
-            raise NotSupportedError("EEEE with other words of a format")
-        if isinstance(value, float):
-            text = f"{value:.{self.behind}e}"
+    def _roman(self, text: str, word: str, written: str) -> str:
+        if not word:
+            return written
+        text = text if self.is_bare else text.rjust(_WIDTH)
+        return text.lower() if written == "rn" else text
+
+    def shown(self, digits: str, behind: int, *, negative: bool) -> str:
+        """The text of a number with so many digits behind the point."""
+        before = self.before + self.shift
+        size = len(digits.partition(".")[0])
+        if size > before:
+            digits, size = "#" * before + "." + "#" * behind, before
+        return _Writing(self, digits, before - size, before + behind, negative=negative).text()
+
+
+_POINTS, _SIGNS = frozenset({".", "D"}), frozenset({"MI", "PL", "SG"})
+_APART: dict[str, frozenset[str]] = {
+    **dict.fromkeys((".", "D"), _POINTS | {"V"}),
+    "V": _POINTS,
+    "S": _SIGNS | {"S", "PR"},
+    **dict.fromkeys(_SIGNS, frozenset({"S"})),
+    "PR": _SIGNS | {"S"},
+    "EEEE": _SIGNS | {"S", "PR", "FM", "RN", "V", "B"},
+}
+"""The words that may not stand before a word."""
+
+
+class _Writing:
+    """The text of one number: its letters so far, and the place in the number."""
+
+    def __init__(
+        self, form: NumberFormat, number: str, blanks: int, count: int, *, negative: bool
+    ) -> None:
+        self._form, self._number, self._blanks = form, number, blanks
+        self._negative, self._is_bare = negative, form.is_bare
+        self._place = self._current = 0
+        self._is_in = False
+        self._brackets = "PR" in form.names and (negative or not form.is_bare)
+        self._follows = form.sign_after in (None, form.before + form.shift)
+        """If the sign of S comes behind the number."""
+        if form.names & _SIGNS:
+            self._has_sign = bool(form.names & {"MI", "SG"})
         else:
-            made = numeric(value)
-            place = made.adjusted() if made else 0
-            made = scaled(made.scaleb(-place), self.behind)
-            if abs(made) >= 10:
-                made, place = scaled(made.scaleb(-1), self.behind), place + 1
-            text = f"{made:f}e{'-' if place < 0 else '+'}{abs(place):02}"
-        return text if text.startswith("-") else f" {text}"
+            self._has_sign = not negative and form.is_bare and "S" not in form.names
+        self._end = count - 1 + (not self._has_sign and not blanks)
+        self._last = self._last_shown() if form.is_bare and form.has_point else None
 
-    def _assembled(self, digits: str, rest: str, *, negative: bool) -> str:
+    def _last_shown(self) -> int | None:
+        """The place of the last letter that FM leaves."""
+        point = self._number.find(".")
+        if point < 0:
+            return None
+        last = len(self._number.rstrip("0")) - 1
+        zeros = self._form.zeros_end - self._blanks
+        return max(last, min(len(self._number) - 1, zeros)) if zeros > 0 else last
+
+    def text(self) -> str:
+        """The text, up to the first place that finds no letter left."""
         made: list[str] = []
-        place, behind, begun, past = 0, 0, False, False
-        sign = self._sign(negative=negative)
-        for word, text in self.tokens:
-            starts = word in (".", "D") or (word in ("9", "0") and digits[place : place + 1] != " ")
-            if starts and not begun:
-                begun = True
-                made.append(sign)
-            if word in ("9", "0") and not past:
-                letter = digits[place]
-                place += 1
-                made.append("" if letter == " " and self.bare else letter)
-            elif word in ("9", "0"):
-                made.append(rest[behind : behind + 1])
-                behind += 1
-            elif word in (".", "D"):
-                past = True
-                made.append("." if self.behind else "")
+        for word, written in self._form.words:
+            if word in _PLACES:
+                found = self._letter(word)
+                made += found
+                if self._number_ended:
+                    break
             else:
-                made.append(self._other(word, text, digits, begun=begun, negative=negative))
+                made.append(self._other(word, written))
         return "".join(made)
 
-    def _other(self, word: str, text: str, digits: str, *, begun: bool, negative: bool) -> str:
-        """Return the text of a format word that is not a digit."""
-        blank = "" if self.bare else " "
+    _number_ended = False
+
+    def _letter(self, word: str) -> list[str]:
+        """What stands at a place for a digit or for the point."""
+        made = [self._sign_before()]
+        first_zero = self._form.first_zero
+        is_zero = first_zero is not None and first_zero <= self._current
+        self._is_in = False
+        if self._current < self._blanks:
+            self._is_in = is_zero
+            made.append("0" if is_zero else "" if self._is_bare else " ")
+        else:
+            made.append(self._taken(word))
+        if not self._number_ended:
+            made.append(self._sign_behind())
+        self._current += 1
+        return made
+
+    def _taken(self, word: str) -> str:
+        """The next letter of the number."""
+        if self._place >= len(self._number):
+            is_shown = self._last is None or self._place <= self._last or word == "0"
+            self._number_ended = is_shown
+            return ""
+        letter, place, last = self._number[self._place], self._place, self._last
+        is_blank = self._is_blank()
+        self._place += 1
+        ends_with_point = last is not None and self._number[last] == "."
+        if letter == ".":
+            return letter
+        if last is not None and place > last and word != "0":
+            return ""
+        if is_blank:
+            return ("0" if ends_with_point else "") if self._is_bare else " "
+        self._is_in = True
+        return letter
+
+    def _is_blank(self) -> bool:
+        """True for the 0 before the point, which only a format with a 0 shows."""
+        is_first = self._place == 0 and self._number.startswith("0")
+        return is_first and self._form.first_zero is None and self._behind() > 0
+
+    def _behind(self) -> int:
+        return len(self._number.partition(".")[2])
+
+    def _sign_before(self) -> str:
+        if self._has_sign:
+            return ""
+        is_first_zero = self._form.first_zero == self._current
+        if self._current < self._blanks and not is_first_zero:
+            return ""
+        ends_with_point = self._last is not None and self._number[self._last] == "."
+        if self._is_blank() and not ends_with_point:
+            return ""
+        if "S" in self._form.names:
+            if self._follows:
+                return ""
+            self._has_sign = True
+            return "-" if self._negative else "+"
+        self._has_sign = True
+        if self._brackets:
+            return "<" if self._negative else " "
+        return "-" if self._negative else "" if self._is_bare else " "
+
+    def _sign_behind(self) -> str:
+        end = self._end + (self._blanks > 0) + self._form.has_point
+        if self._last is not None and self._last == self._place:
+            end = self._current
+        if self._current + 1 != end:
+            return ""
+        if self._has_sign and self._brackets:
+            return ">" if self._negative else " "
+        if "S" in self._form.names and self._follows:
+            return "-" if self._negative else "+"
+        return ""
+
+    def _other(self, word: str, written: str) -> str:
+        """What stands for a word that is no place of a digit."""
+        blank = "" if self._is_bare else " "
         match word:
             case "," | "G":
-                return "," if begun else blank
-            case "S":
-                return "" if self._leads() else "-" if negative else "+"
-            case "SG":
-                return "-" if negative else "+"
-            case "MI":
-                return "-" if negative else blank
-            case "PL":
-                return blank if negative else "+"
-            case "PR":
-                return ">" if negative else blank
+                return "," if self._is_in else blank
             case "L":
-                return blank
+                return " "
+            case "MI":
+                return "-" if self._negative else blank
+            case "PL":
+                return blank if self._negative else "+"
+            case "SG":
+                return "-" if self._negative else "+"
             case "TH":
-                return (
-                    ""
-                    if negative or self.behind
-                    else ordinal_ending(int(digits.strip(" #") or 0), text)
-                )
+                if self._negative or self._form.has_point or self._number.startswith("#"):
+                    return ""
+                if not self._number.isdigit():
+                    raise ValueError(f"{self._number!r} is not a number")
+                return ordinal_ending(int(self._number[-2:]), written)
             case "":
-                return text
+                return written
             case _:
                 return ""
 
-    def _leads(self) -> bool:
-        words = [w for w, _ in self.tokens if w in ("9", "0", ".", "D", "S")]
-        return words[:1] == ["S"]
 
-    def _sign(self, *, negative: bool) -> str:
-        """The sign before the first digit."""
-        blank = "" if self.bare else " "
-        if self.signs == ["PR"]:
-            return "<" if negative else blank
-        if self.signs == ["S"]:
-            return ("-" if negative else "+") if self._leads() else ""
-        if self.signs:
-            return ""
-        return "-" if negative else blank
+def number_read(text: str, form: str) -> Decimal | None:
+    """TO_NUMBER: the digits that the places of a format find in a text; None of an empty format.
+
+    >>> number_read("$1,234.5-", "L9,999.9S"), number_read("<12>", "99PR"), number_read("34", "9V9")
+    (Decimal('-1234.5'), Decimal('-12'), Decimal('3.4000000000000000'))
+    """
+    if not form:
+        return None
+    found = number_format(form)
+    if found.is_roman or found.is_scientific:
+        raise ValueError(f"postgres does not read numbers by {'RN' if found.is_roman else 'EEEE'}")
+    return _Reading(found, text).number()
 
 
-def number_read(text: str, form: str) -> Decimal:
-    """TO_NUMBER, of digits, signs, points and commas."""
-    words = [word for word, _ in _number_tokens(form)]
-    if any(w not in ("9", "0", ".", "D", ",", "G", "S", "FM", "MI") for w in words):
-        raise NotSupportedError("a format of to_number() but 9, 0, D, G, S, MI, FM, . and ,")
-    negative, whole, rest, past, place = False, "", "", False, 0
-    limit = [w for w in words if w in ("9", "0")]
-    point = next((n for n, w in enumerate(words) if w in (".", "D")), len(words))
-    before = sum(w in ("9", "0") for w in words[:point])
-    for letter in text.strip():
-        place += 1
-        if letter in "+-":
-            if "S" in words or "MI" in words or place == 1:
-                negative = letter == "-"
-                continue
-            raise ValueError(f"{text!r} does not fit {form!r}")
-        if letter == ".":
-            if point == len(words):
+class _Reading:
+    """The digits that were read of a text, and the place in the text."""
+
+    def __init__(self, form: NumberFormat, text: str) -> None:
+        self._form, self._text, self._place = form, text, 0
+        self._sign, self._digits, self._behind = "", "", -1
+        self._is_signed = "S" in form.names
+        self._sign_leads = self._is_signed and form.sign_after is not None
+
+    def number(self) -> Decimal:
+        """Read the text by the words of the format."""
+        for word, written in self._form.words:
+            if self._place >= len(self._text):
                 break
-            past = True
-        elif letter == ",":
-            continue
-        elif letter.isdigit():
-            if past:
-                rest += letter
-            elif len(whole) < before:
-                whole += letter
-            else:
-                break
+            self._read(word, written)
+        digits = self._digits.removesuffix(".")
+        if not digits.strip("."):
+            raise ValueError(f"invalid input syntax for type numeric: {self._text!r}")
+        made = Decimal(self._sign + digits)
+        if abs(made) >= 10 ** (self._form.before + self._form.shift):
+            raise OutOfRangeError(f"numeric field overflow: {made}")
+        if "V" in self._form.names:
+            made = scaled(made.scaleb(-self._form.shift), _SCALE_OF_SHIFTED)
+        return made or made.copy_abs()
+
+    def _read(self, word: str, written: str) -> None:
+        match word:
+            case "9" | "0" | "." | "D":
+                self._read_place(word)
+                self._place += 1
+            case "," | "G":
+                if "FM" not in self._form.names and self._letter() == ",":
+                    self._place += 1
+            case "MI" | "PL" | "SG":
+                self._read_sign({"MI": "-", "PL": "+"}.get(word, "+-"))
+            case "L":
+                self._skip(1)
+            case "TH" if not self._form.has_point:
+                self._skip(2)
+            case "":
+                self._place += len(written)
+
+    def _letter(self) -> str:
+        return self._text[self._place : self._place + 1]
+
+    def _skip(self, count: int) -> None:
+        """Go over letters that are no part of a number."""
+        while count and self._letter() and self._letter() not in "0123456789.,+-":
+            self._place, count = self._place + 1, count - 1
+
+    def _read_sign(self, signs: str) -> None:
+        if self._letter() and self._letter() in signs:
+            self._sign = self._letter()
+            self._place += 1
         else:
-            raise ValueError(f"invalid input syntax for type numeric: {text!r}")
-    if not whole + rest:
-        raise ValueError(f"invalid input syntax for type numeric: {text!r}")
-    rest = rest[: len(limit) - before]
-    return Decimal(f"{'-' if negative else ''}{whole or '0'}{'.' + rest if rest else ''}")
+            self._skip(1)
+
+    def _read_place(self, word: str) -> None:
+        """Read a digit or the point, with a sign before or behind it."""
+        if self._letter() == " ":
+            self._place += 1
+        if not self._sign and not self._digits and word in ("9", "0"):
+            self._read_sign_before()
+        letter, is_read = self._letter(), False
+        if letter.isascii() and letter.isdigit():
+            if self._behind == self._form.behind:
+                return
+            self._digits += letter
+            self._behind += self._behind >= 0
+            is_read = True
+        elif letter == "." and self._form.has_point and self._behind < 0:
+            self._digits, self._behind, is_read = f"{self._digits}.", 0, True
+        if letter and not self._sign and self._digits.strip("."):
+            self._read_sign_behind(is_read=is_read)
+
+    def _read_sign_before(self) -> None:
+        letter = self._letter()
+        if self._is_signed and not self._sign_leads:
+            return
+        if letter and letter in "+-":
+            self._sign = letter
+        elif letter == "<" and "PR" in self._form.names:
+            self._sign = "-"
+        self._place += bool(self._sign)
+
+    def _read_sign_behind(self, *, is_read: bool) -> None:
+        following = self._text[self._place + 1 : self._place + 2]
+        if self._is_signed and is_read and following and following in "+-":
+            self._sign = following
+            self._place += 1
+        elif not is_read and not self._is_signed and self._form.names & _SIGNS:
+            self._sign = self._letter() if self._letter() in "+-" else ""

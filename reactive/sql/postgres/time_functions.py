@@ -13,6 +13,7 @@ from reactive.sql.functions import times as common_times
 from reactive.sql.functions.calls import Maker, arguments
 from reactive.sql.postgres import formats, moments, number_formats, times
 from reactive.sql.postgres.calls import (
+    Form,
     called,
     constant_text,
     form,
@@ -154,12 +155,18 @@ def _make_interval(node: Any, scope: Scope) -> Value:
 
 
 def _to_char(node: Any, scope: Scope) -> Value:
-    of = (
+    of: tuple[Form, ...] = (
         form(formats.written, TEXT, TIMESTAMP, TEXT, nullable=True),
         form(formats.written, TEXT, INTERVAL, TEXT, nullable=True),
-        *(form(number_formats.number_written, TEXT, kind, TEXT) for kind in (INT, DECIMAL, FLOAT)),
+        form(number_formats.integer_written, TEXT, INT4, TEXT),
+        form(number_formats.bigint_written, TEXT, INT, TEXT),
+        form(number_formats.numeric_written, TEXT, DECIMAL, TEXT),
+        form(number_formats.float_written, TEXT, FLOAT, TEXT),
     )
     nodes = arguments(node)
+    kind = scope.value(nodes[0]).type if nodes else ANY
+    if kind.kind == "float" and kind.size == 4:
+        of = (form(number_formats.real_written, TEXT, FLOAT, TEXT),)
     if nodes and is_literal(nodes[0]):
         raise scope.error(node, "postgres has no to_char(text, text)", "cast the first argument")
     return called(of, nodes, node, scope)
@@ -190,7 +197,7 @@ OF_TIMES: dict[str | type[exp.Expr], Maker] = {
     "to_char": _to_char,
     "to_timestamp": _to_timestamp,
     "to_date": one(formats.read_date, DATE, TEXT, TEXT),
-    "to_number": one(number_formats.number_read, DECIMAL, TEXT, TEXT),
+    "to_number": one(number_formats.number_read, DECIMAL, TEXT, TEXT, nullable=True),
     **dict.fromkeys(
         ("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "timeofday"),
         _now,
