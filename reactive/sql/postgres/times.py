@@ -252,7 +252,8 @@ def _of_parts(months: Decimal, days: Decimal, micros: Decimal) -> dt.timedelta:
     parts = (days, Decimal(round((months - numeric_cut(months)) * 30, 6)))
     left = sum(part - numeric_cut(part) for part in parts)
     whole_days = sum(map(numeric_cut, parts)) + numeric_cut(Decimal(left))
-    return span(numeric_cut(months), (sum(parts) - whole_days) * DAY + micros, whole_days)
+    seconds = Decimal(round((sum(parts) - whole_days) * 86400, 6))
+    return span(numeric_cut(months), seconds * 1_000_000 + micros, whole_days)
 
 
 def moment_of(day: dt.date, time: dt.time) -> dt.datetime:
