@@ -11,7 +11,14 @@ from optimizer.expr import Call, constant
 from reactive.sql.expressions.casts import applied, argument, cast
 from reactive.sql.functions import times as common_times
 from reactive.sql.functions.calls import Maker, arguments
-from reactive.sql.postgres import formats, moments, number_formats, times
+from reactive.sql.postgres import (
+    formats,
+    moment_reader,
+    moments,
+    number_formats,
+    number_reader,
+    times,
+)
 from reactive.sql.postgres.calls import (
     Form,
     called,
@@ -174,7 +181,7 @@ def _to_char(node: Any, scope: Scope) -> Value:
 
 def _to_timestamp(node: Any, scope: Scope) -> Value:
     """TO_TIMESTAMP of a text: an instant, in the zone of the database."""
-    of = form(formats.read, TIMESTAMP, TEXT, TEXT)
+    of = form(moment_reader.read, TIMESTAMP, TEXT, TEXT)
     return cast(called((of,), arguments(node), node, scope), INSTANT, scope)
 
 
@@ -196,8 +203,8 @@ OF_TIMES: dict[str | type[exp.Expr], Maker] = {
     "make_interval": _make_interval,
     "to_char": _to_char,
     "to_timestamp": _to_timestamp,
-    "to_date": one(formats.read_date, DATE, TEXT, TEXT),
-    "to_number": one(number_formats.number_read, DECIMAL, TEXT, TEXT, nullable=True),
+    "to_date": one(moment_reader.read_date, DATE, TEXT, TEXT),
+    "to_number": one(number_reader.number_read, DECIMAL, TEXT, TEXT, nullable=True),
     **dict.fromkeys(
         ("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "timeofday"),
         _now,
