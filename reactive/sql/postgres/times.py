@@ -250,10 +250,11 @@ def part(of: dt.timedelta, divisor: Any) -> dt.timedelta:
 
 def _of_parts(months: Decimal, days: Decimal, micros: Decimal) -> dt.timedelta:
     parts = (days, Decimal(round((months - numeric_cut(months)) * 30, 6)))
-    left = sum(part - numeric_cut(part) for part in parts)
-    whole_days = sum(map(numeric_cut, parts)) + numeric_cut(Decimal(left))
-    seconds = Decimal(round((sum(parts) - whole_days) * 86400, 6))
-    return span(numeric_cut(months), seconds * 1_000_000 + micros, whole_days)
+    whole_days = numeric_cut(Decimal(sum(parts) - sum(map(numeric_cut, parts)))) + sum(
+        map(numeric_cut, parts)
+    )
+    micros += round(Decimal(sum(parts) - whole_days) * 86400, 6) * 1_000_000
+    return span(numeric_cut(months), micros, whole_days)
 
 
 def moment_of(day: dt.date, time: dt.time) -> dt.datetime:
@@ -277,8 +278,8 @@ def _of_one_day(by: dt.timedelta) -> dt.timedelta:
 
 def clock_between(time: dt.time, other: dt.time) -> dt.timedelta:
     """Return how much later a time is."""
-    day = dt.date(2000, 1, 1)
-    return dt.datetime.combine(day, time) - dt.datetime.combine(day, other)
+    one, two = (dt.datetime.combine(dt.date(2000, 1, 1), each) for each in (time, other))
+    return one - two
 
 
 def interval_of_time(time: dt.time) -> dt.timedelta:
