@@ -214,7 +214,7 @@ def test_what_sqlite_has_not_is_refused_with_its_name() -> None:
     for text in ("list_sum(1)", "strpos('a', 'b')", "median(1)", "greatest(1, 2)"):
         with pytest.raises(PlanError, match="in sqlite"):
             db.sql(f"select {text}")
-    for text in ("date('now')", "strftime('%Y', 'now')", "json_set('1')", "soundex('a')"):
+    for text in ("date('now')", "strftime('%Y', 'now')", "json_each('1')", "soundex('a')"):
         with pytest.raises(PlanError, match="of sqlite is not supported"):
             db.sql(f"select {text}")
     with pytest.raises(PlanError, match="use INSERT OR REPLACE INTO"):
