@@ -72,7 +72,7 @@ from optimizer.plans.nodes.reduce import keeper, replaced
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.record import record
 from optimizer.rewriting.closing import closed, rebuilt, with_own_levels
-from optimizer.rewriting.equality import Asks, inputs_to_ask, values_that_compare, without_clashes
+from optimizer.rewriting.equality import Parts, inputs_to_ask, parts_of, without_clashes
 from optimizer.rewriting.ordered import (
     EXTREMES,
     SUMS,
@@ -169,17 +169,15 @@ class _Guards:
 
     def inputs(self, root: plan.Node) -> Mapping[int, plan.Node]:
         """The inputs in which values may be whose `==` raises, without such rows."""
-        asked = inputs_to_ask(root)
-        found = {}
-        for each in asked:
-            self._operator = headline(each.rows)
-            found[id(each.rows)] = self._without(each.rows, *values_that_compare(each))
-        others = [each.rows for each in asked if each.asks == Asks.OTHERS]
-        if others:
-            parts = without_clashes([found[id(each)] for each in others])
-            for source, (rows, refused, call) in zip(others, parts, strict=True):
-                found[id(source)] = rows
-                self.failures.append(Failure(headline(source), refused, call))
+        parts: list[Parts] = []
+        found: dict[int, plan.Node] = {}
+        for each in map(parts_of, inputs_to_ask(root)):
+            self._operator = headline(each.written)
+            called = Lifted(TRUE, row_names(bindings(each.own)), (), bindings(each.own))
+            parts.append(replace(each, own=self._without(each.own, called, each.needed)))
+        for each, (rows, refused, call) in zip(parts, without_clashes(parts), strict=True):
+            found[id(each.written)] = rows
+            self.failures.append(Failure(headline(each.written), refused, call))
         return found
 
     def node(self, node: plan.Node, written: plan.Node) -> plan.Node:

@@ -1,9 +1,9 @@
-"""Find which part of a row cannot be hashed."""
+"""Find which part of a row cannot be hashed, and which row cannot be compared with another."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 
@@ -25,7 +25,7 @@ def _reason(row: Any) -> str:
 def _is_hashable(value: Any) -> bool:
     try:
         hash(value)
-    except TypeError:
+    except Exception:
         return False
     return True
 
@@ -38,3 +38,36 @@ def _parts(row: Any) -> Iterator[tuple[str, Any]]:
         names = getattr(row, "_fields", None)
         for position, value in enumerate(row):
             yield (f"its field {names[position]!r}" if names else f"its element {position}"), value
+
+
+def clash(
+    rows: Iterable[Any], others: Iterable[Any], of: Callable[[Any], Any]
+) -> tuple[Any, Any] | None:
+    """Return a row, and another row of which `of` gives a value of the same hash whose `==` raises:
+    one of `rows`, or of `others`. Return None if there are no two.
+
+    Cost: O(rows and others).
+    """
+    by_hash: dict[int, list[tuple[Any, Any]]] = {}
+    for row in rows:
+        value = of(row)
+        if not _is_hashable(value):
+            continue
+        same = by_hash.setdefault(hash(value), [])
+        for other, its in same:
+            if not _compare(value, its):
+                return row, other
+        same.append((row, value))
+    for other in others:
+        its = of(other)
+        for row, value in by_hash.get(hash(its), ()):
+            if not _compare(value, its):
+                return row, other
+    return None
+
+
+def _compare(row: Any, other: Any) -> bool:
+    try:
+        return row is other or bool(row == other) or bool(other == row) or True
+    except Exception:
+        return False

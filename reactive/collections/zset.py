@@ -125,7 +125,15 @@ def _is_consolidated(pairs: list[Pair]) -> bool:
     """Whether a short list is, as one sees without hashing; most commits change a row or two."""
     if len(pairs) < 2:
         return True
-    return len(pairs) == 2 and not (pairs[0][0] is pairs[1][0] or pairs[0][0] == pairs[1][0])
+    if len(pairs) > 2:
+        return False
+    one, other = pairs[0][0], pairs[1][0]
+    try:
+        return not (one is other or one == other)
+    except Exception:
+        if hash(one) == hash(other):  # the loop over the pairs raises it, too
+            raise
+        return True
 
 
 def is_mixed(pairs: Pairs) -> bool:

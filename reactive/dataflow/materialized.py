@@ -62,7 +62,11 @@ class Bag:
             return self._step_many(delta)
         if count == 2:
             (one, _), (other, _) = delta
-            if one is other or one == other:
+            try:
+                is_one = one is other or one == other
+            except Exception:  # rows of other hashes need not compare
+                is_one = hash(one) == hash(other)
+            if is_one:
                 return self._step_many(delta)
         weights, size, done = self._weights, self.size, 0
         try:

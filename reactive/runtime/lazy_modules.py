@@ -139,6 +139,7 @@ LAZY_MODULES = (
     "reactive.subscriptions.at_bag",
     "reactive.subscriptions.waiting",
     "reactive.transactions.patches",
+    "reactive.transactions.refusals",
     "reactive.transactions.retried",
     "reactive.transactions.set_aside",
     "reactive.transactions.transaction",

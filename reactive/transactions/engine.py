@@ -38,7 +38,7 @@ from reactive.runtime.interrupts import SIGINT, is_asynchronous
 from reactive.runtime.lock import BROKEN, DatabaseLock, me
 from reactive.runtime.timer import Timer
 from reactive.storage.rows import NamedTables
-from reactive.transactions import set_aside
+from reactive.transactions import refusals, set_aside
 from reactive.transactions.base import Base
 from reactive.transactions.commit import Commit, at_once, break_off
 from reactive.transactions.commit_times import CommitTimes
@@ -259,10 +259,12 @@ class Engine:
             elif not at_once(self, table, changes, version):
                 Commit(self, version, [(table, changes)], []).run()
         except BaseException as error:
-            is_kept = pending is not None and pending.has(changes)
-            back = [(table, NO_CHANGES if is_kept else changes)]
+            back = [
+                (table, NO_CHANGES if pending is not None and pending.has(changes) else changes)
+            ]
             try:
                 if not Commit(self, version, [(table, changes)], back).failed(error):
+                    refusals.report_clash(table, of, pending or (), error)
                     raise
                 if self.aside:
                     set_aside.note_beneath(self, [(table, changes)])

@@ -27,6 +27,7 @@ from reactive.collections.bag import Bag, held
 from reactive.collections.zset import Pair, Row, canonical
 from reactive.errors import TableError
 from reactive.storage.immutable import check_objects
+from reactive.transactions import refusals
 
 if TYPE_CHECKING:
     from reactive.transactions.statements import Statements
@@ -282,7 +283,12 @@ def change(do: Statements, key: Any, fields: Mapping[str, Any]) -> list[Pair]:
     """The statement that gives fields of the row with a key other values."""
     old = do._table[key]
     check_fields(do._table.name, old, fields)
-    return do.update(old, with_fields(old, fields))
+    new = with_fields(old, fields)
+    try:
+        return do.update(old, new)
+    except Exception as error:
+        refusals.report_clash(do._table, new, do._engine.pending or (), error)
+        raise
 
 
 def check_fields(table: str, row: Row, fields: Iterable[str]) -> None:

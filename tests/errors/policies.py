@@ -99,13 +99,33 @@ class Pair(Odd):
         return bool(self.number < other.number)
 
 
+class Coin(Odd):
+    """A value that does not compare by `==` with one of its number and another `mint`."""
+
+    def __init__(self, number: float, mint: str) -> None:
+        super().__init__(number)
+        self.mint = mint
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Coin) and other.mint != self.mint and other.number == self.number:
+            raise ArithmeticError(f"{self!r} of {self.mint} and of {other.mint}")
+        return super().__eq__(other)
+
+    __hash__ = Odd.__hash__
+
+
 @dataclass(frozen=True)
 class Failure:
-    """A kind of failure: the bad value among good ones, and how a query reads it."""
+    """A kind of failure: the bad value among good ones, and how a query reads it.
+
+    clash: the bad value clashes with the first good one: "beside" it, or as it "replaces" it in
+        one commit.
+    """
 
     good: Sequence[Any]
     bad: Any
     value: Value = lambda row: row.x
+    clash: Literal["", "beside", "replaces"] = ""
 
 
 FAILURES: dict[str, Failure] = {
@@ -120,6 +140,12 @@ FAILURES: dict[str, Failure] = {
     "`<` raises": Failure((Odd(7), Odd(3), Odd(5)), Odd(4, "<")),
     "`<` raises for some": Failure((Pair(7), Pair(3), Pair(5)), Pair(4, "<")),
     "`==` raises": Failure((Odd(7), Odd(3), Odd(5)), Odd(7, "==")),
+    "`==` raises for another": Failure(
+        (Coin(7, "A"), Coin(3, "A"), Coin(5, "A")), Coin(7, "B"), clash="beside"
+    ),
+    "`==` raises for what it replaces": Failure(
+        (Coin(7, "A"), Coin(3, "A"), Coin(5, "A")), Coin(7, "B"), clash="replaces"
+    ),
 }
 
 
@@ -205,9 +231,11 @@ def played(operator: str, name: str, policy: Policy) -> str:
     found = {}
     for town in ("Ulm", "Bonn"):
         bad = Row(10, town, failure.bad)
-        found[town] = {
-            _outcome(operator, failure, policy, rows, bad) for rows in ([bad, *good], [*good, bad])
-        }
+        orders = ([bad, *good], [*good, bad])
+        if failure.clash:
+            found[town] = {_of_clash(operator, failure, policy, rows, bad) for rows in orders}
+        else:
+            found[town] = {_outcome(operator, failure, policy, rows, bad) for rows in orders}
         if len(found[town]) > 1:
             raise AssertionError(f"by the order of arrival: {found[town]}")
     return found["Bonn"].pop()
@@ -240,8 +268,48 @@ def _outcome(operator: str, failure: Failure, policy: Policy, rows: Sequence[Row
     return _said(without - now, now - without) if told else TAKEN
 
 
+def _of_clash(
+    operator: str, failure: Failure, policy: Policy, rows: Sequence[Row], bad: Row
+) -> str:
+    """Return the outcome of a row that clashes with a good one, by the rows that are errors."""
+    db = Database()
+    t, u = db.table(Row, name="t"), db.table(tuple, name="u")
+    view = OPERATORS[operator](t, u, failure.value).materialize(on_error=policy)
+    errors = None if policy == "raise" else view.errors
+    u.add_all([(Coin(7, "A"), "seven"), (Coin(3, "A"), "three"), (9, "nine")])
+    good = next(row for row in rows if row.x.number == bad.x.number and row is not bad)
+    try:
+        if failure.clash == "beside":
+            for row in rows:
+                t.add(row)
+                view.verify()
+        else:
+            t.add_all(row for row in rows if row is not bad)
+            with db.transaction():  # in either order
+                for row in sorted((good, bad), key=rows.index):
+                    t.remove(row) if row is good else t.add(row)
+    except Exception:
+        if errors is not None:
+            raise
+        return REFUSED
+    view.verify()
+    if errors is not None:
+        errors.verify()
+    told = set() if errors is None else {getattr(error.row, "id", 0) for error in errors}
+    for row in list(t):
+        t.remove(row)
+        view.verify()
+    assert not told or not list(errors or ())
+    return _CLASHES[frozenset(told)]
+
+
 REFUSED = "the commit is refused"
 TAKEN = "is taken"
+_CLASHES = {
+    frozenset(): TAKEN,
+    frozenset({10}): "is left out",
+    frozenset({0, 10}): "both are left out",
+}
 
 
 def _said(gone: Counter[str], more: Counter[str]) -> str:
@@ -263,7 +331,11 @@ def _shown(view: Any) -> Counter[str]:
     return Counter(map(repr, view))
 
 
-_SHORT = {"is left out": "left out", "the aggregate leaves it out": "not in this aggregate"}
+_SHORT = {
+    "is left out": "left out",
+    "both are left out": "both left out",
+    "the aggregate leaves it out": "not in this aggregate",
+}
 
 
 def page() -> str:

@@ -36,6 +36,7 @@ MOST = 4_096
 ROUNDS = MOST_UNUSED + 12
 WEAK, BOUNDED, FIXED = "weak", "bounded", "fixed"
 CONTAINERS = {
+    "optimizer.rewriting.clashing.REFUSED": WEAK,
     "reactive.codegen.functions._gone": BOUNDED,  # emptied by the next function
     "reactive.collections.zset._ALIVE": WEAK,
     "reactive.collections.zset._KEPT": BOUNDED,  # twice the records that are in use

@@ -1,0 +1,333 @@
+"""Values with an `__eq__` of their own, and the rows of which such values clash.
+
+    rows with values of one hash    -->    those whose `==` raises for one another: refused
+
+A value that came in one commit with the end of a value that it clashes with is refused, too, until
+its rows leave (`equality.py`).
+
+State:  the rows, twice, and each of their values once.
+Cost:   O(different values of one hash) for a row.
+"""
+
+from __future__ import annotations
+
+import copy
+import datetime
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
+from functools import partial
+from types import WrapperDescriptorType
+from typing import Any, TypeAlias
+from uuid import UUID
+from weakref import WeakValueDictionary
+
+from optimizer import plan
+from optimizer.expressions.knowledge import Pure
+from optimizer.kinds.class_facts import by_recent_class
+from optimizer.kinds.fields import compared, is_record
+from optimizer.record import record
+
+Row: TypeAlias = tuple[int, Any]
+"""The number of an input, and a row of it."""
+Entry: TypeAlias = tuple[int, int, Any]
+"""The hash of a value, and the row that has it."""
+
+_PLAIN, _ITEMS, OWN = (), ("items",), ("own",)
+_SURE = frozenset(
+    {int, str, float, bool, type(None), bytes, datetime.date, datetime.datetime, Decimal, UUID}
+)
+"""Classes of most values, all of them `_PLAIN`: they pass before anything else is asked."""
+
+
+OURS = frozenset({"reactive", "optimizer"})
+"""Packages whose containers compare by what is declared to be inside of them."""
+
+
+@by_recent_class(64)
+def way(kind: type) -> tuple[str, ...]:
+    """Return how values of a class compare: `_PLAIN` if they do not raise, `_ITEMS` or the names of
+    fields if others inside are compared, `OWN` if it is not known."""
+    if issubclass(kind, tuple | frozenset) and kind.__eq__ in (tuple.__eq__, frozenset.__eq__):
+        return _ITEMS
+    equals: Any = kind.__eq__
+    is_of_python = isinstance(equals, WrapperDescriptorType)
+    code = getattr(equals, "__code__", None)
+    if is_record(kind) and (is_of_python or (code and code.co_filename.startswith("<"))):
+        return tuple(compared(kind))
+    module = module_of(equals)
+    return _PLAIN if is_of_python or module in sys.stdlib_module_names | OURS else OWN
+
+
+def module_of(of: Any) -> str:
+    return str(getattr(of, "__module__", "")).partition(".")[0]
+
+
+def own_values(value: Any) -> Iterator[Any]:
+    """Yield the values inside a value whose `==` may raise."""
+    found = way(value.__class__)
+    if found is _PLAIN:
+        return
+    if found is OWN:
+        yield value
+    elif found is _ITEMS:
+        for item in value:
+            yield from own_values(item)
+    else:
+        for name in found:
+            yield from own_values(getattr(value, name))
+
+
+@record
+class HasOwn(Pure):
+    """A callable of expressions: True if one of the values is, or holds, a value whose `==` may
+    raise."""
+
+    def __call__(self, *values: Any) -> bool:
+        for value in values:
+            kind = value.__class__
+            if kind in _SURE or (kind is tuple and _SURE.issuperset(map(type, value))):
+                continue
+            for _ in own_values(value):
+                return True
+        return False
+
+    def __repr__(self) -> str:
+        return "has_own"
+
+
+def compares(value: Any) -> bool:
+    """Raise what `==` raises for a value and a copy of it."""
+    for found in own_values(value):
+        try:
+            other = copy.copy(found)
+        except Exception:  # there are no copies
+            continue
+        bool(found == other) and bool(other == found)
+    return True
+
+
+@record
+class Entries(Pure):
+    """A callable of expressions: a row under the hash of each value whose `==` may raise."""
+
+    number: int
+
+    def __call__(self, *row: Any) -> tuple[Entry, ...]:
+        hashes = dict.fromkeys(hash(found) for value in row for found in own_values(value))
+        whole = row[0] if len(row) == 1 else row
+        return tuple([(each, self.number, whole) for each in hashes])
+
+    def __repr__(self) -> str:
+        return "by_hashes"
+
+
+class RefusedValues:
+    """Values that came in one commit with the end of a value that they clash with, by their hashes;
+    each until its last row leaves."""
+
+    __slots__ = ("__weakref__", "_values")
+
+    def __init__(self) -> None:
+        self._values: dict[int, list[Any]] = {}
+
+    def has(self, of: int, value: Any) -> bool:
+        return self._place(of, value) is not None
+
+    def add(self, of: int, value: Any) -> None:
+        if not self.has(of, value):
+            self._values.setdefault(of, []).append(value)
+
+    def discard(self, of: int, value: Any) -> None:
+        place = self._place(of, value)
+        if place is not None:
+            del self._values[of][place]
+            if not self._values[of]:
+                del self._values[of]
+
+    def _place(self, of: int, value: Any) -> int | None:
+        there = enumerate(self._values.get(of, ()))
+        return next((n for n, each in there if each is value or _is_equal(each, value)), None)
+
+
+REFUSED: WeakValueDictionary[tuple[plan.Node, ...], RefusedValues] = WeakValueDictionary()
+"""The memory for the inputs of a query, while a plan has it."""
+
+
+@record
+class Clashing:
+    """A function of `reduce` that keeps its groups: the rows to refuse among those with values of
+    one hash."""
+
+    memory: RefusedValues
+
+    @property
+    def shape(self) -> None:
+        return None
+
+    def __call__(self, key: Any, rows: Any) -> list[Any]:
+        shown = self.kept()().step([(row, 1) for row in rows])
+        return [row for row, weight in shown for _ in range(weight)]
+
+    def kept(self) -> Callable[[], ClashingRows]:
+        return partial(ClashingRows, self.memory)
+
+    def limited(self, item: int, most: int) -> None:
+        return None
+
+    def dropping(self) -> Clashing:
+        return self
+
+
+class _Value:
+    """A value, the rows with those that are equal to it, and those for which its `==` raises.
+
+    `is_refused` if it came with the end of one of these.
+    """
+
+    __slots__ = ("clashes", "is_refused", "rows", "value")
+
+    def __init__(self, value: Any, clashes: set[_Value], *, is_refused: bool) -> None:
+        self.value = value
+        self.rows: set[Row] = set()
+        self.clashes = clashes
+        self.is_refused = is_refused
+
+
+class ClashingRows:
+    """Rows with values of one hash."""
+
+    __slots__ = ("_forgotten", "_made", "_marked", "_memory", "_rows", "_shown", "_values", "_was")
+
+    def __init__(self, memory: RefusedValues) -> None:
+        self._memory = memory
+        self._rows: dict[Row, tuple[int, list[_Value]]] = {}
+        self._values: list[_Value] = []
+        self._shown: dict[Row, int] = {}
+        self._was: list[tuple[Entry, int]] = []
+        self._made: list[_Value] = []
+        self._marked: list[tuple[int, Any]] = []
+        self._forgotten: list[tuple[int, Any]] = []
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._rows
+
+    def step(self, changes: Sequence[tuple[Entry, int]]) -> list[tuple[Row, int]]:
+        """Return the changes of the rows that are refused."""
+        self.commit()
+        self._was = list(changes)
+        before = self._shown
+        self._take(changes, 1)
+        now = self._shown
+        changed = [(row, now.get(row, 0) - before.get(row, 0)) for row in {**before, **now}]
+        return [pair for pair in changed if pair[1]]
+
+    def undo(self) -> None:
+        """Be as before the last step."""
+        for of, value in self._marked:
+            self._memory.discard(of, value)
+        for of, value in self._forgotten:
+            self._memory.add(of, value)
+        was = self._was
+        self.commit()
+        self._take(was, -1)
+        self.commit()
+
+    def commit(self) -> None:
+        self._was, self._marked, self._forgotten = [], [], []
+
+    def contents(self) -> Iterable[tuple[Row, int]]:
+        return self._shown.items()
+
+    def footprint(self) -> tuple[int, int]:
+        return len(self._rows), sys.getsizeof(self._rows) + 56 * len(self._rows)
+
+    def _take(self, changes: Sequence[tuple[Entry, int]], sign: int) -> None:
+        """Take the rows that come, and then those that leave, so that they meet."""
+        self._made = []
+        leaving = []
+        for (of, number, whole), weight in changes:
+            if sign * weight > 0:
+                self._add(of, (number, whole), sign * weight)
+            else:
+                leaving.append((of, (number, whole), sign * weight))
+        met = self._met_shown() if sign > 0 and leaving else []
+        for entry in leaving:
+            self._add(*entry)
+        for value, others in met:
+            if value.rows and not all(other.rows for other in others):
+                self._mark(changes[0][0][0], value)
+        if len(self._values) > 1 or self._shown or any(v.is_refused for v in self._values):
+            shown = {
+                row
+                for value in self._values
+                if value.clashes or value.is_refused
+                for row in value.rows
+            }
+            self._shown = {row: self._rows[row][0] for row in shown}
+
+    def _met_shown(self) -> list[tuple[_Value, list[_Value]]]:
+        """Return the new values, each with the values that it clashes with and that were shown."""
+        old = set(self._values).difference(self._made)
+        shown = {value for value in old if any(row not in self._shown for row in value.rows)}
+        return [(value, [*value.clashes & shown]) for value in self._made]
+
+    def _mark(self, of: int, value: _Value) -> None:
+        value.is_refused = True
+        self._memory.add(of, value.value)
+        self._marked.append((of, value.value))
+
+    def _add(self, of: int, row: Row, weight: int) -> None:
+        before, values = self._rows.get(row, (0, []))
+        if not before:
+            found = [value for value in own_values(row[1]) if hash(value) == of]
+            values = [self._met(of, value) for value in found]
+            for value in values:
+                value.rows.add(row)
+        if before + weight:
+            self._rows[row] = before + weight, values
+            return
+        del self._rows[row]
+        for value in values:
+            value.rows.discard(row)
+            if not value.rows and value in self._values:
+                self._leave(of, value)
+
+    def _leave(self, of: int, value: _Value) -> None:
+        self._values.remove(value)
+        for other in value.clashes:
+            other.clashes.discard(value)
+        if value.is_refused:
+            self._memory.discard(of, value.value)
+            self._forgotten.append((of, value.value))
+
+    def _met(self, of: int, value: Any) -> _Value:
+        """Return what stands for a value among those that are there."""
+        same: list[_Value] = []
+        clashes: set[_Value] = set()
+        for other in self._values:
+            if other.value is value:
+                return other
+            is_equal = _is_equal(value, other.value)
+            if is_equal is None:
+                clashes.add(other)
+            elif is_equal:
+                same.append(other)
+        for other in same:
+            if other.clashes == clashes:
+                return other
+        made = _Value(value, clashes, is_refused=self._memory.has(of, value))
+        for other in clashes:
+            other.clashes.add(made)
+        self._values.append(made)
+        self._made.append(made)
+        return made
+
+
+def _is_equal(value: Any, other: Any) -> bool | None:
+    """Return None if `==` raises, from either side."""
+    try:
+        return bool(value == other) and bool(other == value)
+    except Exception:
+        return None
