@@ -6,6 +6,8 @@ import dataclasses
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from reactive.runtime.interrupts import reraise_asynchronous
+
 
 def reason(row: Any) -> str | None:
     """Such as `its field 'tags' is a list`; None if the row can be hashed."""
@@ -69,5 +71,6 @@ def clash(
 def _compare(row: Any, other: Any) -> bool:
     try:
         return row is other or bool(row == other) or bool(other == row) or True
-    except Exception:
+    except Exception as error:
+        reraise_asynchronous(error)
         return False

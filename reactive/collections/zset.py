@@ -33,6 +33,7 @@ from optimizer.kinds.class_facts import by_recent_class
 from optimizer.kinds.fields import compared
 from optimizer.kinds.instants import instant
 from reactive.collections.annotations import declared, is_made_of
+from reactive.runtime.interrupts import reraise_asynchronous
 
 Row = Any
 Pair = tuple[Row, int]
@@ -130,7 +131,8 @@ def _is_consolidated(pairs: list[Pair]) -> bool:
     one, other = pairs[0][0], pairs[1][0]
     try:
         return not (one is other or one == other)
-    except Exception:
+    except Exception as error:
+        reraise_asynchronous(error)
         if hash(one) == hash(other):  # the loop over the pairs raises it, too
             raise
         return True

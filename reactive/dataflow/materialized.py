@@ -28,6 +28,7 @@ from reactive.collections.zset import (
     repeat,
     repeated,
 )
+from reactive.runtime.interrupts import reraise_asynchronous
 
 Key = Callable[[Row], Any]
 MANY = 16
@@ -64,7 +65,8 @@ class Bag:
             (one, _), (other, _) = delta
             try:
                 is_one = one is other or one == other
-            except Exception:  # rows of other hashes need not compare
+            except Exception as error:  # rows of other hashes need not compare
+                reraise_asynchronous(error)
                 is_one = hash(one) == hash(other)
             if is_one:
                 return self._step_many(delta)

@@ -264,7 +264,7 @@ class Engine:
             ]
             try:
                 if not Commit(self, version, [(table, changes)], back).failed(error):
-                    refusals.report_clash(table, of, pending or (), error)
+                    refusals.report_clash(table, of, changes, pending or (), error)
                     raise
                 if self.aside:
                     set_aside.note_beneath(self, [(table, changes)])

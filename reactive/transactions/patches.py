@@ -287,7 +287,7 @@ def change(do: Statements, key: Any, fields: Mapping[str, Any]) -> list[Pair]:
     try:
         return do.update(old, new)
     except Exception as error:
-        refusals.report_clash(do._table, new, do._engine.pending or (), error)
+        refusals.report_clash(do._table, new, (), do._engine.pending or (), error)
         raise
 
 

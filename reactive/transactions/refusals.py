@@ -17,16 +17,26 @@ from reactive.transactions.base import Base
 
 
 def report_clash(
-    table: Base, given: Any, pending: Iterable[tuple[Base, Sequence[Pair]]], error: BaseException
+    table: Base,
+    given: Any,
+    changes: Sequence[Pair],
+    pending: Iterable[tuple[Base, Sequence[Pair]]],
+    error: BaseException,
 ) -> None:
     """Raise a `TableError` from the `error` of a statement, if a hash or a `==` of rows raised.
 
-    `given` is what the statement was given; the rows of the table, and those that the transaction
-    has removed, are compared with the rows in it.
+    A statement with `changes` did not raise; a view did. `given` is what the statement was given;
+    the rows of the table, and those that the transaction has removed, are compared with the rows
+    in it.
 
     Cost: O(rows of the table), of a statement that raised.
     """
-    if not isinstance(error, Exception) or isinstance(error, TableError) or is_asynchronous(error):
+    if (
+        changes
+        or not isinstance(error, Exception)
+        or isinstance(error, TableError)
+        or is_asynchronous(error)
+    ):
         return
     rows = [*_rows_in(given, table, 3)]
     for row in rows:
@@ -56,8 +66,14 @@ def report_clash(
 def _rows_in(given: Any, table: Base, depth: int) -> Iterator[Any]:
     """Yield the rows of a table among what a statement was given."""
     of = table.row_type
-    if isinstance(given, of if isinstance(of, type) else tuple):
+    is_row = isinstance(given, of) if isinstance(of, type) else _is_tuple(given)
+    if is_row:
         yield given
     elif depth and isinstance(given, list | tuple):
         for each in given:
             yield from _rows_in(each, table, depth - 1)
+
+
+def _is_tuple(given: Any) -> bool:
+    """Return True for a tuple that may be a row: not for arguments, of which one is a list."""
+    return isinstance(given, tuple) and not any(isinstance(each, list) for each in given)
