@@ -222,3 +222,36 @@ def test_a_wrong_type_is_told_when_the_query_is_made(engine: Any, call: str, mes
 @pytest.mark.parametrize("call", ["sqrt('4')", "year('2024-01-31')", "century(day)", "abs(a)"])
 def test_constant_texts_are_read_as_the_type(db: Database, call: str) -> None:
     assert len(db.sql(f"select {call} as r from t where a = 4").materialize()) == 1
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("a[:b]", (1, 2)),
+        ("a[:b][:1]", (1,)),
+        ("a[b:]", (2, 3)),
+        ("a[:last]", 1),  # a parameter is what it was given for: a place
+    ],
+)
+def test_a_slice_ends_at_a_column(dialect: Any, text: str, found: Any) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (a int[], b int)")
+    db.execute("insert into t values (array[1, 2, 3], 2)")
+    parameters = {"last": 1} if "last" in text else {}
+    view = db.sql(f"select {text} as c from t", **parameters)
+    assert [row.c for row in view.materialize()] == [found]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        *("array_replace(a)", "array_replace(a, 1)", "array_replace(a, 1, 2, 3)"),
+        *("array_position(a)", "array_remove(a)", "array_append(a)", "array_append(a, 1, 2)"),
+    ],
+)
+def test_functions_of_arrays_take_as_many_arguments_as_in_postgres(call: str) -> None:
+    db = Database(dialect="postgres")
+    db.execute("create table t (a int[])")
+    with pytest.raises(PlanError, match="postgres has no array_"):
+        db.sql(f"select {call} from t")

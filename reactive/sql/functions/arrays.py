@@ -72,7 +72,7 @@ def _element(node: Any, scope: Scope) -> Value:
 def bracket(node: Any, scope: Scope) -> Value:
     """`a[1]` and `a[1:2]`."""
     value = scope.value(node.this)
-    place = node.expressions[0]
+    place = scope.slice_of(node.expressions[0])
     if isinstance(place, exp.Slice):
         first, last = (place.args.get(each) for each in ("this", "expression"))
         ends = (

@@ -395,7 +395,7 @@ def _bracket(node: Any, scope: Scope) -> Value:
     value = scope.value(node.this)
     if value.type.kind not in ("array", "any", "null"):
         raise scope.error(node, f"postgres has no places in {kind_name(value)}")
-    for place in node.expressions:
+    for place in map(scope.slice_of, node.expressions):
         item = value.type.items[0] if value.type.items else ANY
         if isinstance(place, exp.Slice):
             ends = [place.args.get(each) for each in ("this", "expression")]
@@ -414,6 +414,11 @@ def _of_array(function: Any, result: SqlType | None, *more: SqlType, **options: 
     return lambda node, scope: _with_element(node, scope, function, result, 0, more, options)
 
 
+def _fewest(function: Any) -> int:
+    """Return how many arguments a function has without a default."""
+    return int(function.__code__.co_argcount) - len(function.__defaults__ or ())
+
+
 def _with_element(
     node: Any,
     scope: Scope,
@@ -424,7 +429,7 @@ def _with_element(
     options: Any,
 ) -> Value:
     nodes = arguments(node)
-    if not 1 < len(nodes) <= len(more) + 1:
+    if not _fewest(function) <= len(nodes) <= len(more) + 1:
         raise scope.error(node, f"postgres has no {node.name}() of {len(nodes)} arguments")
     values = [scope.value(each) for each in nodes]
     array = values[place]

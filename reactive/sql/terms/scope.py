@@ -249,6 +249,19 @@ class Scope:
         value = with_instants(self._text.parameters[name])
         return literal(tuple(value) if isinstance(value, list) else value, name)
 
+    def slice_of(self, place: exp.Expr) -> exp.Expr:
+        """Return a place of `a[...]`; of `a[:b]` the slice up to a column, if `b` is no parameter.
+
+        The parser takes `:b` for a parameter wherever it stands.
+        """
+        if not isinstance(place, exp.Placeholder) or not place.name.isidentifier():
+            return place
+        if place.name in self._text.parameters:
+            return place
+        name = exp.to_identifier(place.name)
+        name.update_positions(place)
+        return exp.Slice(expression=exp.Column(this=name))
+
     def error(self, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
         return self._text.error(node, message, remedy)
 
