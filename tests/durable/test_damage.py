@@ -82,7 +82,7 @@ TABLES = ("wide", "words", "patterns", "source words", "sink words")
 
 
 def made(path: Path, *, later: bool = False) -> Any:
-    """The rows of the file, which is made or opened."""
+    """The rows of the file, which is made or opened, and those of bags with their weights."""
     with Database(path, keep=10) as db:
         wide = db.table(Later if later else Wide, key="id", name="wide")
         words = db.table(tuple, name="words")
@@ -91,7 +91,8 @@ def made(path: Path, *, later: bool = False) -> Any:
         sink = words.materialize("words").changes_to(lambda number, changes: None)
         sink.flush()
         list(db.history(since=0))
-        return [*map(repr, wide), *map(repr, words), *map(repr, patterns)]
+        bags = [each.zset().items() for each in (words, patterns)]  # a weight may be huge
+        return [*map(repr, wide), *(repr(item) for bag in bags for item in bag)]
 
 
 @pytest.fixture(scope="module")
