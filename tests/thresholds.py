@@ -198,6 +198,8 @@ NO_THRESHOLDS: dict[str, str] = {
     "reactive.sql.postgres.numerics.DIGITS": "a size of numbers",
     "reactive.sql.postgres.numerics.MOST": "larger numbers are refused",
     "reactive.sql.postgres.numerics.WORD": "a size of numbers",
+    "reactive.sql.postgres.number_formats._WIDTH": "the width of a number in a text of Postgres",
+    "reactive.sql.postgres.number_reader._SCALE_OF_SHIFTED": "digits that Postgres keeps",
     "reactive.sql.postgres.patterns.LONGEST": "patterns that are kept",
     "reactive.sql.postgres.times.DAY": "the length of a day",
     "reactive.datalog.formulas.MOST": "more alternatives are refused",

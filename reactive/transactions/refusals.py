@@ -36,6 +36,7 @@ def report_clash(
         or not isinstance(error, Exception)
         or isinstance(error, TableError)
         or is_asynchronous(error)
+        or not hasattr(table._store, "pairs")  # tracked objects are found by their identity
     ):
         return
     rows = [*_rows_in(given, table, 3)]
@@ -66,8 +67,8 @@ def report_clash(
 def _rows_in(given: Any, table: Base, depth: int) -> Iterator[Any]:
     """Yield the rows of a table among what a statement was given."""
     of = table.row_type
-    is_row = isinstance(given, of) if isinstance(of, type) else _is_tuple(given)
-    if is_row:
+    has_class = isinstance(of, type) and of is not tuple
+    if isinstance(given, of) if has_class else _is_tuple(given):
         yield given
     elif depth and isinstance(given, list | tuple):
         for each in given:
