@@ -68,7 +68,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def shorten(items: list[pytest.Item]) -> None:
-    """Have `make test` run some cases of a `long` test that has many: they are not long."""
+    """Let `make test` run some cases of a `long` test that has many: they are not long."""
     of: dict[str, list[pytest.Item]] = {}
     for item in items:
         if item.get_closest_marker("long"):

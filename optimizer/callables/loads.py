@@ -125,7 +125,7 @@ def global_names(code: CodeType) -> tuple[str, ...]:
 
 
 def is_users(function: FunctionType) -> bool:
-    """Whether it is neither of the standard library nor of an installed package."""
+    """Return True for what is neither of the standard library nor of an installed package."""
     module = str(function.__module__).partition(".")[0]
     installed = "site-packages" in function.__code__.co_filename
     return module not in sys.stdlib_module_names and not installed

@@ -25,22 +25,15 @@ from typing import Any
 
 from optimizer.callables.loads import UNSET, ambiguous_variable, attribute, is_users
 from optimizer.expr import Apply, Attribute, Call, Constant, Expr, Operation
+from optimizer.expressions.booleans import COMPARISONS
 from optimizer.expressions.declared import zoned_fields
 from optimizer.expressions.knowledge import Shape
 from optimizer.expressions.text import text
 from optimizer.kinds.instants import with_instants
 from optimizer.lifting.part import resolve
+from optimizer.lifting.symbols import OPERATORS
 from optimizer.lifting.syntax import NoSyntax, shared_syntax_of
 
-COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
-SIGNS: dict[type[ast.cmpop], str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-}
 ASKING = frozenset({"tzinfo", "utcoffset", "isinstance", "type", "hasattr", "replace"})
 """Names in a function that may compare an instant with what has no zone on purpose."""
 ROWS = ("row", "other", "third")
@@ -170,8 +163,9 @@ class _Reading:
         operands = [node.left, *node.comparators]
         for left, sign, right in zip(operands, node.ops, operands[1:], strict=False):
             one, two = self.expr(left), self.expr(right)
-            if type(sign) in SIGNS and one is not None and two is not None:
-                yield Operation(SIGNS[type(sign)], (one, two))
+            symbol = OPERATORS[type(sign)]
+            if symbol in COMPARISONS and one is not None and two is not None:
+                yield Operation(symbol, (one, two))
 
     def expr(self, node: ast.expr) -> Expr | None:
         """A parameter, a field of one, or a constant; None for anything else."""

@@ -39,7 +39,7 @@ class Delta(Generic[T]):
     __slots__ = ("_by_path", "_edits", "_key", "_pairs", "_parts", "is_snapshot", "version")
 
     number: int | None = None
-    """Which one it is of those that a subscription with a name is told, from 0 on; else None."""
+    """The number of a delta that a subscription with a name is told, from 0 on; of others None."""
 
     def __init__(
         self,

@@ -63,7 +63,7 @@ class Schema:
 
     @property
     def is_beside(self) -> bool:
-        """Whether no commit changes it, so that the history goes on when it is made or dropped."""
+        """True if no commit changes the table, so that making or dropping it keeps the history."""
         return self.about.startswith(BESIDE)
 
     @property

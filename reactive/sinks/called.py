@@ -33,7 +33,7 @@ class CalledTarget:
         """The name under which the database keeps what was told, if it does."""
 
     def open(self, plan: str) -> Position | None:
-        """Where the outbox is."""
+        """Return the position of the outbox; None if nothing was kept yet."""
         return self._outbox.open(plan)
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
@@ -96,7 +96,7 @@ class ToldTarget(CalledTarget):
         """True until there is a batch 0, which may have no rows."""
 
     def open(self, plan: str) -> Position | None:
-        """Where the outbox is."""
+        """Return the position of the outbox; None if nothing was kept yet."""
         found = super().open(plan)
         self.is_owed = found is None
         return found

@@ -49,9 +49,9 @@ class Gathered:
         self._since: float | None = None
         self._subscription: Subscription[Any] | None = None
         self.then: Callable[[], object] | None = None
-        """What is called when something has been added."""
+        """A function that is called when changes have been added."""
         self.lost: Callable[[BaseException | None], object] | None = None
-        """What is called when nothing more comes, as the view was closed, and with what error."""
+        """A function that is called, with the error if there is one, when the view was closed."""
         self.is_sure = False
         """Whether all that has changed is gathered."""
         self.version = 0

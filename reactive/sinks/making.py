@@ -162,14 +162,10 @@ def subscribe(
     outbox = _outbox(view, name, row_type, Keeping(None, migrate, "leave out name="))
     target = ToldTarget(callback, outbox, name, view._channel.key, snapshot=snapshot)
     sink = _sink(view, f"of {view._channel} to subscription {name!r}", target, every, False)
-    try:
-        if every is None:
-            sink._follow_commits(on)
-        else:
-            sink._begin()
-    except BaseException:
-        sink.stop()
-        raise
+    if every is None:
+        sink._follow_commits(on)
+    else:
+        sink._begin()
     return NamedSubscription(name, sink)
 
 
@@ -268,11 +264,7 @@ def _sink(view: Any, name: str, target: Target, interval: float | None, is_each:
     gathering = partial(_gathering, view, None if is_each else target)
     sink = Sink(engine, name, gathering, target, found, interval)
     if is_each:
-        try:
-            sink._follow_commits()
-        except BaseException:
-            sink.stop()
-            raise
+        sink._follow_commits()
     return sink
 
 

@@ -228,13 +228,20 @@ class Sink(NotCopied, Closeable):
         self._begin()
 
     def _begin(self) -> None:
-        """Write what there is; what cannot be written now is tried again."""
-        self._check()
-        self._is_due = True
-        self._catch_up()
+        """Write what there is; what cannot be written now is tried again.
+
+        An exception that is raised here stops the sink.
+        """
+        try:
+            self._check()
+            self._is_due = True
+            self._catch_up()
+        except BaseException:
+            self.stop()
+            raise
 
     def _note_commit(self) -> None:
-        """Have what a commit has changed be written."""
+        """Write what a commit has changed, here or on the executor."""
         if self._on is None:
             self._is_due = True
             self._catch_up()
@@ -364,8 +371,10 @@ class Sink(NotCopied, Closeable):
         return True
 
     def _settle(self) -> None:
-        """Have the file of a durable database have all commits that the target is to have: what was
-        written to the target would else be ahead of it after a restart."""
+        """Write to the file of a durable database all commits that the target is to have.
+
+        The target would else be ahead of the file after a restart.
+        """
         journal = self._engine.journal
         if journal is not None and journal.writes:
             with self._engine.inside():

@@ -26,7 +26,7 @@ T = TypeVar("T", default=Any)
 
 
 class Told(Protocol):
-    """What calls the callback: a sink."""
+    """The sink that calls the callback, as far as a subscription asks it."""
 
     @property
     def state(self) -> str: ...
@@ -41,7 +41,7 @@ class Told(Protocol):
 
 @boundary
 class NamedSubscription(NotCopied, Closeable, Generic[T]):
-    """What `subscribe(callback, name=)` returns.
+    """A subscription with a name, which `subscribe(callback, name=)` returns.
 
     It goes on if nobody holds it, until it, its view or the database is closed. The next one of the
     name is told what has changed since, its commits by other processes too.
@@ -62,12 +62,12 @@ class NamedSubscription(NotCopied, Closeable, Generic[T]):
 
     @property
     def closed(self) -> bool:
-        """Whether it calls no more."""
+        """True once the callback is called no more."""
         return self._told.state == "stopped"
 
     @property
     def error(self) -> BaseException | None:
-        """What the callback has raised of the last delta, which comes again."""
+        """The exception that the callback raised for the last delta, which comes again."""
         return self._told.error
 
     @property

@@ -104,7 +104,7 @@ def text_of(row: Any) -> str:
 
 
 def in_rows(folder: Path) -> Counter[Any]:
-    """What is in a folder of rows."""
+    """Return the rows that a folder holds."""
     if not (folder / "out" / "_spark_metadata" / "0").exists():
         return Counter()
     table = RowsFolder(folder / "out").read()
@@ -112,7 +112,7 @@ def in_rows(folder: Path) -> Counter[Any]:
 
 
 def in_changes(folder: Path) -> Counter[Any]:
-    """What the batches of a folder come to."""
+    """Return the rows that the batches of a folder add up to."""
     found: Counter[Any] = Counter()
     for path in sorted(folder.glob("out/batch=*/*.parquet")):
         table = pq.ParquetFile(path).read()
@@ -227,7 +227,7 @@ def live(seed: int, level: str, kind: str, path: str, noting: Noting, recording:
 
 
 def written_everywhere(seed: int, level: str, kind: str, step: int = 1) -> int:
-    """Have a life end at every `step`th call, by kill -9 or a loss of power; how many did."""
+    """End a life at every `step`th call, by kill -9 or a loss of power; return how many ended."""
     recording = Recording()
     with Folder() as folder, tempfile.TemporaryDirectory() as beside:
         (at := Path(beside) / "target").mkdir()

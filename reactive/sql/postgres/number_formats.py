@@ -167,7 +167,7 @@ class NumberFormat:
         """The place of the first 0 before the point."""
         self.zeros_end = 0
         self.sign_after: int | None = None
-        """How many digits before the point are before an S."""
+        """Return the number of digits before the point that stand before an S."""
         self.names = set[str]()
         for word, _ in words:
             self._take(word)
@@ -288,7 +288,7 @@ class _Writing:
     _number_ended = False
 
     def _letter(self, word: str) -> list[str]:
-        """What stands at a place for a digit or for the point."""
+        """Return the text at a place for a digit or for the point."""
         made = [self._sign_before()]
         first_zero = self._form.first_zero
         is_zero = first_zero is not None and first_zero <= self._current
@@ -362,7 +362,7 @@ class _Writing:
         return ""
 
     def _other(self, word: str, written: str) -> str:
-        """What stands for a word that is no place of a digit."""
+        """Return the text for a word that is no place of a digit."""
         blank = "" if self._is_bare else " "
         match word:
             case "," | "G":

@@ -84,7 +84,7 @@ class Interval(dt.timedelta):
 
     @property
     def rest(self) -> dt.timedelta:
-        """What there is beside the months."""
+        """The days and microseconds, without the months."""
         return dt.timedelta(
             self.days - self.months * DAYS_OF_MONTH, self.seconds, self.microseconds
         )
