@@ -43,7 +43,7 @@ from optimizer.callables.loads import (
     is_users,
     paths,
     variable,
-    with_called_instants,
+    with_live_instants,
 )
 from optimizer.record import record
 
@@ -238,9 +238,7 @@ def _frozen(value: Any) -> Any:
     """A copy of a small container; an empty one may be meant as itself, such as a sentinel. Zoned
     datetimes are instants, as in rows."""
     kind: Any = type(value)
-    if kind is FunctionType:
-        return with_called_instants(value, {})
-    value = frozen_instant(value)
+    value = with_live_instants(value, {})
     return copied(value) if kind in CONTAINERS and value else value
 
 

@@ -141,7 +141,7 @@ def frozen_instant(value: Any) -> Any:
     return value
 
 
-def with_called_instants(function: FunctionType, known: dict[int, FunctionType]) -> FunctionType:
+def _with_called_instants(function: FunctionType, known: dict[int, FunctionType]) -> FunctionType:
     """Return a function of the user's in whose variables zoned datetimes are instants, also in the
     functions that it calls; the function itself if all are.
 
@@ -160,20 +160,21 @@ def with_called_instants(function: FunctionType, known: dict[int, FunctionType])
     known[id(function)] = made
     for cell, copied_cell in zip(cells, copies, strict=True):
         if copied_cell is not cell:
-            copied_cell.cell_contents = _with_instants(cell.cell_contents, known)
+            copied_cell.cell_contents = with_live_instants(cell.cell_contents, known)
     for name in global_names(function.__code__):
         if name in live:
-            live[name] = _with_instants(live[name], known)
-    given = {name: _with_instants(value, known) for name, value in defaults(function).items()}
+            live[name] = with_live_instants(live[name], known)
+    given = {name: with_live_instants(value, known) for name, value in defaults(function).items()}
     positional = len(function.__defaults__ or ())
     made.__defaults__ = tuple(given.values())[:positional] or None
     made.__kwdefaults__ = {n: given[n] for n in function.__kwdefaults__ or ()} or None
     return made
 
 
-def _with_instants(value: Any, known: dict[int, FunctionType]) -> Any:
+def with_live_instants(value: Any, known: dict[int, FunctionType]) -> Any:
+    """Return a value of a variable with instants in it, and in what it calls."""
     is_function = type(value) is FunctionType
-    return with_called_instants(value, known) if is_function else frozen_instant(value)
+    return _with_called_instants(value, known) if is_function else frozen_instant(value)
 
 
 def _is_changed(cell: CellType) -> bool:

@@ -131,11 +131,19 @@ def _is_consolidated(pairs: list[Pair]) -> bool:
     one, other = pairs[0][0], pairs[1][0]
     try:
         return not (one is other or one == other)
-    except Exception as error:
-        reraise_asynchronous(error)
-        if hash(one) == hash(other):  # the loop over the pairs raises it, too
-            raise
-        return True
+    except Exception as error:  # of rows of one hash a loop over the pairs raises it again
+        return not have_one_hash(one, other, error)
+
+
+def have_one_hash(one: Row, other: Row, error: Exception) -> bool:
+    """Return True for rows of one hash, whose `==` has raised an error: a dictionary asks it again.
+
+    Raises
+    ------
+    error: if it came from another thread, and not from the rows.
+    """
+    reraise_asynchronous(error)
+    return hash(one) == hash(other)
 
 
 def is_mixed(pairs: Pairs) -> bool:

@@ -22,13 +22,13 @@ from reactive.collections.zset import (
     Row,
     consolidate,
     delete_held,
+    have_one_hash,
     insert_new,
     integrate,
     negate,
     repeat,
     repeated,
 )
-from reactive.runtime.interrupts import reraise_asynchronous
 
 Key = Callable[[Row], Any]
 MANY = 16
@@ -65,9 +65,8 @@ class Bag:
             (one, _), (other, _) = delta
             try:
                 is_one = one is other or one == other
-            except Exception as error:  # rows of other hashes need not compare
-                reraise_asynchronous(error)
-                is_one = hash(one) == hash(other)
+            except Exception as error:
+                is_one = have_one_hash(one, other, error)
             if is_one:
                 return self._step_many(delta)
         weights, size, done = self._weights, self.size, 0
