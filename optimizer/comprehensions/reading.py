@@ -265,9 +265,10 @@ class Reading:
             return None
         if rows.kind in ("dict", "groups"):
             return mappings.item(rows, reader.expr(key), node, reader, self)
-        if rows.kind != "sorted":
+        found = None if rows.kind == "iterator" else self._as_sorted(rows)
+        if found is None:
             raise refused(node, reader, ORDER, "take it of sorted(...): sorted(rows, key=...)[:n]")
-        return windows.window(rows, key, node, reader, self)
+        return windows.window(found, key, node, reader, self)
 
     # What becomes of rows.
 
@@ -309,12 +310,20 @@ class Reading:
 
     def sequence(self, rows: Rows, node: ast.expr, reader: Any) -> Expr:
         """A list whose rows stand in an order, as a value: a tuple."""
+        found = self._as_sorted(rows)
+        if found is None:
+            raise refused(node, reader, *LOST)
+        return windows.in_order(found, node, reader, self)
+
+    def _as_sorted(self, rows: Rows) -> Rows | None:
+        """Return rows that stand in an order as what is sorted; None of others."""
+        if rows.kind == "sorted":
+            return rows
         standing = standing_of(rows)
         if standing is None or standing.keys[0][2] is not None:
-            raise refused(node, reader, *LOST)
+            return None
         (key, descending, _), *more = standing.keys
-        order = Order(key, descending, more=tuple(more))
-        return windows.in_order(replace(rows, kind="sorted", order=order), node, reader, self)
+        return replace(rows, kind="sorted", order=Order(key, descending, more=tuple(more)))
 
     def exists(self, rows: Rows) -> Expr:
         """Whether there are rows."""

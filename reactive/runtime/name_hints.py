@@ -77,6 +77,7 @@ OF_RELATIONS: dict[str, str] = {
         "its name is extend(total=lambda row: ...)",
     ),
     **_each("sort sort_by sort_values sorted orderby", "its name is order_by(key)"),
+    **_each("then_by thenby", "order_by takes several keys: order_by(first, desc(second))"),
     **_each("reverse", "its name is order_by(desc(key))"),
     **_each("limit take fetch", "first order_by(key), then limit(n)"),
     **_each("skip offset slice", "first order_by(key), then limit(n, offset=m)"),

@@ -188,6 +188,38 @@ def test_what_is_sorted_is_a_sequence(db: Database, orders: Any) -> None:
     check(view)
 
 
+def test_a_list_over_what_is_sorted_has_parts(db: Database, orders: Any) -> None:
+    lists: list[Any] = [
+        lambda: [o.total for o in sorted(orders, key=lambda o: o.id)][1:3],
+        lambda: [o.total for o in sorted(orders, key=lambda o: o.id, reverse=True)][-2:],
+        lambda: [o.total for o in sorted(orders, key=lambda o: o.id) if o.id > 1][:2],
+        lambda: [o.id for o in sorted(orders, key=lambda o: (o.total, o.id))[:3]][::-1],
+        lambda: [x for x in [o.id for o in sorted(orders, key=lambda o: o.id)][1:] if x > 2],
+    ]
+    values: list[Any] = [
+        lambda: [o.total for o in sorted(orders, key=lambda o: o.id)][0],
+        lambda: [o.total for o in sorted(orders, key=lambda o: (-o.total, o.id))][-1],
+    ]
+    views = [db.query(each).materialize() for each in (*lists, *values)]
+    for order in (None, Order(0, 9, 4.5), Order(8, 9, 0.5)):
+        if order is not None:
+            orders.add(order)
+        found = [list(view) for view in views[: len(lists)]] + [
+            v.value for v in views[len(lists) :]
+        ]
+        assert found == [each() for each in (*lists, *values)]
+    check(*views)
+
+
+def test_a_generator_over_what_is_sorted_has_no_parts(db: Database, orders: Any) -> None:
+    def first() -> Any:
+        ids: Any = (o.id for o in sorted(orders, key=lambda o: o.id))
+        return ids[0]
+
+    with pytest.raises(PlanError, match="depends on the order"):
+        db.query(first)
+
+
 def test_ties_are_cut_as_order_by_cuts_them(db: Database, orders: Any) -> None:
     words = db.table(str, name="words")
     rows = ["bb", "aa", "cc", "a", "ccc"]
