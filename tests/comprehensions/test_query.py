@@ -197,7 +197,7 @@ def test_a_list_over_what_is_sorted_has_parts(db: Database, orders: Any) -> None
         lambda: [x for x in [o.id for o in sorted(orders, key=lambda o: o.id)][1:] if x > 2],
     ]
     values: list[Any] = [
-        lambda: [o.total for o in sorted(orders, key=lambda o: o.id)][0],
+        lambda: [o.total for o in sorted(orders, key=lambda o: o.id)][1],
         lambda: [o.total for o in sorted(orders, key=lambda o: (-o.total, o.id))][-1],
     ]
     views = [db.query(each).materialize() for each in (*lists, *values)]
