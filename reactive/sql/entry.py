@@ -84,10 +84,16 @@ def _refuse_unnamed(parameters: Mapping[str, Any], tree: exp.Expr) -> None:
             reason = f"the text has no :{name}{nearest(name, constants)}"
             is_named, remedy = name in constants, f":{name}"
         if not is_named:
-            raise PlanError(
-                f"cannot use the parameter {name!r}: {reason}\n"
-                f"  write {remedy} in the text, or leave the parameter out"
-            )
+            todo = _OF_DATABASE.get(name, f"write {remedy} in the text, or leave the parameter out")
+            raise PlanError(f"cannot use the parameter {name!r}: {reason}\n  {todo}")
+
+
+_OF_DATABASE = {
+    "dialect": "the dialect is of the database: Database(dialect='postgres')",
+    "timezone": "the zone is of the database: Database(timezone='Europe/Rome')",
+    "on_error": "materialize(on_error=...) takes it",
+}
+"""What to do about names that are options elsewhere."""
 
 
 def dialect_of(engine: Any) -> Dialect:

@@ -15,7 +15,8 @@ from reactive.sql.queries.kinds import query
 from reactive.sql.terms.catalog import Catalog, Environment, is_relation, named
 from reactive.sql.terms.dialects import Dialect
 from reactive.sql.terms.errors import too_deep
-from reactive.sql.terms.scope import Language, Scope, Text
+from reactive.sql.terms.scope import Scope
+from reactive.sql.terms.text import Language, Text
 from reactive.sql.terms.values import Value
 from reactive.sql.text.read import depth_of
 

@@ -268,6 +268,7 @@ def test_a_column_written_twice_is_one(dialect: Any) -> None:
         ("select i from t where i > :Last", {"last": 1}, "there is no parameter 'Last'"),
         ("select i, ':least' as l from t -- :least", {"least": 1}, "the text has no :least"),
         ("select i from t", {"t": 1}, "the text has no :t"),
+        ("select i from t", {"dialect": "duckdb"}, "the dialect is of the database"),
         ("delete from t where i > 1", {"least": 1}, "the text has no :least"),
         ("delete from t where i > :least", {}, "there is no parameter 'least'"),
         ("insert into t values (:a, :b)", {"a": 1}, "there is no parameter 'b'"),

@@ -21,7 +21,6 @@ from reactive.sql.aggregates import kinds as aggregates
 from reactive.sql.expressions import arithmetic, zones
 from reactive.sql.expressions.casts import applied, cast
 from reactive.sql.expressions.predicate import truth
-from reactive.sql.functions.arrays import field_of
 from reactive.sql.postgres import operators
 from reactive.sql.postgres.forms import decimal_of_text
 from reactive.sql.postgres.functions import TABLE as of_postgres
@@ -75,7 +74,7 @@ def value(node: Any, scope: Scope) -> Value:
         case exp.Tuple():
             return _row(node, scope)
         case exp.Dot():
-            return field_of(scope.value(node.this), node.expression.name, node, scope)
+            return scope.field(scope.value(node.this), node.expression.name, node)
         case exp.HexString() | exp.BitString() if scope.dialect.name == "postgres":
             raise scope.error(node, "bit strings of postgres are not supported", "use bytea")
         case exp.HexString() if scope.dialect.name == "duckdb" and _is_number(node, scope):

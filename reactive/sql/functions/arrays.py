@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Call, Constant, Item, Parameter, constant, tuple_of
+from optimizer.expr import Call, Constant, Parameter, constant, tuple_of
 from reactive.sql.expressions.casts import applied, cast, equal_types, maybe
 from reactive.sql.functions.calls import SAME, Maker, given, name_of, of
 from reactive.sql.runtime import arrays
@@ -80,24 +80,9 @@ def bracket(node: Any, scope: Scope) -> Value:
             for each, number in ((first, 1), (last, -1))
         )
         return applied(arrays.slice_of, value.type, value, *ends)
-    if value.type.kind == "struct":
-        return field_of(value, str(place.name), node, scope)
+    if value.type.kind == "struct" or value.type.record is not None:
+        return scope.field(value, str(place.name), node)
     return maybe(arrays.element, element_type(value), value, scope.value(place))
-
-
-def field_of(value: Value, name: str, node: Any, scope: Scope) -> Value:
-    """A field of a struct.
-
-    Raises
-    ------
-    PlanError: it has no such field.
-    """
-    names = value.type.names
-    if name not in names:
-        raise scope.error(node, f"there is no field {name!r}{scope.nearest(name, names)}")
-    place = names.index(name)
-    read = Item(value.expr, constant(place))
-    return Value(read, value.type.items[place], (*value.nulls, read))
 
 
 def struct_of(node: Any, scope: Scope) -> Value:
@@ -232,7 +217,7 @@ def _joined(node: Any, scope: Scope) -> Value:
 
 
 def _field(node: Any, scope: Scope) -> Value:
-    return field_of(scope.value(node.this), node.expression.name, node, scope)
+    return scope.field(scope.value(node.this), node.expression.name, node)
 
 
 def _sorted(node: Any, scope: Scope) -> Value:

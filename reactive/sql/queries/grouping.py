@@ -66,6 +66,8 @@ class Groups(Scope):
 
     def of_sources(self, node: Any) -> Value | None:
         found = self.rows.of_sources(node)
+        if found is not None and self._of(found) is None:
+            return self.field_of_sources(node) or self._key_of(node, found)
         return None if found is None else self._key_of(node, found)
 
     def _key_of(self, node: Any, row: Value) -> Value:

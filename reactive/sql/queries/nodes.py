@@ -33,7 +33,7 @@ from reactive.sql.expressions.casts import assigned
 from reactive.sql.runtime.elements import elements, elements_or_none
 from reactive.sql.terms.schema import Schema, record_of, schema_of_values
 from reactive.sql.terms.scope import Scope
-from reactive.sql.terms.types import INT, SqlType
+from reactive.sql.terms.types import INT, SqlType, fields_of
 from reactive.sql.terms.values import Value, whole
 
 
@@ -128,6 +128,19 @@ def unnested(
     kinds = [*kinds, *([INT] if offset else [])]
     items = [Item(element, constant(n)) for n in range(len(kinds))]
     return made, [Value(i, kind, (i,)) for i, kind in zip(items, kinds, strict=True)]
+
+
+def unnested_value(argument: Any, scope: Scope) -> Value:
+    """Return the argument of UNNEST.
+
+    Raises
+    ------
+    PlanError: it is a struct or an object, which has fields and no elements.
+    """
+    value = scope.value(argument)
+    if fields_of(value.type):
+        raise scope.error(argument, "a struct has no elements to unnest", "name its fields")
+    return value
 
 
 def one_row() -> plan.Node:

@@ -22,6 +22,7 @@ from reactive.sql.queries.nodes import (
     reads_query,
     selected,
     unnested,
+    unnested_value,
 )
 from reactive.sql.queries.ordering import distinct_on, limits, order_of, position_of, sort_keys
 from reactive.sql.queries.query import Query, query_of_rows
@@ -209,7 +210,8 @@ def _with_elements(
     if not calls:
         return made, scope, False
     arrays = [
-        scope.value(c.this if isinstance(c, exp.Explode) else c.expressions[0]) for c in calls
+        unnested_value(c.this if isinstance(c, exp.Explode) else c.expressions[0], scope)
+        for c in calls
     ]
     kinds = [array.type.items[0] if array.type.items else array.type for array in arrays]
     place = scope.bindings

@@ -32,7 +32,7 @@ from reactive.sql.expressions.casts import aligned, equal_types
 from reactive.sql.expressions.comparisons import compared
 from reactive.sql.functions.arrays import series_of
 from reactive.sql.functions.calls import name_of
-from reactive.sql.queries.nodes import filtered, freed, lateral, one_row, unnested
+from reactive.sql.queries.nodes import filtered, freed, lateral, one_row, unnested, unnested_value
 from reactive.sql.queries.ordering import limits
 from reactive.sql.queries.rows import Rows, rows_of
 from reactive.sql.terms.arguments import peek
@@ -337,7 +337,7 @@ def _unnested(call: Any, item: Any, around: Scope, left: Rows | None, side: str 
     before = left if left is not None else Rows(one_row(), 1, ())
     scope = before.scope(around)
     arrays = (
-        [scope.value(e) for e in call.expressions]
+        [unnested_value(e, scope) for e in call.expressions]
         if isinstance(call, exp.Unnest)
         else [_called(call, item, scope)]
     )

@@ -12,6 +12,7 @@ from reactive.sql.queries.rows import Rows
 from reactive.sql.terms.arguments import take
 from reactive.sql.terms.errors import nearest, source_of
 from reactive.sql.terms.scope import Scope
+from reactive.sql.terms.types import fields_of
 
 
 @record
@@ -39,9 +40,24 @@ def _columns(node: Any, rows: Rows, scope: Scope) -> Iterator[Column]:
         yield from _expanded(star, node, rows, scope)
     elif isinstance(node, exp.Alias):
         yield Column(node.alias, node.this, True)
+    elif isinstance(node, exp.Explode | exp.Unnest) and scope.dialect.dotted_fields:
+        yield from _unnested(node, scope)
     elif isinstance(node, exp.Column):
         yield Column(node.name, node, False)
     else:
+        yield Column(source_of(scope.text, node) or node.sql(), node, False)
+
+
+def _unnested(node: Any, scope: Scope) -> Iterator[Column]:
+    """Yield a column for each field of a struct that is unnested; one column of what is none."""
+    value = scope.value(node.this if isinstance(node, exp.Explode) else node.expressions[0])
+    fields = fields_of(value.type)
+    for name in fields:
+        column = exp.column(name)
+        column.parent = node
+        scope.values[id(column)] = scope.field(value, name, node)
+        yield Column(name, column, False)
+    if not fields:
         yield Column(source_of(scope.text, node) or node.sql(), node, False)
 
 
@@ -62,7 +78,7 @@ def _expanded(star: Any, node: Any, rows: Rows, scope: Scope) -> Iterator[Column
             raise scope.error(star.args[word], f"* {word.upper()} is not supported", "name columns")
     count = 0
     first = scope.dialect.name == "postgres"
-    columns = _of_table(table, rows) if table else rows.columns(merged_first=first)
+    columns = _of_table(node, rows, scope) if table else rows.columns(merged_first=first)
     for source, name, value in columns:
         count += 1
         folded = name.casefold()
@@ -81,8 +97,16 @@ def _expanded(star: Any, node: Any, rows: Rows, scope: Scope) -> Iterator[Column
         raise scope.error(node, f"{what} stands for no columns{nearest(table, names)}")
 
 
-def _of_table(table: str, rows: Rows) -> Iterator[tuple[str, str, Any]]:
-    for source in rows.sources:
-        if source.name.casefold() == table.casefold():
-            for name, value in source.columns:
-                yield source.name, name, value
+def _of_table(node: Any, rows: Rows, scope: Scope) -> Iterator[tuple[str, str, Any]]:
+    """Yield the columns of the table that a star names, or the fields of the column."""
+    named = [each for each in rows.sources if each.name.casefold() == node.table.casefold()]
+    for source in named:
+        for name, value in source.columns:
+            yield source.name, name, value
+    if not named and scope.dialect.dotted_fields:
+        *above, name = node.parts[:-1]
+        column = exp.Column(this=name.copy(), table=above[-1].copy() if above else None)
+        found = scope.of_sources(column)
+        if found is not None:
+            for field in fields_of(found.type):
+                yield node.table, field, scope.field(found, field, node)

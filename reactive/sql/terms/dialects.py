@@ -25,6 +25,11 @@ class Dialect:
     timezone: str = "UTC"
     """The zone of the database, in which instants are shown, and texts without a zone are read."""
 
+    @property
+    def dotted_fields(self) -> bool:
+        """True if `home.city` may be the field of a column; else it is written `(home).city`."""
+        return self.name == "duckdb"
+
 
 DUCKDB = Dialect("duckdb", False, "infinity", True, True, False)
 POSTGRES = Dialect("postgres", True, "error", True, False, False)

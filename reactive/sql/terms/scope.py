@@ -11,77 +11,29 @@ of values, either of a sub-query.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import field, replace
+from dataclasses import replace
 from operator import is_
 from typing import Any, Self, TypeVar
 
 from sqlglot import exp
 
-from optimizer.callables.opaque import FROM_TEXT, Opaque
-from optimizer.callables.source import Place
 from optimizer.errors import PlanError, ReactiveError
 from optimizer.expr import Expr, Lifted, Outer
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
-from reactive.codegen.shallow import Shallow
 from reactive.sql.terms.arguments import refuse_unread, take
 from reactive.sql.terms.dialects import Dialect
-from reactive.sql.terms.errors import line_and_column, nearest, source_of, sql_error, start_of
-from reactive.sql.terms.types import NULL
+from reactive.sql.terms.errors import nearest
+from reactive.sql.terms.fields import columns_with_fields, field_of
+from reactive.sql.terms.text import Text, strange_schema
+from reactive.sql.terms.types import NULL, fields_of
 from reactive.sql.terms.values import Value, literal, whole
 
 T = TypeVar("T")
 OUT_OF_RANGE = "is out of the range of"
 """Stands in what the functions of SQL raise of a value that its type does not hold."""
-
-
-OWN_SCHEMAS = ("main", "memory", "public")
-"""Names of the schema and the catalog that all tables are in, in DuckDB, SQLite and Postgres."""
-
-
-@record
-class Language:
-    """How nodes of a parsed text become expressions; each callable takes a node and a scope."""
-
-    value: Callable[[Any, Scope], Value]
-    true: Callable[[Any, Scope], Expr]
-    false: Callable[[Any, Scope], Expr]
-    subquery: Callable[[Any, Scope], Value]
-    exists: Callable[[Any, Scope], Expr]
-    matches: Callable[..., Expr]
-    query: Callable[[Any, Scope], Any]
-    """A `query.Query`; the scope says what is around it."""
-
-
-@record
-class Text:
-    """A SQL text, its dialect, how it is read, and the parameters that were given for it."""
-
-    sql: str
-    dialect: Dialect
-    language: Language
-    parameters: Mapping[str, Any] = field(compare=False)
-    shallow: Shallow = field(default_factory=Shallow, compare=False)
-    """Cuts expressions that are deep."""
-
-    def error(self, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
-        return sql_error(self.sql, node, message, remedy)
-
-    def origin(self, nodes: Sequence[exp.Expr], parameters: int) -> tuple[Opaque, ...]:
-        """What a callable was made of, for messages."""
-        starts = [start for node in nodes if (start := start_of(node)) is not None]
-        if not starts:
-            return ()
-        place = Place("<sql>", line_and_column(self.sql, min(starts))[0], "SQL")
-        name = ", ".join(filter(None, (source_of(self.sql, node) for node in nodes)))
-        return (Opaque(_unread, parameters, name, place, (), ("sql", name), FROM_TEXT),)
-
-
-def _unread(*row: Any) -> Any:
-    """Stands for a part of a text, which is no callable."""
-    raise AssertionError(f"SQL is not called: {row!r}")
 
 
 @record
@@ -282,12 +234,11 @@ class Scope:
 
     def check_schema(self, node: exp.Expr) -> None:
         """Check that a table or column is of the only schema that there is, if it names one."""
-        named = [node.args.get(part) for part in ("catalog", "db")]
-        for each in named:
-            if each is not None and each.name.casefold() not in OWN_SCHEMAS:
-                raise self.error(
-                    each, f"there is no schema {each.name!r}", "name tables without a schema"
-                )
+        strange = strange_schema(node)
+        if strange is not None:
+            raise self.error(
+                strange, f"there is no schema {strange.name!r}", "name tables without a schema"
+            )
 
     def refuse_unread(self, tree: exp.Expr) -> None:
         """Check, before a statement takes effect, that everything that it says was read."""
@@ -343,9 +294,40 @@ class Scope:
         return self._alias(node.name) if found is None and not node.table else found
 
     def of_sources(self, node: Any) -> Value | None:
-        """What a column of these sources stands for."""
+        """What a column of these sources stands for, or a field of one (`home.city`)."""
+        found = self.column_of_sources(node)
+        return self.field_of_sources(node) if found is None else found
+
+    def field_of_sources(self, node: Any) -> Value | None:
+        """Return what names with dots stand for whose last ones are fields; None of others."""
+        if not node.table or not self.dialect.dotted_fields:
+            return None
+        for column, fields in columns_with_fields(node):
+            value = self.of_sources(column)
+            if value is not None:
+                for name in fields:
+                    value = self.field(value, name, node)
+                return value
+        return None
+
+    def field(self, value: Value, name: str, node: exp.Expr) -> Value:
+        """Return a field of a struct or object.
+
+        Raises
+        ------
+        PlanError: it has no such field.
+        """
+        found = field_of(value, name, folded=self.dialect.dotted_fields)
+        if found is None:
+            near = nearest(name, tuple(fields_of(value.type)))
+            raise self.error(node, f"there is no field {name!r}{near}")
+        return found
+
+    def column_of_sources(self, node: Any) -> Value | None:
+        """Return what a column of these sources stands for."""
         name, table = node.name, node.table
-        self.check_schema(node)
+        if strange_schema(node) is not None:
+            return None
         if not table and name.casefold() in self.merged:
             return self.merged[name.casefold()]
         asked = [s for s in self.sources if not table or s.name.casefold() == table.casefold()]
@@ -372,6 +354,7 @@ class Scope:
             self._asked.discard(folded)
 
     def _missing(self, node: Any) -> PlanError:
+        self.check_schema(node)
         every = list(self._all_sources())
         table, name = node.table, node.name
         if table and all(s.name.casefold() != table.casefold() for s in every):

@@ -16,6 +16,7 @@ from optimizer.kinds.kind import (
     Either,
     Items,
     Scalar,
+    Struct,
     kind_of,
     without_none,
 )
@@ -47,6 +48,9 @@ class SqlType:
     """A type. `precision` and `scale` are of decimals, `size` of integers in bytes, `items` the
     types of the elements of an array (one) or of the fields of a struct, which `names` names.
 
+    Of an object ("any") `record` is the kind of its class, whose fields a text may read; it is
+    None where nothing is known.
+
     Of SQLite: `affinity` is that of a column or a CAST, `collation` what a text is compared by, and
     `is_collated` says that COLLATE is written in the expression."""
 
@@ -59,6 +63,7 @@ class SqlType:
     affinity: str | None = field(default=None, repr=False)
     collation: str | None = field(default=None, repr=False)
     is_collated: bool = field(default=False, repr=False)
+    record: Struct | None = field(default=None, repr=False)
 
 
 NULL = SqlType("null")
@@ -224,8 +229,21 @@ def _type_of_kind(kind: kinds.Kind) -> SqlType:
             return _one({type_of_value(value) for value in values})
         case Either(options):
             return _one({_type_of_kind(each) for each in options})
+        case Struct():
+            return SqlType("any", record=kind)
         case _:
             return ANY
+
+
+def fields_of(kind: SqlType) -> dict[str, SqlType]:
+    """Return the types of the fields of a struct, or of an object of a known class, by their names.
+
+    >>> fields_of(SqlType("struct", items=(INT, TEXT), names=("a", "b")))["a"].kind
+    'int'
+    """
+    if kind.record is None:
+        return dict(zip(kind.names, kind.items, strict=True)) if kind.kind == "struct" else {}
+    return {name: type_of_hint(hint)[0] for name, hint in kind.record.hints.items()}
 
 
 def _one(types: set[SqlType]) -> SqlType:
