@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
-from reactive.sql.text.grammar import with_whole_text
+from reactive.sql.text.grammar import ArrayKeyword, with_whole_text
 
 KEPT = frozenset(
     [
@@ -104,7 +104,7 @@ class PostgresGrammar(Postgres):
 
     INDEX_OFFSET = 0
 
-    class Parser(Postgres.Parser):  # type: ignore[valid-type, misc]
+    class Parser(ArrayKeyword, Postgres.Parser):  # type: ignore[valid-type, misc]
         FUNCTIONS = {
             name: made for name, made in Postgres.Parser.FUNCTIONS.items() if name in KEPT
         } | {"TO_TIMESTAMP": _to_timestamp}

@@ -8,9 +8,10 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer.record import record
+from reactive.sql.queries.column_names import name_of_column
 from reactive.sql.queries.rows import Rows
 from reactive.sql.terms.arguments import take
-from reactive.sql.terms.errors import nearest, source_of
+from reactive.sql.terms.errors import nearest
 from reactive.sql.terms.scope import Scope
 from reactive.sql.terms.types import fields_of
 
@@ -45,7 +46,7 @@ def _columns(node: Any, rows: Rows, scope: Scope) -> Iterator[Column]:
     elif isinstance(node, exp.Column):
         yield Column(node.name, node, False)
     else:
-        yield Column(source_of(scope.text, node) or node.sql(), node, False)
+        yield Column(name_of_column(node, scope), node, False)
 
 
 def _unnested(node: Any, scope: Scope) -> Iterator[Column]:
@@ -58,7 +59,7 @@ def _unnested(node: Any, scope: Scope) -> Iterator[Column]:
         scope.values[id(column)] = scope.field(value, name, node)
         yield Column(name, column, False)
     if not fields:
-        yield Column(source_of(scope.text, node) or node.sql(), node, False)
+        yield Column(name_of_column(node, scope), node, False)
 
 
 def _star(node: Any) -> Any:

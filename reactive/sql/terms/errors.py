@@ -109,12 +109,16 @@ def _with_names(text: str, first: int, node: exp.Expr) -> int:
 
 
 def _closed(text: str, first: int, last: int) -> str:
-    """The part of a text, with the brackets behind it that it opens."""
-    part = text[first:last]
-    while part.count("(") > part.count(")") and last < len(text):
-        last += 1
-        part = text[first:last]
-    return part
+    """The part of a text, with the brackets around it that belong to its own."""
+    for opening, closing in ("()", "[]"):
+        missing = text.count(opening, first, last) - text.count(closing, first, last)
+        while missing > 0 and last < len(text):
+            missing += (text[last] == opening) - (text[last] == closing)
+            last += 1
+        while missing < 0 and first > 0:
+            first -= 1
+            missing += (text[first] == opening) - (text[first] == closing)
+    return text[first:last]
 
 
 def nearest(name: str, candidates: Iterable[str]) -> str:

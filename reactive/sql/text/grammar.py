@@ -18,6 +18,8 @@ def with_whole_text(parser: Any, read: Any) -> Any:
     """
     place = parser._index + (parser._curr is not None and parser._curr.text.upper() == "INTERVAL")
     token = parser._tokens[place] if place < len(parser._tokens) else None
+    if token is not None and token.token_type in SIGNS and place > parser._index:
+        return None  # a column is called so: `interval + 1`
     found = read()
     if token is None or token.token_type != TokenType.STRING:
         return found
@@ -37,8 +39,28 @@ def with_whole_text(parser: Any, read: Any) -> Any:
     return found
 
 
+SIGNS = frozenset({TokenType.PLUS, TokenType.DASH})
 OF_FRAMES = frozenset({"PRECEDING", "FOLLOWING"})
 """Words behind an interval that has no unit, of which sqlglot makes one."""
+
+
+class ArrayKeyword:
+    """A parser of which only the word ARRAY makes an array: `t.array[1]`, `"array"[1]` and
+    `list[1]` are elements of columns."""
+
+    _OF_WORD: ClassVar[dict[str, Any]] = {"ARRAY": exp.Array}
+    ARRAY_CONSTRUCTORS: dict[str, Any] = _OF_WORD
+
+    def _parse_bracket(self, this: Any = None) -> Any:
+        name = this.this if isinstance(this, exp.Column) and not this.table else this
+        is_word = not isinstance(name, exp.Identifier) or not name.quoted
+        is_word = is_word and isinstance(name, exp.Identifier | exp.Var | None)
+        around = self.ARRAY_CONSTRUCTORS
+        self.ARRAY_CONSTRUCTORS = self._OF_WORD if is_word else {}
+        try:
+            return super()._parse_bracket(this)  # type: ignore[misc]
+        finally:
+            self.ARRAY_CONSTRUCTORS = around
 
 
 class DuckDBGrammar(DuckDB):
@@ -49,7 +71,7 @@ class DuckDBGrammar(DuckDB):
     class Tokenizer(DuckDB.Tokenizer):
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
 
-    class Parser(DuckDB.Parser):  # type: ignore[valid-type, misc]
+    class Parser(ArrayKeyword, DuckDB.Parser):  # type: ignore[valid-type, misc]
         def _parse_primary(self) -> Any:
             first = self._curr
             found = super()._parse_primary()
