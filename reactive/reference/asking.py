@@ -16,7 +16,7 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Any, TypeVar
 
 from optimizer import plan
-from optimizer.expr import Call, Constant, Lifted, conjuncts, constant, walk
+from optimizer.expr import Call, Constant, Function, Lifted, conjuncts, constant, walk
 from optimizer.plans.properties import fact, nodes, once
 from optimizer.traverse import functions
 from reactive.reference.bags import Bag, Of, asked
@@ -97,8 +97,9 @@ class Asked:
         if found is None and room.notes is None:
             found = known[key] = self._for(values, answer), ()
         elif found is None:
-            with room.noting(lambda: known.pop(key, None)):
-                found = known[key] = self._for(values, answer), room.notes
+            found = known[key] = room.noted(
+                lambda: self._for(values, answer), lambda: known.pop(key, None)
+            )
         elif room.notes is not None:
             room.notes |= found[1]
         return found[0]
@@ -364,11 +365,13 @@ def _asks(node: plan.Node) -> list[Any]:
 
 
 def _find_asks(node: plan.Node) -> list[Any]:
-    found: list[Any] = []
-    for f in functions(node):
-        if isinstance(f, Lifted):
-            called = [part.function for part in walk(f.body) if isinstance(part, Call)]
-            found += [each.value for each in called if isinstance(each, Constant)]
-        else:
-            found.append(f.function)
+    return [each for f in functions(node) for each in asks_of(f)]
+
+
+def asks_of(f: Function) -> list[Any]:
+    """Return the callables in a function that ask a sub-query."""
+    found: list[Any] = [] if isinstance(f, Lifted) else [f.function]
+    if isinstance(f, Lifted):
+        called = [part.function for part in walk(f.body) if isinstance(part, Call)]
+        found = [each.value for each in called if isinstance(each, Constant)]
     return [each for each in found if isinstance(getattr(each, "query", None), Query)]

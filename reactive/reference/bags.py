@@ -19,6 +19,8 @@ Variables = Mapping[tuple[Any, int], Bag]
 Tables = Callable[[plan.Table], Iterable[Pair]]
 Of = Callable[[plan.Node], Bag]
 """The rows of an input."""
+_empty, _fill = dict.__new__, dict.update
+"""Make and fill a `Counter` without its `__init__`, which looks at what it is given."""
 
 
 def added(pairs: Iterable[Pair]) -> Bag:
@@ -32,14 +34,19 @@ def added(pairs: Iterable[Pair]) -> Bag:
     for row, weight in pairs:
         row = canonical(row)
         bag[row] = get(row, 0) + weight
-    return Counter({row: n for row, n in bag.items() if n}) if 0 in bag.values() else bag
+    return net(bag)
 
 
-def bag_of(weights: dict[Row, int]) -> Bag:
-    """A bag of rows with these weights, none of which is zero; a third of the time of `Counter`."""
-    bag = Bag()
-    dict.update(bag, weights)
+def bag_of(weights: Mapping[Row, int]) -> Bag:
+    """A bag of rows with these weights, none of which is zero; a fifth of the time of `Counter`."""
+    bag: Bag = _empty(Counter)
+    _fill(bag, weights)
     return bag
+
+
+def net(bag: Bag) -> Bag:
+    """Return the rows whose weight is not zero."""
+    return bag_of({row: n for row, n in bag.items() if n}) if 0 in bag.values() else bag
 
 
 def both(left: Bag, right: Bag) -> Bag:
@@ -48,19 +55,19 @@ def both(left: Bag, right: Bag) -> Bag:
     >>> both(Counter(a=1, b=2), Counter(a=-1, b=1, c=-1))
     Counter({'b': 3, 'c': -1})
     """
-    total = Bag(left)
+    total = bag_of(left)
     grow(total, right)
     return total
 
 
 def there(bag: Bag) -> Bag:
     """The rows of positive weight."""
-    return Counter({row: n for row, n in bag.items() if n > 0})
+    return bag_of({row: n for row, n in bag.items() if n > 0})
 
 
 def once(rows: Iterable[Row]) -> Bag:
     """Each row once."""
-    return Counter(dict.fromkeys(rows, 1))
+    return bag_of(dict.fromkeys(rows, 1))
 
 
 def asked(function: Function, source: plan.Node) -> Callable[[Row], Any]:
@@ -110,6 +117,11 @@ def grow(bag: Bag, change: Bag) -> None:
 
 def difference(bag: Bag, before: Bag) -> Bag:
     """The change from one bag to another."""
-    change = Bag(bag)
-    grow(change, Bag({row: -weight for row, weight in before.items()}))
+    change = bag_of(bag)
+    for row, weight in before.items():
+        total = change.get(row, 0) - weight
+        if total:
+            change[row] = total
+        else:
+            change.pop(row, None)
     return change

@@ -15,12 +15,15 @@ Source: [dbsp] section 4, semi-naive evaluation.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from optimizer import plan
+from optimizer.expr import Function, Lifted, conjuncts
+from reactive.codegen.functions import callable_of
 from reactive.collections.zset import Row
-from reactive.reference.asking import rooms_of
-from reactive.reference.bags import Bag, difference, grow, paired
+from reactive.reference.asking import asks_of, rooms_of
+from reactive.reference.bags import Bag, bag_of, difference, grow, net, paired
 from reactive.reference.joins import Matching, Pairing, pairing
 from reactive.reference.nodes import inputs_of, linear, rows_of
 from reactive.reference.rooms import Room, Rooms
@@ -56,10 +59,34 @@ def part_of(node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part] =
     relations that sub-queries in its callables read, by the ids of their plans."""
     if not asked:
         return _alone(node, inputs)
-    call = linear(node)
-    if call is None or pairing(node) is not None:
+    call, found = linear(node), pairing(node)
+    if found is not None and isinstance(node, plan.Where | plan.Join):
+        return _asking_pairs(node, found, inputs, asked)
+    if call is None or found is not None:
         return _Asking(node, inputs, asked)
     return _AskingRows(rooms_of(node), call, *inputs, asked=asked)
+
+
+def _asking_pairs(
+    node: plan.Node, found: Pairing, inputs: Sequence[Part], asked: Mapping[int, Part]
+) -> Part:
+    """Return the part of a join: pairs by the conditions that ask no sub-query, of which the others
+    are then asked one by one.
+
+    A condition that asks is taken for one that does not raise: an equation after it finds pairs.
+    """
+    if any(asks_of(key) for key in found.keys or ()):
+        return _Asking(node, inputs, asked)
+    tests = [each for predicate in found.predicates for each in _conditions(predicate)]
+    quiet = tuple(each for each in tests if not asks_of(each))
+    first = next(n for n, each in enumerate(tests) if asks_of(each))
+    pairs = _Join(replace(found, predicates=quiet), *inputs, tests=tests[:first])
+    calls = [callable_of(each) for each in tests[first:]]
+
+    def matching(bag: Bag) -> Bag:
+        return bag_of({row: n for row, n in bag.items() if all(call(*row) for call in calls)})
+
+    return _Chain(pairs, _AskingRows(rooms_of(node), matching, pairs, asked=asked))
 
 
 def _alone(node: plan.Node, inputs: Sequence[Part]) -> Part:
@@ -73,6 +100,13 @@ def _alone(node: plan.Node, inputs: Sequence[Part]) -> Part:
         return _Linear(call, *inputs)
     weight = WEIGHTS.get(type(node))
     return _Anew(node, inputs) if weight is None else _Pointwise(weight, inputs)
+
+
+def _conditions(predicate: Function) -> list[Function]:
+    """Return the conditions that are true together where a predicate is."""
+    if not isinstance(predicate, Lifted):
+        return [predicate]
+    return [replace(predicate, body=each, made=None) for each in conjuncts(predicate.body)]
 
 
 class Given:
@@ -91,7 +125,7 @@ class Constant:
 
     def __init__(self, rows: Bag) -> None:
         self.change = Bag()
-        self._following = Bag(rows)
+        self._following = bag_of(rows)
 
     def step(self) -> None:
         self.change, self._following = self._following, Bag()
@@ -107,7 +141,7 @@ class _Linear:
 
     def step(self) -> None:
         given = self._source.change
-        self.change = _net(self._call(given)) if given else given
+        self.change = net(self._call(given)) if given else given
 
 
 class _Pointwise:
@@ -125,7 +159,7 @@ class _Pointwise:
         for held, source in zip(self._held, self._inputs, strict=True):
             grow(held, source.change)
         after = {row: self._weight(*self._there(row)) for row in changed}
-        self.change = Bag({r: n - before[r] for r, n in after.items() if n != before[r]})
+        self.change = bag_of({r: n - before[r] for r, n in after.items() if n != before[r]})
 
     def _there(self, row: Row) -> list[int]:
         """How often a row is there in each input."""
@@ -135,10 +169,17 @@ class _Pointwise:
 class _Join:
     """Of pairs. What goes, goes first: no pair is asked of which one row is gone."""
 
-    def __init__(self, found: Pairing, left: Part, right: Part) -> None:
+    def __init__(
+        self,
+        found: Pairing,
+        left: Part,
+        right: Part,
+        *,
+        tests: Sequence[Function] | None = None,
+    ) -> None:
         self.change = Bag()
         self._inputs = left, right
-        self._matching = Matching(found)
+        self._matching = Matching(found, tests=tests)
         self._pair = paired(found.left)
 
     def step(self) -> None:
@@ -151,13 +192,26 @@ class _Join:
             for row, weight in _moving(right.change, is_coming):
                 self._add(((a, row), n * weight) for a, n in self._matching.partnered(row))
                 self._matching.right.move(row, weight)
-        self.change = _net(self.change)
+        self.change = net(self.change)
 
     def _add(self, pairs: Any) -> None:
         change, pair = self.change, self._pair
         for (a, b), weight in pairs:
             row = pair(a, b)
             change[row] = change.get(row, 0) + weight
+
+
+class _Chain:
+    """Parts, each of which reads the one before it; the change is that of the last."""
+
+    def __init__(self, *parts: Part) -> None:
+        self.change = Bag()
+        self._parts = parts
+
+    def step(self) -> None:
+        for part in self._parts:
+            part.step()
+        self.change = self._parts[-1].change
 
 
 class _Half:
@@ -181,7 +235,9 @@ class _Half:
                 self._matching.right.move(row, weight)
         grow(self._held, left.change)
         shown = {row: self._weight(row) for row in touched}
-        self.change = Bag({r: n - self._shown[r] for r, n in shown.items() if n != self._shown[r]})
+        self.change = bag_of(
+            {r: n - self._shown[r] for r, n in shown.items() if n != self._shown[r]}
+        )
         grow(self._shown, self.change)
 
     def _weight(self, row: Row) -> int:
@@ -223,11 +279,13 @@ class _AskingRows:
                 before = self._made.pop(row, NOTHING)
                 weight = self._held.get(row, 0)
                 after = self._of(row, weight) if weight else NOTHING
-                grow(self.change, difference(after, before))
+                if after != before:
+                    grow(self.change, difference(after, before) if before else after)
 
     def _of(self, row: Row, weight: int) -> Bag:
-        with self._room.noting(lambda: self._again.add(row)):
-            made = self._made[row] = _net(self._call(Bag({row: weight})))
+        one = bag_of({row: weight})
+        made, _ = self._room.noted(lambda: self._call(one), lambda: self._again.add(row))
+        self._made[row] = made = net(made)
         return made
 
 
@@ -258,7 +316,7 @@ class _Asking:
             self._begin()
         following = self._held if is_anew else [source.change for source in self._inputs]
         for given, rows in zip(self._given, following, strict=True):
-            given.following = Bag(rows)
+            given.following = bag_of(rows)
             given.step()
         with self._rooms.within(self._room):
             self._made.step()
@@ -291,11 +349,6 @@ class _Anew:
             grow(self._held[source], change)
         rows = rows_of(self._node, lambda source: self._held[id(source)])
         self.change, self._rows = difference(rows, self._rows or Bag()), rows
-
-
-def _net(bag: Bag) -> Bag:
-    """The rows whose weight is not zero."""
-    return Bag({row: weight for row, weight in bag.items() if weight})
 
 
 def _moving(change: Bag, is_coming: bool) -> list[tuple[Row, int]]:

@@ -25,7 +25,7 @@ from optimizer.record import record
 from reactive.codegen.functions import callable_of
 from reactive.collections.index import ERROR_KEY, FILTERED, NO_MATCH, match_key
 from reactive.collections.zset import Pair, Row
-from reactive.reference.bags import Bag, Of, added, caller, paired
+from reactive.reference.bags import Bag, Of, added, bag_of, caller, paired
 from reactive.reference.keys import Place, places
 from reactive.runtime.progress import SILENT, Progress
 
@@ -75,15 +75,15 @@ def joined(node: plan.Node, found: Pairing, of: Of, progress: Progress = SILENT)
     match node:
         case plan.SemiJoin():
             partners = _partners(found, left, right, progress)
-            return Counter({a: n for a, n in left.items() if partners[a] > 0})
+            return bag_of({a: n for a, n in left.items() if partners[a] > 0})
         case plan.AntiJoin():
             partners = _partners(found, left, right, progress)
-            return Counter({a: n for a, n in left.items() if partners[a] <= 0})
+            return bag_of({a: n for a, n in left.items() if partners[a] <= 0})
         case plan.OuterJoin():
             return _outer(node, found, left, right, progress)
         case _:
             pair = paired(found.left)
-            return Counter(
+            return bag_of(
                 {pair(a, b): n * m for a, n, b, m in matches(found, left, right, progress)}
             )
 
@@ -91,7 +91,7 @@ def joined(node: plan.Node, found: Pairing, of: Of, progress: Progress = SILENT)
 def _partners(found: Pairing, left: Bag, right: Bag, progress: Progress) -> Bag:
     """What the partners of each left row weigh. All pairs are asked, as asking one may raise."""
     if found.keys is None and not found.predicates:
-        return Counter(dict.fromkeys(left, right.total()))
+        return bag_of(dict.fromkeys(left, right.total()))
     return _weighed((a, m) for a, _, _, m in matches(found, left, right, progress))
 
 
@@ -151,10 +151,13 @@ def _agree(place: Any, other: Any) -> bool:
 
 
 class Matching:
-    """The rows of two sides, by what must be equal in them."""
+    """The rows of two sides, by what must be equal in them. Of the predicates that say so, only
+    `tests` are asked."""
 
-    def __init__(self, found: Pairing, *, spare: bool = True) -> None:
-        self.fits = _fits(found)
+    def __init__(
+        self, found: Pairing, *, spare: bool = True, tests: Sequence[Function] | None = None
+    ) -> None:
+        self.fits = _fits(found.left, found.predicates if tests is None else tests)
         """Whether the predicates are true of a pair."""
         self.spares = False
         """Whether pairs are spared because of what the predicates say."""
@@ -225,9 +228,9 @@ def _anywhere(row: Row) -> tuple[()]:
     return ()
 
 
-def _fits(found: Pairing) -> Callable[[Row, Row], object]:
+def _fits(left: plan.Node, predicates: Sequence[Function]) -> Callable[[Row, Row], object]:
     """What asks the predicates of a pair."""
-    calls, pair = [callable_of(predicate) for predicate in found.predicates], paired(found.left)
+    calls, pair = [callable_of(predicate) for predicate in predicates], paired(left)
     if not calls:
         return lambda row, other: True
     (first, *others) = calls

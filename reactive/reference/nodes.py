@@ -92,7 +92,7 @@ def linear(node: plan.Node) -> Callable[[Bag], Bag] | None:
             test = asked(p, source)
             return lambda bag: bag_of({row: n for row, n in bag.items() if test(row)})
         case plan.Negate():
-            return lambda bag: Counter({row: -n for row, n in bag.items()})
+            return lambda bag: bag_of({row: -n for row, n in bag.items()})
         case plan.Select(source, f):
             call = caller(f, source)
             return lambda bag: added((call(row), n) for row, n in bag.items())

@@ -26,7 +26,7 @@ from reactive.collections.ranking import Rank, ranker
 from reactive.collections.zset import Row, canonical
 from reactive.errors import FixpointError
 from reactive.reference.asking import reads, relations_asked
-from reactive.reference.bags import Bag, Of, caller, difference, grow
+from reactive.reference.bags import Bag, Of, bag_of, caller, difference, grow, net
 from reactive.reference.changes import Constant, Given, Part, part_of
 from reactive.reference.nodes import inputs_of
 from reactive.runtime.progress import SILENT, Progress
@@ -73,7 +73,7 @@ def _passed_on(
     starts: Sequence[plan.Node],
 ) -> tuple[list[Bag], list[Bag]]:
     """The rows that the next round begins with, and how they differ from those before."""
-    rows = [Bag(bag) for bag in made]
+    rows = [bag_of(bag) for bag in made]
     for index, tolerance in enumerate(tolerances):
         if tolerance is not None:
             rows[index] = _within(tolerance, before[index], made[index], starts[index])
@@ -198,7 +198,7 @@ class _Kept:
         for row, weight in change.items():
             if weight > 0:
                 self._compare(canonical(self._key(row)), self._rank(row), row, found)
-        return Bag({row: weight for row, weight in found.items() if weight})
+        return net(found)
 
     def _compare(self, key: Any, rank: Rank, row: Row, found: Bag) -> None:
         held = self._best.get(key)

@@ -48,17 +48,17 @@ class Room:
             found = self._stored[key] = make()
         return found
 
-    @contextmanager
-    def noting(self, forget: Callable[[], object]) -> Iterator[None]:
-        """Note what is read inside, and have something forgotten when that changes."""
+    def noted(self, make: Callable[[], T], forget: Callable[[], object]) -> tuple[T, set[Any]]:
+        """Return what `make` returns and what it read; `forget` is called when that changes."""
         before, self.notes = self.notes, set()
+        notes, readers = self.notes, self._readers
         try:
-            yield
+            return make(), notes
         finally:
-            for each in self.notes:
-                self._readers.setdefault(each, []).append(forget)
+            for each in notes:
+                readers.setdefault(each, []).append(forget)
             if before is not None:
-                before |= self.notes
+                before |= notes
             self.notes = before
 
     def candidates(self, source: plan.Node, make: Callable[[], Candidates]) -> Candidates:

@@ -15,6 +15,7 @@ from reactive import Database, VerificationError
 from reactive.reference.quantified import Followed
 from reactive.sql.queries import nodes, subquery
 from reactive.sql.queries.subquery import Compared
+from tests.counted_calls import calls_of
 
 Patch = pytest.MonkeyPatch
 TABLES = (
@@ -228,6 +229,18 @@ STEPS = (
     "select v from o where k in (select n from r)",
     "select v from o where k in (select n + 1 from r where n < 6)",
     "select v from o where (k, w) in (select n, 5 from r)",
+    *(
+        f"select v from o join c on {on}"
+        for on in (
+            "k = id and k = any(select n from r)",
+            "k <= any(select n from r) and id = k",
+            "(id, y) in (select n, 5 from r) and k > 1",
+            "id in (select n from r) and k in (select n from r)",
+            "10 // (k - 4) > 0 and id in (select n from r) and v > x",
+        )
+    ),
+    "select v from o, c where k = id and k in (select n from r where n < id + 2)",
+    "select v from o join r on k = n where v in (select n + 4 from r)",
 )
 
 
@@ -269,13 +282,18 @@ def _note_all(rows: Any) -> Any:
     return rows._there()
 
 
+@pytest.mark.parametrize("joined", ["", "join k on k.b = e.b and", "join k on"])
 @pytest.mark.parametrize("op", ["= any", "in ", "<= any", "<> any"])
-def test_a_row_is_asked_again_where_its_comparison_changes(op: str, monkeypatch: Patch) -> None:
+def test_a_row_is_asked_again_where_its_comparison_changes(
+    op: str, joined: str, monkeypatch: Patch
+) -> None:
     db = Database()
     db.execute("create table e (a integer, b integer)")
     rows = ", ".join(f"({n}, {n + 1})" for n in range(200))
     db.execute(f"insert into e values {rows}")
-    text = f"select b from e where a {op}(select n from r)"
+    db.execute("create table k (b integer)")
+    db.execute(f"insert into k select b from e where {not joined.endswith('on')} or b < 2")
+    text = f"select e.b from e {joined or 'where'} a {op}(select n from r)"
     view = db.sql(f"with recursive r(n) as (select 0 union {text}) select n from r").materialize()
     asked: list[Any] = []
     before = Followed.candidates
@@ -288,3 +306,29 @@ def test_a_row_is_asked_again_where_its_comparison_changes(op: str, monkeypatch:
     view.verify()
     assert len(view) >= 200
     assert 200 <= len(asked) <= 3 * 200
+
+
+SHAPES = {"tree": lambda n: ((n - 1) // 2, n), "chain": lambda n: (n - 1, n)}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "where a = any(select n from r)",
+        "where exists (select 1 from r where r.n = e.a)",
+        "join k on k.c = e.b and a in (select n from r)",
+    ],
+)
+def test_a_row_of_a_recursion_is_verified_in_few_calls(condition: str, shape: str) -> None:
+    db = Database()
+    db.execute("create table e (a integer, b integer)")
+    db.execute("create table k (c integer)")
+    text = f"select b from e {condition}"
+    view = db.sql(f"with recursive r(n) as (select 0 union {text}) select n from r").materialize()
+    rows = ", ".join(map(str, map(SHAPES[shape], range(1, 401))))
+    db.execute(f"insert into e values {rows}")
+    db.execute("insert into k select b from e")
+    view.verify()
+    assert len(view) == 401
+    assert calls_of(view.verify) <= 400 * 400
