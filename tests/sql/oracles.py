@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sqlite3
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import duckdb
 import psycopg2
@@ -16,6 +16,7 @@ import psycopg2
 from tests.sql.postgres_player import Server
 
 Row = tuple[Any, ...]
+Engine = Literal["duckdb", "postgres", "sqlite"]
 
 
 class Refused(Exception):
@@ -25,7 +26,10 @@ class Refused(Exception):
 class Oracle(Protocol):
     """A database of another maker, in memory."""
 
-    name: str
+    @property
+    def name(self) -> Engine:
+        """The dialect of its texts."""
+        ...
 
     def run(self, text: str) -> None:
         """A statement. Raises `Refused`."""
@@ -48,10 +52,43 @@ class Oracle(Protocol):
         ...
 
 
+class Changing(Protocol):
+    """A database of another maker whose statements count the rows that they change."""
+
+    @property
+    def name(self) -> Engine:
+        """The dialect of its texts."""
+        ...
+
+    def run(self, text: str) -> None:
+        """A statement. Raises `Refused`."""
+        ...
+
+    def ask(self, text: str) -> list[Row]:
+        """The rows of a query. Raises `Refused`."""
+        ...
+
+    def change(self, text: str) -> int:
+        """Run a statement; how many rows it changed, until `keep` or `undo`. Raises `Refused`."""
+        ...
+
+    def keep(self) -> None:
+        """Commit the last statement."""
+        ...
+
+    def undo(self) -> None:
+        """Roll the last statement back."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
 class DuckDB:
     """DuckDB with one thread."""
 
-    name = "duckdb"
+    name: Engine = "duckdb"
 
     def __init__(self) -> None:
         self._connection = duckdb.connect(config={"threads": 1})
@@ -67,6 +104,25 @@ class DuckDB:
             return [_plain_row(row) for row in self._connection.execute(text).fetchall()]
         except duckdb.Error as error:
             raise Refused(str(error)) from error
+
+    def change(self, text: str) -> int:
+        self.run("begin")
+        try:
+            rows = self.ask(text)
+        except Refused:
+            self.run("rollback")
+            raise
+        columns = [column[0] for column in self._connection.description or ()]
+        return int(rows[0][0]) if columns == ["Count"] else len(rows)
+
+    def keep(self) -> None:
+        self.run("commit")
+
+    def undo(self) -> None:
+        self.run("rollback")
+
+    def close(self) -> None:
+        self._connection.close()
 
     def definitions(self) -> list[tuple[str, str, str]]:
         tables = "select 'table', table_name, sql, table_oid from duckdb_tables()"
@@ -96,7 +152,7 @@ class DuckDB:
 class SQLite:
     """SQLite, whose values have types of their own."""
 
-    name = "sqlite"
+    name: Engine = "sqlite"
 
     def __init__(self) -> None:
         self._connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -109,6 +165,25 @@ class SQLite:
             return self._connection.execute(text).fetchall()
         except sqlite3.Error as error:
             raise Refused(str(error)) from error
+
+    def change(self, text: str) -> int:
+        self.run("begin")
+        try:
+            cursor = self._connection.execute(text)
+            cursor.fetchall()
+        except sqlite3.Error as error:
+            self.run("rollback")
+            raise Refused(str(error)) from error
+        return cursor.rowcount
+
+    def keep(self) -> None:
+        self.run("commit")
+
+    def undo(self) -> None:
+        self.run("rollback")
+
+    def close(self) -> None:
+        self._connection.close()
 
     def definitions(self) -> list[tuple[str, str, str]]:
         return self.ask("select type, name, sql from sqlite_master where type in ('table', 'view')")
@@ -131,7 +206,7 @@ MADE = re.compile(r"\s*create\s+(table|view)\s+(\w+)", re.IGNORECASE)
 class Postgres:
     """A schema of its own in a database of a Postgres server."""
 
-    name = "postgres"
+    name: Engine = "postgres"
     _schemas = 0
 
     def __init__(self, dsn: str) -> None:
@@ -173,7 +248,6 @@ class Postgres:
             self._server.cursor.execute(f"delete from {table} where ctid = {one}", row)
 
     def change(self, text: str) -> int:
-        """Run a statement; how many rows it changed, until `keep` or `undo`."""
         cursor = self._server.cursor
         cursor.execute("begin")
         try:

@@ -153,6 +153,26 @@ def test_an_insert_may_leave_conflicting_rows_alone_or_replace_them(db: Database
     assert rows(db) == [(1, "r", 9), (2, "c", 11)]
 
 
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "sqlite"])
+@pytest.mark.parametrize("action", ["a = (select 1)", "a = 1 where exists (select id from t)"])
+def test_a_query_in_do_update_is_refused_without_a_conflict(dialect: Any, action: str) -> None:
+    db = Database(dialect=dialect)
+    db.execute("create table t (id integer primary key, a integer)")
+    with pytest.raises(PlanError, match="a query in DO UPDATE is not supported"):
+        db.execute(f"insert into t values (1, 1) on conflict (id) do update set {action}")
+    assert not rows(db)
+
+
+@pytest.mark.parametrize("text", ["update t set a = 'x'", "insert into t select 1, 'x' from t"])
+def test_postgres_reads_a_constant_before_it_looks_for_rows(text: str) -> None:
+    postgres, duckdb = Database(dialect="postgres"), Database()
+    for db in (postgres, duckdb):
+        db.execute("create table t (id integer primary key, a integer)")
+    assert duckdb.execute(text) == 0
+    with pytest.raises(PlanError, match="this constant is no INTEGER at line 1"):
+        postgres.execute(text)
+
+
 def test_statements_inside_a_transaction_are_part_of_it(db: Database) -> None:
     with pytest.raises(ZeroDivisionError), db.transaction():
         db.execute("insert into t values (1, 'a', 2)")

@@ -17,6 +17,7 @@ from optimizer import plan
 from optimizer.expr import (
     TRUE,
     Attribute,
+    Call,
     Constant,
     Expr,
     Lifted,
@@ -35,6 +36,7 @@ from reactive.sql.relation import relation_of
 from reactive.sql.statements.target import Target
 from reactive.sql.terms.schema import Schema
 from reactive.sql.terms.scope import Scope, Source
+from reactive.sql.terms.types import SqlType, sql_name
 from reactive.sql.terms.values import Value, whole
 
 Pairs = list[tuple[Any, Any]]
@@ -155,7 +157,7 @@ def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iter
     _check_width(len(query.values), places, source, around)
     made = query.cut()
     cast_values = [
-        assigned(v, kind, made.scope) for v, kind in zip(made.values, kinds, strict=True)
+        _assigned(source, v, kind, made.scope) for v, kind in zip(made.values, kinds, strict=True)
     ]
     row = tuple_of(*map(whole, cast_values))
     if not query.sort:
@@ -164,6 +166,15 @@ def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iter
     keys = [key.function.body for key in query.sort]
     both = made.scope.function(tuple_of(row, *keys))
     yield from _in_order(evaluated(plan.Select(made.node, both), around), query.sort)
+
+
+def _assigned(node: Any, value: Value, kind: SqlType, scope: Scope) -> Value:
+    """Return a value as a column has it; Postgres reads constants before it looks for rows."""
+    made = assigned(value, kind, scope)
+    is_unread = isinstance(value.expr, Constant) and isinstance(made.expr, Call)
+    if is_unread and scope.dialect.name == "postgres":
+        raise scope.error(node, f"this constant is no {sql_name(kind)}")
+    return made
 
 
 def _in_order(rows: list[Any], keys: Sequence[plan.SortKey]) -> Iterator[Sequence[Any]]:
@@ -307,6 +318,9 @@ def _conflict_update(conflict: Any, target: Target, around: Scope) -> Callable[[
     if around.dialect.name != "postgres":  # which says that a bare name is ambiguous
         scope.merged = {name.casefold(): value for s in mine.sources for name, value in s.columns}
     where = conflict.args.get("where")
+    query = next(iter(conflict.find_all(exp.Query)), None)
+    if query is not None:
+        raise around.error(query, "a query in DO UPDATE is not supported", "run it before")
     test = callable_of(scope.function(TRUE if where is None else scope.true(where.this)))
     values = callable_of(scope.function(_changed(conflict.expressions, target, scope)))
 
@@ -366,7 +380,8 @@ def _changed(assignments: Sequence[Any], target: Target, scope: Scope) -> Expr:
         if _is_default(each.expression):
             values[place] = Value(constant(target.defaults.get(column.name)), column.type)
         else:
-            values[place] = assigned(scope.value(each.expression), column.type, scope)
+            given = scope.value(each.expression)
+            values[place] = _assigned(each.expression, given, column.type, scope)
     return tuple_of(*map(whole, values))
 
 
