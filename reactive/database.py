@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, overload
 from optimizer.callables.source import caller
 from optimizer.kinds.fields import TRACKED
 from optimizer.traverse import Rule
-from reactive.api import dropping, group_rows, nested
-from reactive.api import family as families
+from reactive.api import dropping, family, group_rows, nested
 from reactive.api import literal as literals
 from reactive.api import metrics as measures
 from reactive.api import query as queries
@@ -35,6 +34,7 @@ from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
 from reactive.runtime.name_hints import OF_DATABASES, hint
+from reactive.runtime.sql_names import Dialect, checked_dialect
 from reactive.sources import batch as batches
 from reactive.sources import ingest as feeding
 from reactive.sources import ingestion as ingestions
@@ -124,7 +124,7 @@ class Database(NotCopied, Closeable):
         rules: Sequence[Rule] = (),
         strict: bool = False,
         offload: backend.Offload | None = None,
-        dialect: Literal["duckdb", "postgres", "sqlite"] = "duckdb",
+        dialect: Dialect = "duckdb",
         timezone: str = "UTC",
         deliver: Literal["writer", "background"] = "writer",
         deliver_timeout: float | None = None,
@@ -135,7 +135,7 @@ class Database(NotCopied, Closeable):
         engine = self._engine = Engine(rules, rewrite=optimize, strict=strict)
         limits = Limits(max_waiting, max_waiting_bytes, when_full)
         engine.delivery_queue.set_up(deliver, deliver_timeout, limits)
-        engine.dialect, engine.timezone = dialect, checked_zone(timezone)
+        engine.dialect, engine.timezone = checked_dialect(dialect), checked_zone(timezone)
         engine.materialize = materialize
         engine.nest = lambda relation, named: nested.nest(relation, named)
         engine.rows_of_groups = lambda *made: group_rows.rows_of_groups(*made)
@@ -331,18 +331,18 @@ class Database(NotCopied, Closeable):
         return Relation(self._engine, literals.literal(rows, row_type))
 
     @overload
-    def family(self, function: Callable[[K], Relation[*Ts]]) -> families.Family[K, *Ts]: ...
+    def family(self, function: Callable[[K], Relation[*Ts]]) -> family.Family[K, *Ts]: ...
     @overload
     def family(
         self, function: Callable[[A, B], Relation[*Ts]]
-    ) -> families.Family[tuple[A, B], *Ts]: ...
+    ) -> family.Family[tuple[A, B], *Ts]: ...
     @overload
     def family(
         self, function: Callable[[A, B, C], Relation[*Ts]]
-    ) -> families.Family[tuple[A, B, C], *Ts]: ...
+    ) -> family.Family[tuple[A, B, C], *Ts]: ...
     @overload
-    def family(self, function: Callable[..., Relation[*Ts]]) -> families.Family[Any, *Ts]: ...
-    def family(self, function: Callable[..., Relation[*Ts]]) -> families.Family[Any, *Ts]:
+    def family(self, function: Callable[..., Relation[*Ts]]) -> family.Family[Any, *Ts]: ...
+    def family(self, function: Callable[..., Relation[*Ts]]) -> family.Family[Any, *Ts]:
         """One query for many values of a parameter: `family[value]` is the view for a value.
 
         Parameters
@@ -366,7 +366,7 @@ class Database(NotCopied, Closeable):
         >>> list(four), four is of_length[4], len(of_length)
         (['that'], True, 1)
         """
-        return families.Family(self._engine, function)
+        return family.Family(self._engine, function)
 
     def sql(self, text: str, /, **parameters: Any) -> Relation[Any]:
         """A query that is written in SQL: a relation like any other, of named tuples.

@@ -9,6 +9,7 @@ Each node names its function as a fact: one of these, or one of its own file (`n
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 from optimizer.expr import Function
@@ -34,8 +35,15 @@ def of_function(method: str, field: str) -> Callable[[Any], str]:
 
 
 def table(node: Any) -> str:
-    notes = [f"key {node.key}"] * (node.key is not None) + ["not stored"] * (not node.stored)
+    notes = [_key(node.key)] * (node.key is not None) + ["not stored"] * (not node.stored)
     return f"table {node.name}" + (f" ({', '.join(notes)})" if notes else "")
+
+
+def _key(key: Any) -> str:
+    """Return what a table is keyed by: fields, or a callable."""
+    read = getattr(key, "function", None)
+    fields = read.__reduce__()[1] if isinstance(read, attrgetter) else (key,)
+    return f"key {', '.join(map(str, fields))}"
 
 
 def view(node: Any) -> str:

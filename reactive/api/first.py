@@ -91,6 +91,8 @@ class First(Generic[*Ts]):
         channel = getattr(self, "_channel", None)
         if channel is not None:
             return f"{channel} has no [{key!r:.100}]: its rows have no keys and no order\n  {_KEYS}"
+        if isinstance(key, slice):
+            return f"a relation is a query and has no part [{_slice(key)}]\n  {_PART}"
         of_field = f"; select({key!r}) is a query of one field" if isinstance(key, str) else ""
         return f"a relation is a query and has no row {key!r:.100}\n  {_FIRST}{of_field}"
 
@@ -98,5 +100,11 @@ class First(Generic[*Ts]):
         raise PlanError(f"a relation is a query and has no rows to iterate over\n  {_FIRST}")
 
 
+def _slice(part: slice) -> str:
+    ends = [part.start, part.stop, *([] if part.step is None else [part.step])]
+    return ":".join("" if end is None else str(end) for end in ends)
+
+
+_PART = "order_by(key).limit(n, offset=m) is a query of a part; a view of what is ordered has [m:n]"
 _FIRST = "materialize() it first; the view has them"
 _KEYS = "group_by(key).aggregate(...) has keys, order_by(key) an order; list(view) has all rows"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, TypeVar, TypeVarTuple, overload
 
+from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.expressions.text import written
 from optimizer.rewriting import report
@@ -154,6 +155,12 @@ class Groups(NotCopied, PerGroup[K, *Ts]):
             remedy = OF_GROUPS.get(name, "group_by(key).aggregate(Count(), ...)")
             raise AttributeError(
                 f"groups have no {name!r}: say first what to keep of each group\n  {remedy}"
+            )
+
+        def __getitem__(self, key: Any) -> Any:
+            raise PlanError(
+                f"groups have no [{key!r:.100}]: say first what to keep of each group\n"
+                "  group_by(key).aggregate(Count(), ...).materialize() has view[key]"
             )
 
     def __copy__(self) -> Self:

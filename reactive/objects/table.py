@@ -184,7 +184,7 @@ class ObjectTable(Table[T, K]):
         >>> orders = Database().table(Order, key="id", name="orders")
         >>> large = orders.where(lambda o: o.total > 10).select(lambda o: o.id).materialize()
         >>> print(orders.explain(optimized=False))
-        table orders (key attrgetter)
+        table orders (key id)
         queries read: id, total; an assignment to note is no commit
         """
         made = super().explain(optimized=optimized, costs=costs)

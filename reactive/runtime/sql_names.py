@@ -1,8 +1,28 @@
-"""Names in statements of SQL, as SQLite and Postgres have them."""
+"""Names in statements of SQL, as SQLite and Postgres have them, and names of dialects."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Container
+from typing import Literal, TypeAlias
+
+from optimizer.errors import PlanError
+
+Dialect: TypeAlias = Literal["duckdb", "postgres", "sqlite"]
+
+
+DIALECTS = ("duckdb", "postgres", "sqlite")
+
+
+def checked_dialect(name: Dialect) -> Dialect:
+    """Return the name of a dialect of SQL.
+
+    Raises
+    ------
+    PlanError: there is no such dialect.
+    """
+    if name not in DIALECTS:
+        raise PlanError(f"there is no dialect {name!r}\n  there are {', '.join(DIALECTS)}")
+    return name
 
 
 def quoted(name: str) -> str:

@@ -98,12 +98,7 @@ _OF_DATABASE = {
 
 def dialect_of(engine: Any) -> Dialect:
     """The dialect of a database."""
-    found = DIALECTS.get(engine.dialect)
-    if found is None:
-        near = nearest(str(engine.dialect), DIALECTS)
-        raise PlanError(
-            f"there is no dialect {engine.dialect!r}{near}\n  there are {', '.join(DIALECTS)}"
-        )
+    found = DIALECTS[engine.dialect]
     return found if engine.timezone == "UTC" else replace(found, timezone=engine.timezone)
 
 

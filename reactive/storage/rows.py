@@ -109,7 +109,8 @@ def wrong_class(table: str, row_type: Any, row: Any) -> str:
     same = [c for c in _each(class_of(row_type)) if c.__name__ == kind.__name__]
     if not same:
         wanted = class_name(row_type)
-        return f"table {table!r} takes rows of {wanted}, not the {kind.__name__} {row!r:.100}"
+        text = f"table {table!r} takes rows of {wanted}, not the {kind.__name__} {row!r:.100}"
+        return text + _remedy(wanted, class_of(row_type), row)
     if _full_name(same[0]) != _full_name(kind):
         wanted, given = _full_name(same[0]), _full_name(kind)
         return f"table {table!r} takes rows of {wanted}, not of {given}: {row!r:.100}"
@@ -119,6 +120,17 @@ def wrong_class(table: str, row_type: Any, row: Any) -> str:
         f"{name} was defined again since\n"
         f"  make the table again too: db.table({name}, name={table!r}, replace=True)"
     )
+
+
+def _remedy(wanted: str, kind: Any, row: Any) -> str:
+    """Return what to do with a value that is no row, if it looks like one or like several."""
+    if isinstance(row, list | set | frozenset | tuple) and any(type(each) is kind for each in row):
+        return "\n  add_all(rows) takes several"
+    if not isinstance(kind, type) or not attributes(kind):
+        return ""
+    if isinstance(row, dict):
+        return f"\n  {wanted}(**row) makes one"
+    return f"\n  {wanted}(*row) makes one" if isinstance(row, list | tuple) else ""
 
 
 def _full_name(kind: type) -> str:

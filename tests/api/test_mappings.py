@@ -252,3 +252,21 @@ def test_a_view_without_keys_and_order_has_no_positions() -> None:
         """
     ):
         view[0]
+
+
+def test_parts_of_queries_and_of_groups_are_refused() -> None:
+    orders: Any = Database().table(int, name="orders")
+    with refused(
+        """
+        PlanError: a relation is a query and has no part [2:5]
+          order_by(key).limit(n, offset=m) is a query of a part; a view of what is ordered has [m:n]
+        """
+    ):
+        orders.order_by(lambda n: n)[2:5]
+    with refused(
+        """
+        PlanError: groups have no ['a']: say first what to keep of each group
+          group_by(key).aggregate(Count(), ...).materialize() has view[key]
+        """
+    ):
+        orders.group_by(lambda n: n)["a"]

@@ -57,9 +57,28 @@ def test_a_list_of_rows_instead_of_a_row_is_refused() -> None:
     with refused(
         """
         TableError: table 'orders' takes rows of Order, not the list [Order(id=1, tags=())]
+          add_all(rows) takes several
         """
     ):
         table.add([Order(1)])
+
+
+def test_parts_of_a_row_instead_of_a_row_are_refused() -> None:
+    table = orders()
+    with refused(
+        """
+        TableError: table 'orders' takes rows of Order, not the tuple (1, ())
+          Order(*row) makes one
+        """
+    ):
+        table.add((1, ()))
+    with refused(
+        """
+        TableError: table 'orders' takes rows of Order, not the dict {'id': 1}
+          Order(**row) makes one
+        """
+    ):
+        table.add({"id": 1})
 
 
 def test_an_unhashable_field_of_a_dataclass_is_named() -> None:
