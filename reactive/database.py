@@ -44,6 +44,7 @@ from reactive.storage.rows import usual_name
 from reactive.transactions import retried
 from reactive.transactions import transaction as transactions
 from reactive.transactions.engine import Engine
+from reactive.transactions.stopping import stop_work
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -1081,10 +1082,7 @@ class Database(NotCopied, Closeable):
             return
         if engine.ingestions and engine.mine is None:
             feeding.stop_all(engine, PATIENCE)
-        for sink in list(engine.sinks):
-            sink.stop()
-        if engine.overflow is not None and engine.pending is None and not engine.aside:
-            engine.overflow.stop()
+        stop_work(engine)
         with engine.inside(to_write=True):
             if engine.pending is not None:
                 raise TransactionError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from reactive.api.kept_state import KeepsState
 from reactive.runtime.boundary import boundary
 
 if TYPE_CHECKING:
@@ -84,8 +85,8 @@ def _export() -> Any:
 
 
 @boundary
-class KeepsChanges:
-    """What a view tells of its last commits."""
+class KeepsChanges(KeepsState):
+    """What a view tells of its last commits, and of an earlier process."""
 
     _history: Any = None
     """The deltas of its last commits, once somebody has asked for them."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 from optimizer import plan
@@ -9,6 +10,7 @@ from optimizer.callables.source import Place
 from optimizer.plans.properties import is_nested
 from reactive.api import nested, ordered_nested, ordered_view, row_errors
 from reactive.api.grouped_view import GroupedView
+from reactive.api.kept_state import made_or_read
 from reactive.api.view import AnyView, View
 from reactive.compiler.late import over
 from reactive.compiler.leaves import KEEPS_ROWS, contents, is_grouped
@@ -24,9 +26,14 @@ if TYPE_CHECKING:
 
 
 def materialize(
-    relation: AnyRelation, name: str | None, place: Place, on_error: OnError = "raise"
+    relation: AnyRelation,
+    name: str | None,
+    place: Place,
+    on_error: OnError = "raise",
+    *,
+    kept: bool = False,
 ) -> AnyView:
-    """Make a view of a relation; rows that raise go by a policy."""
+    """Make a view of a relation; rows that raise go by a policy, and its state may be kept."""
     check_name("a view", name)
     engine = relation._engine
     found = None
@@ -37,7 +44,7 @@ def materialize(
         channel = engine.graph.making = Channel(relation.plan, name, place)
         try:
             with paused():
-                view = _made(relation, channel)
+                view = _made(relation, channel, kept=kept)
                 make_old()
             view._guarded = found
             note(view)
@@ -46,8 +53,11 @@ def materialize(
             engine.graph.making = None
 
 
-def _made(relation: AnyRelation, channel: Channel) -> AnyView:
+def _made(relation: AnyRelation, channel: Channel, *, kept: bool) -> AnyView:
     engine = relation._engine
+    if kept:
+        make = partial(_made, relation, channel, kept=False)
+        return made_or_read(engine, channel.name, relation.plan, make)
 
     def attached(source: Node) -> Node:
         held = contents(relation.plan, source)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         """A relation with one record per group; its view reads by key too."""
 
         def materialize(
-            self, name: str | None = None, *, on_error: OnError = "raise"
+            self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
         ) -> NamedGroupsView[K, R]: ...
         def where(
             self, predicate: Callable[[R], object] | None = None, /, **fields: Any

@@ -62,9 +62,11 @@ class NestedRelation(Relation[*Ts]):
     begin: Relation[Any] | None = None
     """The rows without these bindings."""
 
-    def materialize(self, name: str | None = None, *, on_error: OnError = "raise") -> Any:
+    def materialize(
+        self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
+    ) -> Any:
         """A view whose rows are named tuples; `view[key]` is one of them."""
-        return self._engine.materialize(self._rows(), name, caller(), on_error)
+        return self._engine.materialize(self._rows(), name, caller(), on_error, kept=kept)
 
     def _rows(self) -> Relation[Any]:
         """The rows as they are seen."""
@@ -197,9 +199,11 @@ class OrderedNestedRelation(NestedRelation[*Ts]):
         made: Any = nested(super().previous(), self.nesting, self.order)
         return made  # type: ignore[no-any-return]
 
-    def materialize(self, name: str | None = None, *, on_error: OnError = "raise") -> Any:
+    def materialize(
+        self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
+    ) -> Any:
         """A view that is a sequence of named tuples."""
-        view = super().materialize(name, on_error=on_error)
+        view = super().materialize(name, on_error=on_error, kept=kept)
         view.query = self
         return view
 

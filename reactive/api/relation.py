@@ -549,7 +549,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
 
     # Consuming.
 
-    def materialize(self, name: str | None = None, *, on_error: OnError = "raise") -> View[*Ts]:
+    def materialize(
+        self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
+    ) -> View[*Ts]:
         """A view: the result, maintained from now on and complete from the start.
 
         Parameters
@@ -560,12 +562,16 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             here. `"drop"`: the row is absent from the operator that it raises in, until it is
             changed. `"null"`: so it is, but where the callable can give None for it, that does.
             `view.errors` has the rows then.
+        kept: True if the database stores what the operators of the view hold, so that after a
+            restart a view of this name begins with that, where it is read faster than computed.
+            `view.kept_state()` says whether it was. The database and the tables are durable, and
+            the view has a name that no other kept view has. See docs/durable.md.
 
         The view lives as long as somebody holds it.
 
         Raises
         ------
-        PlanError: there is no such policy.
+        PlanError: there is no such policy; or the view cannot be kept.
 
         >>> from reactive import Database
         >>> words = Database().table(str)
@@ -574,7 +580,9 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         >>> list(numbers)
         [7, None]
         """
-        view: View[*Ts] = self._engine.materialize(self._query(), name, caller(), on_error)
+        view: View[*Ts] = self._engine.materialize(
+            self._query(), name, caller(), on_error, kept=kept
+        )
         return view
 
     def _subscribed(
@@ -770,10 +778,10 @@ class GroupedRelation(Relation[K, *Ts]):
     """
 
     def materialize(
-        self, name: str | None = None, *, on_error: OnError = "raise"
+        self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
     ) -> GroupedView[K, *Ts]:
         """A view that is also a mapping from a group's key to its aggregates."""
-        view: Any = self._engine.materialize(self._query(), name, caller(), on_error)
+        view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         return view  # type: ignore[no-any-return]
 
     def where(
@@ -844,10 +852,10 @@ class OrderedRelation(KeepsOrder[*Ts], Relation[*Ts]):
         return OrderedRelation(self._engine, replace(node, input=was), self._kept_views())
 
     def materialize(
-        self, name: str | None = None, *, on_error: OnError = "raise"
+        self, name: str | None = None, *, on_error: OnError = "raise", kept: bool = False
     ) -> OrderedView[*Ts]:
         """A view that is also a sequence."""
-        view: Any = self._engine.materialize(self._query(), name, caller(), on_error)
+        view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         return view  # type: ignore[no-any-return]
 
 

@@ -11,6 +11,8 @@ Cost:   O(1) per arc that comes or goes.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
 FEWEST = 4
 """Ends of a node from which on they are a set."""
 Arcs = dict[int, tuple[int, ...] | set[int]]
@@ -30,6 +32,12 @@ def add_end(arcs: Arcs, node: int, end: int) -> None:
         ends.add(end)
     else:
         arcs[node] = (*ends, end) if len(ends) < FEWEST else {*ends, end}
+
+
+def put_ends(arcs: Arcs, ends: Iterable[tuple[int, Sequence[int]]]) -> None:
+    """Add all arcs of nodes that have none, each with different ends."""
+    for node, others in ends:
+        arcs[node] = tuple(others) if len(others) <= FEWEST else {*others}
 
 
 def remove_end(arcs: Arcs, node: int, end: int) -> None:

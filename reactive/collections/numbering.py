@@ -6,7 +6,7 @@ Cost:   O(1) each.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 
@@ -57,6 +57,18 @@ class Numbering:
             self.values.append(value)
         self.fresh.append(number)
         return number
+
+    def restore(self, values: Sequence[Any], free: Sequence[int]) -> None:
+        """Give values the numbers of their places, except those that are free."""
+        self.values += values
+        self._free += free
+        is_free = {*free}
+        self.numbers.update({v: n for n, v in enumerate(values) if n not in is_free})
+
+    @property
+    def free(self) -> Sequence[int]:
+        """The numbers that no value has."""
+        return self._free
 
     def release(self, numbers: Iterable[int]) -> None:
         """Forget the values of numbers that nobody uses any more."""

@@ -24,10 +24,11 @@ Source: R. Tarjan, as in `components.py`; G. F. Italiano, Amortized efficiency o
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from heapq import heappop, heappush
+from typing import Any
 
-from reactive.collections.arcs import Arcs, add_end, remove_end
+from reactive.collections.arcs import Arcs, add_end, put_ends, remove_end
 from reactive.collections.bits import (
     EMPTY,
     Bits,
@@ -110,6 +111,22 @@ class Reachability:
     def commit(self) -> None:
         """Forget how it was before."""
         self.was, self._log, self.doubts, self._queue = {}, [], {}, []
+
+    def state(self) -> dict[str, Any]:
+        """The arcs, and what each node reaches, which nothing changes later."""
+        ends = [tuple(ends) for ends in self.after.values()]
+        return {"sources": list(self.after), "targets": ends, "reach": dict(self.reach)}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Hold what another graph has told as its state; this one held nothing."""
+        before: dict[int, list[int]] = {}
+        for source, targets in zip(state["sources"], state["targets"], strict=True):
+            self._arcs += len(targets)
+            for target in targets:
+                before.setdefault(target, []).append(source)
+        put_ends(self.after, zip(state["sources"], state["targets"], strict=True))
+        put_ends(self.before, before.items())
+        self.reach.update(state["reach"])
 
     def is_isolated(self, node: int) -> bool:
         """Whether no arc begins or ends there."""

@@ -36,6 +36,7 @@ from reactive.dataflow.limits import Subscribers
 from reactive.dataflow.moment import Kept, Moment, forget, with_past
 from reactive.dataflow.moves import Moved
 from reactive.dataflow.node import NOWHERE, LeafDelta, Node, is_deferred, takes_part
+from reactive.dataflow.restoration import Restoration, fill_node
 from reactive.dataflow.routes import Routes
 from reactive.dataflow.schedule import Fed, Schedule, rank, reached
 from reactive.dataflow.step import Step, Stepped, Trees, deliveries, take_back
@@ -77,6 +78,8 @@ class Graph:
         """Whether a node is being connected or taken out; so it stays if that is broken off."""
         self.pinned: set[Node] = set()
         """Nodes that are kept though nobody reads them yet."""
+        self.restoration: Restoration | None = None
+        """What the nodes that are being made begin with, if not with what they compute."""
         self.making: Any = None
         """Whom nodes are being made for, for messages."""
         self.moved: Moved | None = None
@@ -382,10 +385,7 @@ class Graph:
         if node.is_remote:
             snapshot.begin(self, node)
         elif hasattr(node.operator, "undo") and fill and not hasattr(node.operator, "outdated"):
-            inputs = [self.contents(source) for source in node.inputs]
-            with self.running(node):
-                node.run(*inputs)
-            node.operator.commit()
+            fill_node(self, node)
         is_scheduled = not node.is_routed
         self.is_changing = True
         for port, source in enumerate(node.inputs):

@@ -13,7 +13,7 @@ from reactive.durable.journal import Journal
 from reactive.durable.refusals import DAMAGED, damaged
 from reactive.durable.rows.columns import reader
 from reactive.durable.rows.values import Unstorable
-from reactive.durable.store import Schema
+from reactive.durable.store import Schema, Store, Values
 from reactive.errors import DurabilityError
 
 
@@ -97,6 +97,25 @@ def rows_at(journal: Journal | None, version: int, tables: Sequence[Any]) -> lis
                 rows = _rows(journal, kept.name, kept.codec.read, None, changes)
                 pairs += [(row, -n) for row, n in rows]
         found.append(consolidate(pairs))
+    return found
+
+
+def changes_since(
+    journal: Journal, store: Store, version: int, until: int, tables: Sequence[Any]
+) -> list[list[Pair]] | str:
+    """Return how tables changed after a version, up to another, or why that is not known."""
+    logged = store.history(0)
+    if not logged or logged[0].version > max(version, 1):
+        return f"{store.name} does not keep all commits since: Database(path, keep=...) does"
+    found = []
+    for kept in (journal.kept[table] for table in tables):
+        net: dict[Values, int] = {}
+        for each in logged:
+            if version < each.version <= until:
+                for values, weight in each.changes.get(kept.name, ()):
+                    net[values] = net.get(values, 0) + weight
+        changed = [(values, weight) for values, weight in net.items() if weight]
+        found.append(_rows(journal, kept.name, kept.codec.read, None, changed))
     return found
 
 

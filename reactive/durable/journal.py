@@ -82,6 +82,8 @@ class Journal:
         self.store = store
         self.kept: dict[Any, KeptTable] = {}
         """The durable tables."""
+        self.kept_views: Any = None
+        """The views whose state is stored, if there are some (`transactions/kept_views.py`)."""
         self._writing = 0
         self._stood: int | None = None
         """The last commit that is known to stand in the store."""

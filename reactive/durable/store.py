@@ -23,7 +23,9 @@ from typing import Any, NamedTuple, Protocol, TypeAlias
 Plain: TypeAlias = int | float | str | bytes | None
 Values: TypeAlias = tuple[Any, ...]
 """A row: a plain value for each column."""
-BESIDE = '{"sink": '
+KEPT = '{"kept": '
+"""How `Schema.about` begins of the state of a view."""
+BESIDE = ('{"sink": ', KEPT)
 Rows: TypeAlias = Iterable[tuple[Sequence[Values], int]]
 """Different rows in batches, with how often each row of a batch is there."""
 
@@ -49,8 +51,8 @@ class Schema:
     columns: in the order of the values of rows.
     key: the name of the column by which rows are told apart, of which no value is None; without
          one, they are told apart by all values together, and may be there several times.
-    about: more, as text that is nothing to the store, but that `BESIDE` is before what is written
-        beside the commits, and is not in the history.
+    about: more, as text that is nothing to the store, but that one of `BESIDE` is before what is
+        written beside the commits, and is not in the history.
 
     >>> Schema("orders", (Column("id", "int", "plain"),), "id").key_place
     0

@@ -27,7 +27,14 @@ from typing import Any
 
 from reactive.collections.running_sum import bytes_of
 from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate, is_mixed
-from reactive.operators.accumulators import Accumulator, UserAccumulator
+from reactive.operators.accumulators import (
+    Accumulator,
+    AvgAccumulator,
+    CountAccumulator,
+    SumAccumulator,
+    UserAccumulator,
+)
+from reactive.operators.operator_state import Inputs, State
 from reactive.runtime.interrupts import reraise_asynchronous
 
 Value = Callable[[Row], Any]
@@ -37,6 +44,8 @@ Evaluated = tuple[Sequence[Any], Sequence[Sequence[Any]], Pairs]
 WEIGHT = 0
 STATES = slice(1, -1)
 SHOWN = -1
+PLAIN = (CountAccumulator, SumAccumulator, AvgAccumulator)
+"""Accumulators whose state is a number, or a tuple of numbers, but in rare sums."""
 _NOTHING: Evaluated = ((), (), ())
 
 
@@ -167,6 +176,23 @@ class Aggregate:
         shown = (group[SHOWN] for group in self.groups.values())
         return self._out([(row, 1) for row in shown if row is not None])
 
+    def state(self) -> State | None:
+        """The groups, in columns; None if an accumulator holds what only it can tell."""
+        if not all(isinstance(accumulator, PLAIN) for accumulator in self.accumulators):
+            return None
+        groups = self.groups
+        if any(_is_exact(group) for group in groups.values()):
+            return None
+        columns = zip(*groups.values(), strict=True)
+        parts = {str(place): list(column) for place, column in enumerate(columns)}
+        return {"keys": list(groups), "parts": len(parts), **parts}
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold the groups that another one has told as its state."""
+        columns = [state[str(place)] for place in range(state["parts"])]
+        groups = map(list, zip(*columns, strict=True))
+        self.groups.update(zip(state["keys"], groups, strict=True))
+
     def footprint(self) -> tuple[int, int]:
         size = sys.getsizeof(self.groups)
         for group in self.groups.values():
@@ -248,6 +274,11 @@ class Aggregate:
         results = [result(group[position]) for position, result in self._results]
         row = tuple(results) if self._key is None else (key, *results)
         return row if self._row is None else self._row(*row)
+
+
+def _is_exact(group: Group) -> bool:
+    """Return True if a sum of a group is kept in a form of its own."""
+    return any(type(s[0] if type(s) is tuple else s) not in (int, tuple) for s in group[STATES])
 
 
 def _insertions_first(

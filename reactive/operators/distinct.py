@@ -19,6 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from reactive.collections.zset import Batch, Pair, Pairs, Row, consolidate
+from reactive.operators.operator_state import Inputs, State, repeated, shortened
 
 if TYPE_CHECKING:
     from reactive.operators.generated.linear import Linear
@@ -120,6 +121,17 @@ class Distinct:
 
     def contents(self) -> Iterable[Pair]:
         return Batch(list(self.shown), 1)
+
+    def state(self) -> State | None:
+        """The rows with their weights; None while some weight less than nothing."""
+        if self._owed:
+            return None
+        return {"rows": list(self.shown), "weights": shortened(list(self.shown.values()))}
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold what another one has told as its state."""
+        rows = state["rows"]
+        self.shown.update(zip(rows, repeated(state["weights"], len(rows)), strict=True))
 
     def footprint(self) -> tuple[int, int]:
         size = sys.getsizeof(self.shown) + sys.getsizeof(self._owed)

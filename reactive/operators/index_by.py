@@ -280,6 +280,15 @@ class IndexBy:
             self._hidden = ()
             self.take_back([(key, (row, -weight)) for key, (row, weight) in keyed])
 
+    @contextmanager
+    def as_stepped(self, keyed: Sequence[KeyedPair]) -> Iterator[None]:
+        """As in the commit in which it has taken a delta in."""
+        self._last = keyed
+        try:
+            yield
+        finally:
+            self.commit()
+
     def contents(self) -> Iterable[KeyedPair]:
         if self._table is None or self._keyed.emits_filtered:
             return list(self.index.items())

@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, repeat
 
 from reactive.collections.zset import Batch, Pair, Pairs, Row
+from reactive.operators.operator_state import Inputs, State, repeated, shortened
 
 Weights = tuple[int, int]
 Law = Callable[[int, int], int]
@@ -91,6 +92,19 @@ class Pointwise:
 
     def contents(self) -> Iterable[Pair]:
         return list(self._held.items())
+
+    def state(self) -> State:
+        """The rows of the result with their weights, and others with those of both inputs."""
+        held, others = self._held, self._others
+        own = {"rows": list(held), "weights": shortened(list(held.values()))}
+        return {**own, "others": list(others), "both": list(others.values())}
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold what another one has told as its state."""
+        rows = state["rows"]
+        self._held.update(zip(rows, repeated(state["weights"], len(rows)), strict=True))
+        both = [_SHARED.get(weights, weights) for weights in state["both"]]
+        self._others.update(zip(state["others"], both, strict=True))
 
     def footprint(self) -> tuple[int, int]:
         unusual = sum(weights not in _SHARED for weights in self._others.values())

@@ -25,11 +25,15 @@ from reactive.codegen.functions import Values, build
 from reactive.collections.running_sum import RunningSum, bytes_of, copied, plus, times
 from reactive.operators.in_line import InLine
 from reactive.operators.operator import BailOut
+from reactive.operators.operator_state import Inputs, State
 
 Sums = tuple[RunningSum, ...]
 """How many rows, then the sum of each value."""
 Change = tuple[Any, Sums]
 """A key, or a key and a part of the group, and what it changes by."""
+
+_PLAIN = frozenset({int, tuple})
+"""What sums are kept as, except for rare ones."""
 
 
 class Kept(dict[Any, Any]):
@@ -161,6 +165,17 @@ class SumsBy:
         if not self.by_group:
             return list(self.sums.items())
         return [((key, group), s) for key, of in self.sums.items() for group, s in of.items()]
+
+    def state(self) -> State | None:
+        """The sums by key; None while one of them is kept in a form of its own."""
+        changes = self.contents()
+        if not all(type(part) in _PLAIN for _, sums in changes for part in sums):
+            return None
+        return {"keys": [key for key, _ in changes], "sums": [sums for _, sums in changes]}
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold the sums that another one has told."""
+        self._merge(self.sums, list(zip(state["keys"], state["sums"], strict=True)))
 
     def before(self, changes: Sequence[Change], asked: Iterable[Any]) -> Callable[[Any, Any], Any]:
         """A look-up of keys in the sums as they were before changes that they have taken in."""

@@ -15,7 +15,7 @@ Source: differential dataflow's advice for numerical loops, to quantize; here wi
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from reactive.collections.zset import Pair, Pairs, Row, canonical
@@ -98,6 +98,19 @@ class Tolerate:
     def there(self) -> Iterable[Pair]:
         """The rows that came, each of which is near the one that was passed on."""
         return [(row, 1) for row, _ in self.held.values()]
+
+    def state(self) -> dict[str, Any]:
+        """The rows that are there, and those that are shown for them if they differ."""
+        there, shown = (
+            [row for row, _ in self.held.values()],
+            [row for _, row in self.held.values()],
+        )
+        return {"there": there, "shown": None if there == shown else shown}
+
+    def restore(self, there: Sequence[Row], shown: Sequence[Row] | None) -> None:
+        """Hold what another one has told as its state."""
+        pairs = zip(there, there if shown is None else shown, strict=True)
+        self.held.update((self.key(row), (row, other)) for row, other in pairs)
 
     def footprint(self) -> tuple[int, int]:
         return len(self.held), sys.getsizeof(self.held) + 56 * len(self.held)

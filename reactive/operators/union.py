@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 
 from reactive.collections.zset import Pair, Pairs, Row
 from reactive.operators.distinct import Distinct
+from reactive.operators.operator_state import Inputs, State
 
 
 class Union:
@@ -48,6 +49,14 @@ class Union:
 
     def contents(self) -> Iterable[Pair]:
         return self._distinct.contents()
+
+    def state(self) -> State | None:
+        """As `Distinct.state`."""
+        return self._distinct.state()
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """As `Distinct.restore`."""
+        self._distinct.restore(state, inputs)
 
     def footprint(self) -> tuple[int, int]:
         return self._distinct.footprint()

@@ -37,10 +37,12 @@ class SqlRelation(Relation[*Ts]):
     schema: Schema | None = None
     """The columns, with their names in SQL."""
 
-    def materialize(self, name: str | None = None, *, on_error: OnError = "drop") -> View[*Ts]:
+    def materialize(
+        self, name: str | None = None, *, on_error: OnError = "drop", kept: bool = False
+    ) -> View[*Ts]:
         """A view; see `Relation.materialize`. What raises is left out, and is in `view.errors`, so
         that it stops no commit."""
-        view: Any = self._engine.materialize(self._query(), name, caller(), on_error)
+        view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         view.schema = self.schema
         view._sql_columns = None if self.schema is None else list(self.schema.names)
         return view  # type: ignore[no-any-return]
@@ -53,10 +55,10 @@ class OrderedSqlRelation(OrderedRelation[*Ts]):
     schema: Schema | None = None
 
     def materialize(
-        self, name: str | None = None, *, on_error: OnError = "drop"
+        self, name: str | None = None, *, on_error: OnError = "drop", kept: bool = False
     ) -> OrderedView[*Ts]:
         """A view that is a sequence; see `SqlRelation.materialize`."""
-        view: Any = self._engine.materialize(self._query(), name, caller(), on_error)
+        view: Any = self._engine.materialize(self._query(), name, caller(), on_error, kept=kept)
         view.schema = self.schema
         view._sql_columns = None if self.schema is None else list(self.schema.names)
         return view  # type: ignore[no-any-return]

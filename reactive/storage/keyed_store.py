@@ -152,6 +152,11 @@ class KeyedStore:
         """The row of a key, or None. (A row is never None: it would have no key.)"""
         return self.by_key.get(key)
 
+    def held_row(self, row: Row) -> Row:
+        """The object that is kept of an equal row; the row itself if there is none."""
+        held = self.by_key.get(self.key(row))
+        return held if held is not None and held == row else row
+
     def count(self, row: Row) -> int:
         held = self.by_key.get(self.key(row))
         return int(held is not None and (held is row or held == row))

@@ -326,6 +326,11 @@ class BagStore:
         kept = self.held.get(row, NONE) if self.field is None else self._found(row)
         return kept.count if kept.__class__ is Copies else 1
 
+    def held_row(self, row: Row) -> Row:
+        """The object that is kept of an equal row; the row itself if there is none."""
+        kept = self.held.get(row, NONE) if self.field is None else self._found(row)
+        return row if kept is NONE else row_of(kept)
+
     def _found(self, row: Row) -> Row | Copies:
         """What is kept of a row. Readers outside the lock may ask, so that nothing is changed."""
         field, values = self.field, self.held.values()

@@ -255,7 +255,7 @@ def maker(kind: Any, names: Sequence[str]) -> tuple[Callable[..., Any], dict[str
     if hasattr(kind, "__pydantic_validator__") and hasattr(kind, "model_construct"):
         return kind.model_construct, {name: name for name in names}
     found = parameters(kind)
-    if found.keys() == {*names} and not _changes_fields(kind):
+    if found.keys() == {*names} and not changes_fields(kind):
         if [*found] == [*names] and not any(_is_keyword(found[name]) for name in names):
             return kind, by_place
         return kind, {name: found[name].name for name in names}
@@ -287,7 +287,7 @@ def _setter(kind: Any) -> Callable[[Any, str, Any], object]:
     return object.__setattr__
 
 
-def _changes_fields(kind: Any) -> bool:
+def changes_fields(kind: Any) -> bool:
     """Whether making a record runs code that may make other fields of what it is given."""
     return _runs_code(kind) or (
         dataclasses.is_dataclass(kind) and not _is_generated(getattr(kind, "__init__"))  # noqa: B009

@@ -27,6 +27,7 @@ from reactive.collections.reachability import Arc, Reachability
 from reactive.collections.zset import Batch, Pair, Pairs, Row
 from reactive.operators.fixpoint.closure_rows import ClosureRows
 from reactive.operators.operator import BailOut
+from reactive.operators.operator_state import Inputs, State
 
 Ends = Callable[[Row], tuple[Any, Any]]
 MANY = 1000
@@ -176,6 +177,20 @@ class Closure:
 
     def contents(self) -> Sequence[Pair]:
         return Batch(list(self.shown), 1)
+
+    def state(self) -> State:
+        """The values by their numbers, the arcs, and what each node reaches."""
+        numbering = self._numbering
+        more = [(*arc, times) for arc, times in self._more.items()]
+        own = {"values": list(numbering.values), "free": list(numbering.free), "more": more}
+        return {**own, "size": self._size, **self._graph.state()}
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold what a closure has told as its state."""
+        self._numbering.restore(state["values"], state["free"])
+        self._graph.restore(state)
+        self._more.update({(source, target): times for source, target, times in state["more"]})
+        self.shown.size = self._size = state["size"]
 
     def footprint(self) -> tuple[int, int]:
         """Rows, and bytes of what is kept of them."""

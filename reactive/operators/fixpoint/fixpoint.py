@@ -45,6 +45,7 @@ from reactive.operators.fixpoint.anew import (
 from reactive.operators.fixpoint.circuit import Circuit, Fed
 from reactive.operators.fixpoint.delta_rules import BaseRule, Negating
 from reactive.operators.fixpoint.derivations import GIVEN
+from reactive.operators.operator_state import Inputs, State
 from reactive.runtime.interrupts import reraise_asynchronous
 
 MOST_SHOWN = 3
@@ -244,6 +245,28 @@ class Fixpoint:
     def shown(self, relation: int) -> Mapping[Row, object]:
         """The rows of a relation: not a copy."""
         return self._circuit.relations[relation].shown
+
+    def state(self) -> State | None:
+        """The state of each relation, by its place; None if one of them has none to tell."""
+        found: dict[str, Any] = {"round": self._round}
+        for place, relation in enumerate(self._circuit.relations):
+            state = relation.state()
+            if state is None:
+                return None
+            found |= {f"{place} {name}": value for name, value in state.items()}
+        return found
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold what a fixpoint has told as its state, and index it again."""
+        circuit = self._circuit
+        self._round = state["round"]
+        for place, relation in enumerate(circuit.relations):
+            own = f"{place} "
+            mine = {n.removeprefix(own): v for n, v in state.items() if n.startswith(own)}
+            relation.restore(mine)
+        for index in circuit.recursive_indexes:
+            index.change(Batch(list(index.relation.rounds), GIVEN))
+        self.commit()
 
     def footprint(self) -> tuple[int, int]:
         sizes = [relation.footprint() for relation in self._circuit.relations]

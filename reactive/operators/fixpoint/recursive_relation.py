@@ -23,6 +23,7 @@ from typing import Any, Self
 
 from reactive.collections.zset import Batch, Pair, Row, consolidate
 from reactive.operators.fixpoint.derivations import GIVEN, Derivations
+from reactive.operators.operator_state import State, repeated, shortened
 
 
 class RecursiveRelation(Derivations):
@@ -164,6 +165,40 @@ class RecursiveRelation(Derivations):
         """Forget how it was before."""
         self._begin()
 
+    def state(self) -> State | None:
+        """The rows with their rounds and derivations; None of rows with a negative number of these,
+        or of which one of each key is chosen."""
+        rows = list(self.rounds)
+        if self.may_be_negative or len(self.support) != len(rows) or type(self) is not _PLAIN:
+            return None
+        supports = list(map(self.support.__getitem__, rows))
+        well_founded = self.well_founded
+        return {
+            "rows": rows,
+            "rounds": shortened(list(self.rounds.values())),
+            "supports": shortened(supports),
+            "well_founded": shortened([well_founded.get(row, 1) for row in rows])
+            if well_founded
+            else 1,
+            "derivations": self.derivations,
+        }
+
+    def restore(self, state: State) -> None:
+        """Hold what a relation has told as its state; it held nothing."""
+        rows = state["rows"]
+        length = len(rows)
+        self.rounds.update(zip(rows, repeated(state["rounds"], length), strict=True))
+        self.support.update(dict.fromkeys(self.rounds, 1))  # which hashes no row
+        for held, counts in (
+            (self.support, state["supports"]),
+            (self.well_founded, state["well_founded"]),
+        ):
+            if counts != 1:
+                pairs = zip(rows, repeated(counts, length), strict=True)
+                held.update([pair for pair in pairs if pair[1] != 1])
+        self.derivations = state["derivations"]
+        self.commit()
+
     def footprint(self) -> tuple[int, int]:
         """Rows, and bytes of the dictionaries."""
         return len(self.rounds), sum(
@@ -176,6 +211,9 @@ class RecursiveRelation(Derivations):
             if self.rounds.get(row) == now:
                 del self.rounds[row]
                 self.well_founded.pop(row, None)
+
+
+_PLAIN = RecursiveRelation
 
 
 def fill(rows: dict[Row, Any], others: Mapping[Row, Any]) -> None:

@@ -36,6 +36,7 @@ from reactive.operators.generated.nests import LEFT, RIGHT
 from reactive.operators.in_line import InLine
 from reactive.operators.index_by import IndexBy
 from reactive.operators.operator import BailOut
+from reactive.operators.operator_state import Inputs, State
 from reactive.operators.sums_by import SumsBy
 
 
@@ -120,6 +121,16 @@ class Factored(Grouped):
         self._owner = owner
         self._alone = alone
         self.step = self._step_sides
+
+    def state(self) -> State | None:
+        """The groups; None of a join of several tables, whose probe orders have a state."""
+        return super().state() if isinstance(self._sides, Sides) else None
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold the groups that another one has told; the sides hold the rows that these are of."""
+        super().restore(state, inputs)
+        assert isinstance(self._sides, Sides)
+        self._sides.is_filled = True
 
     def _step_sides(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
         for delta in deltas:

@@ -38,6 +38,7 @@ from reactive.operators.accumulators import (
 from reactive.operators.aggregate import Aggregate
 from reactive.operators.generated import joined
 from reactive.operators.in_line import InLine
+from reactive.operators.operator_state import Inputs, State
 from reactive.runtime.interrupts import reraise_asynchronous
 
 IN_LINE = (CountAccumulator, SumAccumulator, AvgAccumulator, ValuesAccumulator)
@@ -360,6 +361,14 @@ class Grouped:
 
     def contents(self) -> Iterable[Pair]:
         return self._plain.contents()
+
+    def state(self) -> State | None:
+        """As `Aggregate.state`."""
+        return self._plain.state()
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """As `Aggregate.restore`."""
+        self._plain.restore(state, inputs)
 
     def footprint(self) -> tuple[int, int]:
         return self._plain.footprint()

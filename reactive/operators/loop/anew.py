@@ -20,6 +20,7 @@ from typing import Any, Protocol
 
 from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate
 from reactive.errors import FixpointError
+from reactive.operators.operator_state import Inputs, State, repeated, shortened
 from reactive.operators.tolerate import Tolerate
 from reactive.runtime.collector import paused
 from reactive.runtime.interrupts import reraise_asynchronous
@@ -178,6 +179,11 @@ class Anew:
                 grow(self.given[place], net, self._log)
         return nets
 
+    def begin_with(self, rows: Sequence[Pairs]) -> None:
+        """Take all rows of the inputs in, of which there were none."""
+        for given, port in zip(self.given, self._places, strict=True):
+            given.update(consolidate(rows[port]))
+
     def evaluate(self) -> Sequence[Sequence[Pair]]:
         """How the rows of all relations change when the loop is evaluated."""
         with paused():
@@ -215,6 +221,23 @@ class Anew:
 
     def contents(self) -> Sequence[Sequence[Pair]]:
         return [list(rows.items()) for rows in self._rows]
+
+    def state(self) -> State:
+        """The rows of the result; those of the inputs are read again from these."""
+        found: dict[str, Any] = {"whole": self.whole}
+        for place, rows in enumerate(self._rows):
+            found |= {f"{place} rows": list(rows), f"{place} weights": shortened([*rows.values()])}
+        return found
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold what a loop has told as its state, over inputs with the same rows."""
+        self.begin_with(inputs())
+        self.whole = state["whole"]
+        for place, rows in enumerate(self._rows):
+            listed = state[f"{place} rows"]
+            weights = repeated(state[f"{place} weights"], len(listed))
+            rows.update(zip(listed, weights, strict=True))
+        self.commit()
 
     def footprint(self) -> tuple[int, int]:
         held = [*self.given, *self._rows]

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from reactive.collections.zset import Pair, Pairs
 from reactive.operators.loop.anew import Anew
+from reactive.operators.operator_state import Inputs, State
 
 RATIO = 20
 """How many times as long operators take for a row than rounds that are evaluated whole."""
@@ -93,6 +94,17 @@ class Measured:
 
     def contents(self) -> Sequence[Sequence[Pair]]:
         return self._anew.contents()
+
+    def state(self) -> State:
+        """The result of the loop. Operators are made again by the next small change, if there were
+        some."""
+        return {"is_followed": self._body is not None, **self._anew.state()}
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold what a loop has told as its state, over inputs with the same rows."""
+        self._anew.restore(state, inputs)
+        if state["is_followed"]:
+            self._spent = (RATIO - 1) * self._anew.whole
 
     def footprint(self) -> tuple[int, int]:
         rows, size = self._anew.footprint()

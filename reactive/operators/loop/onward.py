@@ -25,6 +25,7 @@ from typing import Any, Protocol
 
 from reactive.collections.zset import Pair, Pairs, consolidate
 from reactive.operators.loop.anew import Anew, Log, Loop, grow, shrink
+from reactive.operators.operator_state import Inputs, State
 from reactive.operators.tolerate import Tolerate
 
 PART = 8
@@ -126,6 +127,24 @@ class Onward:
 
     def contents(self) -> Sequence[Sequence[Pair]]:
         return [list(tolerate.contents()) for tolerate in self._shown]
+
+    def state(self) -> State:
+        """The rows that are shown and those that are there; operators are made again."""
+        found: dict[str, Any] = {"whole": self._anew.whole}
+        for place, tolerate in enumerate(self._shown):
+            found |= {f"{place} {name}": rows for name, rows in tolerate.state().items()}
+        return found
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold what a loop has told as its state, over inputs with the same rows."""
+        self._anew.begin_with(inputs())
+        self._anew.whole = state["whole"]
+        for place, tolerate in enumerate(self._shown):
+            tolerate.restore(state[f"{place} there"], state[f"{place} shown"])
+            starts = self._anew.given[place].items()
+            started = consolidate([(tolerate.key(row), n) for row, n in starts])
+            grow(self._started[place], started, [])
+        self.commit()
 
     def footprint(self) -> tuple[int, int]:
         sizes = [self._anew.footprint(), *(tolerate.footprint() for tolerate in self._shown)]

@@ -1,0 +1,174 @@
+"""State of views in the store of a durable database: a table `kept NAME` for each.
+
+    part 0        the header, as JSON: of which query, version and tables; each part and its cost
+    part 1 ...    the bytes of the states of operators (`rows/packed.py`), in pieces
+
+It is written in one transaction of the store, after the commit that it is of; so it is there as a
+whole or not at all, and never without that commit. It is beside the tables: no commit changes it.
+Bytes that are not those that were written are found by their hash.
+
+State:  what was read of a view, until it is made.
+Cost:   one read of the table; of each state that is asked for, its hash and O(its rows).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any, TypeAlias
+
+from reactive.durable.rows.packed import Packer, Unpacker, Unreadable
+from reactive.durable.store import KEPT, Column, Rows, Schema, Store
+
+State: TypeAlias = Mapping[str, Any]
+"""Of an operator: lists are columns of values, other values are plain."""
+FORMAT = 1
+"""Of the table, and of the states of operators: another number is of other ones."""
+PIECE = 1 << 20
+"""Bytes of a row of the table."""
+COLUMNS = (Column("part", "int", "plain"), Column("data", "bytes", "plain"))
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """Seconds that an operator takes to be computed, and to be read; None if nobody knows."""
+
+    computing: float | None = None
+    reading: float | None = None
+
+    @property
+    def pays(self) -> bool:
+        """True if its state is to be stored, and read."""
+        return self.computing is None or self.reading is None or self.reading <= self.computing
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What is known of a stored view.
+
+    query: the fingerprint of the query, the library and Python.
+    version: of the last commit that the states are of.
+    tables: by name, the schema and the number of rows.
+    costs: of each operator, by its name.
+    parts: the operators that are stored: their names, with the number of bytes and the hash.
+    """
+
+    query: str
+    version: int
+    tables: Mapping[str, Sequence[Any]]
+    costs: Mapping[str, Cost] = field(default_factory=dict)
+    parts: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+
+    @property
+    def size(self) -> int:
+        """How large all states are together."""
+        return sum(size for size, _ in self.parts.values())
+
+    def text(self) -> bytes:
+        """The header as it is stored."""
+        costs = {name: [cost.computing, cost.reading] for name, cost in self.costs.items()}
+        found = {**asdict(self), "costs": costs, "format": FORMAT}
+        return json.dumps(found).encode()
+
+
+class StoredStates:
+    """The states of a view as they are in the store.
+
+    Raises `Unreadable` of what `write` has not written.
+    """
+
+    def __init__(self, store: Store, view: str) -> None:
+        pieces = {part: data for rows, _ in store.rows(table_of(view)) for part, data in rows}
+        self.header = _header_of(pieces.get(0))
+        body = b"".join(pieces[part] for part in sorted(pieces) if part)
+        self._parts: dict[str, tuple[bytes, str]] = {}
+        start = 0
+        for name, (size, digest) in self.header.parts.items():
+            self._parts[name] = body[start : start + size], digest
+            start += size
+
+    def state(self, name: str) -> State | None:
+        """The state of an operator, if there is one.
+
+        Raises
+        ------
+        Unreadable: it is damaged.
+        Unstorable: it is of a class that the process does not have.
+        """
+        if name not in self._parts:
+            return None
+        data, digest = self._parts[name]
+        if _digest(data) != digest:
+            raise Unreadable("its bytes are not those that were written")
+        return unpacked(data)
+
+
+def table_of(view: str) -> str:
+    """The name of the table of a view."""
+    return f"kept {view}"
+
+
+def write(store: Store, view: str, header: Header, packed: Mapping[str, bytes]) -> None:
+    """Have a view be stored so, in the place of what there was of it."""
+    about = KEPT + json.dumps(view) + "}"
+    schema = Schema(table_of(view), COLUMNS, "part", about)
+    store.create(schema, _rows(header.text(), b"".join(packed.values())))
+
+
+def parts_of(packed: Mapping[str, bytes]) -> dict[str, Sequence[Any]]:
+    """What a header says of states."""
+    return {name: (len(data), _digest(data)) for name, data in packed.items()}
+
+
+def pack(state: State) -> tuple[bytes, float]:
+    """The bytes of a state, and the seconds that this took without those of other threads.
+
+    Raises
+    ------
+    Unstorable: it has a value that could not be read again.
+    """
+    packer = Packer(rests=True)
+    packer.plain([(name, isinstance(value, list)) for name, value in state.items()])
+    for value in state.values():
+        (packer.column if isinstance(value, list) else packer.plain)(value)
+    return packer.bytes(), packer.seconds
+
+
+def unpacked(data: bytes) -> State:
+    """The state of its bytes.
+
+    Raises
+    ------
+    Unreadable: they are none.
+    """
+    unpacker = Unpacker(data)
+    names = unpacker.plain()
+    return {name: unpacker.column() if is_column else unpacker.plain() for name, is_column in names}
+
+
+def _rows(header: bytes, body: bytes) -> Rows:
+    pieces = [body[start : start + PIECE] for start in range(0, len(body), PIECE)]
+    yield [(0, header)], 1
+    for part, piece in enumerate(pieces, 1):
+        yield [(part, piece)], 1
+
+
+def _header_of(text: Any) -> Header:
+    try:
+        found = json.loads(text)
+        if found.pop("format") != FORMAT:
+            raise Unreadable("it was written by another version")
+        costs = {name: Cost(*seconds) for name, seconds in found.pop("costs").items()}
+        header = Header(**found, costs=costs)
+        for size, digest in header.parts.values():
+            if type(size) is not int or type(digest) is not str:
+                raise Unreadable("its header is damaged")
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise Unreadable("its header is damaged") from error
+    return header
+
+
+def _digest(data: bytes) -> str:
+    return hashlib.blake2b(data, digest_size=16).hexdigest()
