@@ -72,6 +72,7 @@ THRESHOLDS: dict[str, Threshold] = {
     "reactive.dataflow.graph.MANY_SCHEDULES": Threshold(0),
     "reactive.collections.index.FEW": Threshold(0),
     "reactive.collections.index.SAMPLED": Threshold(0),
+    "reactive.operators.bound_matching.FEW": Threshold(0),
     "reactive.operators.generated.joined.MANY": Threshold(0),
     "reactive.runtime.collector.MANY": Threshold(1),
     "reactive.runtime.collector.MOST": Threshold(0),

@@ -61,7 +61,7 @@ class Ranges:
 
 
 @record
-class _Comparison:
+class Comparison:
     """A value of one side that is less than one of the other, or not greater."""
 
     left: Expr
@@ -83,12 +83,12 @@ def _found(join: plan.Join) -> Ranges | None:
     return _ranges(join, rest, *tests) if tests else None
 
 
-def _comparisons(join: plan.Join, rest: Lifted) -> list[_Comparison]:
+def _comparisons(join: plan.Join, rest: Lifted) -> list[Comparison]:
     """The first comparison of the sides, and one that bounds the same values from the other end."""
-    found: list[_Comparison] = []
+    found: list[Comparison] = []
     count, of = bindings(join.left), pair_shapes(join)
     for test in conjuncts(rest.body):
-        comparison = _comparison(test, count)
+        comparison = comparison_of(test, count)
         if comparison is not None and (not found or _is_other_end(found[0], comparison)):
             found.append(comparison)
         elif not total(test, of):
@@ -98,7 +98,8 @@ def _comparisons(join: plan.Join, rest: Lifted) -> list[_Comparison]:
     return found
 
 
-def _comparison(test: Expr, count: int) -> _Comparison | None:
+def comparison_of(test: Expr, count: int) -> Comparison | None:
+    """Return the comparison of the sides that a test is; the left one has `count` bindings."""
     if isinstance(test, Attempt) and test.otherwise == FALSE:
         test = test.of
     if not isinstance(test, Operation) or test.operator not in ("<", "<=", ">", ">="):
@@ -107,26 +108,26 @@ def _comparison(test: Expr, count: int) -> _Comparison | None:
     closed = test.operator.endswith("=")
     match side_of(less, count), side_of(greater, count):
         case "left", "right":
-            return _Comparison(less, greater, left_is_low=True, closed=closed)
+            return Comparison(less, greater, left_is_low=True, closed=closed)
         case "right", "left":
-            return _Comparison(greater, less, left_is_low=False, closed=closed)
+            return Comparison(greater, less, left_is_low=False, closed=closed)
         case _:
             return None
 
 
-def _is_other_end(one: _Comparison, other: _Comparison) -> bool:
+def _is_other_end(one: Comparison, other: Comparison) -> bool:
     return one.left_is_low != other.left_is_low
 
 
-def _ranges(join: plan.Join, on: Lifted, *tests: _Comparison) -> Ranges:
+def _ranges(join: plan.Join, on: Lifted, *tests: Comparison) -> Ranges:
     low = next((test for test in tests if test.left_is_low), None)
     high = next((test for test in tests if not test.left_is_low), None)
     count = bindings(join.left)
 
-    def left(test: _Comparison | None) -> Lifted | None:
+    def left(test: Comparison | None) -> Lifted | None:
         return None if test is None else of_left(on, test.left, count)
 
-    def right(test: _Comparison | None) -> Lifted | None:
+    def right(test: Comparison | None) -> Lifted | None:
         return None if test is None else of_right(on, test.right, count)
 
     return Ranges(

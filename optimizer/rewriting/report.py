@@ -24,6 +24,7 @@ from optimizer.expr import Expr, Function, Lifted, Operation, Or, conjuncts, rea
 from optimizer.expressions.booleans import unproven
 from optimizer.expressions.text import text
 from optimizer.lifting import folds
+from optimizer.plans.bounds import bound_of
 from optimizer.plans.drawing import Drawing
 from optimizer.plans.explain import Explanation, explain, headline, source_text
 from optimizer.plans.properties import nodes
@@ -124,6 +125,8 @@ def _unkeyed(node: plan.Node, *, has_bitwise: bool) -> list[str]:
             if late
             else []
         )
+    if isinstance(node, plan.SemiJoin | plan.AntiJoin) and bound_of(node) is not None:
+        return []
     return [f"every pair is asked: {headline(node)}", f"  {_hint(on, has_bitwise=has_bitwise)}"]
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from reactive.collections.index import NO_MATCH, Index, Key, KeyedPair
 from reactive.collections.zset import Pair, Row, consolidate
@@ -231,7 +231,35 @@ class PredicateMatching:
             yield row, partnered, alone
 
 
-Matching = KeyMatching | PredicateMatching
+class Matching(Protocol):
+    """What tells the left rows with a partner from those alone."""
+
+    @property
+    def touched(self) -> int:
+        """The rows that were looked at so far."""
+        ...
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
+        """Take deltas in; return which left rows came to have a partner, or to have none."""
+        ...
+
+    def undo(self) -> None:
+        """Be as before the last step."""
+        ...
+
+    def commit(self) -> None:
+        """Keep the last step."""
+        ...
+
+    def contents(self) -> Iterable[Change]:
+        """Return all left rows, as if they came now."""
+        ...
+
+    def footprint(self) -> tuple[int, int]:
+        """Return how much is held, in entries and bytes."""
+        ...
+
+
 Part = Callable[..., list[Pair]]
 
 

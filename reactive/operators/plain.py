@@ -14,6 +14,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Function
 from optimizer.expressions.knowledge import hashable, total
+from optimizer.plans import bounds
 from optimizer.plans.extended import row_of
 from optimizer.plans.nodes.reduce import keeper
 from optimizer.plans.properties import (
@@ -65,6 +66,7 @@ from reactive.operators import join as joins
 from reactive.operators import keys as join_keys
 from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.aggregate import Aggregate, shared_accumulators_of
+from reactive.operators.bound_matching import BoundMatching, BoundSide
 
 Make = Callable[[], Any]
 LINEAR = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
@@ -243,7 +245,22 @@ def _matching(
 ) -> matching.Matching:
     if whole is None or by_key_alone(node):
         return matching.KeyMatching(left.index)
-    return matching.PredicateMatching(left, right, _of_two(on, pair), _of_two(whole, pair))
+    fits = _of_two(on, pair), _of_two(whole, pair)
+    bound = None if isinstance(node, plan.OuterJoin) else bounds.bound_of(node)
+    if bound is None:
+        return matching.PredicateMatching(left, right, *fits)
+    sides = _bound_side(bound.left, bindings(node.left)), _bound_side(bound.right, 1)
+    return BoundMatching(
+        *(left, right, sides),
+        lambda: matching.PredicateMatching(left, right, *fits),
+        is_upper=bound.is_upper,
+        closed=bound.closed,
+    )
+
+
+def _bound_side(side: bounds.BoundSide, count: int) -> BoundSide:
+    before, after = ([spread(t, count) for t in tests] for tests in (side.before, side.after))
+    return BoundSide(before, spread(side.value, count), after)
 
 
 def fitting(node: plan.AntiJoin) -> tuple[matching.Fits, matching.Fits]:

@@ -37,6 +37,10 @@ VIEWS = (
     "select w.k, s.g from w join s on s.n = w.l where w.x > 1 or s.h",
     "select n, m from s where m >= all (select d from w where w.d is not null)",
     "select k from w where l < any (select g from s)",
+    "select id from t where a > any (select v from u)",
+    "select id from t where a <= all (select v from u where u.k = t.id)",
+    "select id from t where exists (select 1 from u where u.k = t.a and u.v >= t.id)",
+    "select l from w where not exists (select 1 from s where s.h and s.g < w.f)",
 )
 REFUSED = (
     *("WITH of", "MERGE", "FROM of UPDATE", "USING of", "RETURNING of", "a query in DO UPDATE"),
@@ -132,7 +136,7 @@ class Statements:
                 f"insert into u values {self._pairs()} returning k",
                 by_name if self._dialect == "duckdb" else "insert into s default values",
                 f"insert into t (id) values ((select count(*) from u) + {self._number()})",
-                "insert into t select k, v, 'first' from u order by v limit 1",
+                "insert into t select k, v, 'first' from u order by v, k limit 1",
             )
         )
 

@@ -173,6 +173,29 @@ def test_postgres_reads_a_constant_before_it_looks_for_rows(text: str) -> None:
         postgres.execute(text)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "insert into s select v, 1 from u",
+        "insert into s select v, 1 from u order by v",
+        "update s set n = (select v from u)",
+        "update s set n = id * 100000",
+        "create table z as select cast(v as smallint) as c from u",
+        "delete from s where id = (select cast(v as smallint) from u)",
+        "delete from s where id = cast(id * 100000 as smallint)",
+    ],
+)
+def test_a_value_that_cannot_be_made_is_a_plan_error(text: str) -> None:
+    db = Database()
+    db.execute("create table s (n smallint, id integer primary key)")
+    db.execute("create table u (v bigint)")
+    db.execute("insert into u values (100000)")
+    db.execute("insert into s values (1, 1)")
+    with pytest.raises(PlanError, match="out of the range of SMALLINT at line 1"):
+        db.execute(text)
+    assert rows(db, "s") == [(1, 1)] and len(db.tables()) == 2
+
+
 def test_statements_inside_a_transaction_are_part_of_it(db: Database) -> None:
     with pytest.raises(ZeroDivisionError), db.transaction():
         db.execute("insert into t values (1, 'a', 2)")

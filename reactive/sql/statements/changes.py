@@ -161,11 +161,11 @@ def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iter
     ]
     row = tuple_of(*map(whole, cast_values))
     if not query.sort:
-        yield from evaluated(plan.Select(made.node, made.scope.function(row)), around)
+        yield from evaluated(plan.Select(made.node, made.scope.function(row)), source, around)
         return
     keys = [key.function.body for key in query.sort]
     both = made.scope.function(tuple_of(row, *keys))
-    yield from _in_order(evaluated(plan.Select(made.node, both), around), query.sort)
+    yield from _in_order(evaluated(plan.Select(made.node, both), source, around), query.sort)
 
 
 def _assigned(node: Any, value: Value, kind: SqlType, scope: Scope) -> Value:
@@ -196,11 +196,12 @@ def _check_width(count: int, places: list[int], node: Any, around: Scope) -> Non
         raise around.error(node, f"{count} values are inserted into {len(places)} columns")
 
 
-def evaluated(node: plan.Node, around: Scope) -> list[Any]:
-    """The rows of a plan, computed once.
+def evaluated(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
+    """Return the rows of the plan of a query or statement, computed once.
 
     Raises
     ------
+    PlanError: evaluating it fails for a row.
     TransactionError: inside a transaction, whose changes a query does not see.
     """
     engine = around.environment.engine
@@ -210,7 +211,8 @@ def evaluated(node: plan.Node, around: Scope) -> list[Any]:
             "  run it before the other changes, or in a transaction of its own"
         )
     views = tuple(dict.fromkeys(around.environment.views))
-    with relation_of(engine, freed(node), Schema(()), views).materialize(on_error="raise") as view:
+    relation = relation_of(engine, freed(node), Schema(()), views)
+    with failures_told(tree, around), relation.materialize(on_error="raise") as view:
         return list(view)
 
 
@@ -395,7 +397,7 @@ def _found(tree: Any, target: Target, scope: Scope, made: Expr) -> Pairs:
     )
     if has_subqueries(node) or has_subqueries(node.input):
         selected = plan.Select(freed(node.input), node.function)
-        return [(row[0], row[1]) for row in evaluated(selected, scope)]
+        return [(row[0], row[1]) for row in evaluated(selected, tree, scope)]
     is_wanted, make = callable_of(scope.function(test)), callable_of(scope.function(made))
     rows = _candidates(target, test)
     with failures_told(tree, scope):

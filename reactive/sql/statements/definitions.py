@@ -94,7 +94,7 @@ def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
         query = around.query(tree.expression)
         node, schema = query.rows(around.renamed(_names(tree), query.names, tree.this))
         around.refuse_unread(tree)
-        found = evaluated(node, around)
+        found = evaluated(node, tree, around)
     else:
         with misreadings_told(tree, around):
             schema, defaults, key = _declared(tree, around)
