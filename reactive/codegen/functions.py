@@ -307,16 +307,32 @@ def build(name: str, text: str, values: Values) -> Callable[..., Any]:
     code = _code(text)
     assert values.are_seen(set(_variables(code))), text
     made = FunctionType(_in_file(code, file), dict(values.by_name), name)
-    vars(made)["slots"] = values.slots
-    weakref.finalize(made, _forget, file).atexit = False
+    if values.slots:
+        vars(made)["slots"] = values.slots
+    _files[file] = _FileOf(made, _forget)
+    _files[file].name = file
     return made
 
 
-def _forget(file: str) -> None:
+class _FileOf(weakref.ref["FunctionType"]):
+    """A reference to a generated function that knows the file of its text: one object, where
+    `weakref.finalize` makes four."""
+
+    __slots__ = ("name",)
+    name: str
+
+
+def _forget(of: _FileOf) -> None:
     """Empty the entry of a function that is gone in `linecache`, which is taken out later."""
+    file = of.name
+    _files.pop(file, None)
     if file in linecache.cache:
         linecache.cache[file] = EMPTY_ENTRY
     _gone.append(file)
+
+
+_files: dict[str, _FileOf] = {}
+"""The generated functions that are alive, by the files of their texts."""
 
 
 @lru_cache(maxsize=MOST_TEXTS)

@@ -223,12 +223,13 @@ class Adoption:
         once: list[Any] = []
         often: list[tuple[Any, int]] = []
         key, name = self.codec.key, self.table.name
-        read, read_plain = self.codec.read, self.codec.read_plain
+        read_plain = self.codec.read_plain
         kinds = kinds or StoredKinds(self.codec.schema)
         for batch, weight in self.rows(store):
             is_plain = read_plain is not None and kinds.are_plain(batch)
+            read = read_plain if read_plain and is_plain else self.codec.read
             try:
-                made = read_plain(batch) if read_plain and is_plain else read(batch)
+                made = read(batch)
             except (Unstorable, *DAMAGED) as misfit:
                 if isinstance(misfit, Unstorable) and not isinstance(misfit, Damaged):
                     raise _unreadable(self.table, misfit) from None

@@ -26,10 +26,12 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 from reactive.durable import postgres_tables, sqlite_history
 from reactive.durable.postgres_tables import PostgresTable, placed
+from reactive.durable.refusals import DAMAGED, damaged
 from reactive.durable.schema_text import schema_of_text, text_of_schema
 from reactive.durable.store import Change, Logged, Record, Rows, Schema
 from reactive.errors import DurabilityError
@@ -129,10 +131,10 @@ class PostgresStore:
             "on conflict do nothing",
             [str(FORMAT)],
         )
-        found = self._run(f"select value from {self._state} where name = 'format'").fetchone()
-        if int(found[0]) > FORMAT:
+        found = self._stated("format")
+        if found > FORMAT:
             raise DurabilityError(
-                f"{self.name} is of format {found[0]}, and this is a library of format {FORMAT}\n"
+                f"{self.name} is of format {found}, and this is a library of format {FORMAT}\n"
                 "  update the library: pip install -U reactive-collections"
             )
         self._run(
@@ -143,12 +145,27 @@ class PostgresStore:
 
     def _look(self) -> None:
         """Read which tables there are."""
-        query = f"select name, text, place, columns from {self._listed} order by rank"
+        query = f"select {', '.join(_LISTED)} from {self._listed} order by rank"
         self._tables = {}
-        for name, text, place, columns in self._run(query).fetchall():
-            schema = schema_of_text(_unescaped(name), text)
-            self._tables[schema.table] = PostgresTable(schema, self._schema, place, tuple(columns))
+        for entry in self._run(query).fetchall():
+            with self._reading("tables", dict(zip(_LISTED, entry, strict=True))):
+                table = _table_of(self._schema, *entry)
+            self._tables[table.schema.table] = table
         self._connection.commit()
+
+    def _stated(self, name: str) -> int:
+        """Return a number of the state."""
+        found = self._run(f"select value from {self._state} where name = ?", [name]).fetchone()
+        with self._reading("state", {name: found and found[0]}):
+            return int(found[0])
+
+    @contextmanager
+    def _reading(self, table: str, row: object) -> Iterator[None]:
+        """Report an error of reading a row as a `DurabilityError` that names it."""
+        try:
+            yield
+        except DAMAGED as error:
+            raise DurabilityError(damaged(self.name, table, row)) from error
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -170,8 +187,7 @@ class PostgresStore:
         with self._told("read"):
             self._recover()
             self._look()
-            query = f"select value from {self._state} where name = 'version'"
-            found = int(self._run(query).fetchone()[0])
+            found = self._stated("version")
             self._connection.rollback()
             return found
 
@@ -220,21 +236,28 @@ class PostgresStore:
                 batch = cursor.fetchmany(postgres_tables.BATCH)
             if not batch:
                 break
-            for weight, rows in found.read(batch).items():
-                yield rows, weight
+            yield from self._by_weight(found, batch)
         with self._told("read"):
             cursor.close()
             self._connection.rollback()
 
+    def _by_weight(self, table: PostgresTable, batch: Sequence[tuple[Any, ...]]) -> Rows:
+        """The rows of a batch, by how often they are there."""
+        try:
+            return [(rows, weight) for weight, rows in table.read(batch).items()]
+        except DAMAGED:
+            for row in batch:
+                with self._reading(table.schema.table, row):
+                    table.read([row])
+            raise
+
     def history(self, since: int) -> Sequence[Logged]:
         self._check_open()
-        with self._told("read"):
+        kept = f"a commit after {since}"
+        with self._told("read"), self._reading("reactive_changes", kept):
             found = sqlite_history.history(self._run, since)
             self._connection.rollback()
-        return [
-            each._replace(changes={_unescaped(name): rows for name, rows in each.changes.items()})
-            for each in found
-        ]
+            return [_with_names(logged) for logged in found]
 
     # Writing.
 
@@ -254,8 +277,7 @@ class PostgresStore:
         """Whether a transaction whose connection was lost is there. Whoever has the lock again
         knows: the server lets go of it when the lost session, and what it was about, is over."""
         self._recover()
-        query = f"select value from {self._state} where name = 'version'"
-        found = int(self._run(query).fetchone()[0])
+        found = self._stated("version")
         self._connection.rollback()
         return found >= records[-1].version
 
@@ -408,7 +430,36 @@ def _escaped(name: str) -> str:
 
 
 def _unescaped(text: str) -> str:
-    return str(json.loads(text))
+    name = json.loads(text)
+    if type(name) is not str:
+        raise ValueError(f"{text!r:.100} is no name")
+    return name
+
+
+_LISTED = ("name", "text", "place", "columns")
+
+
+def _table_of(room: str, name: str, text: str, place: str, columns: Sequence[str]) -> PostgresTable:
+    """Return the table of an entry of the catalog.
+
+    Raises
+    ------
+    Exception: the entry is damaged.
+    """
+    schema = schema_of_text(_unescaped(name), text)
+    named = tuple(columns)
+    if len(named) != len(schema.columns) or not all(type(each) is str for each in (place, *named)):
+        raise ValueError("it does not fit its columns")
+    if schema.key is not None:
+        _ = schema.key_place  # which raises where there is none
+    return PostgresTable(schema, room, place, named)
+
+
+def _with_names(logged: Logged) -> Logged:
+    """Return a commit with the names of its tables as they were given."""
+    datetime.fromtimestamp(logged.time, UTC)  # which raises where it is no time
+    changes = {_unescaped(name): rows for name, rows in logged.changes.items()}
+    return logged._replace(changes=changes)
 
 
 def _release(connection: Any) -> None:

@@ -121,6 +121,8 @@ class PostgresTable:
         reads = [_READS[kind] for kind in self._types]
         rows: dict[int, list[Values]] = {}
         for count, odd, *values in found:
+            if count < 1:
+                raise ValueError(f"{count!r} is not how often a row is there")
             for place, read in enumerate(reads):
                 if read is not None and values[place] is not None:
                     values[place] = read(values[place])

@@ -88,7 +88,7 @@ def damaged(name: str, table: str, row: object) -> str:
     """The message for a row that cannot be read."""
     return (
         f"cannot read table {table!r} in {name}: its row {row!r:.300} is damaged\n"
-        "  put a backup in the place of the file; or see what can be read: sqlite3 .recover"
+        "  restore a backup; or see what can be read by SQL, in a file by: sqlite3 .recover"
     )
 
 

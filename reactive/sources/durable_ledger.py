@@ -20,7 +20,7 @@ from reactive.api.row_errors import Raised, RowError
 from reactive.durable.journal import Journal, KeptTable
 from reactive.durable.refusals import DAMAGED, damaged
 from reactive.durable.rows.declared import declared_by
-from reactive.durable.rows.row_codec import RowCodec
+from reactive.durable.rows.row_codec import GivenCodec, RowCodec
 from reactive.durable.rows.values import Unstorable, known_in, pack, unpack
 from reactive.durable.schema_text import schema_of_text, text_of_schema
 from reactive.durable.store import Column, Schema, Values
@@ -93,7 +93,7 @@ def _codec(ledger: Ledger, kept: Sequence[KeptTable], entry: MakeEntry) -> RowCo
     feeds = {each.name: text_of_schema(each.codec.schema) for each in kept}
     columns = tuple(Column(name, "Any", "plain") for name in ("owner", "token", "rows", "errors"))
     about = json.dumps({"feeds": feeds})
-    return RowCodec(Schema(f"source {ledger.name}", columns, "owner", about), write, read)
+    return GivenCodec(Schema(f"source {ledger.name}", columns, "owner", about), write, read)
 
 
 def _packed_owner(owner: Any, names: Mapping[type, str]) -> Any:

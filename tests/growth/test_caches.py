@@ -37,6 +37,7 @@ ROUNDS = MOST_UNUSED + 12
 WEAK, BOUNDED, FIXED = "weak", "bounded", "fixed"
 CONTAINERS = {
     "optimizer.rewriting.clashing.REFUSED": WEAK,
+    "reactive.codegen.functions._files": WEAK,
     "reactive.codegen.functions._gone": BOUNDED,  # emptied by the next function
     "reactive.collections.zset._ALIVE": WEAK,
     "reactive.collections.zset._KEPT": BOUNDED,  # twice the records that are in use

@@ -19,7 +19,8 @@ import dataclasses
 import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
 
 from optimizer.expressions.members import row_class, row_of
 from reactive.codegen.functions import Values, build
@@ -43,8 +44,11 @@ KEY = "key"
 """The column of a key that is no field."""
 
 
-@dataclasses.dataclass(frozen=True)
-class RowCodec:
+Write: TypeAlias = Callable[[Any], Stored]
+Read: TypeAlias = Callable[[Sequence[Stored]], list[Any]]
+
+
+class RowCodec(Protocol):
     """How the rows of a table are written and read.
 
     write: row -> values. Raises `Unstorable`.
@@ -54,12 +58,66 @@ class RowCodec:
     read_plain: as `read`, of values none of which is bytes; None if there is no other way.
     """
 
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def write(self) -> Write: ...
+    @property
+    def read(self) -> Read: ...
+    @property
+    def key(self) -> Callable[[Any], Any] | None: ...
+    @property
+    def usual(self) -> Usual | None: ...
+    @property
+    def read_plain(self) -> Read | None: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class GivenCodec:
+    """A `RowCodec` of functions that are given."""
+
     schema: Schema
-    write: Callable[[Any], Stored]
-    read: Callable[[Sequence[Stored]], list[Any]]
+    write: Write
+    read: Read
     key: Callable[[Any], Any] | None = None
     usual: Usual | None = None
-    read_plain: Callable[[Sequence[Stored]], list[Any]] | None = None
+    read_plain: Read | None = None
+
+
+class ClassCodec:
+    """A `RowCodec` of functions that are generated for a class of rows when they are first needed:
+    a database of thousands of tables opens without most of them."""
+
+    key: Callable[[Any], Any] | None = None
+
+    def __init__(self, schema: Schema, known: Declared) -> None:
+        self.schema = schema
+        self._known = known
+        self._makes_rows = row_class(known.kind) is not known.kind
+
+    @cached_property
+    def write(self) -> Write:
+        return self._writing[0]
+
+    @property
+    def usual(self) -> Usual | None:
+        return self._writing[1]
+
+    @cached_property
+    def read(self) -> Read:
+        read = _reading(self._known, self.schema.columns, _read)
+        return _read_as_rows(read) if self._makes_rows else read
+
+    @cached_property
+    def read_plain(self) -> Read | None:
+        columns = self.schema.columns
+        if self._makes_rows or any(column.kind != PLAIN for column in columns):
+            return None
+        return _reading(self._known, columns, _read_as_stored)
+
+    @cached_property
+    def _writing(self) -> tuple[Write, Usual]:
+        return _writing(self._known, self.schema.columns, self.schema.key)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -92,17 +150,10 @@ def codec_of(
     columns = tuple(
         Column(name, type_text(hint), kind_of(hint, names)) for name, hint in known.fields.items()
     )
-    write, usual = _writing(known, columns, key)
-    read = _reading(known, columns, _read)
-    read_plain = None
-    if all(column.kind == PLAIN for column in columns):
-        read_plain = _reading(known, columns, _read_as_stored)
-    if row_class(known.kind) is not known.kind:
-        read, read_plain = _read_as_rows(read), None
     about = json.dumps({"classes": about_classes(known.classes)})
     if key_of is None:
-        return RowCodec(Schema(table, columns, key, about), write, read, None, usual, read_plain)
-    return _with_key(RowCodec(Schema(table, columns, None, about), write, read), key_of, names)
+        return ClassCodec(Schema(table, columns, key, about), known)
+    return _with_key(ClassCodec(Schema(table, columns, None, about), known), key_of, names)
 
 
 def given_codec(
@@ -120,7 +171,7 @@ def given_codec(
         return [decode(unpack(found, {})) for (found,) in rows]
 
     column = Column("value", "a codec's", PLAIN)
-    codec = RowCodec(Schema(table, (column,), None, '{"codec": true}'), write, read)
+    codec = GivenCodec(Schema(table, (column,), None, '{"codec": true}'), write, read)
     return codec if key_of is None else _with_key(codec, key_of, {})
 
 
@@ -137,7 +188,7 @@ def _with_key(codec: RowCodec, key_of: Callable[[Any], Any], names: dict[type, s
         return write_key(key_of(row))
 
     about = json.dumps({**json.loads(schema.about), "added": True})
-    return RowCodec(
+    return GivenCodec(
         dataclasses.replace(schema, columns=columns, key=name, about=about),
         lambda row: (*write(row), key(row)),
         lambda rows: read([row[:-1] for row in rows]),
