@@ -61,7 +61,7 @@ from reactive.errors import (
     TransactionError,
     VerificationError,
 )
-from reactive.runtime.name_hints import OF_MODULE
+from reactive.runtime.foreign_names import OF_MODULE
 from reactive.subscriptions.observe import Changes, Observer, Subscription
 
 if TYPE_CHECKING:

@@ -33,7 +33,8 @@ from reactive.remote import streams
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
-from reactive.runtime.name_hints import OF_DATABASES, hint
+from reactive.runtime.foreign_names import OF_DATABASES
+from reactive.runtime.name_hints import hint
 from reactive.runtime.sql_names import Dialect, checked_dialect
 from reactive.sources import batch as batches
 from reactive.sources import ingest as feeding

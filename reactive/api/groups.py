@@ -13,7 +13,7 @@ from reactive.api.aggregating import aggregated
 from reactive.api.per_group import PerGroup
 from reactive.runtime.boundary import boundary
 from reactive.runtime.copying import NotCopied
-from reactive.runtime.name_hints import OF_GROUPS
+from reactive.runtime.foreign_names import OF_GROUPS
 
 if TYPE_CHECKING:
     from reactive.api.named_groups import NamedGroups

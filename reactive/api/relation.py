@@ -46,7 +46,8 @@ from reactive.compiler import costs as costing
 from reactive.compiler import definition
 from reactive.dataflow.delta import Delta
 from reactive.runtime.boundary import boundary
-from reactive.runtime.name_hints import OF_RELATIONS, hint
+from reactive.runtime.foreign_names import OF_RELATIONS
+from reactive.runtime.name_hints import hint
 from reactive.sinks import making
 from reactive.subscriptions.listening import Listening
 from reactive.subscriptions.named_subscription import NamedSubscription

@@ -31,7 +31,8 @@ from reactive.errors import NoLength, TableError
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.collector import in_pause
 from reactive.runtime.copying import NotCopied
-from reactive.runtime.name_hints import OF_TABLES, hint
+from reactive.runtime.foreign_names import OF_TABLES
+from reactive.runtime.name_hints import hint
 from reactive.storage import watched_store
 from reactive.storage.keyed_store import KeyedStore
 from reactive.storage.no_store import NoMore, NoStore

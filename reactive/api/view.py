@@ -35,10 +35,10 @@ from reactive.dataflow.delta import Delta
 from reactive.dataflow.plain_data import named
 from reactive.errors import ClosedError
 from reactive.reference import verify as verifying
+from reactive.runtime import foreign_names, name_hints
 from reactive.runtime.boundary import boundary, hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
-from reactive.runtime.name_hints import OF_VIEWS, hint
 from reactive.sinks import making
 from reactive.subscriptions.observe import Subscription, drop_with
 from reactive.subscriptions.relay import Relay
@@ -588,4 +588,4 @@ AnyView: TypeAlias = View[*tuple[Any, ...]]
 """A view of any bindings."""
 
 
-hint(View, OF_VIEWS)
+name_hints.hint(View, foreign_names.OF_VIEWS)

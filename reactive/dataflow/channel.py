@@ -9,6 +9,7 @@ from typing import Any, Protocol
 from optimizer import plan
 from optimizer.callables.source import Place
 from optimizer.expressions.naming import Nesting
+from optimizer.plans.binding_names import written_names
 from optimizer.plans.properties import groups, key_of_group, naming, table_key
 from reactive.collections import nested_edits
 from reactive.collections.edits import Edit
@@ -33,8 +34,8 @@ class Channel:
     """
 
     __slots__ = (
-        *("__weakref__", "base", "key", "lineage", "name", "place", "plan", "reason", "remedy"),
-        "subscribers",
+        *("__weakref__", "base", "columns", "key", "lineage", "name", "place", "plan", "reason"),
+        *("remedy", "subscribers"),
     )
 
     def __init__(self, node: plan.Node, name: str | None, place: Place) -> None:
@@ -44,6 +45,8 @@ class Channel:
         self.base = node
         """What is compiled in the place of the plan (`deferred.py`)."""
         self.key = _key_of_rows(node)
+        self.columns = written_names(node)
+        """The names of the bindings of its rows, if they have names."""
         self.lineage: Lineage | None = None
         """What follows updates of tables to here, while there are subscribers."""
         self.reason: str | None = None
@@ -74,7 +77,8 @@ class Channel:
     def snapshot(self, version: int, rows: Pairs, order: Iterable[Row] | None) -> Delta[Any]:
         """All rows of now, as a delta; `order` gives them in order if they have one."""
         edits = [Edit(position, row, 1) for position, row in enumerate(order or ())]
-        return Delta(version, rows, self.key, edits, is_snapshot=True)
+        found: Delta[Any] = Delta(version, rows, self.key, edits, is_snapshot=True)
+        return found._with_columns(self.columns)
 
     def _remove(self, reference: weakref.ref[Any]) -> None:
         self.subscribers = tuple(r for r in self.subscribers if r is not reference)

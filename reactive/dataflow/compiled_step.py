@@ -91,7 +91,8 @@ def compiled_step(
         if node.leaf is not None and not node.deferred:
             values.by_name[f"channel_{number}"] = node.leaf
             values.by_name[f"key_{number}"] = node.leaf.key
-            tells.append(_tell(number, names[node], node.operator))
+            values.by_name[f"columns_{number}"] = columns = node.leaf.columns
+            tells.append(_tell(number, names[node], node.operator, has_names=columns is not None))
             if _order_of(node.operator) is not None:
                 values.by_name[f"order_{number}"] = node.operator.order
                 forgets.append(f"        order_{number}.edits = []")
@@ -186,10 +187,11 @@ def _is_bare(node: Node) -> bool:
     return is_shown and not node.deferred and not node.guards
 
 
-def _tell(number: int, out: str, operator: Any) -> str:
+def _tell(number: int, out: str, operator: Any, *, has_names: bool) -> str:
     """The lines that put what a leaf emits into the delivery queue."""
     edits = "()" if _order_of(operator) is None else f"tuple(order_{number}.edits)"
-    return _TELL.format(number=number, out=out, edits=edits)
+    columns = f"            delta._columns = columns_{number}\n" if has_names else ""
+    return _TELL.format(number=number, out=out, edits=edits, columns=columns)
 
 
 def _order_of(leaf: Any) -> OrderBy | None:
@@ -204,6 +206,7 @@ _TELL = """\
             delta.version, delta._pairs, delta._key = version, {out}, key_{number}
             delta._edits, delta._by_path, delta.is_snapshot = {edits}, None, False
             delta._parts = None if graph.moved is None else traced(node_{number})
+{columns}\
             told += ((channel_{number}.subscribers, delta),)"""
 """As `Delta(...)`, whose call takes half as long again."""
 

@@ -11,8 +11,9 @@ from reactive.collections import nested_edits, weighted
 from reactive.collections.edits import Edit
 from reactive.collections.zset import Pair, Row, repeat
 from reactive.dataflow.moves import Moves, by_key, standing
-from reactive.dataflow.plain_data import plain
-from reactive.runtime.name_hints import OF_DELTAS, hint
+from reactive.dataflow.plain_data import named, plain
+from reactive.runtime.foreign_names import OF_DELTAS
+from reactive.runtime.name_hints import hint
 
 T = TypeVar("T", default=Any)
 Parts = tuple[tuple[tuple[Any, Any], ...], Sequence[Pair]]
@@ -36,7 +37,10 @@ class Delta(Generic[T]):
     Delta(version=1, added=('to', 'to', 'be'))
     """
 
-    __slots__ = ("_by_path", "_edits", "_key", "_pairs", "_parts", "is_snapshot", "version")
+    __slots__ = (
+        *("_by_path", "_columns", "_edits", "_key", "_pairs", "_parts", "is_snapshot"),
+        "version",
+    )
 
     number: int | None = None
     """The number of a delta that a subscription with a name is told, from 0 on; of others None."""
@@ -133,7 +137,8 @@ class Delta(Generic[T]):
         return tuple(moves), rest
 
     def to_dict(self) -> dict[str, Any]:
-        """The same as plain data: rows with names as dictionaries, others as lists.
+        """The same as plain data: rows with names, or of bindings with names (`bind`, `extend`,
+        SQL), as dictionaries; others as lists.
 
         >>> from reactive import Count, Database
         >>> words = Database().table(str)
@@ -142,12 +147,22 @@ class Delta(Generic[T]):
         >>> words.add("to")
         [{'key': 2, 'words': 1}]
         """
+        names: Sequence[str] | None = getattr(self, "_columns", None)
         parts: dict[str, Any] = {"version": self.version, "is_snapshot": self.is_snapshot}
-        parts |= {"added": plain(self.added), "removed": plain(self.removed)}
-        parts["updated"] = [{"old": plain(old), "new": plain(new)} for old, new in self.updated]
+        parts["added"] = [named(row, names) for row in self.added]
+        parts["removed"] = [named(row, names) for row in self.removed]
+        parts["updated"] = [
+            {"old": named(old, names), "new": named(new, names)} for old, new in self.updated
+        ]
         if self.edits:
-            parts["edits"] = [_plain_edit(edit) for edit in self.edits]
+            parts["edits"] = [_plain_edit(edit, names) for edit in self.edits]
         return parts
+
+    def _with_columns(self, columns: Sequence[str] | None) -> Delta[T]:
+        """Note what the bindings of the rows are called, if they have names; return itself."""
+        if columns is not None:
+            self._columns = columns
+        return self
 
     def to_arrow(self) -> Any:
         """The same as a `pyarrow.Table`: the columns of the rows, and `weight`, how often each
@@ -189,7 +204,8 @@ class Delta(Generic[T]):
     def __reduce__(self) -> Any:
         """It pickles without the key of its rows, which may be a lambda."""
         pairs, edits = list(self._pairs), self.edits
-        return _unpickled, (self.version, pairs, edits, self.is_snapshot, self._split)
+        columns = getattr(self, "_columns", None)
+        return _unpickled, (self.version, pairs, edits, self.is_snapshot, self._split, columns)
 
     def __repr__(self) -> str:
         parts = [f"version={self.version}"]
@@ -218,25 +234,37 @@ class NumberedDelta(Delta[T]):
         return super().__repr__().replace("(", f"(number={self.number}, ", 1)
 
 
-def _plain_edit(edit: Edit) -> dict[str, Any]:
-    parts = {"position": edit.position, "row": plain(edit.row), "weight": edit.weight}
+def _plain_edit(edit: Edit, names: Sequence[str] | None) -> dict[str, Any]:
+    row = plain(edit.row) if edit.path else named(edit.row, names)
+    parts = {"position": edit.position, "row": row, "weight": edit.weight}
     return parts | ({"path": plain(edit.path)} if edit.path else {})
 
 
 def _unpickled(
-    version: int, pairs: Sequence[Pair], edits: Sequence[Edit], is_snapshot: bool, parts: Any
+    version: int,
+    pairs: Sequence[Pair],
+    edits: Sequence[Edit],
+    is_snapshot: bool,
+    parts: Any,
+    columns: Sequence[str] | None = None,
 ) -> Delta[Any]:
     made: Delta[Any] = Delta(version, pairs, None, edits, is_snapshot=is_snapshot)
     made._parts = parts
-    return made
+    return made._with_columns(columns)
 
 
 def _unpickled_numbered(
-    number: int, version: int, pairs: Sequence[Pair], edits: Any, is_snapshot: bool, parts: Any
+    number: int,
+    version: int,
+    pairs: Sequence[Pair],
+    edits: Any,
+    is_snapshot: bool,
+    parts: Any,
+    columns: Sequence[str] | None = None,
 ) -> Delta[Any]:
     made: Delta[Any] = NumberedDelta(number, version, pairs, None)
     made._edits, made._parts = tuple(edits), parts
-    return made
+    return made._with_columns(columns)
 
 
 hint(Delta, OF_DELTAS)

@@ -30,7 +30,7 @@ class Merged:
     Delta(version=2, added=('be', 'or'))
     """
 
-    __slots__ = ("_chains", "_is_snapshot", "_key", "_sequence", "_version", "_weights")
+    __slots__ = ("_chains", "_columns", "_is_snapshot", "_key", "_sequence", "_version", "_weights")
 
     def __init__(self, first: Delta[Any]) -> None:
         self._begin(first)
@@ -39,6 +39,7 @@ class Merged:
         self._version = delta.version
         self._is_snapshot = delta.is_snapshot
         self._key = delta._key
+        self._columns = getattr(delta, "_columns", None)
         self._weights: dict[Row, int] = dict(delta)
         self._sequence = Sequenced()
         self._sequence.edit(delta._edits)
@@ -80,6 +81,7 @@ class Merged:
         if not pairs and not edits and not self._is_snapshot:
             return None
         moves = self._chains.moves if self._chains else None
-        return Delta(
+        made: Delta[Any] = Delta(
             self._version, pairs, self._key, edits, is_snapshot=self._is_snapshot, moves=moves
         )
+        return made._with_columns(self._columns)

@@ -137,7 +137,7 @@ def deliveries(leaf_deltas: Sequence[LeafDelta], version: int) -> list[Delivery]
         if channel.subscribers and changes:
             moves = traced(node)
             delta = Delta(version, changes, channel.key, node.operator.edits, moves=moves)
-            found.append((channel.subscribers, delta))
+            found.append((channel.subscribers, delta._with_columns(channel.columns)))
     for node, _ in leaf_deltas:
         if node.operator.edits:
             node.operator.forget()

@@ -21,18 +21,25 @@ Source: PostgreSQL, "Advisory Locks".
 
 from __future__ import annotations
 
-import json
 import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from datetime import UTC, datetime
 from typing import Any, Literal, TypeVar
 
 from reactive.durable import postgres_tables, sqlite_history
+from reactive.durable.postgres_catalog import (
+    LISTED,
+    MADE,
+    escaped,
+    read_rows,
+    reading,
+    table_of,
+    with_names,
+)
 from reactive.durable.postgres_tables import PostgresTable, placed
-from reactive.durable.refusals import DAMAGED, damaged
-from reactive.durable.schema_text import schema_of_text, text_of_schema
+from reactive.durable.refusals import later_format, written_by_others
+from reactive.durable.schema_text import text_of_schema
 from reactive.durable.store import Change, Logged, Record, Rows, Schema
 from reactive.errors import DurabilityError
 from reactive.runtime.postgres import driver, plain
@@ -124,7 +131,7 @@ class PostgresStore:
         found = self._run("select 1 from pg_namespace where nspname = ?", [self._schema]).fetchone()
         if found is None:
             self._run(f"create schema {quoted(self._schema)}")
-        for statement in _MADE:
+        for statement in MADE:
             self._run(statement.format(schema=quoted(self._schema)))
         self._run(
             f"insert into {self._state} values ('format', ?), ('version', '0') "
@@ -133,10 +140,7 @@ class PostgresStore:
         )
         found = self._stated("format")
         if found > FORMAT:
-            raise DurabilityError(
-                f"{self.name} is of format {found}, and this is a library of format {FORMAT}\n"
-                "  update the library: pip install -U reactive-collections"
-            )
+            raise DurabilityError(later_format(self.name, found, FORMAT))
         self._run(
             f"insert into {self._state} values ('owner', ?) "
             "on conflict (name) do update set value = excluded.value",
@@ -145,27 +149,19 @@ class PostgresStore:
 
     def _look(self) -> None:
         """Read which tables there are."""
-        query = f"select {', '.join(_LISTED)} from {self._listed} order by rank"
+        query = f"select {', '.join(LISTED)} from {self._listed} order by rank"
         self._tables = {}
         for entry in self._run(query).fetchall():
-            with self._reading("tables", dict(zip(_LISTED, entry, strict=True))):
-                table = _table_of(self._schema, *entry)
+            with reading(self.name, "tables", dict(zip(LISTED, entry, strict=True))):
+                table = table_of(self._schema, *entry)
             self._tables[table.schema.table] = table
         self._connection.commit()
 
     def _stated(self, name: str) -> int:
         """Return a number of the state."""
         found = self._run(f"select value from {self._state} where name = ?", [name]).fetchone()
-        with self._reading("state", {name: found and found[0]}):
+        with reading(self.name, "state", {name: found and found[0]}):
             return int(found[0])
-
-    @contextmanager
-    def _reading(self, table: str, row: object) -> Iterator[None]:
-        """Report an error of reading a row as a `DurabilityError` that names it."""
-        try:
-            yield
-        except DAMAGED as error:
-            raise DurabilityError(damaged(self.name, table, row)) from error
 
     def close(self) -> None:
         connection, self._connection = self._connection, None
@@ -236,28 +232,18 @@ class PostgresStore:
                 batch = cursor.fetchmany(postgres_tables.BATCH)
             if not batch:
                 break
-            yield from self._by_weight(found, batch)
+            yield from read_rows(self.name, found, batch)
         with self._told("read"):
             cursor.close()
             self._connection.rollback()
 
-    def _by_weight(self, table: PostgresTable, batch: Sequence[tuple[Any, ...]]) -> Rows:
-        """The rows of a batch, by how often they are there."""
-        try:
-            return [(rows, weight) for weight, rows in table.read(batch).items()]
-        except DAMAGED:
-            for row in batch:
-                with self._reading(table.schema.table, row):
-                    table.read([row])
-            raise
-
     def history(self, since: int) -> Sequence[Logged]:
         self._check_open()
         kept = f"a commit after {since}"
-        with self._told("read"), self._reading("reactive_changes", kept):
+        with self._told("read"), reading(self.name, "reactive_changes", kept):
             found = sqlite_history.history(self._run, since)
             self._connection.rollback()
-            return [_with_names(logged) for logged in found]
+            return [with_names(logged) for logged in found]
 
     # Writing.
 
@@ -288,8 +274,8 @@ class PostgresStore:
             for change in record.changes:
                 self._change(self._tables[change.table], change)
             if self._keep and record.is_commit:
-                escaped = [c._replace(table=_escaped(c.table)) for c in record.changes]
-                noted = record._replace(changes=escaped)
+                changes = [c._replace(table=escaped(c.table)) for c in record.changes]
+                noted = record._replace(changes=changes)
                 sqlite_history.note(self._run, self._many, noted)
         if self._keep or self._has_past:
             sqlite_history.forget(self._run, self._keep)
@@ -323,11 +309,7 @@ class PostgresStore:
             raise self._refusal(table, found, rows)
 
     def _refusal(self, table: PostgresTable, changed: int, rows: list[Any]) -> DurabilityError:
-        return DurabilityError(
-            f"{self.name}: table {table.schema.table!r} has {changed} of {len(rows)} rows that "
-            f"have to be there: {rows!r:.200}\n"
-            "  somebody else has written to it; open it anew, and compare the table"
-        )
+        return DurabilityError(written_by_others(self.name, table.schema.table, changed, rows))
 
     def _put(self, table: PostgresTable, written: Sequence[Sequence[Any]]) -> None:
         if written:
@@ -351,7 +333,7 @@ class PostgresStore:
         self._run(
             f"insert into {self._listed} (name, text, place, columns) values (?, ?, ?, ?)",
             [
-                _escaped(new.schema.table),
+                escaped(new.schema.table),
                 text_of_schema(new.schema),
                 new.place,
                 list(new.columns),
@@ -370,7 +352,7 @@ class PostgresStore:
 
     def _drop(self, table: PostgresTable) -> None:
         self._run(table.drop)
-        name = _escaped(table.schema.table)
+        name = escaped(table.schema.table)
         self._run(f"delete from {self._listed} where name = ?", [name])
         if not table.schema.is_beside:
             sqlite_history.forget(self._run, 0)
@@ -424,44 +406,6 @@ class PostgresStore:
             ) from error
 
 
-def _escaped(name: str) -> str:
-    """A name as text of Postgres, which has no NUL."""
-    return json.dumps(name)
-
-
-def _unescaped(text: str) -> str:
-    name = json.loads(text)
-    if type(name) is not str:
-        raise ValueError(f"{text!r:.100} is no name")
-    return name
-
-
-_LISTED = ("name", "text", "place", "columns")
-
-
-def _table_of(room: str, name: str, text: str, place: str, columns: Sequence[str]) -> PostgresTable:
-    """Return the table of an entry of the catalog.
-
-    Raises
-    ------
-    Exception: the entry is damaged.
-    """
-    schema = schema_of_text(_unescaped(name), text)
-    named = tuple(columns)
-    if len(named) != len(schema.columns) or not all(type(each) is str for each in (place, *named)):
-        raise ValueError("it does not fit its columns")
-    if schema.key is not None:
-        _ = schema.key_place  # which raises where there is none
-    return PostgresTable(schema, room, place, named)
-
-
-def _with_names(logged: Logged) -> Logged:
-    """Return a commit with the names of its tables as they were given."""
-    datetime.fromtimestamp(logged.time, UTC)  # which raises where it is no time
-    changes = {_unescaped(name): rows for name, rows in logged.changes.items()}
-    return logged._replace(changes=changes)
-
-
 def _release(connection: Any) -> None:
     """Give locks back: the server ends a session some time after its connection is closed."""
     with suppress(driver().Error):
@@ -473,15 +417,3 @@ def _release(connection: Any) -> None:
 
 class _Taken(DurabilityError):
     """Somebody has the lock; it may be the connection that was lost."""
-
-
-_MADE = (
-    "create table if not exists {schema}.state (name text primary key, value text not null)",
-    "create table if not exists {schema}.tables (rank bigserial, name text primary key, "
-    "text text, place text, columns text[])",
-    "create table if not exists {schema}.reactive_commits "
-    "(version bigint primary key, time float8)",
-    "create table if not exists {schema}.reactive_changes (version bigint, "
-    '"table" text, weight int, row text, rowid bigserial)',
-    "create index if not exists reactive_changes_of on {schema}.reactive_changes (version)",
-)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Sequence
 
 from reactive.errors import DurabilityError
 
@@ -52,6 +53,23 @@ def changed_by_others(name: str, table: str, sql_name: str) -> str:
         "other columns: somebody else has changed it\n"
         "  change the class of the rows instead, with migrate=; have the columns as they were, or "
         "put a backup in the place of the file"
+    )
+
+
+def written_by_others(name: str, table: str, changed: int, rows: Sequence[object]) -> str:
+    """The message for rows that a commit replaces or deletes, and that are not there."""
+    return (
+        f"{name}: table {table!r} has {changed} of {len(rows)} rows that "
+        f"have to be there: {rows!r:.200}\n"
+        "  somebody else has written to it; open it anew, and compare the table"
+    )
+
+
+def later_format(name: str, found: int, known: int) -> str:
+    """The message for a store that a later release has written."""
+    return (
+        f"{name} is of format {found}, and this is a library of format {known}\n"
+        "  update the library: pip install -U reactive-collections"
     )
 
 

@@ -14,7 +14,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 from reactive.durable import sqlite_history, sqlite_tables
-from reactive.durable.refusals import DAMAGED, WRITER, changed_by_others, damaged, failed, not_whole
+from reactive.durable.refusals import (
+    DAMAGED,
+    WRITER,
+    changed_by_others,
+    damaged,
+    failed,
+    later_format,
+    not_whole,
+)
 from reactive.durable.schema_text import schema_of_text
 from reactive.durable.sqlite_tables import SqliteTable, by_weight
 from reactive.durable.store import Logged, Rows, Schema
@@ -100,10 +108,7 @@ class SqliteFile:
         """
         found = self._stated("format")
         if found > FORMAT:
-            raise DurabilityError(
-                f"{self.name} is of format {found}, and this is a library of format {FORMAT}\n"
-                "  update the library: pip install -U reactive-collections"
-            )
+            raise DurabilityError(later_format(self.name, found, FORMAT))
         self._look()
 
     def _stated(self, name: str) -> int:

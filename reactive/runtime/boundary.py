@@ -32,6 +32,7 @@ import sortedcontainers
 
 from optimizer.callables.source import FOLDERS
 from optimizer.errors import ReactiveError
+from reactive.runtime.foreign_names import KEYWORDS
 
 F = TypeVar("F", bound=Callable[..., Any])
 C = TypeVar("C", bound=type)
@@ -45,44 +46,6 @@ BUGS = (AssertionError, NameError, NotImplementedError, RecursionError, SystemEr
 """What the library never raises by intention."""
 OPERATORS = frozenset(f"__{n}__" for n in ("or", "and", "sub", "add", "iter", "copy", "deepcopy"))
 OPERATORS |= {"__reduce_ex__", "__getattr__"}
-
-
-_JOINS = "its kinds are methods: left_join, right_join, full_join, semi_join, anti_join"
-_KEYS = 'left_key="a", right_key="b", or on=("a", "b")'
-KEYWORDS: dict[str, dict[str, str]] = {
-    "join": {"how": _JOINS, "isouter": _JOINS, "type": _JOINS, "left_on": _KEYS, "right_on": _KEYS}
-    | {
-        "by": 'on="id"',
-        "using": 'on="id"',
-        "key": 'on="id"',
-        "suffixes": "bind(...) names bindings",
-    },
-    "order_by": dict.fromkeys(
-        ("reverse", "desc", "ascending", "asc"),
-        "order_by(desc(key)), or descending=True, has the greatest first",
-    )
-    | dict.fromkeys(("by", "key_", "columns"), 'order_by("total"), order_by(lambda row: ...)')
-    | {"na_position": 'nulls="first" or nulls="last"', "limit": "order_by(key).limit(n)"},
-    "group_by": {"by": 'group_by("town"), group_by(lambda row: ...)'},
-    "distinct": dict.fromkeys(("subset", "by", "on"), "group_by(key).first(by) has a row per key"),
-    "limit": {"skip": "limit(n, offset=m)", "count": "limit(n)"},
-    "table": {
-        "primary_key": 'key="id"',
-        "pk": 'key="id"',
-        "unique": 'key="id"',
-        "schema": "the first argument is the class of the rows",
-        "columns": "the first argument is the class of the rows",
-        "rows": "add_all(rows) adds them",
-        "data": "table_from(frame) takes a frame, add_all(rows) rows",
-        "index": "queries make their indexes; key= names what rows are found by",
-    },
-    "show": {"n": "limit=20", "rows": "limit=20"},
-    "materialize": {"live": "every view is live", "refresh": "every view is live"},
-    "subscribe": dict.fromkeys(
-        ("on_next", "on_change", "observer"), "the callback is the first argument"
-    ),
-}
-"""Arguments of other libraries with their names here, by the method."""
 
 
 def _name_keyword(error: TypeError, name: str) -> None:

@@ -14,7 +14,7 @@ Source: the transactional outbox of message brokers.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from optimizer.errors import PlanError
@@ -77,6 +77,7 @@ class ToldTarget(CalledTarget):
     ----------
     name: of the subscription.
     key: what identifies a row, if something does.
+    columns: the names of the bindings of rows, if they have names.
     snapshot: whether the callback is told of batch 0.
     """
 
@@ -86,12 +87,14 @@ class ToldTarget(CalledTarget):
         outbox: Outbox,
         name: str,
         key: Callable[[Any], Any] | None,
+        columns: Sequence[str] | None,
         *,
         snapshot: bool,
     ) -> None:
         super().__init__(lambda number, changes: None, outbox)
         self.kept_as = name
         self._callback, self._key, self._snapshot = callback, key, snapshot
+        self._columns = columns
         self.is_owed = False
         """True until there is a batch 0, which may have no rows."""
 
@@ -110,7 +113,7 @@ class ToldTarget(CalledTarget):
         if batch.number == 0 and not self._snapshot:
             return
         delta = NumberedDelta[Any](batch.number, batch.version, list(batch.changes), self._key)
-        result = self._callback(delta)
+        result = self._callback(delta._with_columns(self._columns))
         if inspect.iscoroutine(result):
             result.close()
             raise TypeError(

@@ -160,7 +160,9 @@ def subscribe(
         )
     _check_single(engine, name)
     outbox = _outbox(view, name, row_type, Keeping(None, migrate, "leave out name="))
-    target = ToldTarget(callback, outbox, name, view._channel.key, snapshot=snapshot)
+    target = ToldTarget(
+        callback, outbox, name, view._channel.key, view._channel.columns, snapshot=snapshot
+    )
     sink = _sink(view, f"of {view._channel} to subscription {name!r}", target, every, False)
     if every is None:
         sink._follow_commits(on)

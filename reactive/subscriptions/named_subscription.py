@@ -19,7 +19,8 @@ from optimizer.errors import PlanError
 from reactive.runtime.boundary import boundary
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
-from reactive.runtime.name_hints import OF_SUBSCRIPTIONS, hint
+from reactive.runtime.foreign_names import OF_SUBSCRIPTIONS
+from reactive.runtime.name_hints import hint
 from reactive.subscriptions.relay import is_loop
 
 T = TypeVar("T", default=Any)

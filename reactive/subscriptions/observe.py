@@ -17,7 +17,8 @@ from reactive.errors import TransactionError
 from reactive.runtime.boundary import hide
 from reactive.runtime.closeable import Closeable
 from reactive.runtime.copying import NotCopied
-from reactive.runtime.name_hints import OF_SUBSCRIPTIONS, hint
+from reactive.runtime.foreign_names import OF_SUBSCRIPTIONS
+from reactive.runtime.name_hints import hint
 from reactive.subscriptions import waiting as queues
 
 if TYPE_CHECKING:

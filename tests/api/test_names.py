@@ -33,6 +33,7 @@ from reactive import (
     asc,
     desc,
 )
+from reactive.dataflow.merge_deltas import Merged
 from tests.budget import examples
 
 
@@ -726,3 +727,44 @@ def test_a_named_query_equals_the_unnamed_one(
 
 def unnamed_of() -> list[Any]:
     return [Count(), Sum(lambda o, c: o.id), Max(lambda o, c: o.total)]
+
+
+@pytest.mark.parametrize("way", ["compiled", "snapshot", "merged", "pickled", "named"])
+def test_deltas_as_data_have_the_names_of_bindings(way: str) -> None:
+    db, orders, _ = shop()
+    found: list[Any] = []
+    made: dict[str, Any] = {
+        "bind": orders.bind(number="id", total=lambda o: o.total),
+        "one": orders.bind(number="id"),
+        "extend": orders.extend(double=lambda o: 2 * o.id),
+        "order": orders.bind(number="id").order_by(lambda n: -n),
+        "sql": db.sql("select id as number, total from orders"),
+        "where": orders.bind(number="id", total=lambda o: o.total).where(lambda n, t: n > 0),
+    }
+    for name, query in made.items():
+        found.clear()
+        row = Order(100, "ann", 7)
+        options: dict[str, Any] = {"name": name} if way == "named" else {}
+        with query.subscribe(found.append, snapshot=way == "snapshot", **options) as subscription:
+            if way != "snapshot":
+                orders.add(row)
+                if way == "named":
+                    subscription.flush()
+        delta = found[-1]
+        if way == "pickled":
+            delta = pickle.loads(pickle.dumps(delta))
+        if way == "merged":
+            delta = Merged(delta).delta()
+        parts = delta.to_dict()
+        if way != "snapshot":
+            orders.remove(row)
+        expected = query.materialize().to_python() if way == "snapshot" else None
+        if way == "snapshot":
+            assert sorted(map(repr, parts["added"])) == sorted(map(repr, expected or ()))
+        else:
+            number = {"number": 100}
+            plain = {"id": 100, "customer": "ann", "total": 7}
+            wanted = {"extend": {"0": plain, "double": 200}}.get(name, number)
+            wanted = {**wanted, **({"total": 7} if name in ("bind", "sql", "where") else {})}
+            assert parts["added"] == [wanted]
+            assert all(edit["row"] == wanted for edit in parts.get("edits", ()))

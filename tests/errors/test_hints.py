@@ -21,20 +21,20 @@ from reactive import (
     Table,
     View,
 )
-from reactive.runtime import boundary, name_hints
+from reactive.runtime import foreign_names
 
 WORDS = Database().table(str, name="words")
 SUBSCRIPTION = WORDS.subscribe(lambda delta: None)
 HINTED: list[tuple[object, Mapping[str, str]]] = [
-    (WORDS, name_hints.OF_TABLES),
-    (WORDS.distinct(), name_hints.OF_RELATIONS),
-    (WORDS.distinct().materialize(), name_hints.OF_VIEWS),
-    (WORDS.order_by(len).materialize(), name_hints.OF_VIEWS),
-    (WORDS.group_by(len), name_hints.OF_GROUPS),
-    (SUBSCRIPTION, name_hints.OF_SUBSCRIPTIONS),
-    (Delta(1, []), name_hints.OF_DELTAS),
-    (Database(), name_hints.OF_DATABASES),
-    (reactive, name_hints.OF_MODULE),
+    (WORDS, foreign_names.OF_TABLES),
+    (WORDS.distinct(), foreign_names.OF_RELATIONS),
+    (WORDS.distinct().materialize(), foreign_names.OF_VIEWS),
+    (WORDS.order_by(len).materialize(), foreign_names.OF_VIEWS),
+    (WORDS.group_by(len), foreign_names.OF_GROUPS),
+    (SUBSCRIPTION, foreign_names.OF_SUBSCRIPTIONS),
+    (Delta(1, []), foreign_names.OF_DELTAS),
+    (Database(), foreign_names.OF_DATABASES),
+    (reactive, foreign_names.OF_MODULE),
 ]
 NAMES = [(thing, name, hint) for thing, hints in HINTED for name, hint in hints.items()]
 
@@ -82,9 +82,9 @@ METHODS: dict[str, Callable[[], Any]] = {
 }
 
 
-@pytest.mark.parametrize("name", sorted(boundary.KEYWORDS))
+@pytest.mark.parametrize("name", sorted(foreign_names.KEYWORDS))
 def test_arguments_of_other_libraries_say_what_they_are_called_here(name: str) -> None:
-    for keyword, hint in boundary.KEYWORDS[name].items():
+    for keyword, hint in foreign_names.KEYWORDS[name].items():
         with pytest.raises(TypeError) as caught:
             METHODS[name]()(WORDS, **{keyword: 1})
         assert str(caught.value).endswith(f"{keyword!r}\n  {hint}")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -21,14 +22,18 @@ class Order(NamedTuple):
     town: str | None
 
 
-def _open(path: Path | None, count: int, row_type: type) -> Database:
+def _open(path: Path | None, count: int, row_type: Any) -> Database:
     db = Database() if path is None else Database(path)
     for number in range(count):
         db.table(row_type, name=f"t{number}")
     return db
 
 
-def _stored(path: Path, row_type: type) -> Path:
+def _opened_and_closed(path: Path | None, count: int) -> None:
+    _open(path, count, Order).close()
+
+
+def _stored(path: Path, row_type: Any) -> Path:
     row = 1 if row_type is int else Order(1, "Bonn")
     with Database(path, durability="exit") as db:
         for number in range(MANY):
@@ -55,5 +60,5 @@ def test_a_table_takes_few_objects(tmp_path: Path, kind: str, row_type: type) ->
 def test_opening_is_linear(tmp_path: Path, kind: str) -> None:
     path = None if kind == "memory" else _stored(tmp_path / "x.db", Order)
     _open(path, FEW, Order).close()
-    few, many = (calls_of(lambda n=n: _open(path, n, Order).close()) for n in (FEW, MANY))
+    few, many = (calls_of(partial(_opened_and_closed, path, n)) for n in (FEW, MANY))
     assert many <= MANY / FEW * few
