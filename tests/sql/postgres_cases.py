@@ -270,6 +270,8 @@ TEXTS = [
     *("substring({bytes}, 2, 1)", "get_byte({bytes}, 0)", "convert_from({bytes}, 'UTF8')"),
     *(
         "convert_to({text}, 'UTF8')",
+        *(f"convert_from({{bytes}}, '{name}')" for name in ("Latin-9", "koi8", "WIN 874", "x")),
+        *(f"convert_to({{text}}, '{name}')" for name in ("iso_8859_1", "win1252", "latin2", "")),
         "format('%s-%s', {text}, {int})",
         "format('%I %L %%', {text}, {text})",
     ),

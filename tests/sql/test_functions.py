@@ -224,6 +224,22 @@ def test_constant_texts_are_read_as_the_type(db: Database, call: str) -> None:
     assert len(db.sql(f"select {call} as r from t where a = 4").materialize()) == 1
 
 
+@pytest.mark.parametrize(
+    ("encoding", "found"),
+    [
+        *(("latin9", "\u20ac"), ("ISO-8859-15", "\u20ac"), ("win1252", "\xa4")),
+        *(("koi8", "\u2553"), ("a", "ValueError"), ("ascii", "ValueError")),
+        ("euc_jp", "NotSupportedError"),
+    ],
+)
+def test_encodings_of_one_byte_are_read_as_in_postgres(encoding: str, found: str) -> None:
+    db = Database(dialect="postgres")
+    db.execute("create table t (a text)")
+    db.execute("insert into t values (:name)", name=encoding)
+    view = db.sql(r"select convert_from('\xa4'::bytea, a) as c from t").materialize()
+    assert [*(row.c for row in view), *(each.error.kind for each in view.errors)] == [found]
+
+
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres"])
 @pytest.mark.parametrize(
     ("text", "found"),

@@ -7,7 +7,7 @@ import binascii
 import hashlib
 import re
 import unicodedata
-from typing import Any
+from typing import Any, Final
 
 from reactive.sql.postgres.forms import joined_text, text_of
 from reactive.sql.postgres.numbers import NotSupportedError
@@ -209,6 +209,33 @@ def decoded(text: str, form: str) -> bytes:
             raise ValueError(f"unrecognized encoding: {form!r}")
 
 
+PARTS: Final = (1, 2, 3, 4, 9, 10, 13, 14, 15, 16)
+"""The parts of ISO 8859 of LATIN1 to LATIN10."""
+CODECS: Final[dict[str, str]] = {
+    "utf8": "utf-8",
+    "unicode": "utf-8",
+    "sqlascii": "utf-8",
+    "koi8": "koi8_r",
+    "koi8r": "koi8_r",
+    "koi8u": "koi8_u",
+    "alt": "cp866",
+    "win": "cp1251",
+    **dict.fromkeys(("abc", "tcvn", "tcvn5712", "vscii"), "cp1258"),
+    **{f"latin{n}": f"iso8859_{part}" for n, part in enumerate(PARTS, 1)},
+    **{f"iso8859{part}": f"iso8859_{part}" for part in (*PARTS, 5, 6, 7, 8)},
+    **{f"{w}{n}": f"cp{n}" for w in ("win", "windows") for n in (866, 874, *range(1250, 1259))},
+}
+"""Python's names of encodings by those of Postgres, of which only letters and digits count."""
+MANY_BYTES: Final = frozenset(
+    {
+        *("big5", "euccn", "eucjis2004", "eucjp", "euckr", "euctw", "gb18030", "gbk", "johab"),
+        *("mskanji", "muleinternal", "shiftjis", "shiftjis2004", "sjis", "uhc"),
+        *(f"{word}{page}" for word in ("win", "windows") for page in (932, 936, 949, 950)),
+    }
+)
+"""Encodings of Postgres with more than one byte for a letter, which are not read here."""
+
+
 def text_of_bytes(value: bytes, encoding: str) -> str:
     """CONVERT_FROM."""
     made = value.decode(_codec(encoding))
@@ -223,11 +250,19 @@ def bytes_of_text(text: str, encoding: str) -> bytes:
 
 
 def _codec(encoding: str) -> str:
-    known = {"utf8": "utf-8", "unicode": "utf-8", "latin1": "latin-1", "sqlascii": "utf-8"}
+    """Return Python's name of an encoding.
+
+    Raises
+    ------
+    NotSupportedError: an encoding of more than one byte for a letter, but for UTF-8.
+    ValueError: Postgres has no encoding of this name.
+    """
     folded = re.sub(r"[^a-z0-9]", "", encoding.lower())
-    if folded not in known:
+    if folded in MANY_BYTES:
         raise NotSupportedError(f"the encoding {encoding!r}")
-    return known[folded]
+    if folded not in CODECS:
+        raise ValueError(f"invalid encoding name {encoding!r}")
+    return CODECS[folded]
 
 
 def byte_at(value: bytes, place: int) -> int:
