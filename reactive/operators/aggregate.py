@@ -23,6 +23,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
+from operator import itemgetter
 from typing import Any
 
 from reactive.collections.running_sum import bytes_of
@@ -46,6 +47,8 @@ STATES = slice(1, -1)
 SHOWN = -1
 PLAIN = (CountAccumulator, SumAccumulator, AvgAccumulator)
 """Accumulators whose state is a number, or a tuple of numbers, but in rare sums."""
+NUMBERS = frozenset({int, tuple})
+"""What sums are kept as, except for rare ones."""
 _NOTHING: Evaluated = ((), (), ())
 
 
@@ -180,12 +183,15 @@ class Aggregate:
         """The groups, in columns; None if an accumulator holds what only it can tell."""
         if not all(isinstance(accumulator, PLAIN) for accumulator in self.accumulators):
             return None
-        groups = self.groups
-        if any(_is_exact(group) for group in groups.values()):
-            return None
-        columns = zip(*groups.values(), strict=True)
-        parts = {str(place): list(column) for place, column in enumerate(columns)}
-        return {"keys": list(groups), "parts": len(parts), **parts}
+        groups, width = list(self.groups.values()), len(self.accumulators) + 2
+        columns = [list(map(itemgetter(place), groups)) for place in range(width)]
+        for accumulator, states in zip(self.accumulators, columns[STATES], strict=True):
+            is_mean = isinstance(accumulator, AvgAccumulator)
+            sums = map(itemgetter(0), states) if is_mean else states
+            if not {*map(type, sums)} <= NUMBERS:
+                return None
+        parts = {str(place): column for place, column in enumerate(columns)}
+        return {"keys": list(self.groups), "parts": width, **parts}
 
     def restore(self, state: State, inputs: Inputs) -> None:
         """Hold the groups that another one has told as its state."""
@@ -274,11 +280,6 @@ class Aggregate:
         results = [result(group[position]) for position, result in self._results]
         row = tuple(results) if self._key is None else (key, *results)
         return row if self._row is None else self._row(*row)
-
-
-def _is_exact(group: Group) -> bool:
-    """Return True if a sum of a group is kept in a form of its own."""
-    return any(type(s[0] if type(s) is tuple else s) not in (int, tuple) for s in group[STATES])
 
 
 def _insertions_first(

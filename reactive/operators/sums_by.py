@@ -18,6 +18,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
 from optimizer import plan
@@ -169,9 +171,9 @@ class SumsBy:
     def state(self) -> State | None:
         """The sums by key; None while one of them is kept in a form of its own."""
         changes = self.contents()
-        if not all(type(part) in _PLAIN for _, sums in changes for part in sums):
-            return None
-        return {"keys": [key for key, _ in changes], "sums": [sums for _, sums in changes]}
+        keys, sums = (list(map(itemgetter(place), changes)) for place in (0, 1))
+        is_plain = {*map(type, chain.from_iterable(sums))} <= _PLAIN
+        return {"keys": keys, "sums": sums} if is_plain else None
 
     def restore(self, state: State, inputs: Inputs) -> None:
         """Hold the sums that another one has told."""

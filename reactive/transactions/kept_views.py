@@ -33,6 +33,7 @@ from reactive.durable.kept_states import Cost, Header, State
 from reactive.durable.rows.values import Unstorable
 from reactive.errors import DurabilityError
 from reactive.runtime.background import Background
+from reactive.runtime.collector import paused
 from reactive.transactions.stored_views import (
     Misfit,
     StoredView,
@@ -50,7 +51,7 @@ EVERY = 1.0
 SHARE = 20
 """How many times as long a view rests as storing it took."""
 GROWN = 2
-"""How many times as long computing takes as before, from which on reading is measured again."""
+"""How many times as many rows, or as long, from which on times are measured again."""
 log = logging.getLogger("reactive")
 
 
@@ -85,6 +86,7 @@ class KeptView:
     costs: of each operator, by its name.
     names: of operators, by the ranks of their nodes.
     version: of what is stored; None if nothing is that fits.
+    rows: how many its tables had when it was computed.
     due: when it may be stored again.
     """
 
@@ -96,7 +98,15 @@ class KeptView:
     costs: dict[str, Cost]
     names: dict[int, str]
     version: int | None
+    rows: int
     due: float = 0.0
+
+    def forget_computing(self) -> None:
+        """Nobody knows how long it takes to compute, since its tables are much larger now."""
+        for name, cost in self.costs.items():
+            if cost.reading != inf:
+                self.costs[name] = Cost()
+        self.rows = _rows(self.tables)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,15 +144,17 @@ class KeptViews:
         except Unrestored as error:
             found, why = None, f"its state does not fit: {error}"
             view, restoration = self._made(None, make)
+        read = tables_read(self._engine, node)
         self._views[named] = KeptView(
             named,
             fingerprint_of(node),
-            tables_read(self._engine, node),
+            read,
             view._node.rank,
             _told(found, why, restoration),
             _costs(found, restoration),
             restoration.names,
             None if found is None or found.changed or found.damage else found.states.header.version,
+            _rows(read),
         )
         if self._journal.writes:
             self._thread.start()
@@ -218,7 +230,7 @@ class KeptViews:
     def _copied(self, kept: KeptView) -> Copied | None:
         """The states as they are now; None if they are stored already, or this is not the time."""
         engine, journal = self._engine, self._journal
-        with self._inside() as is_open:
+        with paused(), self._inside() as is_open:
             leaf = next((leaf for leaf in engine.graph.leaves() if leaf.rank == kept.rank), None)
             if leaf is None:
                 self._views.pop(kept.name, None)
@@ -228,6 +240,8 @@ class KeptViews:
             version = journal.store.version()
             if version == kept.version:
                 return None
+            if _rows(kept.tables) > GROWN * kept.rows:
+                kept.forget_computing()
             copied = Copied(version, describe_tables(journal, kept.tables))
             copied.states.update(states_of(leaf, kept.names, lambda name: _pays(kept, name)))
             return copied if copied.states or kept.version is None else None
@@ -262,6 +276,11 @@ def _packed(kept: KeptView, copied: Copied) -> dict[str, bytes]:
         if cost.pays:
             found[name] = data
     return found
+
+
+def _rows(read: Sequence[Any]) -> int:
+    """How many rows tables have."""
+    return sum(len(table._store) for table in read)
 
 
 def _pays(kept: KeptView, name: str) -> bool:

@@ -230,6 +230,8 @@ def test_what_takes_longer_to_read_is_not_stored(
 ) -> None:
     pack = kept_states.pack
     monkeypatch.setattr(kept_states, "pack", lambda state: (pack(state)[0], 1e6))
+    with Database(tmp_path / "a.db") as db:
+        db.table(Arc, name="arcs").add_all([Arc(n, n + 1) for n in range(20)])
     life = Life(tmp_path / "a.db", closure)
     life.commit(Random(1))
     life.restart()
@@ -253,6 +255,16 @@ def test_what_takes_longer_to_compute_is_stored(
     life.restart()
     assert life.state.state == "read"
     assert life.state.why == ""
+
+
+def test_a_view_of_tables_that_were_filled_later_is_stored(tmp_path: Path) -> None:
+    life = Life(tmp_path / "a.db", closure)
+    for number in range(200):
+        life.held.append(Arc(number, number + 1))
+    life.arcs.add_all(life.held)
+    life.restart()
+    life.check()
+    assert life.state.state == "read"
 
 
 class Card:

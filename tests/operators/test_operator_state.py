@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from reactive import Avg, Count, Database, Max, Sum, fixpoint, iterate
+from reactive import Avg, Count, Database, Max, Min, Sum, fixpoint, iterate
 from reactive.collections.zset import consolidate
 from reactive.dataflow.restoration import Restoration, states_of
 from reactive.durable.rows.packed import Packer, Unpacker
@@ -92,10 +92,34 @@ def _ranks(arcs: Any, **how: Any) -> Any:
     return iterate(step, nodes.select(lambda n: Rank(n, 1.0)), **how)
 
 
+class Way(NamedTuple):
+    source: int
+    target: int
+    length: int
+
+
+def _shortest(arcs: Any) -> Any:
+    """The shortest way between nodes, where an arc is as long as its end says."""
+    first = arcs.select(lambda a: Way(a.source, a.target, a.target % 3 + 1))
+    return fixpoint(
+        lambda ways: first.union(
+            ways.join(arcs, on=lambda w, a: w.target == a.source).select(
+                lambda w, a: Way(w.source, a.target, w.length + a.target % 3 + 1)
+            )
+        ),
+        keep=Min(lambda w: w.length),
+        by=lambda w: (w.source, w.target),
+    )
+
+
 RELATIONS: dict[str, Callable[[Any], Any]] = {
     "closure": lambda arcs: _reached(arcs, arcs),
     "closure of some": lambda arcs: _reached(arcs, arcs.where(lambda a: a.source % 3 != 1)),
     "rules": _same_ends,
+    "shortest ways": _shortest,
+    "closure of a closure": lambda arcs: _reached(
+        _reached(arcs, arcs.where(lambda a: a.source % 2 == 1)), arcs
+    ),
     "distinct": lambda arcs: arcs.select(lambda a: a.target % 5).distinct(),
     "sums": lambda arcs: arcs.group_by(lambda a: a.source).aggregate(
         Count(), Sum(lambda a: a.target), Avg(lambda a: a.target)

@@ -166,10 +166,9 @@ class RecursiveRelation(Derivations):
         self._begin()
 
     def state(self) -> State | None:
-        """The rows with their rounds and derivations; None of rows with a negative number of these,
-        or of which one of each key is chosen."""
+        """The rows with their rounds and derivations; None if one may have a negative number."""
         rows = list(self.rounds)
-        if self.may_be_negative or len(self.support) != len(rows) or type(self) is not _PLAIN:
+        if self.may_be_negative or len(self.support) != len(rows):
             return None
         supports = list(map(self.support.__getitem__, rows))
         well_founded = self.well_founded
@@ -177,7 +176,7 @@ class RecursiveRelation(Derivations):
             "rows": rows,
             "rounds": shortened(list(self.rounds.values())),
             "supports": shortened(supports),
-            "well_founded": shortened([well_founded.get(row, 1) for row in rows])
+            "well_founded": shortened(list(map(well_founded.get, rows, repeat(1))))
             if well_founded
             else 1,
             "derivations": self.derivations,
@@ -211,9 +210,6 @@ class RecursiveRelation(Derivations):
             if self.rounds.get(row) == now:
                 del self.rounds[row]
                 self.well_founded.pop(row, None)
-
-
-_PLAIN = RecursiveRelation
 
 
 def fill(rows: dict[Row, Any], others: Mapping[Row, Any]) -> None:

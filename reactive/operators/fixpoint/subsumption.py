@@ -20,12 +20,14 @@ import sys
 from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import repeat
 from typing import Any, Self
 
 from reactive.collections.index import NOTHING
 from reactive.collections.ranking import Rank, ranker
 from reactive.collections.zset import Pair, Row, canonical, consolidate
 from reactive.operators.fixpoint.recursive_relation import RecursiveRelation, fill
+from reactive.operators.operator_state import State, repeated, shortened
 
 Entry = tuple[Any, Any, Row, Any]
 """Value, tie, row and key."""
@@ -116,6 +118,41 @@ class SubsumingRelation(RecursiveRelation):
         fill(shows, before._shows)
         before._shows = shows
         super().bring_back(before)
+
+    def state(self) -> State | None:
+        """The rows that are derived, with their derivations; the round of each that is there, or 0;
+        which are shown. None if a row may have a negative number of derivations."""
+        if self.may_be_negative:
+            return None
+        rows = list(self.support)
+        return {
+            "rows": rows,
+            "supports": shortened(list(self.support.values())),
+            "rounds": shortened(list(map(self.rounds.get, rows, repeat(0)))),
+            "well_founded": shortened(list(map(self.well_founded.get, rows, repeat(1)))),
+            "shown": shortened([row in self._shows for row in rows]),
+            "derivations": self.derivations,
+        }
+
+    def restore(self, state: State) -> None:
+        """Hold what a relation has told as its state; it held nothing."""
+        rows, length = state["rows"], len(state["rows"])
+        rounds, supports, well_founded, shown = (
+            repeated(state[name], length)
+            for name in ("rounds", "supports", "well_founded", "shown")
+        )
+        self.support.update(zip(rows, supports, strict=True))
+        self.rounds.update([each for each in zip(rows, rounds, strict=True) if each[1]])
+        self.well_founded.update(
+            [each for each in zip(rows, well_founded, strict=True) if each[1] != 1]
+        )
+        for row, is_shown in zip(rows, shown, strict=True):
+            key = canonical(self._by(row))
+            self._insert((*self._rank(row), row, key))
+            if is_shown:
+                self._chose((key, row))
+        self.derivations = state["derivations"]
+        self.commit()
 
     def footprint(self) -> tuple[int, int]:
         rows, size = super().footprint()
