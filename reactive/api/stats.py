@@ -90,6 +90,8 @@ def _held(node: Node) -> OperatorStats:
 def analyzed(root: plan.Node, engine: Engine) -> Explanation:
     """The plan as it is run, each line with the state and work of its operator."""
     running, made = engine.queries.analyzed(root)
+    kept = getattr(engine.journal, "kept_views", None)
+    read = frozenset() if kept is None else kept.read_nodes()
 
     def remark(physical: Physical) -> str:
         node = made[id(physical)]
@@ -101,6 +103,7 @@ def analyzed(root: plan.Node, engine: Engine) -> Explanation:
         held = _held(node)
         anew = getattr(node.operator, "evaluated", 0)
         often = f", {anew} times evaluated anew" if anew else ""
+        often += ", state read from the store" if node.rank in read else ""
         return f"  [{held.rows} rows, {held.bytes} bytes, {held.touched} touched{often}]"
 
     drawing = running.drawing(remark)

@@ -85,6 +85,7 @@ class KeptView:
     made: what is told of it.
     costs: of each operator, by its name.
     names: of operators, by the ranks of their nodes.
+    read: the ranks of the nodes that began with what was stored.
     version: of what is stored; None if nothing is that fits.
     rows: how many its tables had when it was computed.
     due: when it may be stored again.
@@ -97,6 +98,7 @@ class KeptView:
     made: KeptState
     costs: dict[str, Cost]
     names: dict[int, str]
+    read: frozenset[int]
     version: int | None
     rows: int
     due: float = 0.0
@@ -153,6 +155,7 @@ class KeptViews:
             _told(found, why, restoration),
             _costs(found, restoration),
             restoration.names,
+            frozenset(rank for rank, n in restoration.names.items() if n in restoration.read),
             None if found is None or found.changed or found.damage else found.states.header.version,
             _rows(read),
         )
@@ -163,6 +166,10 @@ class KeptViews:
     def state_of(self, rank: int) -> KeptState | None:
         """What is known of the view of a leaf; None if it is not kept."""
         return next((kept.made for kept in self._views.values() if kept.rank == rank), None)
+
+    def read_nodes(self) -> frozenset[int]:
+        """The ranks of the nodes that began with what was stored."""
+        return frozenset(rank for kept in self._views.values() for rank in kept.read)
 
     def look_after(self) -> None:
         """Store the views that have changed since, if they are due."""

@@ -290,6 +290,16 @@ def test_rows_that_cannot_be_stored_are_computed_anew(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("pays")
+def test_explain_says_which_operators_were_read(tmp_path: Path) -> None:
+    life = Life(tmp_path / "a.db", lambda arcs: sums(arcs).where(lambda source, *_: source > 1))
+    life.commit(Random(1))
+    assert "state read" not in life.view.explain(analyze=True)
+    life.restart()
+    (line,) = [n for n in life.view.explain(analyze=True).splitlines() if "state read" in n]
+    assert "aggregate" in line and line.endswith(", state read from the store]")
+
+
+@pytest.mark.usefixtures("pays")
 def test_a_reader_in_another_process_reads_it(tmp_path: Path) -> None:
     life, random = Life(tmp_path / "a.db", closure, keep=100), Random(1)
     for _ in range(5):

@@ -12,8 +12,9 @@ from typing import Any, NamedTuple
 import psycopg2
 import pytest
 
-from reactive import Database
+from reactive import Count, Database, Sum
 from reactive.durable import postgres_store
+from reactive.durable.kept_states import Cost
 from reactive.errors import DurabilityError
 from tests.postgres.killing import ENDED
 from tests.postgres_server import PostgresServer, running_or_skipped
@@ -47,6 +48,22 @@ def test_rows_are_columns_that_others_read(postgres: PostgresServer) -> None:
         second, third = sorted(orders_of(db))[1:]
         assert repr(second) == "Order(id=2, town=None, total=-0.0)"
         assert repr(third) == "Order(id=3, town='a\\x00b', total=1)"
+
+
+def test_the_state_of_a_view_is_read_again(
+    postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Cost, "pays", True)
+    name = postgres.new_database().rpartition("=")[2]
+    for state in ("computed", "read", "read"):
+        with Database(postgres.url(name), keep=10) as db:
+            orders = orders_of(db)
+            towns = orders.group_by(lambda o: o.town).aggregate(Count(), Sum(lambda o: o.id))
+            view = towns.materialize("towns", kept=True)
+            assert view.kept_state().state == state
+            number = len(orders)
+            orders.add_all([Order(number, "Ulm", 2.5), Order(number + 1, None, 1.0)])
+            db.verify()
 
 
 @pytest.mark.long
@@ -145,7 +162,7 @@ def test_a_database_that_lost_its_lock_writes_no_more(
 
 WRITER = """
 import sys
-from reactive import Database
+from reactive import Count, Database, Sum
 with Database(sys.argv[1], durability=sys.argv[2]) as db:
     numbers, doubles = db.table(int, name="numbers"), db.table(int, name="doubles", key=abs)
     while True:

@@ -1,5 +1,5 @@
 """How long views take that begin with their state, and that are computed: `python -m
-tests.durable.kept_costs`.
+asv_benchmarks.kept_views`.
 
 Each view is made in turn over the same file, five times; the least time counts, without that of the
 tables.
