@@ -23,7 +23,7 @@ def calls_of(run: Callable[[], object]) -> int:
         nonlocal count
         count += event in ("call", "c_call")
 
-    with _without_garbage():
+    with without_garbage():
         before = sys.getprofile()
         sys.setprofile(note)
         try:
@@ -34,8 +34,9 @@ def calls_of(run: Callable[[], object]) -> int:
 
 
 @contextmanager
-def _without_garbage() -> Iterator[None]:
-    """The collector stays enabled, as the library asks for that, but never has its turn."""
+def without_garbage() -> Iterator[None]:
+    """Let the collector find nothing of others, and never have its turn; it stays enabled, as the
+    library asks for that."""
     gc.collect()
     build("nothing", "def nothing():\n    return None\n", Values())
     thresholds = gc.get_threshold()

@@ -22,6 +22,7 @@ from reactive import (
     CountDistinct,
     Database,
     Min,
+    MissingKeyError,
     OffloadError,
     Sum,
     TableError,
@@ -156,6 +157,9 @@ def test_views_of_all_kinds_follow_rows_frames_and_upserts(case: Case, spark: An
     for table in case.both():
         table.upsert(Sale(200, "c9", 2.0))
         table.delete(5)
+        assert table.pop(6).number == 6 and table.pop(6, "none") == "none"
+        table.update(7, price=9.5, customer="c9")
+        assert table[7] == Sale(7, "c9", 9.5)
     case.sales.upsert_frame(frame(spark, [Sale(1, "c1", 7.0), Sale(300, None, 0.0)]))
     case.wanted.upsert_all([Sale(1, "c1", 7.0), Sale(300, None, 0.0)])
     case.sales.remove_frame(frame(spark, [Sale(201, "c0", 1.0)]))
@@ -178,6 +182,15 @@ def refused_changes_change_nothing(case: Case, spark: Any) -> None:
         raise ZeroDivisionError
     with pytest.raises(TransactionError), case.db.transaction():
         case.sales.add_frame(frame(spark, FIRST))
+    with pytest.raises((OffloadError, TableError)):
+        case.sales.update(7, price="dear")
+    for table in case.both():
+        with pytest.raises(MissingKeyError):
+            table.pop(5)
+        with pytest.raises(MissingKeyError):
+            table.update(5, price=1.0)
+        with pytest.raises(TableError, match="prize"):
+            table.update(7, prize=1.0)
 
 
 def test_explain_says_what_runs_as_columns_and_what_in_python(

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, PlanError
-from reactive.sql.sqlite import json
+from reactive.sql.sqlite import json, json_edits
 from reactive.sql.sqlite.json_edits import Edit, patched, removed
 from tests.budget import TIMES, drawing
 from tests.sql.sqlite_player import Both
@@ -234,3 +234,42 @@ def test_text_that_is_not_json_is_an_error_of_its_row() -> None:
 def test_what_is_not_there_is_refused_by_name(text: str, told: str) -> None:
     with pytest.raises(PlanError, match=told):
         Database(dialect="sqlite").sql(f"select {text}")
+
+
+def test_labels_of_large_objects_are_looked_up_not_searched() -> None:
+    def calls(size: int) -> int:
+        compared: list[None] = []
+
+        class Label(str):
+            """A label that notes how often it is compared."""
+
+            __slots__ = ()
+            __hash__ = str.__hash__
+
+            def __eq__(self, other: object) -> bool:
+                compared.append(None)
+                return str(self) == other
+
+        node, patch = json.Node("object"), json.Node("object")
+        for number in range(size):
+            for made in (node, patch):
+                made.labels.append(Label(f'"k{number}"'))
+                made.parts.append(json.Node("integer", str(number)))
+        assert str(json_edits._merged(node, patch)).count(":") == size
+        return len(compared)
+
+    assert calls(400) <= 3 * calls(200)
+
+
+@pytest.mark.parametrize("size", [3, 40])
+def test_large_objects_are_changed_as_sqlite_does(size: int) -> None:
+    text = "{" + ",".join(f'"k{n % 30}":{n}' for n in range(size)) + "}"
+    patch = "{" + ",".join(f'"k{n}":{"null" if n % 3 else n}' for n in range(0, size, 2)) + "}"
+    other = sqlite3.connect(":memory:")
+    (expected,) = other.execute("select json_patch(?, ?)", (text, patch)).fetchone()
+    assert patched(text, patch) == expected
+    given = [each for n in range(0, size + 9, 3) for each in (f"$.k{n}", n)]
+    marks = ", ".join("?" * len(given))
+    (expected,) = other.execute(f"select json_set(?, {marks})", (text, *given)).fetchone()
+    assert Edit("set")(text, *given) == expected
+    other.close()

@@ -81,8 +81,9 @@ class Lines:
         try:
             check_length(len(rest), limits)
         except UnfitRow as error:
-            told = shown(rest[: 4 * SHOWN].decode(self._encoding, "replace"))
-            refused.append(Refused(told, unfit(place.path, f"line {lines + 1}", error)))
+            if is_calm:  # before, the next look would report it again
+                told = shown(rest[: 4 * SHOWN].decode(self._encoding, "replace"))
+                refused.append(Refused(told, unfit(place.path, f"line {lines + 1}", error)))
             return Taken(rows, refused, end, lines, waits=True)
         try:
             check_depth(rest.decode(self._encoding))

@@ -30,18 +30,12 @@ from reactive.sources.postgres.schema import FULL, Schema, Types, check_identity
 class Feed:
     """What is known of both tables, and how rows of the one become rows of the other."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        row_type: Any,
-        table: Table[Any],
-        warn: Callable[[str], None] | None = None,
-    ) -> None:
+    def __init__(self, schema: Schema, row_type: Any, table: Table[Any]) -> None:
         check_identity(schema)
         self.schema = schema
         self.row_type = row_type
         self.table = table
-        self.fields = fields_of(schema, row_type, warn)
+        self.fields = fields_of(schema, row_type)
         self.is_keyed = table.plan.key is not None
         self._key: Callable[[Any], Any] | None = None
         names = frozenset[str]()

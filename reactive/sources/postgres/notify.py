@@ -149,7 +149,7 @@ class NotifySource:
     def _feed(self, connection: Connection) -> Feed:
         schema = self._schema(connection)
         (row_type,) = self._into
-        return Feed(schema, row_type, self._into[row_type], self._reconnecting.warn)
+        return self._reconnecting.checked(Feed(schema, row_type, self._into[row_type]))
 
     def _schema(self, connection: Connection) -> Schema:
         """The table with its primary key as what tells rows apart."""

@@ -21,6 +21,8 @@ from reactive.errors import SourceError
 from reactive.runtime.postgres import driver
 from reactive.sources.batch import Batch
 from reactive.sources.postgres.connection import Stopped, is_transient, refuses_us
+from reactive.sources.postgres.feed import Feed
+from reactive.sources.postgres.rows import nullable
 
 log = logging.getLogger("reactive")
 BACKOFF = (0.1, 30.0)
@@ -64,15 +66,21 @@ class Reconnecting:
         """What is asked of a connection is answered."""
         self._is_connected, self._lost, self.trouble = True, None, None
 
-    @property
-    def warn(self) -> Callable[[str], None] | None:
-        """The function that tells of a column that may be NULL and should not: `None`, which makes
-        it an error, as long as the server has answered at once. A service that has begun without
-        its server, or has lost it, goes on, and stops at the first row that has a NULL there."""
-        return self._warn if self._has_waited else None
+    def checked(self, feed: Feed) -> Feed:
+        """Return a feed, none of whose columns may be NULL over a field that may not be None.
 
-    def _warn(self, text: str) -> None:
-        log.warning("source %r: %s", self._name, text)
+        A service that has begun without its server, or has lost it, goes on with a warning, and
+        stops at the first row that has a NULL there.
+
+        Raises
+        ------
+        SourceError: there is such a column, and the server has answered at once.
+        """
+        for text in nullable(feed.schema, feed.row_type, feed.fields):
+            if not self._has_waited:
+                raise SourceError(text)
+            log.warning("source %r: %s", self._name, text)
+        return feed
 
     def run(
         self, session: Callable[[], Iterator[Batch[Any]]], stop: threading.Event

@@ -10,7 +10,7 @@ Cost:   O(fields) per row.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from keyword import iskeyword
 from typing import Annotated, Any, NamedTuple, TypeAlias
@@ -44,28 +44,36 @@ Values: TypeAlias = Sequence[tuple[Field, Any]]
 """Fields, and what their columns have: texts, or what the driver made of them."""
 
 
-def fields_of(
-    schema: Schema, row_type: Any, warn: Callable[[str], None] | None = None
-) -> tuple[Field, ...]:
+def fields_of(schema: Schema, row_type: Any) -> tuple[Field, ...]:
     """The fields of a class with their columns.
-
-    warn: called with what is told of a column that may be NULL over a field that may not be None;
-        without it that is an error.
 
     Raises
     ------
-    SourceError: the class has no fields, or one that no column is, or that is of another type, or
-        may be NULL although the field is not declared so.
+    SourceError: the class has no fields, or one that no column is, or that is of another type.
     """
     hints = hints_of(row_type) if isinstance(row_type, type) else {}
     parameters = _parameters(schema, row_type)
     places = columns_of([name for name, _ in parameters], [c.name for c in schema.columns])
     columns = {name: schema.columns[place] for name, place in places.items()}
     found = [
-        Field(name, *_fit(schema, row_type, columns, name, hints.get(name, Any), warn), by_name)
+        Field(name, *_fit(schema, row_type, columns, name, hints.get(name, Any)), by_name)
         for name, by_name in parameters
     ]
     return tuple(found)
+
+
+def nullable(schema: Schema, row_type: Any, fields: Sequence[Field]) -> Iterator[str]:
+    """Return messages for columns that may be NULL over a field that may not be None."""
+    hints = hints_of(row_type) if isinstance(row_type, type) else {}
+    for field in fields:
+        kind = kind_of(hints.get(field.name, Any))
+        if not field.column.not_null and not admits_none(kind):
+            yield (
+                f"column {field.column.name!r} of {schema.name!r} may be NULL, and field "
+                f"{field.name!r} of {row_type.__name__} is declared {name_of(kind)}\n"
+                f"  declare `{field.name}: {with_none(kind)}`, or ALTER TABLE {schema.sql} ALTER "
+                f'COLUMN "{field.column.name}" SET NOT NULL'
+            )
 
 
 def native_types(fields: Sequence[Field]) -> frozenset[int]:
@@ -221,7 +229,6 @@ def _fit(
     columns: dict[str, Column],
     name: str,
     hint: Any,
-    warn: Callable[[str], None] | None,
 ) -> tuple[Column, Conversion]:
     column = columns.get(name)
     if name in {*schema.generated, *field_names(schema.generated)}:
@@ -243,17 +250,6 @@ def _fit(
             f"{schema.name!r} gives {column.conversion.python}\n"
             "  declare it so; declared as str it is the text that Postgres writes"
         )
-    kind = kind_of(hint)
-    if not column.not_null and not admits_none(kind):
-        text = (
-            f"column {column.name!r} of {schema.name!r} may be NULL, and field {name!r} of "
-            f"{row_type.__name__} is declared {name_of(kind)}\n"
-            f"  declare `{name}: {with_none(kind)}`, or ALTER TABLE {schema.sql} ALTER COLUMN "
-            f'"{column.name}" SET NOT NULL'
-        )
-        if warn is None:
-            raise SourceError(text)
-        warn(text)
     return column, found
 
 

@@ -299,8 +299,8 @@ class PostgresSource:
         for name, kind in self._wanted.items():
             row_type = kind or next(iter(self._into))
             schema = read_schema(control, name, types)
-            warn = self._reconnecting.warn
-            found.append(Feed(schema, row_type, self._into[row_type], warn))
+            feed = Feed(schema, row_type, self._into[row_type])
+            found.append(self._reconnecting.checked(feed))
         return found
 
     def _begin(

@@ -9,6 +9,7 @@ A part of a text keeps its spelling: `1.0e2` is not rewritten. Source: https://s
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -44,6 +45,9 @@ class Node:
     parts: list[Node] = field(default_factory=list)
     added: dict[str, int] = field(default_factory=dict)
     """The places of labels that were added, by what they say."""
+    places: dict[str, int] = field(default_factory=dict)
+    """The first place of each label among the first `looked_at`."""
+    looked_at: int = 0
     is_longer: bool = False
     """True if parts were added."""
     is_gone: bool = False
@@ -61,6 +65,18 @@ class Node:
         if self.kind == REPLACED:
             return as_json(self.new)
         return self.spelled
+
+    def place_of(self, label: str) -> int | None:
+        """Return the first place of a label of an object; None if it has none."""
+        for place in range(self.looked_at, len(self.labels)):
+            self.places.setdefault(self.labels[place], place)
+        self.looked_at = len(self.labels)
+        return self.places.get(label)
+
+    def hold(self, pairs: Sequence[tuple[str, Node]]) -> None:
+        """Replace the labels and parts of an object."""
+        self.labels, self.parts = [label for label, _ in pairs], [part for _, part in pairs]
+        self.places, self.looked_at = {}, 0
 
     def value(self) -> Any:
         """The value of SQL; of an array or object its text."""
@@ -183,9 +199,9 @@ def step(node: Node, found: re.Match[str]) -> Node | None:
     quoted, bare, number, back = found.groups()
     if node.kind == "object":
         name = bare if quoted is None else quoted
-        if f'"{name}"' in node.labels:
-            return node.parts[node.labels.index(f'"{name}"')]
-        return node.parts[node.added[name]] if name in node.added else None
+        place = node.place_of(f'"{name}"')
+        place = node.added.get(name) if place is None else place
+        return None if place is None else node.parts[place]
     left = [part for part in node.parts if not part.is_gone]
     count = len(left)
     if node.is_longer and (back or number):  # where SQLite 3.40 counts from an added part

@@ -133,7 +133,7 @@ def _merged(target: Node, patch: Node) -> Node:
     changed: dict[int, Node | None] = {}  # of a label that is there twice the first one counts
     more: list[tuple[str, Node]] = []
     for label, part in zip(patch.labels, patch.parts, strict=True):
-        place = target.labels.index(label) if label in target.labels else None
+        place = target.place_of(label)
         if place is None:
             more += [(label, _without_nulls(part))] if part.kind != "null" else []
         elif place not in changed:
@@ -141,16 +141,13 @@ def _merged(target: Node, patch: Node) -> Node:
             if made is not target.parts[place]:
                 changed[place] = made
     parts = [changed.get(place, part) for place, part in enumerate(target.parts)]
-    pairs = [(k, v) for k, v in zip(target.labels, parts, strict=True) if v is not None] + more
-    target.labels, target.parts = [label for label, _ in pairs], [part for _, part in pairs]
+    pairs = zip(target.labels, parts, strict=True)
+    target.hold([(label, part) for label, part in pairs if part is not None] + more)
     return target
 
 
 def _without_nulls(node: Node) -> Node:
     if node.kind == "object":
-        kept = [
-            each for each in zip(node.labels, node.parts, strict=True) if each[1].kind != "null"
-        ]
-        node.labels = [label for label, _ in kept]
-        node.parts = [_without_nulls(part) for _, part in kept]
+        pairs = zip(node.labels, node.parts, strict=True)
+        node.hold([(k, _without_nulls(part)) for k, part in pairs if part.kind != "null"])
     return node
