@@ -33,6 +33,7 @@ from optimizer.plans.side_conditions import (
     side_conditions_of,
 )
 from optimizer.plans.tree import Hashed
+from optimizer.rewriting.lookups import looked_up
 from reactive.codegen.functions import callable_of
 from reactive.collections import sorting
 from reactive.collections.index import Key, itself
@@ -67,6 +68,7 @@ from reactive.operators import keys as join_keys
 from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.aggregate import Aggregate, shared_accumulators_of
 from reactive.operators.bound_matching import BoundMatching, BoundSide
+from reactive.operators.hash_matching import HashMatching
 
 Make = Callable[[], Any]
 LINEAR = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
@@ -243,8 +245,11 @@ def _matching(
     whole: Callable[[Row], object] | None,
     pair: Callable[[Row, Row], Row],
 ) -> matching.Matching:
+    if (found := looked_up(node.match)) is not None:
+        value, memory = found
+        return HashMatching(left, spread(value, bindings(node.inputs()[0])), memory)
     if whole is None or by_key_alone(node):
-        return matching.KeyMatching(left.index)
+        return matching.KeyMatching(left)
     fits = _of_two(on, pair), _of_two(whole, pair)
     bound = None if isinstance(node, plan.OuterJoin) else bounds.bound_of(node)
     if bound is None:

@@ -18,7 +18,7 @@ def semi_join(matching: Matching) -> MatchingJoin:
     >>> from reactive.operators.index_by import IndexBy
     >>> from reactive.operators.matching import KeyMatching
     >>> names = IndexBy(len)
-    >>> join = semi_join(KeyMatching(names.index))
+    >>> join = semi_join(KeyMatching(names))
     >>> first = join.step(names.step([("anna", 1)]), [])
     >>> join.step([], [(4, ("otto", 1))])
     [('anna', 1)]
