@@ -30,8 +30,9 @@ from sortedcontainers import SortedList
 from reactive.collections.families import Family, UnorderedError, family_of
 from reactive.collections.index import NO_MATCH, Key, KeyedPair, Mark
 from reactive.collections.zset import Row
+from reactive.operators.hash_matching import Change
 from reactive.operators.index_by import IndexBy
-from reactive.operators.matching import Change, PredicateMatching
+from reactive.operators.matching import PredicateMatching
 from reactive.runtime.interrupts import reraise_asynchronous
 
 FEW = 32

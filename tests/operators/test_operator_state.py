@@ -39,7 +39,11 @@ COMPUTED = {
         "the rows of its inputs are what takes long, and it would have to hold them again",
     ),
     **dict.fromkeys(
-        ("KeyMatching", "PredicateMatching", "MatchingJoin", "OuterJoin"),
+        ("KeyMatching", "BoundMatching", "HashMatching", "PredicateMatching"),
+        "holds rows of its inputs by what matches them",
+    ),
+    **dict.fromkeys(
+        ("MatchingJoin", "OuterJoin"),
         "holds rows of its inputs by what matches them",
     ),
     **dict.fromkeys(("OrderBy", "Top", "Sequences"), "sorts rows, which is done in C"),
