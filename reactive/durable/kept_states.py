@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 from reactive.durable.rows.packed import Packer, Unpacker, Unreadable
 from reactive.durable.store import KEPT, Column, Rows, Schema, Store
+from reactive.errors import DurabilityError
 
 State: TypeAlias = Mapping[str, Any]
 """Of an operator: lists are columns of values, other values are plain."""
@@ -110,8 +111,24 @@ def table_of(view: str) -> str:
     return f"kept {view}"
 
 
+def is_taken(store: Store, view: str) -> bool:
+    """Return True if the store has another table by the name of that of a view."""
+    found = store.tables().get(table_of(view))
+    return found is not None and not found.about.startswith(KEPT)
+
+
 def write(store: Store, view: str, header: Header, packed: Mapping[str, bytes]) -> None:
-    """Have a view be stored so, in the place of what there was of it."""
+    """Have a view be stored so, in the place of what there was of it.
+
+    Raises
+    ------
+    DurabilityError: a table of the user has its name; or the store cannot be written.
+    """
+    if is_taken(store, view):
+        raise DurabilityError(
+            f"{store.name} has a table {table_of(view)!r} of another kind\n"
+            "  give the table or the view another name"
+        )
     about = KEPT + json.dumps(view) + "}"
     schema = Schema(table_of(view), COLUMNS, "part", about)
     store.create(schema, _rows(header.text(), b"".join(packed.values())))

@@ -12,7 +12,9 @@ def stop_work(engine: Engine) -> None:
     """Stop sinks, moves to elsewhere and the thread that stores views, which does so once more."""
     for sink in list(engine.sinks):
         sink.stop()
-    if engine.overflow is not None and engine.pending is None and not engine.aside:
+    if engine.pending is not None or engine.aside:
+        return  # it is not closed then
+    if engine.overflow is not None:
         engine.overflow.stop()
     if engine.journal is not None and engine.journal.kept_views is not None:
         engine.journal.kept_views.close()

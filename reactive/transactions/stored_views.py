@@ -24,7 +24,7 @@ from reactive.collections.zset import Pair
 from reactive.dataflow.node import Node
 from reactive.durable.history import changes_since
 from reactive.durable.journal import Journal
-from reactive.durable.kept_states import State, StoredStates, table_of
+from reactive.durable.kept_states import State, StoredStates, is_taken, table_of
 from reactive.durable.rows.packed import Unreadable
 from reactive.durable.rows.values import Unstorable
 from reactive.durable.schema_text import text_of_schema
@@ -118,6 +118,8 @@ def _open_store(journal: Journal) -> Iterator[Store]:
 
 
 def _found(engine: Engine, store: Store, name: str, node: plan.Node) -> StoredView:
+    if is_taken(store, name):
+        raise Misfit(f"there is a table {table_of(name)!r} of another kind\n  rename one of them")
     if table_of(name) not in store.tables():
         raise Misfit("nothing is stored of it yet")
     journal, read = engine.journal, tables_read(engine, node)

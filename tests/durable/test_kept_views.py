@@ -368,6 +368,23 @@ def test_what_cannot_be_kept_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("pays")
+def test_a_table_of_the_name_is_left_alone(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(2):
+        with Database(tmp_path / "a.db") as db:
+            table = db.table(str, name="kept top")
+            arcs = db.table(Arc, name="arcs")
+            view = closure(arcs).materialize("top", kept=True)
+            assert "there is a table 'kept top'" in view.kept_state().why
+            table.add("here")
+            arcs.add(Arc(1, len(arcs)))
+        assert "has a table 'kept top' of another kind" in caplog.text
+    with Database(tmp_path / "a.db") as db:
+        assert list(db.table(str, name="kept top")) == ["here", "here"]
+
+
+@pytest.mark.usefixtures("pays")
 def test_kinds_of_views_can_be_kept(tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     for _ in range(2):

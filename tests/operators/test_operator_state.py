@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pkgutil import walk_packages
 from random import Random
 from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from reactive import Avg, Count, Database, Max, Min, Sum, fixpoint, iterate
 from reactive.collections.zset import consolidate
 from reactive.dataflow.restoration import Restoration, states_of
 from reactive.durable.rows.packed import Packer, Unpacker
+from reactive.durable.rows.values import Unstorable
 from reactive.operators.kept_groups import Groups
+from reactive.operators.operator_state import State
+from tests.random_queries.drawn import SEEDS, commit, draw
 
 
 class Arc(NamedTuple):
@@ -261,6 +267,65 @@ def test_states_of_before_some_commits_are_brought_up_to_date(name: str, seed: i
         play(second, again, gone, come)
         second.verify()
     assert len(other) >= 0
+
+
+@settings(max_examples=60)
+@given(SEEDS, st.booleans())
+def test_random_queries_begin_with_any_state_and_stay_right(seed: int, is_late: bool) -> None:
+    check_drawn(seed, is_late=is_late)
+
+
+def check_drawn(seed: int, *, is_late: bool) -> int:
+    """Restore the views of random queries in the middle of a history; how many states were read.
+
+    is_late: whether the states are of some commits before.
+    """
+    random, drawn = Random(seed), draw(seed, count=2)
+    first, made = Database(), [*drawn.script()]
+    tables = drawn.open(first)
+    views = [relation.materialize() for relation in drawn.relations(tables)]
+    at = random.randrange(len(made) + 1)
+    before = random.randint(0, at) if is_late else at
+    states: dict[str, State] = {}
+    for place, calls in enumerate([*made, []]):
+        if place == before:
+            states = stored(first, views)
+            held = [Counter(table) for table in tables]
+        if place == at:
+            break
+        commit(first, tables, calls)
+    second = Database()
+    again = drawn.open(second)
+    for table, other in zip(tables, again, strict=True):
+        other.add_all(list(table))
+    changed = {
+        other._node: [(other._store.held_row(row), n) for row, n in net(Counter(other), was)]
+        for other, was in zip(again, held, strict=True)
+    }
+    restoration = Restoration(states.get, changed if is_late else None)
+    with restored(second, restoration):
+        others = [relation.materialize() for relation in drawn.relations(again)]
+    second.verify()
+    for calls in made[at:]:
+        commit(second, again, calls)
+        second.verify()
+    assert len(others) == len(views)
+    return len(restoration.read)
+
+
+def net(now: Counter[Any], was: Counter[Any]) -> list[tuple[Any, int]]:
+    return [(row, n) for row in now | was if (n := now[row] - was[row])]
+
+
+def stored(db: Database, views: list[Any]) -> dict[str, State]:
+    """The states of all operators of views that can be stored, as they are read again."""
+    found = {}
+    for view in views:
+        for name, state in states_of(view._node, {}):
+            with suppress(Unstorable):
+                found[name] = packed(state)
+    assert db.views()
+    return found
 
 
 def stateful() -> Iterator[type]:
