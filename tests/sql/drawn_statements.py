@@ -43,7 +43,7 @@ VIEWS = (
     "select l from w where not exists (select 1 from s where s.h and s.g < w.f)",
 )
 REFUSED = (
-    *("WITH of", "MERGE", "FROM of UPDATE", "USING of", "RETURNING of", "a query in DO UPDATE"),
+    *("MERGE", "RETURNING of", "a query in DO UPDATE"),
     *("SET takes `column = value`", "table 'u' has no key"),
 )
 """First words of refusals of statements that an engine takes."""
@@ -221,6 +221,10 @@ class Statements:
                 f"update t set a = m.v from (select k, max(v) as v from u group by k) m"
                 f" where m.k = t.id and {self._of_t()}",
                 "update u set v = t.a from t where t.id = u.k",
+                "update s set g = t.id, h = t.b = 'new' from t where t.id = s.n",
+                "update w set f = m.f, x = 0 from (select max(v) as f from u) m where l > 2",
+                "with m as (select k, min(v) as v from u group by k)"
+                " update t set a = m.v + t.a from m where m.k = t.id",
             )
         )
 
@@ -231,6 +235,7 @@ class Statements:
                 f"delete from {table} where {self._where(table)}",
                 f"delete from {table} where {self._where(table)}",
                 f"delete from t using u where u.k = t.id and {self._of_u()}",
+                "delete from u using t as z, s where z.id = u.k and s.n = z.a",
                 "delete from u where not exists (select 1 from t where t.id = u.k)",
                 f"with w as (select k from u where {self._of_u()})"
                 " delete from t where id in (select k from w)",

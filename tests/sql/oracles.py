@@ -174,7 +174,8 @@ class SQLite:
         except sqlite3.Error as error:
             self.run("rollback")
             raise Refused(str(error)) from error
-        return cursor.rowcount
+        ((count,),) = self.ask("select changes()")  # the cursor knows it not of WITH
+        return int(count)
 
     def keep(self) -> None:
         self.run("commit")

@@ -196,6 +196,61 @@ def test_a_value_that_cannot_be_made_is_a_plan_error(text: str) -> None:
     assert rows(db, "s") == [(1, 1)] and len(db.tables()) == 2
 
 
+@pytest.mark.parametrize(
+    ("text", "count", "left"),
+    [
+        ("update b set v = u.v from u where u.k = b.k", 3, [(1, 10), (1, 10), (2, 20), (3, 0)]),
+        (
+            "update b as c set v = u.v + w.v from u join u w on w.k = u.k where u.k = c.k",
+            3,
+            [(1, 20), (1, 20), (2, 40), (3, 0)],
+        ),
+        ("update b set v = 7 from u where u.v > b.v", 4, [(1, 7), (1, 7), (2, 7), (3, 7)]),
+        ("update b set v = u.v from u where u.k = 9", 0, [(1, 0), (1, 0), (2, 0), (3, 0)]),
+        ("delete from b using u where u.k = b.k", 3, [(3, 0)]),
+        ("delete from b using u, u as w where u.v > b.v and w.k = b.k", 3, [(3, 0)]),
+        (
+            "with w as (select k + 1 as k from u) delete from b where k in (select k from w)",
+            2,
+            [(1, 0), (1, 0)],
+        ),
+        (
+            "with w as (select k from u where v > 10) update b set v = 5 from w where w.k = b.k",
+            1,
+            [(1, 0), (1, 0), (2, 5), (3, 0)],
+        ),
+        (
+            "with w (k) as (select max(k) from u) insert into b select k, 9 from w",
+            1,
+            [(1, 0), (1, 0), (2, 0), (2, 9), (3, 0)],
+        ),
+    ],
+)
+def test_rows_are_changed_beside_those_of_other_tables(
+    text: str, count: int, left: list[tuple[int, int]]
+) -> None:
+    db = Database()
+    db.execute("create table b (k int, v int)")
+    db.execute("create table u (k int, v int)")
+    db.execute("insert into b values (1, 0), (1, 0), (2, 0), (3, 0)")
+    db.execute("insert into u values (1, 10), (2, 20)")
+    view = db.sql("select k, v from b").materialize()
+    assert db.execute(text) == count
+    assert rows(db, "b") == sorted(map(tuple, view)) == left
+
+
+def test_an_update_that_would_give_a_row_two_values_is_refused() -> None:
+    db = Database()
+    db.execute("create table b (k int primary key, v int)")
+    db.execute("insert into b values (1, 0)")
+    db.execute("create table u as select 1 as k, 10 as v union all select 1, 20")
+    with pytest.raises(TableError, match="several rows of FROM give it different values"):
+        db.execute("update b set v = u.v from u where u.k = b.k")
+    assert rows(db, "b") == [(1, 0)]
+    with pytest.raises(PlanError, match="USING of DELETE is not supported"):
+        Database(dialect="sqlite").execute("delete from b using u where u.k = b.k")
+
+
 def test_statements_inside_a_transaction_are_part_of_it(db: Database) -> None:
     with pytest.raises(ZeroDivisionError), db.transaction():
         db.execute("insert into t values (1, 'a', 2)")

@@ -43,7 +43,7 @@ def query(node: Any, around: Scope) -> Query:
     ------
     PlanError: it is none, or names what there is not.
     """
-    around = _with_names(node, around)
+    around = with_names(node, around)
     match node:
         case exp.Select():
             return select(node, around)
@@ -77,7 +77,8 @@ def _ordered(made: Query, node: Any) -> Query:
 # WITH.
 
 
-def _with_names(node: Any, around: Scope) -> Scope:
+def with_names(node: Any, around: Scope) -> Scope:
+    """Return the scope of a query or statement, with the names of its WITH."""
     clause = node.args.get("with_")
     if clause is None:
         return around

@@ -95,6 +95,11 @@ def _beside(rows: Rows, item: Any, joins: Sequence[Any], around: Scope) -> Rows:
     return _paired(rows, made, item, None, around)
 
 
+def beside(rows: Rows, item: Any, around: Scope) -> Rows:
+    """Return rows beside each of those of an item that stands in UPDATE or DELETE."""
+    return _joined(rows, exp.Join(this=item), around)
+
+
 def source(node: Any, around: Scope, left: Rows | None) -> Rows:
     """One item of FROM; `left` are the items before it, which some can read.
 

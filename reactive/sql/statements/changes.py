@@ -1,7 +1,7 @@
 """INSERT, UPDATE and DELETE: the rows that a statement says, and one transaction that changes them.
 
 insert into t select ...      the rows of the query, as they are before
-update t set a = a + 1        each row, and the one that takes its place
+update t set a = a + 1        each row, and the one that takes its place (`found_rows.py`)
 delete from t where id = 7    a row that is found by its key, if that is what is asked for
 """
 
@@ -16,32 +16,24 @@ from sqlglot import exp
 from optimizer import plan
 from optimizer.expr import (
     TRUE,
-    Attribute,
     Call,
     Constant,
     Expr,
     Lifted,
-    Operation,
     Parameter,
-    conjuncts,
     constant,
     tuple_of,
 )
-from optimizer.traverse import has_subqueries
 from reactive.codegen.functions import callable_of
-from reactive.errors import TableError, TransactionError
+from reactive.errors import TableError
 from reactive.sql.expressions.casts import assigned
-from reactive.sql.queries.nodes import evaluated_constant, failures_told, freed, misreadings_told
-from reactive.sql.relation import relation_of
+from reactive.sql.queries.kinds import with_names
+from reactive.sql.queries.nodes import evaluated_constant, failures_told, misreadings_told
+from reactive.sql.statements.found_rows import evaluated, found_rows, rows_with
 from reactive.sql.statements.target import Target
-from reactive.sql.terms.schema import Schema
 from reactive.sql.terms.scope import Scope, Source
 from reactive.sql.terms.types import SqlType, sql_name
 from reactive.sql.terms.values import Value, whole
-
-Pairs = list[tuple[Any, Any]]
-"""Rows, and those that take their place."""
-
 
 REMEDIES = {
     ("returning", "INSERT"): "ask db.sql(...) for the rows afterwards",
@@ -63,7 +55,8 @@ def _refuse_parts(tree: Any, kind: str, parts: tuple[str, ...], around: Scope) -
 
 def insert(tree: Any, around: Scope, db: Any) -> int:
     """Add rows; how many."""
-    _refuse_parts(tree, "INSERT", ("with_", "returning", "overwrite", "where"), around)
+    _refuse_parts(tree, "INSERT", ("returning", "overwrite", "where"), around)
+    around = with_names(tree, around)
     with misreadings_told(tree, around):
         target = Target(tree.this, around)
         places = _places(tree, target, around)
@@ -196,26 +189,6 @@ def _check_width(count: int, places: list[int], node: Any, around: Scope) -> Non
         raise around.error(node, f"{count} values are inserted into {len(places)} columns")
 
 
-def evaluated(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
-    """Return the rows of the plan of a query or statement, computed once.
-
-    Raises
-    ------
-    PlanError: evaluating it fails for a row.
-    TransactionError: inside a transaction, whose changes a query does not see.
-    """
-    engine = around.environment.engine
-    if engine.mine:
-        raise TransactionError(
-            "a statement with a query cannot see what its transaction has changed so far\n"
-            "  run it before the other changes, or in a transaction of its own"
-        )
-    views = tuple(dict.fromkeys(around.environment.views))
-    relation = relation_of(engine, freed(node), Schema(()), views)
-    with failures_told(tree, around), relation.materialize(on_error="raise") as view:
-        return list(view)
-
-
 class _Conflict:
     """Action of INSERT where the key of a row is taken: replace the row, update it, or nothing.
 
@@ -338,12 +311,14 @@ def _conflict_update(conflict: Any, target: Target, around: Scope) -> Callable[[
 
 def update(tree: Any, around: Scope, db: Any) -> int:
     """Change rows; how many."""
-    _refuse_parts(tree, "UPDATE", ("with_", "returning", "from_", "order", "limit"), around)
-    target = Target(tree.this, around)
-    scope = target.rows().scope(around)
+    _refuse_parts(tree, "UPDATE", ("returning", "order", "limit"), around)
+    around = with_names(tree, around)
+    target, source = Target(tree.this, around), tree.args.get("from_")
+    rows = rows_with(target.rows(), [] if source is None else [source.this], around)
     with misreadings_told(tree, around):
-        made = _changed(tree.expressions, target, scope)
-    pairs = [(old, target.made(values)) for old, values in _found(tree, target, scope, made)]
+        made = _changed(tree.expressions, target, rows.scope(around))
+    found = found_rows(tree, target, rows, made, around)
+    pairs = [(old, target.made(values)) for old, values in found]
     keyed = target.table._keyed
     around.refuse_unread(tree)
     with db.transaction():
@@ -360,15 +335,18 @@ def update(tree: Any, around: Scope, db: Any) -> int:
 
 def delete(tree: Any, around: Scope, db: Any) -> int:
     """Remove rows; how many."""
-    _refuse_parts(tree, "DELETE", ("with_", "returning", "using", "order", "limit"), around)
+    is_lite = around.dialect.name == "sqlite"
+    refused = ("returning", "order", "limit", *(("using",) if is_lite else ()))
+    _refuse_parts(tree, "DELETE", refused, around)
+    around = with_names(tree, around)
     target = Target(tree.this, around)
-    scope = target.rows().scope(around)
-    rows = [old for old, _ in _found(tree, target, scope, tuple_of())]
+    rows = rows_with(target.rows(), tree.args.get("using") or (), around)
+    found = [old for old, _ in found_rows(tree, target, rows, tuple_of(), around)]
     around.refuse_unread(tree)
     with db.transaction():
-        target.table.remove_all(rows)
+        target.table.remove_all(found)
     target.numbers.note(inserted=False)
-    return len(rows)
+    return len(found)
 
 
 def _changed(assignments: Sequence[Any], target: Target, scope: Scope) -> Expr:
@@ -385,35 +363,3 @@ def _changed(assignments: Sequence[Any], target: Target, scope: Scope) -> Expr:
             given = scope.value(each.expression)
             values[place] = _assigned(each.expression, given, column.type, scope)
     return tuple_of(*map(whole, values))
-
-
-def _found(tree: Any, target: Target, scope: Scope, made: Expr) -> Pairs:
-    """The rows that WHERE finds, each as often as it is there, with what is made of them."""
-    where = tree.args.get("where")
-    test = TRUE if where is None else scope.true(where.this)
-    node = plan.Select(
-        plan.Where(target.table.plan, scope.function(test)),
-        scope.function(tuple_of(Parameter(0), made)),
-    )
-    if has_subqueries(node) or has_subqueries(node.input):
-        selected = plan.Select(freed(node.input), node.function)
-        return [(row[0], row[1]) for row in evaluated(selected, tree, scope)]
-    is_wanted, make = callable_of(scope.function(test)), callable_of(scope.function(made))
-    rows = _candidates(target, test)
-    with failures_told(tree, scope):
-        return [(row, make(row)) for row in rows if is_wanted(row)]
-
-
-def _candidates(target: Target, test: Expr) -> Any:
-    """The row of a key, where the condition has it, or all rows."""
-    keyed, key = target.table._keyed, target.table.plan.key
-    if keyed is None:
-        return list(target.table)
-    for part in conjuncts(test):
-        match part:
-            case Operation("==", (Attribute(Parameter(0), name), Constant(value))) if getattr(
-                key.function, "__reduce__", lambda: ("", ())
-            )()[1:2] == ((name,),):
-                row = target.table.get(value)
-                return [] if row is None else [row]
-    return list(target.table)

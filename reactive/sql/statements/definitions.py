@@ -14,7 +14,7 @@ from reactive.sql.relation import relation_of
 from reactive.sql.sqlite.comparisons import column_type, has_collation
 from reactive.sql.sqlite.functions import collation_named, declared_name
 from reactive.sql.sqlite.values import KeyBy, stored
-from reactive.sql.statements.changes import evaluated
+from reactive.sql.statements.found_rows import evaluated
 from reactive.sql.statements.table_rows import table_class
 from reactive.sql.terms.arguments import take
 from reactive.sql.terms.schema import Column, Schema, field_names
