@@ -7,6 +7,7 @@ made by the same line share their operators.
 
 from __future__ import annotations
 
+import ast
 import inspect
 from collections.abc import Callable
 from dataclasses import field
@@ -17,6 +18,7 @@ from optimizer.callables.captures import Capture, freeze, meaning
 from optimizer.callables.loads import defaults
 from optimizer.callables.purity import impurity
 from optimizer.callables.source import Place, place_of
+from optimizer.callables.syntax import shared_syntax_of
 from optimizer.errors import PlanError
 from optimizer.record import record
 
@@ -93,19 +95,11 @@ def _is_empty(function: Callable[..., Any]) -> bool:
         return False
     if code.co_code not in _EMPTY:
         return False
-    import ast
-    import inspect
-    import textwrap
-
-    try:
-        (found,) = ast.parse(textwrap.dedent(inspect.getsource(function))).body
-    except (OSError, SyntaxError, TypeError, ValueError):
-        return False
-    body = found.body if isinstance(found, ast.FunctionDef) else [found]
-    return all(
+    found = shared_syntax_of(code, getattr(function, "__globals__", {}))
+    return isinstance(found, ast.FunctionDef) and all(
         isinstance(each, ast.Pass)
         or (isinstance(each, ast.Expr) and isinstance(each.value, ast.Constant))
-        for each in body
+        for each in found.body
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, TypeAlias
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
+from optimizer.callables.syntax import NoSyntax, shared_syntax_of
 from optimizer.comprehensions import functions, generators, mappings, touching
 from optimizer.comprehensions.engine import Engine
 from optimizer.comprehensions.reading import Reading
@@ -37,7 +38,6 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import Shapes
 from optimizer.lifting.lift import Origin, Reader, Unreadable, read, tree_of
-from optimizer.lifting.syntax import NoSyntax, shared_syntax_of
 from optimizer.record import record
 
 Kind: TypeAlias = Literal["rows", "set", "mapping", "order", "value"]

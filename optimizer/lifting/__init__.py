@@ -1,6 +1,6 @@
 """From a callable to an expression.
 
-Lives here: how sources are read, and why some cannot be.
+Lives here: what syntax means as an expression, and why some has none.
 Comes in:   `Opaque`.
 Goes out:   `Lifted`.
 May import: `callables`, `expressions`.

@@ -22,7 +22,7 @@ from typing import Any
 from optimizer.callables.captures import CODE, REFLECTIVE
 from optimizer.callables.loads import defaults, global_names
 from optimizer.callables.opaque import Opaque
-from optimizer.lifting.same_code import CodeItself
+from optimizer.callables.same_code import CodeItself
 from optimizer.record import record
 
 KINDS = frozenset({int, str, float, bytes})

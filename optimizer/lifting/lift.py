@@ -29,6 +29,7 @@ from typing import Any
 
 from optimizer.callables.loads import unread_parameters
 from optimizer.callables.opaque import Opaque
+from optimizer.callables.syntax import NoSyntax, binds, returns_one_expression, shared_syntax_of
 from optimizer.expr import (
     NONE,
     And,
@@ -60,7 +61,6 @@ from optimizer.lifting.queries import Queries
 from optimizer.lifting.readings import Reading, of_all_kin, remembered
 from optimizer.lifting.shown import kind_shown, statement_shown
 from optimizer.lifting.symbols import DISPLAYS, OPERATORS, by_identity
-from optimizer.lifting.syntax import NoSyntax, binds, returns_one_expression, shared_syntax_of
 from optimizer.record import record
 
 LARGEST = 400

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any
 
-from optimizer.lifting.syntax import NoSyntax, shared_syntax_of
+from optimizer.callables.syntax import NoSyntax, shared_syntax_of
 
 
 def always_passed(caller: Callable[..., Any], name: str, called: FunctionType) -> frozenset[str]:

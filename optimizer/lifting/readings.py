@@ -19,11 +19,11 @@ from typing import Any
 
 from optimizer.callables.loads import defaults, global_names
 from optimizer.callables.opaque import Opaque
+from optimizer.callables.same_code import CodeItself
 from optimizer.expr import Apply, Constant, Expr, Held, Slot, constant, transform, walk
 from optimizer.expressions.knowledge import Shapes
 from optimizer.kinds.class_facts import ClassCache, classes_in, shortest_lived
 from optimizer.lifting.kin import Itself, Kin, kin_of, with_values
-from optimizer.lifting.same_code import CodeItself
 
 Reading = tuple[Expr, tuple[str, ...]]
 """An expression, and the names of its parameters."""

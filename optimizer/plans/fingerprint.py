@@ -37,8 +37,8 @@ from optimizer import plan
 from optimizer.callables.loads import UNSET, defaults, global_names
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import PACKAGES, Place
+from optimizer.callables.syntax import NoSyntax, syntax_of
 from optimizer.expr import Constant, Lifted
-from optimizer.lifting.syntax import NoSyntax, syntax_of
 
 LENGTH = 32
 PLAIN = (int, float, complex, str, bytes, bool, type(None))

@@ -24,6 +24,7 @@ from types import FunctionType
 from typing import Any
 
 from optimizer.callables.loads import UNSET, ambiguous_variable, attribute, is_users
+from optimizer.callables.syntax import NoSyntax, shared_syntax_of
 from optimizer.expr import Apply, Attribute, Call, Constant, Expr, Operation
 from optimizer.expressions.booleans import COMPARISONS
 from optimizer.expressions.declared import zoned_fields
@@ -32,7 +33,6 @@ from optimizer.expressions.text import text
 from optimizer.kinds.instants import with_instants
 from optimizer.lifting.part import resolve
 from optimizer.lifting.symbols import OPERATORS
-from optimizer.lifting.syntax import NoSyntax, shared_syntax_of
 
 ASKING = frozenset({"tzinfo", "utcoffset", "isinstance", "type", "hasattr", "replace"})
 """Names in a function that may compare an instant with what has no zone on purpose."""

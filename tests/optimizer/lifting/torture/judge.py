@@ -17,8 +17,8 @@ from pathlib import Path
 from types import CodeType, CoroutineType, FunctionType, GeneratorType
 from typing import Any, TypeVar
 
-from optimizer.lifting.parsed import FUTURES, Syntax
-from optimizer.lifting.syntax import NoSyntax, syntax_of
+from optimizer.callables.parsed import FUTURES, Syntax
+from optimizer.callables.syntax import NoSyntax, syntax_of
 
 Subject = TypeVar("Subject", bound="Callable[..., Any] | GeneratorType[Any, Any, Any]")
 

@@ -17,9 +17,9 @@ from typing import Any
 
 import pytest
 
-from optimizer.lifting import parsed, syntax
-from optimizer.lifting.parsed import Parsed, Syntax
-from optimizer.lifting.syntax import NoSyntax, syntax_of
+from optimizer.callables import parsed, syntax
+from optimizer.callables.parsed import Parsed, Syntax
+from optimizer.callables.syntax import NoSyntax, syntax_of
 
 NUMBERS = count()
 

@@ -22,9 +22,9 @@ from threading import RLock
 from types import CodeType
 from typing import Any
 
-from optimizer.lifting.parsed import FUTURES, Syntax, parsed
-from optimizer.lifting.same_code import CodeItself
-from optimizer.lifting.texts import HINTS, texts
+from optimizer.callables.parsed import FUTURES, Syntax, parsed
+from optimizer.callables.same_code import CodeItself
+from optimizer.callables.texts import HINTS, texts
 from optimizer.record import record
 
 BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)

@@ -24,7 +24,7 @@ from functools import lru_cache
 from types import CodeType
 from typing import Any, TypeAlias
 
-from optimizer.lifting.same_code import same_code
+from optimizer.callables.same_code import same_code
 
 Syntax: TypeAlias = ast.Lambda | ast.FunctionDef | ast.AsyncFunctionDef | ast.GeneratorExp
 Label: TypeAlias = tuple[str, int]

@@ -13,10 +13,10 @@ from types import CodeType, FunctionType, ModuleType
 
 import pytest
 
-from optimizer.lifting.parsed import Syntax
-from optimizer.lifting.same_code import same_code
-from optimizer.lifting.syntax import NoSyntax, syntax_of
-from tests.optimizer.lifting.test_same_code import code_without_places
+from optimizer.callables.parsed import Syntax
+from optimizer.callables.same_code import same_code
+from optimizer.callables.syntax import NoSyntax, syntax_of
+from tests.optimizer.callables.test_same_code import code_without_places
 
 LIBRARY = [
     "argparse",
