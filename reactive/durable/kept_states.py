@@ -1,11 +1,13 @@
-"""State of views in the store of a durable database: a table `kept NAME` for each.
+"""State of views in the store of a durable database: two tables for each view.
 
-    part 0        the header, as JSON: of which query, version and tables; each part and its cost
-    part 1 ...    the bytes of the states of operators (`rows/packed.py`), in pieces
+    kept NAME        the header, as JSON: of which query, version and tables; each part and its cost
+    kept-0 NAME      the bytes of the states of operators (`rows/packed.py`), in pieces; or 1, for
+                     the generation after it
 
-It is written in one transaction of the store, after the commit that it is of; so it is there as a
-whole or not at all, and never without that commit. It is beside the tables: no commit changes it.
-Bytes that are not those that were written are found by their hash.
+The bytes are written in small transactions, between which others commit, and the header after
+them. So a view is stored as a whole, or is what it was before; and never without the commit that it
+is of. The tables are beside those of the user: no commit changes them. Bytes that are not those
+that were written are found by their hash.
 
 State:  what was read of a view, until it is made.
 Cost:   one read of the table; of each state that is asked for, its hash and O(its rows).
@@ -15,19 +17,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, TypeAlias
 
 from reactive.durable.rows.packed import Packer, Unpacker, Unreadable
-from reactive.durable.store import KEPT, Column, Rows, Schema, Store
+from reactive.durable.store import KEPT, Change, Column, Schema, Store
 from reactive.errors import DurabilityError
 
 State: TypeAlias = Mapping[str, Any]
 """Of an operator: lists are columns of values, other values are plain."""
 FORMAT = 1
 """Of the table, and of the states of operators: another number is of other ones."""
-PIECE = 1 << 20
+PIECE = 1 << 17
 """Bytes of a row of the table."""
 COLUMNS = (Column("part", "int", "plain"), Column("data", "bytes", "plain"))
 
@@ -51,6 +53,7 @@ class Header:
 
     query: the fingerprint of the query, the library and Python.
     version: of the last commit that the states are of.
+    generation: 0 or 1, which of two tables has the bytes.
     tables: by name, the schema and the number of rows.
     costs: of each operator, by its name.
     parts: the operators that are stored: their names, with the number of bytes and the hash.
@@ -58,6 +61,7 @@ class Header:
 
     query: str
     version: int
+    generation: int
     tables: Mapping[str, Sequence[Any]]
     costs: Mapping[str, Cost] = field(default_factory=dict)
     parts: Mapping[str, Sequence[Any]] = field(default_factory=dict)
@@ -81,9 +85,9 @@ class StoredStates:
     """
 
     def __init__(self, store: Store, view: str) -> None:
-        pieces = {part: data for rows, _ in store.rows(table_of(view)) for part, data in rows}
-        self.header = _header_of(pieces.get(0))
-        body = b"".join(pieces[part] for part in sorted(pieces) if part)
+        self.header = _header_of(_pieces(store, table_of(view)).get(0))
+        pieces = _pieces(store, table_of(view, self.header.generation))
+        body = b"".join(pieces[part] for part in sorted(pieces))
         self._parts: dict[str, tuple[bytes, str]] = {}
         start = 0
         for name, (size, digest) in self.header.parts.items():
@@ -106,32 +110,44 @@ class StoredStates:
         return unpacked(data)
 
 
-def table_of(view: str) -> str:
-    """The name of the table of a view."""
-    return f"kept {view}"
+def table_of(view: str, generation: int | None = None) -> str:
+    """The name of the table of a view: of its header, or of the bytes of a generation."""
+    return f"kept {view}" if generation is None else f"kept-{generation} {view}"
 
 
-def is_taken(store: Store, view: str) -> bool:
-    """Return True if the store has another table by the name of that of a view."""
-    found = store.tables().get(table_of(view))
+def is_taken(store: Store, name: str) -> bool:
+    """Return True if the store has a table of this name that is of no view."""
+    found = store.tables().get(name)
     return found is not None and not found.about.startswith(KEPT)
 
 
-def write(store: Store, view: str, header: Header, packed: Mapping[str, bytes]) -> None:
-    """Have a view be stored so, in the place of what there was of it.
+def begin(store: Store, view: str, generation: int) -> None:
+    """Have an empty table for the bytes of a generation.
 
     Raises
     ------
-    DurabilityError: a table of the user has its name; or the store cannot be written.
+    DurabilityError: a table of the user has the name of that of a view.
     """
-    if is_taken(store, view):
-        raise DurabilityError(
-            f"{store.name} has a table {table_of(view)!r} of another kind\n"
-            "  give the table or the view another name"
-        )
-    about = KEPT + json.dumps(view) + "}"
-    schema = Schema(table_of(view), COLUMNS, "part", about)
-    store.create(schema, _rows(header.text(), b"".join(packed.values())))
+    for name in (table_of(view), table_of(view, 0), table_of(view, 1)):
+        if is_taken(store, name):
+            raise DurabilityError(
+                f"{store.name} has a table {name!r} of another kind\n"
+                "  give the table or the view another name"
+            )
+    store.create(_schema(table_of(view, generation), view))
+
+
+def pieces_of(view: str, generation: int, packed: Mapping[str, bytes]) -> Iterator[Change]:
+    """What is to be written of states, one small change after the other."""
+    body, name = b"".join(packed.values()), table_of(view, generation)
+    for part, start in enumerate(range(0, len(body), PIECE)):
+        yield Change(name, (), [(part, body[start : start + PIECE])])
+
+
+def finish(store: Store, view: str, header: Header) -> None:
+    """Have a view be what its generation holds, and drop the other one."""
+    store.create(_schema(table_of(view), view), [([(0, header.text())], 1)])
+    store.drop(table_of(view, 1 - header.generation))
 
 
 def parts_of(packed: Mapping[str, bytes]) -> dict[str, Sequence[Any]]:
@@ -165,11 +181,14 @@ def unpacked(data: bytes) -> State:
     return {name: unpacker.column() if is_column else unpacker.plain() for name, is_column in names}
 
 
-def _rows(header: bytes, body: bytes) -> Rows:
-    pieces = [body[start : start + PIECE] for start in range(0, len(body), PIECE)]
-    yield [(0, header)], 1
-    for part, piece in enumerate(pieces, 1):
-        yield [(part, piece)], 1
+def _schema(name: str, view: str) -> Schema:
+    return Schema(name, COLUMNS, "part", KEPT + json.dumps(view) + "}")
+
+
+def _pieces(store: Store, name: str) -> dict[int, bytes]:
+    if name not in store.tables():
+        raise Unreadable("a part of it is missing")
+    return {part: data for rows, _ in store.rows(name) for part, data in rows}
 
 
 def _header_of(text: Any) -> Header:
@@ -179,6 +198,8 @@ def _header_of(text: Any) -> Header:
             raise Unreadable("it was written by another version")
         costs = {name: Cost(*seconds) for name, seconds in found.pop("costs").items()}
         header = Header(**found, costs=costs)
+        if header.generation not in (0, 1):
+            raise Unreadable("its header is damaged")
         for size, digest in header.parts.values():
             if type(size) is not int or type(digest) is not str:
                 raise Unreadable("its header is damaged")

@@ -10,8 +10,8 @@ it is read. An operator for which it does not pay is not stored, and nobody look
 
 State:  a thread, while there is such a view; what is known of each.
 Cost:   a commit waits at most while states are copied, some 20 ns a row, and while their bytes are
-        written. A view is stored when `EVERY` seconds have passed, and `SHARE` times as long as it
-        took the last time.
+        written, 128 kB at a time. A view is stored when `EVERY` seconds have passed, and `SHARE`
+        times as long as it took the last time.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ from reactive.transactions.stored_views import (
     StoredView,
     describe_tables,
     fingerprint_of,
+    generation_of,
     stored_view,
     tables_read,
 )
@@ -87,6 +88,7 @@ class KeptView:
     names: of operators, by the ranks of their nodes.
     read: the ranks of the nodes that began with what was stored.
     version: of what is stored; None if nothing is that fits.
+    generation: of what is stored, 0 or 1.
     rows: how many its tables had when it was computed.
     due: when it may be stored again.
     """
@@ -100,6 +102,7 @@ class KeptView:
     names: dict[int, str]
     read: frozenset[int]
     version: int | None
+    generation: int
     rows: int
     due: float = 0.0
 
@@ -157,6 +160,7 @@ class KeptViews:
             restoration.names,
             frozenset(rank for rank, n in restoration.names.items() if n in restoration.read),
             None if found is None or found.changed or found.damage else found.states.header.version,
+            generation_of(self._journal, named),
             _rows(read),
         )
         if self._journal.writes:
@@ -254,13 +258,26 @@ class KeptViews:
             return copied if copied.states or kept.version is None else None
 
     def _write(self, kept: KeptView, copied: Copied, packed: Mapping[str, bytes]) -> None:
-        parts = kept_states.parts_of(packed)
-        header = Header(kept.query, copied.version, copied.tables, kept.costs, parts)
+        parts, generation = kept_states.parts_of(packed), 1 - kept.generation
+        header = Header(kept.query, copied.version, generation, copied.tables, kept.costs, parts)
+        store = self._journal.store
+        with self._settled():
+            kept_states.begin(store, kept.name, generation)
+        for change in kept_states.pieces_of(kept.name, generation, packed):
+            with self._settled():
+                self._journal.write_beside([change], is_safe=False)
+        with self._settled():
+            kept_states.finish(store, kept.name, header)
+            kept.version, kept.generation = copied.version, generation
+
+    @contextmanager
+    def _settled(self) -> Iterator[None]:
+        """Nobody commits meanwhile, and all that was committed is in the store."""
         with self._inside() as is_open:
-            if is_open:
-                self._journal.settle()
-                kept_states.write(self._journal.store, kept.name, header, packed)
-                kept.version = copied.version
+            if not is_open:
+                raise DurabilityError("the database was closed")
+            self._journal.settle()
+            yield
 
     @contextmanager
     def _inside(self) -> Iterator[bool]:
@@ -317,6 +334,8 @@ def _told(found: StoredView | None, why: str, restoration: Restoration) -> KeptS
     reasons = list(dict.fromkeys(found.damage))
     if not reasons and restoration.computed.keys() & header.parts.keys():
         reasons.append("what has changed of its inputs since is not known")
+    if header.parts and not (restoration.read or restoration.computed):
+        reasons.append("another view has its operators already")
     if not reasons and not restoration.read:
         reasons.append("it is computed as fast as it would be read")
     state: Literal["read", "computed"] = "read" if restoration.read else "computed"

@@ -88,6 +88,13 @@ def stored_view(engine: Engine, name: str, node: plan.Node) -> StoredView:
         raise Misfit(str(error).partition("\n")[0]) from error
 
 
+def generation_of(journal: Journal, name: str) -> int:
+    """Which of its two tables has the bytes of a view; 0 if none has, or nobody knows."""
+    if not journal.writes:
+        return 0
+    return int(table_of(name, 1) in journal.store.tables())
+
+
 def describe_tables(journal: Journal, read: Sequence[Any]) -> dict[str, list[Any]]:
     """What a header says of tables."""
     return {
@@ -118,7 +125,7 @@ def _open_store(journal: Journal) -> Iterator[Store]:
 
 
 def _found(engine: Engine, store: Store, name: str, node: plan.Node) -> StoredView:
-    if is_taken(store, name):
+    if is_taken(store, table_of(name)):
         raise Misfit(f"there is a table {table_of(name)!r} of another kind\n  rename one of them")
     if table_of(name) not in store.tables():
         raise Misfit("nothing is stored of it yet")
