@@ -12,6 +12,7 @@ import pytest
 from sqlglot import exp
 
 from reactive import Database, PlanError
+from tests.budget import TIMES
 from tests.datalog import test_broken_programs as programs
 from tests.seeds import play_all
 from tests.sql.broken_texts import Player
@@ -44,7 +45,7 @@ INTERNAL = re.compile(
 )
 """Names of nodes of the parser and of classes and exceptions of Python, which users never wrote."""
 REPEATED = re.compile(r"'([^'\n]+)'[^\n]*did you mean '\1'", re.IGNORECASE)
-TEXTS_OF_MESSAGES = 300
+TEXTS_OF_MESSAGES = 300 if TIMES else 100
 
 
 def _said(text: str, read: Any) -> str | None:

@@ -619,4 +619,4 @@ def test_queries_within_each_other_are_translated_once(
             db.sql(f"select {text} as x from t")
         return asked
 
-    assert nodes(12) <= 3 * nodes(6)
+    assert nodes(8) <= 3 * nodes(4)

@@ -125,6 +125,7 @@ def _as_tuples(value: Any) -> Any:
     return tuple(map(_as_tuples, value)) if isinstance(value, list) else value
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("which", ["all", "any"])
 @pytest.mark.parametrize("symbol", ["<", "<=", ">", ">=", "=", "<>"])
 def test_null_beside_any_and_all_is_no_error(symbol: str, which: str) -> None:
