@@ -35,8 +35,7 @@ from reactive.dataflow.held import as_delta, at_hand
 from reactive.dataflow.limits import Subscribers
 from reactive.dataflow.moment import Kept, Moment, forget, with_past
 from reactive.dataflow.moves import Moved
-from reactive.dataflow.node import NOWHERE, LeafDelta, Node, is_deferred, takes_part
-from reactive.dataflow.restoration import Restoration, fill_node
+from reactive.dataflow.node import NOWHERE, LeafDelta, Node, fill_node, is_deferred, takes_part
 from reactive.dataflow.routes import Routes
 from reactive.dataflow.schedule import Fed, Schedule, rank, reached
 from reactive.dataflow.step import Step, Stepped, Trees, deliveries, take_back
@@ -78,7 +77,7 @@ class Graph:
         """Whether a node is being connected or taken out; so it stays if that is broken off."""
         self.pinned: set[Node] = set()
         """Nodes that are kept though nobody reads them yet."""
-        self.restoration: Restoration | None = None
+        self.restoration: Any = None
         """What the nodes that are being made begin with, if not with what they compute."""
         self.making: Any = None
         """Whom nodes are being made for, for messages."""

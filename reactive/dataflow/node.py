@@ -305,3 +305,21 @@ def _nothing() -> None: ...
 
 def _no_step(*deltas: object) -> None:
     raise AssertionError("a source has no inputs and is never stepped")
+
+
+def fill_node(graph: Any, node: Node) -> None:
+    """Have the operator of a new node hold what it is to hold."""
+
+    def inputs() -> list[Any]:
+        return [graph.contents(source) for source in node.inputs]
+
+    def compute() -> None:
+        rows = inputs()
+        with graph.running(node):
+            node.run(*rows)
+        node.operator.commit()
+
+    if graph.restoration is None:
+        compute()
+    else:
+        graph.restoration.fill(node, inputs, compute)

@@ -130,24 +130,6 @@ def _stepped(node: Node, deltas: Sequence[Sequence[Any]]) -> Sequence[Any]:
     return found
 
 
-def fill_node(graph: Any, node: Node) -> None:
-    """Have the operator of a new node hold what it is to hold, if it has state."""
-
-    def inputs() -> Sequence[Any]:
-        return [graph.contents(source) for source in node.inputs]
-
-    def compute() -> None:
-        rows = inputs()
-        with graph.running(node):
-            node.run(*rows)
-        node.operator.commit()
-
-    if graph.restoration is None:
-        compute()
-    else:
-        graph.restoration.fill(node, inputs, compute)
-
-
 def name_of(node: Node) -> str:
     """The name by which the state of a node is found in another process."""
     return f"{type(node.operator).__name__} {fingerprint(node.plan)}"

@@ -33,16 +33,18 @@ from optimizer.plans.side_conditions import (
     side_conditions_of,
 )
 from optimizer.plans.tree import Hashed
-from optimizer.rewriting.lookups import looked_up
+from optimizer.rewriting import lookups
 from reactive.codegen.functions import callable_of
 from reactive.collections import sorting
 from reactive.collections.index import Key, itself
 from reactive.collections.zset import Pairs, Row
 from reactive.operators import (
     anti_join,
+    bound_matching,
     difference,
     difference_all,
     distinct,
+    hash_matching,
     intersection,
     intersection_all,
     kept_groups,
@@ -67,8 +69,6 @@ from reactive.operators import join as joins
 from reactive.operators import keys as join_keys
 from reactive.operators.accumulators import CountAccumulator
 from reactive.operators.aggregate import Aggregate, shared_accumulators_of
-from reactive.operators.bound_matching import BoundMatching, BoundSide
-from reactive.operators.hash_matching import HashMatching
 
 Make = Callable[[], Any]
 LINEAR = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
@@ -245,9 +245,9 @@ def _matching(
     whole: Callable[[Row], object] | None,
     pair: Callable[[Row, Row], Row],
 ) -> matching.Matching:
-    if (found := looked_up(node.match)) is not None:
+    if (found := lookups.looked_up(node.match)) is not None:
         value, memory = found
-        return HashMatching(left, spread(value, bindings(node.inputs()[0])), memory)
+        return hash_matching.HashMatching(left, spread(value, bindings(node.inputs()[0])), memory)
     if whole is None or by_key_alone(node):
         return matching.KeyMatching(left)
     fits = _of_two(on, pair), _of_two(whole, pair)
@@ -255,7 +255,7 @@ def _matching(
     if bound is None:
         return matching.PredicateMatching(left, right, *fits)
     sides = _bound_side(bound.left, bindings(node.left)), _bound_side(bound.right, 1)
-    return BoundMatching(
+    return bound_matching.BoundMatching(
         *(left, right, sides),
         lambda: matching.PredicateMatching(left, right, *fits),
         is_upper=bound.is_upper,
@@ -263,9 +263,9 @@ def _matching(
     )
 
 
-def _bound_side(side: bounds.BoundSide, count: int) -> BoundSide:
+def _bound_side(side: bounds.BoundSide, count: int) -> bound_matching.BoundSide:
     before, after = ([spread(t, count) for t in tests] for tests in (side.before, side.after))
-    return BoundSide(before, spread(side.value, count), after)
+    return bound_matching.BoundSide(before, spread(side.value, count), after)
 
 
 def fitting(node: plan.AntiJoin) -> tuple[matching.Fits, matching.Fits]:
