@@ -96,7 +96,8 @@ def operation(node: Any, scope: Scope) -> Value:
 
 
 def _of_two(node: Any, left: Value, right: Value, scope: Scope) -> Value:
-    if isinstance(node, exp.DPipe):
+    is_list = isinstance(node, exp.Add) and left.type.kind == right.type.kind == "array"
+    if isinstance(node, exp.DPipe) or is_list:
         return _concatenated(left, right, node, scope)
     if isinstance(node, exp.Div | exp.IntDiv | exp.Mod):
         return _divided(node, *_read_beside(left, right, node, scope), scope)

@@ -44,6 +44,7 @@ from reactive.sql.expressions.comparisons import (
     place_of,
     total_order,
 )
+from reactive.sql.expressions.operands import check_condition, check_operands
 from reactive.sql.postgres import patterns
 from reactive.sql.runtime import rows, texts
 from reactive.sql.sqlite import strings
@@ -90,7 +91,7 @@ def truth(node: Any, scope: Scope) -> Value:
             return _comparison_value(node, scope)
     match node:
         case exp.Not():
-            of = _condition(scope.value(node.this), scope)
+            of = _condition(scope.value(node.this), node, scope)
             return strict(Operation("not", (of.expr,)), BOOL, of)
         case exp.Like() | exp.ILike() | exp.Escape():
             return _like(node, scope)
@@ -129,7 +130,7 @@ def may_be_null(node: Any, scope: Scope) -> bool:
 def _is(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     known = scope.known(node)
     if known is not None:
-        return of_value(_condition(known, scope), wanted=wanted)
+        return of_value(_condition(known, node, scope), wanted=wanted)
     match node:
         case exp.Paren():
             return _is(node.this, scope, wanted=wanted)
@@ -152,11 +153,14 @@ def _is(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         case _ if type(node) in COMPARISONS:
             return _comparison(node, scope, wanted=wanted)
         case _:
-            return of_value(_condition(scope.value(node), scope), wanted=wanted)
+            return of_value(_condition(scope.value(node), node, scope), wanted=wanted)
 
 
-def _condition(value: Value, scope: Scope) -> Value:
+def _condition(value: Value, node: Any, scope: Scope) -> Value:
     """A value that is asked whether it is true."""
+    if scope.dialect.name == "duckdb":
+        check_condition(value, node, scope)
+        return cast(value, BOOL, scope) if value.type.kind == "text" else value
     return as_truth(value) if scope.dialect.numeric_booleans else value
 
 
@@ -376,6 +380,7 @@ def _like(node: Any, scope: Scope) -> Value:
     inner = node.this if isinstance(node, exp.Escape) else node
     if isinstance(inner.expression, QUANTIFIERS):
         return _like_elements(node, inner, scope)
+    check_operands(inner, scope)
     parts = [inner.this, inner.expression]
     parts += [node.expression] if isinstance(node, exp.Escape) else []
     values = [cast(scope.value(each), TEXT, scope) for each in parts]

@@ -20,6 +20,7 @@ from reactive.sql import functions
 from reactive.sql.aggregates import kinds as aggregates
 from reactive.sql.expressions import arithmetic, zones
 from reactive.sql.expressions.casts import applied, cast
+from reactive.sql.expressions.operands import check_operands
 from reactive.sql.expressions.predicate import truth
 from reactive.sql.postgres import operators
 from reactive.sql.postgres.forms import decimal_of_text
@@ -53,6 +54,7 @@ def value(node: Any, scope: Scope) -> Value:
     ------
     PlanError: there is no such column, function or type.
     """
+    check_operands(node, scope)
     match node:
         case exp.Column():
             return scope.column(node)
