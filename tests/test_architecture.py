@@ -70,6 +70,7 @@ ACROSS = {
     ),
     *(
         "notebook",
+        "old_files",
         "postgres",
         "properties",
         "random_queries",
