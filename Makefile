@@ -54,8 +54,8 @@ soak: $(READY)  ## all examples of which `make test` takes a sample, five times 
 	$(BIN)/python -m tests.kills --seed $(SEED) --folder .soak.kills/local
 	$(BIN)/python -m tests.kills --seed $(SEED) --folder .soak.kills/cluster --master 'local-cluster[2,1,512]'
 	$(BIN)/python -m tests.growth.memory --rounds 10000 --commits 100
-	$(BIN)/python -m tests.sql.broken_texts 100000 $(SEED) .soak.sql.json
-	$(BIN)/python -m tests.datalog.test_broken_programs 20000 $(SEED) .soak.datalog.json
+	$(BIN)/python -m tests.languages.sql.broken_texts 100000 $(SEED) .soak.sql.json
+	$(BIN)/python -m tests.languages.datalog.test_broken_programs 20000 $(SEED) .soak.datalog.json
 	$(BIN)/python -m tests.soak --histories 100000 --seed $(SEED) --workers 2 --every 30 --state .soak.json
 
 bench: $(READY)  ## all benchmarks once, quickly; fails if a ratio to a twin is 1.3 times that of the run before, in two runs running

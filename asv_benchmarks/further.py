@@ -20,7 +20,7 @@ from typing import Any
 from asv_benchmarks.rows import Customer, Order
 from asv_benchmarks.table import machine, markdown
 from reactive import Count, Database, Sum
-from reactive.compiler import templates
+from reactive.engine.compiler import templates
 
 Asked = Callable[[Database, Any, Any, int, int], Any]
 HEADER = ("query", "first, ms", "second, ms", "further, ms", "of these the relation, ms")

@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 from reactive import Database
-from tests.operators.test_operator_state import RELATIONS, Arc
+from tests.engine.operators.test_operator_state import RELATIONS, Arc
 
 TIMES = 5
 CASES = (

@@ -23,9 +23,9 @@ from unittest.mock import patch
 from asv_benchmarks.coming_and_going import coming_and_going
 from asv_benchmarks.measure import ENGINE, TWIN
 from reactive import Database
-from reactive.compiler import compile as compiler
-from reactive.compiler.choices import CHOICES
-from reactive.compiler.choices.shred_nest import shred_nest
+from reactive.engine.compiler import compile as compiler
+from reactive.engine.compiler.choices import CHOICES
+from reactive.engine.compiler.choices.shred_nest import shred_nest
 
 SIZES = (10, 100, 10_000, 1_000_000)
 CHANGES, REPEATS, ROOTS, SNAPSHOTS = 200, 5, 20_000, 2

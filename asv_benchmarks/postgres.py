@@ -23,7 +23,7 @@ import psycopg2
 import psycopg2.extras
 
 from reactive import Count, Database, PostgresSource
-from reactive.sources.postgres import pgoutput
+from reactive.borders.sources.postgres import pgoutput
 from tests.postgres_server import PostgresServer, running
 
 ROWS = 200_000

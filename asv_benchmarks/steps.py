@@ -18,7 +18,7 @@ from asv_benchmarks.table import machine, markdown
 from asv_benchmarks.workload import load
 from asv_benchmarks.workloads import group_sum
 from reactive import Database
-from reactive.dataflow.delta import Delta
+from reactive.engine.dataflow.delta import Delta
 
 ROUNDS, CHANGES = 9, 2_000
 Times = dict[str, float]

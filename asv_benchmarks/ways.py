@@ -23,7 +23,7 @@ from unittest.mock import patch
 
 from asv_benchmarks.table import machine, markdown
 from reactive import Count, Database, Max, Sum
-from reactive.operators import cycles
+from reactive.engine.operators import cycles
 
 LEAST = 1.2
 RUNS = 40
@@ -31,7 +31,7 @@ CHANGES = 200
 SMALL, LARGE = 2_000, 20_000
 ROOT = Path(__file__).resolve().parent.parent
 NEVER = 10**9
-_CYCLES = "reactive.compiler.choices.join_cycles.cycles"
+_CYCLES = "reactive.engine.compiler.choices.join_cycles.cycles"
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,53 +253,68 @@ WAYS = (
     Way(
         "generated loops",
         (group_sum, join_rows, join_sum),
-        ("reactive/operators/generated", "reactive/codegen", "reactive/operators/fuse.py"),
+        (
+            "reactive/engine/operators/loops",
+            "reactive/engine/codegen",
+            "reactive/engine/operators/fuse.py",
+        ),
         plain=True,
     ),
     Way(
         "a commit as one function",
         (group_sum, join_rows),
-        ("reactive/dataflow/compiled_step.py",),
-        off=(("reactive.dataflow.schedule.OFTEN", NEVER),),
+        ("reactive/engine/dataflow/compiled_step.py",),
+        off=(("reactive.engine.dataflow.schedule.OFTEN", NEVER),),
     ),
     Way(
         "a group of one row",
         (group_sum, largest),
-        ("reactive/operators/generated/single.py",),
-        off=(("reactive.operators.fuse.GroupingOfOne.fits", staticmethod(lambda *_: False)),),
+        ("reactive/engine/operators/loops/single.py",),
+        off=(
+            ("reactive.engine.operators.fuse.GroupingOfOne.fits", staticmethod(lambda *_: False)),
+        ),
     ),
     Way(
         "one row of a join of sums",
         (join_sum, join_sum_right),
-        ("reactive/operators/generated/alone.py",),
+        ("reactive/engine/operators/loops/alone.py",),
         off=(
-            ("reactive.operators.generated.alone.alone", lambda *_, **__: None),
-            ("reactive.operators.sums_by.SumsBy._take_one", _take_as_many),
-            ("reactive.operators.fuse.GroupingOfOne.fits", staticmethod(lambda *_: False)),
+            ("reactive.engine.operators.loops.alone.alone", lambda *_, **__: None),
+            ("reactive.engine.operators.sums_by.SumsBy._take_one", _take_as_many),
+            ("reactive.engine.operators.fuse.GroupingOfOne.fits", staticmethod(lambda *_: False)),
         ),
     ),
     Way(
         "joins that keep rows alone, in the loop above",
         (left_join_rows, anti_join_rows),
-        ("reactive/operators/generated/matched.py",),
-        off=(("reactive.compiler.chooser.Chooser.kept_of", lambda self, node: None),),
+        ("reactive/engine/operators/loops/matched.py",),
+        off=(("reactive.engine.compiler.chooser.Chooser.kept_of", lambda self, node: None),),
     ),
     Way(
         "sums in the place of rows",
         (join_sum, join_sum_right),
         (
-            *("reactive/operators/sums_by.py", "reactive/operators/generated/summing.py"),
-            *("reactive/operators/generated/factored.py", "reactive/compiler/choices/sum_sides.py"),
+            *("reactive/engine/operators/sums_by.py", "reactive/engine/operators/loops/summing.py"),
+            *(
+                "reactive/engine/operators/loops/factored.py",
+                "reactive/engine/compiler/choices/sum_sides.py",
+            ),
             "optimizer/plans/factorization.py",
         ),
-        off=(("reactive.compiler.chooser.factorization_of", lambda node: None),),
+        off=(("reactive.engine.compiler.chooser.factorization_of", lambda node: None),),
     ),
     Way(
         "joins of three at once",
         (triangles_listed,),
         (
-            *("reactive/operators/generated/multiway.py", "reactive/codegen/probe_order.py"),
-            *("reactive/compiler/choices/join_multiway.py", "reactive/collections/trie.py"),
+            *(
+                "reactive/engine/operators/loops/multiway.py",
+                "reactive/engine/codegen/probe_order.py",
+            ),
+            *(
+                "reactive/engine/compiler/choices/join_multiway.py",
+                "reactive/engine/collections/trie.py",
+            ),
             "optimizer/plans/multiway.py",
         ),
         off=(("optimizer.plans.multiway.multiway_of", lambda join: None),),
@@ -308,9 +323,12 @@ WAYS = (
         "joins by ranges",
         (within,),
         (
-            *("optimizer/plans/ranges.py", "reactive/compiler/choices/join_intervals.py"),
-            *("reactive/collections/range_index.py", "reactive/collections/interval_tree.py"),
-            "reactive/collections/families.py",
+            *("optimizer/plans/ranges.py", "reactive/engine/compiler/choices/join_intervals.py"),
+            *(
+                "reactive/engine/collections/range_index.py",
+                "reactive/engine/collections/interval_tree.py",
+            ),
+            "reactive/engine/collections/families.py",
         ),
         off=(("optimizer.plans.ranges.ranges_of", lambda join: None),),
     ),
@@ -318,8 +336,11 @@ WAYS = (
         "cycles of which no row is read",
         (triangles,),
         (
-            *("reactive/operators/generated/cyclic_count.py", "reactive/codegen/cycle_terms.py"),
-            "reactive/collections/neighbours.py",
+            *(
+                "reactive/engine/operators/loops/cyclic_count.py",
+                "reactive/engine/codegen/cycle_terms.py",
+            ),
+            "reactive/engine/collections/neighbours.py",
         ),
         off=((_CYCLES, _Without("cyclic_count")),),
     ),
@@ -327,25 +348,31 @@ WAYS = (
         "cycles of which rows are read",
         (triangles_listed,),
         (
-            *("reactive/operators/generated/cyclic_join.py", "reactive/codegen/cycle_rows.py"),
-            *("reactive/collections/neighbour_rows.py", "reactive/operators/cycles.py"),
+            *(
+                "reactive/engine/operators/loops/cyclic_join.py",
+                "reactive/engine/codegen/cycle_rows.py",
+            ),
+            *(
+                "reactive/engine/collections/neighbour_rows.py",
+                "reactive/engine/operators/cycles.py",
+            ),
         ),
         off=((_CYCLES, _Without("cycle_of")),),
     ),
     Way(
         "readers found by an index",
         (watchers, many_watchers),
-        ("reactive/compiler/choices/look_up.py", "reactive/operators/at.py"),
-        off=(("reactive.compiler.compile.MANY_READERS", NEVER),),
+        ("reactive/engine/compiler/choices/look_up.py", "reactive/engine/operators/at.py"),
+        off=(("reactive.engine.compiler.compile.MANY_READERS", NEVER),),
         pays="makes views cheaply",
     ),
     Way(
         "readers found by a value",
         (watchers,),
-        ("reactive/dataflow/discrimination.py", "optimizer/plans/constant_tests.py"),
+        ("reactive/engine/dataflow/discrimination.py", "optimizer/plans/constant_tests.py"),
         off=(
-            ("reactive.compiler.compile.MANY_READERS", NEVER),
-            ("reactive.dataflow.discrimination.WORTHWHILE", NEVER),
+            ("reactive.engine.compiler.compile.MANY_READERS", NEVER),
+            ("reactive.engine.dataflow.discrimination.WORTHWHILE", NEVER),
         ),
     ),
 )

@@ -9,12 +9,12 @@ list(sallies)                                   # it is there
 
 from typing import TYPE_CHECKING
 
-from reactive.runtime.siblings import check_siblings
+from reactive.engine.runtime.siblings import check_siblings
 
 check_siblings()
 
 from optimizer.lazy import exported, lazily
-from reactive.runtime.lazy_modules import LAZY_MODULES
+from reactive.engine.runtime.lazy_modules import LAZY_MODULES
 
 lazily(*LAZY_MODULES)
 
@@ -37,12 +37,14 @@ from reactive.api.grouped_view import GroupedView
 from reactive.api.groups import Groups
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.api.sort_key import SortKey, asc, desc
+from reactive.api.subscriptions.observe import Changes, Observer, Subscription
 from reactive.api.table import Table
 from reactive.api.view import View
-from reactive.collections.bag import Bag, Multiset
-from reactive.collections.edits import Edit
 from reactive.database import Database
-from reactive.dataflow.delta import Delta
+from reactive.engine.collections.bag import Bag, Multiset
+from reactive.engine.collections.edits import Edit
+from reactive.engine.dataflow.delta import Delta
+from reactive.engine.runtime.foreign_names import OF_MODULE
 from reactive.errors import (
     ClosedError,
     ConflictError,
@@ -61,8 +63,6 @@ from reactive.errors import (
     TransactionError,
     VerificationError,
 )
-from reactive.runtime.foreign_names import OF_MODULE
-from reactive.subscriptions.observe import Changes, Observer, Subscription
 
 if TYPE_CHECKING:
     from reactive.api.check import check
@@ -75,31 +75,31 @@ if TYPE_CHECKING:
     from reactive.api.query import GroupedQuery, OrderedQuery, Query, live
     from reactive.api.row_errors import Raised, RowError
     from reactive.api.stats import OperatorStats, Stats
-    from reactive.collections.weighted import ZSet
-    from reactive.dataflow.plain_data import to_python
-    from reactive.datalog.program import Program
-    from reactive.durable.history import Past
-    from reactive.durable.store import Store
-    from reactive.frames.history import NetChanges
-    from reactive.frames.sync import Synced
-    from reactive.mirrors.mirror import AsyncMirror, Mirror, mirror
-    from reactive.objects.decorator import tracked
-    from reactive.objects.records import of
-    from reactive.objects.silent import Silent
-    from reactive.offload.status import Offloaded, OffloadStatus
-    from reactive.runtime.lag import Lag
-    from reactive.sinks.sink import Sink
-    from reactive.sinks.target import Position
-    from reactive.sources.batch import Batch, Refused
-    from reactive.sources.files.source import FileSource, files
-    from reactive.sources.ingestion import Ingestion
-    from reactive.sources.postgres.notify import NotifySource
-    from reactive.sources.postgres.source import PostgresSource
-    from reactive.sources.ready import from_rows, poll
-    from reactive.sources.source import Source
-    from reactive.sources.watched_table import WatchedTable
-    from reactive.transactions.patches import Patch
-    from reactive.transactions.transaction import Transaction
+    from reactive.borders.durable.history import Past
+    from reactive.borders.durable.store import Store
+    from reactive.borders.frames.history import NetChanges
+    from reactive.borders.frames.sync import Synced
+    from reactive.borders.mirrors.mirror import AsyncMirror, Mirror, mirror
+    from reactive.borders.objects.decorator import tracked
+    from reactive.borders.objects.records import of
+    from reactive.borders.objects.silent import Silent
+    from reactive.borders.offload.status import Offloaded, OffloadStatus
+    from reactive.borders.sinks.sink import Sink
+    from reactive.borders.sinks.target import Position
+    from reactive.borders.sources.batch import Batch, Refused
+    from reactive.borders.sources.files.source import FileSource, files
+    from reactive.borders.sources.ingestion import Ingestion
+    from reactive.borders.sources.postgres.notify import NotifySource
+    from reactive.borders.sources.postgres.source import PostgresSource
+    from reactive.borders.sources.ready import from_rows, poll
+    from reactive.borders.sources.source import Source
+    from reactive.borders.sources.watched_table import WatchedTable
+    from reactive.engine.collections.weighted import ZSet
+    from reactive.engine.dataflow.plain_data import to_python
+    from reactive.engine.runtime.lag import Lag
+    from reactive.engine.transactions.patches import Patch
+    from reactive.engine.transactions.transaction import Transaction
+    from reactive.languages.datalog.program import Program
 
 __all__ = [
     "Aggregate",
@@ -206,55 +206,55 @@ __all__ = [
 __getattr__ = exported(
     __name__,
     {
-        "AsyncMirror": "reactive.mirrors.mirror",
-        "Batch": "reactive.sources.batch",
+        "AsyncMirror": "reactive.borders.mirrors.mirror",
+        "Batch": "reactive.borders.sources.batch",
         "Family": "reactive.api.family",
-        "FileSource": "reactive.sources.files.source",
+        "FileSource": "reactive.borders.sources.files.source",
         "GroupedQuery": "reactive.api.query",
-        "Ingestion": "reactive.sources.ingestion",
-        "Lag": "reactive.runtime.lag",
+        "Ingestion": "reactive.borders.sources.ingestion",
+        "Lag": "reactive.engine.runtime.lag",
         "Metrics": "reactive.api.metrics",
-        "Mirror": "reactive.mirrors.mirror",
+        "Mirror": "reactive.borders.mirrors.mirror",
         "NamedGroups": "reactive.api.named_groups",
         "NamedGroupsView": "reactive.api.named_groups",
-        "NamedSubscription": "reactive.subscriptions.named_subscription",
-        "NetChanges": "reactive.frames.history",
-        "OffloadStatus": "reactive.offload.status",
-        "NotifySource": "reactive.sources.postgres.notify",
-        "Offloaded": "reactive.offload.status",
+        "NamedSubscription": "reactive.api.subscriptions.named_subscription",
+        "NetChanges": "reactive.borders.frames.history",
+        "OffloadStatus": "reactive.borders.offload.status",
+        "NotifySource": "reactive.borders.sources.postgres.notify",
+        "Offloaded": "reactive.borders.offload.status",
         "OperatorStats": "reactive.api.stats",
         "OrderedQuery": "reactive.api.query",
         "OrderedView": "reactive.api.ordered_view",
-        "Past": "reactive.durable.history",
-        "Patch": "reactive.transactions.patches",
-        "Position": "reactive.sinks.target",
-        "PostgresSource": "reactive.sources.postgres.source",
-        "Program": "reactive.datalog.program",
+        "Past": "reactive.borders.durable.history",
+        "Patch": "reactive.engine.transactions.patches",
+        "Position": "reactive.borders.sinks.target",
+        "PostgresSource": "reactive.borders.sources.postgres.source",
+        "Program": "reactive.languages.datalog.program",
         "Query": "reactive.api.query",
         "Queue": "reactive.api.metrics",
         "Raised": "reactive.api.row_errors",
-        "Refused": "reactive.sources.batch",
+        "Refused": "reactive.borders.sources.batch",
         "RowError": "reactive.api.row_errors",
-        "Silent": "reactive.objects.silent",
-        "Sink": "reactive.sinks.sink",
-        "Source": "reactive.sources.source",
+        "Silent": "reactive.borders.objects.silent",
+        "Sink": "reactive.borders.sinks.sink",
+        "Source": "reactive.borders.sources.source",
         "Stats": "reactive.api.stats",
-        "Store": "reactive.durable.store",
-        "Synced": "reactive.frames.sync",
-        "Transaction": "reactive.transactions.transaction",
-        "WatchedTable": "reactive.sources.watched_table",
-        "ZSet": "reactive.collections.weighted",
+        "Store": "reactive.borders.durable.store",
+        "Synced": "reactive.borders.frames.sync",
+        "Transaction": "reactive.engine.transactions.transaction",
+        "WatchedTable": "reactive.borders.sources.watched_table",
+        "ZSet": "reactive.engine.collections.weighted",
         "check": "reactive.api.check",
-        "files": "reactive.sources.files.source",
+        "files": "reactive.borders.sources.files.source",
         "fixpoint": "reactive.api.fixpoint",
-        "from_rows": "reactive.sources.ready",
+        "from_rows": "reactive.borders.sources.ready",
         "iterate": "reactive.api.iterate",
         "live": "reactive.api.query",
-        "mirror": "reactive.mirrors.mirror",
-        "of": "reactive.objects.records",
-        "poll": "reactive.sources.ready",
-        "to_python": "reactive.dataflow.plain_data",
-        "tracked": "reactive.objects.decorator",
+        "mirror": "reactive.borders.mirrors.mirror",
+        "of": "reactive.borders.objects.records",
+        "poll": "reactive.borders.sources.ready",
+        "to_python": "reactive.engine.dataflow.plain_data",
+        "tracked": "reactive.borders.objects.decorator",
     },
     OF_MODULE,
 )

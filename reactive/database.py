@@ -21,38 +21,38 @@ from reactive.api.materialize import materialize
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
-from reactive.collections.instants import checked_zone
-from reactive.dataflow.limits import Limits
-from reactive.datalog import program as programs
+from reactive.borders.offload import backend, remote_table
+from reactive.borders.offload import status as statuses
+from reactive.borders.offload import stream_table as stream_tables
+from reactive.borders.offload.offload import Offloading
+from reactive.borders.sources import batch as batches
+from reactive.borders.sources import ingest as feeding
+from reactive.borders.sources import ingestion as ingestions
+from reactive.borders.sources import source as sources
+from reactive.borders.sources import watched_table as watched_tables
+from reactive.engine.collections.instants import checked_zone
+from reactive.engine.dataflow.limits import Limits
+from reactive.engine.remote import streams
+from reactive.engine.runtime.boundary import boundary, hide
+from reactive.engine.runtime.closeable import Closeable
+from reactive.engine.runtime.copying import NotCopied
+from reactive.engine.runtime.foreign_names import OF_DATABASES
+from reactive.engine.runtime.name_hints import hint
+from reactive.engine.runtime.sql_names import Dialect, checked_dialect
+from reactive.engine.storage.rows import usual_name
+from reactive.engine.transactions import retried
+from reactive.engine.transactions import transaction as transactions
+from reactive.engine.transactions.engine import Engine
+from reactive.engine.transactions.stopping import stop_work
 from reactive.errors import PlanError, TransactionError
-from reactive.offload import backend, remote_table
-from reactive.offload import status as statuses
-from reactive.offload import stream_table as stream_tables
-from reactive.offload.offload import Offloading
-from reactive.remote import streams
-from reactive.runtime.boundary import boundary, hide
-from reactive.runtime.closeable import Closeable
-from reactive.runtime.copying import NotCopied
-from reactive.runtime.foreign_names import OF_DATABASES
-from reactive.runtime.name_hints import hint
-from reactive.runtime.sql_names import Dialect, checked_dialect
-from reactive.sources import batch as batches
-from reactive.sources import ingest as feeding
-from reactive.sources import ingestion as ingestions
-from reactive.sources import source as sources
-from reactive.sources import watched_table as watched_tables
-from reactive.storage.rows import usual_name
-from reactive.transactions import retried
-from reactive.transactions import transaction as transactions
-from reactive.transactions.engine import Engine
-from reactive.transactions.stopping import stop_work
+from reactive.languages.datalog import program as programs
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reactive.durable.history import Past
-    from reactive.durable.store import Store
-    from reactive.objects.silent import Silent
+    from reactive.borders.durable.history import Past
+    from reactive.borders.durable.store import Store
+    from reactive.borders.objects.silent import Silent
 
 PATIENCE = 1.0
 """Seconds that `close` waits for each source to stop."""
@@ -145,8 +145,8 @@ class Database(NotCopied, Closeable):
         engine.place(self._offloading)
         given = (path, store, durability, synchronous, keep, readonly)
         if given != (None, None, "commit", "normal", 0, False):
-            from reactive.durable import beginning, opening
-            from reactive.transactions.read_only import ReadOnlyJournal
+            from reactive.borders.durable import beginning, opening
+            from reactive.borders.durable.read_only import ReadOnlyJournal
 
             beginning.begin(engine, opening.Chosen(*given), ReadOnlyJournal)
 
@@ -245,7 +245,7 @@ class Database(NotCopied, Closeable):
             made: Any = _object_table() if hasattr(row_type, TRACKED) else Table
             table: Table[T, Any] = made(engine, number, row_type, name, key, stored, identity, old)
             if engine.journal is not None or durable or codec is not None or migrate is not None:
-                from reactive.durable import adopting
+                from reactive.borders.durable import adopting
 
                 adopting.adopt(engine, table, durable, codec, migrate)
             if old is not None:
@@ -300,7 +300,7 @@ class Database(NotCopied, Closeable):
         >>> sales[1], sales.row_type.__annotations__
         (Sales(id=1, town='Ulm'), {'id': <class 'int'>, 'town': str | None})
         """
-        from reactive.frames import loading
+        from reactive.borders.frames import loading
 
         return loading.table_from(self, frame, key, name, replace=replace)  # type: ignore[no-any-return]
 
@@ -935,7 +935,7 @@ class Database(NotCopied, Closeable):
         >>> [(past.version, past.changes) for past in db.history(since=1)]
         [(2, {'words': [('be', -1), ('to be', 1)]})]
         """
-        from reactive.durable import history
+        from reactive.borders.durable import history
 
         return history.history(self._engine, since)
 
@@ -960,7 +960,7 @@ class Database(NotCopied, Closeable):
         ...     list(db.table(str, name="words"))
         ['to']
         """
-        from reactive.durable import backup
+        from reactive.borders.durable import backup
 
         backup.back_up(self._engine, path)
 
@@ -993,7 +993,7 @@ class Database(NotCopied, Closeable):
         ------
         TableError: it is in no table of this database.
         """
-        from reactive.objects.assigning import touch
+        from reactive.borders.objects.assigning import touch
 
         touch(self._engine, instance)
 
@@ -1003,7 +1003,7 @@ class Database(NotCopied, Closeable):
         Each with the name of a table and of the attributes; `touch` tells of one. Without mistake
         there are none. Cost: O(attributes) of each object in the tables of tracked classes.
         """
-        from reactive.objects.silent import check_silent
+        from reactive.borders.objects.silent import check_silent
 
         return check_silent(self._engine)
 
@@ -1125,13 +1125,13 @@ class Database(NotCopied, Closeable):
 
 def _object_table() -> Any:
     """The class of tables of objects that change, which few programs have."""
-    from reactive.objects.table import ObjectTable
+    from reactive.borders.objects.table import ObjectTable
 
     return ObjectTable
 
 
 def _rereading(engine: Engine) -> Any:
-    from reactive.transactions.two_commits.rereading import rereading
+    from reactive.borders.two_commits.rereading import rereading
 
     return rereading(engine)
 
@@ -1139,7 +1139,7 @@ def _rereading(engine: Engine) -> Any:
 def _sql() -> Any:
     """What reads SQL, which needs a library that is optional."""
     try:
-        from reactive.sql import entry
+        from reactive.languages.sql import entry
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != "sqlglot":
             raise

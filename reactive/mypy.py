@@ -50,9 +50,14 @@ from mypy.types import (
 )
 
 DATABASE = "reactive.database.Database"
-MIRROR = "reactive.mirrors.mirror.Mirror"
+MIRROR = "reactive.borders.mirrors.mirror.Mirror"
 AGGREGATION = "reactive.api.aggregates.Aggregation"
-ROOMS = ("reactive.api.", "reactive.sql.", "reactive.offload.", "reactive.sources.")
+ROOMS = (
+    "reactive.api.",
+    "reactive.languages.sql.",
+    "reactive.borders.offload.",
+    "reactive.borders.sources.",
+)
 """Packages with the classes of tables, relations and views."""
 MANY = ("builtins.list", "builtins.set", "builtins.frozenset", "typing.Sequence")
 

@@ -6,7 +6,7 @@ It depends on `reactive`, never the other way round, and is the only place that 
 
 from typing import TYPE_CHECKING
 
-from reactive.runtime.siblings import check_siblings
+from reactive.engine.runtime.siblings import check_siblings
 
 check_siblings()
 

@@ -20,13 +20,13 @@ from uuid import uuid4
 
 from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import tables
-from reactive.collections.zset import Pair
+from reactive.borders.offload.byte_counts import byte_count, row_count
+from reactive.engine.collections.zset import Pair
+from reactive.engine.remote.adoption import Adopt, check_adopt
+from reactive.engine.remote.fragments import Fragment
+from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.store import BagStore
 from reactive.errors import OffloadError
-from reactive.offload.byte_counts import byte_count, row_count
-from reactive.remote.adoption import Adopt, check_adopt
-from reactive.remote.fragments import Fragment
-from reactive.storage.keyed_store import KeyedStore
-from reactive.storage.store import BagStore
 from spark_backend.cluster.paths import absolute, is_remote
 from spark_backend.cluster.progress import waiting
 from spark_backend.cluster.refusals import writing
@@ -34,10 +34,10 @@ from spark_backend.cluster.session import Session, check
 from spark_backend.state.checkpoint import ANEW, SPILLED, lock
 
 if TYPE_CHECKING:
-    from reactive.remote.external import ExternalInput
-    from reactive.remote.streams import StreamOptions
-    from reactive.sinks.making import SinkOptions
-    from reactive.sinks.target import FrameTarget, Target
+    from reactive.borders.sinks.making import SinkOptions
+    from reactive.borders.sinks.target import FrameTarget, Target
+    from reactive.engine.remote.external import ExternalInput
+    from reactive.engine.remote.streams import StreamOptions
     from spark_backend.bucketed.remote import BucketedRemote
     from spark_backend.fragments.nested import Nested
     from spark_backend.fragments.remote import StateRemote

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from reactive.codegen.functions import Values, build
+from reactive.engine.codegen.functions import Values, build
 
 
 def calls_of(run: Callable[[], object]) -> int:

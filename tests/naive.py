@@ -19,17 +19,17 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
 from optimizer.expressions.attempts import Fault
 from optimizer.plans.properties import bindings, free, nodes
-from reactive.codegen.functions import callable_of
-from reactive.collections.bag import Multiset
-from reactive.collections.exact import rounded
-from reactive.collections.index import NO_MATCH, match_key
-from reactive.collections.order import LAST, sort_key, tie_key
-from reactive.collections.ranking import ranker
-from reactive.collections.sorting import sorted_by
-from reactive.collections.zset import NAN, Pair, Row, canonical, is_nan, repeat
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.bag import Multiset
+from reactive.engine.collections.exact import rounded
+from reactive.engine.collections.index import NO_MATCH, match_key
+from reactive.engine.collections.order import LAST, sort_key, tie_key
+from reactive.engine.collections.ranking import ranker
+from reactive.engine.collections.sorting import sorted_by
+from reactive.engine.collections.zset import NAN, Pair, Row, canonical, is_nan, repeat
+from reactive.engine.operators import accumulators
+from reactive.engine.operators.tolerant import Tolerant
 from reactive.errors import FixpointError
-from reactive.operators import accumulators
-from reactive.operators.tolerant import Tolerant
 
 Bag = Counter[Row]
 Variables = Mapping[tuple[Any, int], Bag]

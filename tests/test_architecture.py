@@ -279,10 +279,12 @@ READERS = {
     "optimizer/kinds/fields.py": "the annotations of a class, for the one reader",
     "optimizer/record.py": "a class of records is made of its own annotations, as a dataclass is",
     "optimizer/plans/fingerprint.py": "two annotations are one text if they are written alike",
-    "reactive/durable/rows/type_text.py": "files have annotations as they are written: `Euro`, not "
+    "reactive/borders/durable/rows/type_text.py": "files have annotations as they are written: "
+    "`Euro`, not "
     "the `Decimal` that a `NewType` stands for",
-    "reactive/sources/postgres/row_module.py": "writes the annotations of a class as text",
-    "reactive/mirrors/records.py": "`Mapped` is a wrapper of SQLAlchemy, which kinds do not know",
+    "reactive/borders/sources/postgres/row_module.py": "writes the annotations of a class as text",
+    "reactive/borders/mirrors/records.py": "`Mapped` is a wrapper of SQLAlchemy, which kinds do "
+    "not know",
     "spark_backend/codec/returned.py": "functions may return iterators, which are no kind of value",
 }
 """The modules that may read annotations themselves, and why; all others ask `optimizer/kinds`."""

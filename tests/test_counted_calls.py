@@ -7,7 +7,7 @@ import linecache
 import weakref
 from typing import Any
 
-from reactive.codegen.functions import Values, build
+from reactive.engine.codegen.functions import Values, build
 from tests.counted_calls import calls_of
 
 MANY = 20

@@ -78,10 +78,10 @@ def test_drawn_thresholds_are_known_and_fit_each_other() -> None:
         settings = {**values(), **drawn(Random(seed))}
         assert settings.keys() == THRESHOLDS.keys()
         load, most = (
-            settings["reactive.collections.ranked.LOAD"],
-            settings["reactive.collections.ranked.MOST"],
+            settings["reactive.engine.collections.ranked.LOAD"],
+            settings["reactive.engine.collections.ranked.MOST"],
         )
-        assert settings["reactive.collections.ranked.LEAST"] < load < most
+        assert settings["reactive.engine.collections.ranked.LEAST"] < load < most
 
 
 def values() -> dict[str, int]:
@@ -102,7 +102,7 @@ def test_at_their_lowest_the_second_commit_is_generated_code() -> None:
             for number in range(3):
                 table.add((number, 0))
             assert sorted(view) == [0, 2, 4]
-            commits[settings["reactive.dataflow.schedule.OFTEN"]] = (
+            commits[settings["reactive.engine.dataflow.schedule.OFTEN"]] = (
                 table._node.compiled_step is not None
             )
     assert commits == {0: True, 10**9: False}

@@ -53,56 +53,65 @@ CHANGE = Picture(
         Step(
             "table.add(row)",
             "a statement; in a transaction its delta is kept until the end",
-            ("reactive/api/table.py: Table.add", "reactive/transactions/transaction.py: Pending"),
+            (
+                "reactive/api/table.py: Table.add",
+                "reactive/engine/transactions/transaction.py: Pending",
+            ),
         ),
         Step(
             "take the lock",
             "one writer at a time; readers wait for nobody's transaction",
-            ("reactive/transactions/engine.py: Engine", "reactive/runtime/lock.py: DatabaseLock"),
+            (
+                "reactive/engine/transactions/engine.py: Engine",
+                "reactive/engine/runtime/lock.py: DatabaseLock",
+            ),
         ),
         Step(
             "the store takes the row",
             "equal rows become one object; gives the delta [(row, +1)]",
             (
-                "reactive/transactions/statements.py: Statements.add",
-                "reactive/storage/store.py: Store.add",
+                "reactive/engine/transactions/statements.py: Statements.add",
+                "reactive/engine/storage/store.py: Store.add",
             ),
         ),
         Step(
             "the graph steps",
             "each operator that the delta reaches, once, inputs first",
             (
-                "reactive/dataflow/graph.py: Graph.commit",
-                "reactive/dataflow/schedule.py: Schedule.step",
+                "reactive/engine/dataflow/graph.py: Graph.commit",
+                "reactive/engine/dataflow/schedule.py: Schedule.step",
             ),
         ),
         Step(
             "operators: delta in, delta out",
             "loops that were generated; indexes and groups are state",
-            ("reactive/operators/index_by.py: IndexBy", "reactive/operators/join.py: Join"),
+            (
+                "reactive/engine/operators/index_by.py: IndexBy",
+                "reactive/engine/operators/join.py: Join",
+            ),
         ),
         Step(
             "leaves: the rows of views",
             "held there, or read in the operator below",
             (
-                "reactive/dataflow/materialized.py: Bag",
-                "reactive/dataflow/borrowed.py: BorrowedRows",
+                "reactive/engine/dataflow/materialized.py: Bag",
+                "reactive/engine/dataflow/borrowed.py: BorrowedRows",
             ),
         ),
         Step(
             "the commit stands",
             "version + 1; operators make their step final; deltas are queued",
             (
-                "reactive/dataflow/graph.py: Graph.commit",
-                "reactive/dataflow/delivery_queue.py: DeliveryQueue",
+                "reactive/engine/dataflow/graph.py: Graph.commit",
+                "reactive/engine/dataflow/delivery_queue.py: DeliveryQueue",
             ),
         ),
         Step(
             "subscribers are told",
             "in the order of the commits; here, on an executor, or in a loop",
             (
-                "reactive/dataflow/delivery_queue.py: DeliveryQueue.deliver",
-                "reactive/subscriptions/relay.py: Relay",
+                "reactive/engine/dataflow/delivery_queue.py: DeliveryQueue.deliver",
+                "reactive/api/subscriptions/relay.py: Relay",
             ),
         ),
     ),
@@ -152,19 +161,25 @@ QUERY = Picture(
             "choose",
             "a physical plan: which nodes become one loop, which indexes they read",
             (
-                "reactive/compiler/queries.py: Queries.node",
-                "reactive/compiler/chooser.py: Chooser.choose",
+                "reactive/engine/compiler/queries.py: Queries.node",
+                "reactive/engine/compiler/chooser.py: Chooser.choose",
             ),
         ),
         Step(
             "generate",
             "a Python function per loop, whose source tracebacks can show",
-            ("reactive/compiler/build.py: Builder.build", "reactive/codegen/functions.py: build"),
+            (
+                "reactive/engine/compiler/build.py: Builder.build",
+                "reactive/engine/codegen/functions.py: build",
+            ),
         ),
         Step(
             "nodes of the graph",
             "equal parts of all queries are one node; new ones are filled",
-            ("reactive/dataflow/graph.py: Graph.node", "reactive/dataflow/graph.py: Graph.attach"),
+            (
+                "reactive/engine/dataflow/graph.py: Graph.node",
+                "reactive/engine/dataflow/graph.py: Graph.attach",
+            ),
         ),
         Step(
             "a view",
@@ -183,28 +198,28 @@ FLUSH = Picture(
             "commits leave entries",
             "key, bucket, packed row; nodes below an offloaded part are deferred",
             (
-                "reactive/remote/remote_operator.py: RemoteOperator.step",
-                "reactive/dataflow/node.py: is_deferred",
+                "reactive/engine/remote/remote_operator.py: RemoteOperator.step",
+                "reactive/engine/dataflow/node.py: is_deferred",
             ),
         ),
         Step(
             "a flush begins",
             "a reader, db.flush(), or the interval asks for the last commit",
-            ("reactive/offload/offload.py: Offloading.flush",),
+            ("reactive/borders/offload/offload.py: Offloading.flush",),
         ),
         Step(
             "barrier",
             "what waits, up to the last commit, is set apart",
             (
-                "reactive/remote/flush.py: Flush",
-                "reactive/remote/remote_operator.py: RemoteOperator.set_barrier",
+                "reactive/engine/remote/flush.py: Flush",
+                "reactive/engine/remote/remote_operator.py: RemoteOperator.set_barrier",
             ),
         ),
         Step(
             "send",
             "entries go to Spark; a number that counts is not taken again",
             (
-                "reactive/remote/send_together.py: send_together",
+                "reactive/engine/remote/send_together.py: send_together",
                 "spark_backend/bucketed/remote.py: BucketedRemote.apply",
             ),
         ),
@@ -220,22 +235,22 @@ FLUSH = Picture(
             "step",
             "deferred nodes take the delta in; a further part sends in its turn",
             (
-                "reactive/remote/remote_operator.py: RemoteOperator.flush",
-                "reactive/remote/flush.py: Flush._step",
+                "reactive/engine/remote/remote_operator.py: RemoteOperator.flush",
+                "reactive/engine/remote/flush.py: Flush._step",
             ),
         ),
         Step(
             "show",
             "all deferred leaves change together, or none does",
             (
-                "reactive/remote/flush.py: Flush._finish",
-                "reactive/dataflow/graph.py: Graph.announce",
+                "reactive/engine/remote/flush.py: Flush._finish",
+                "reactive/engine/dataflow/graph.py: Graph.announce",
             ),
         ),
         Step(
             "subscribers are told",
             "one delta per flush; its version is the commit of the barrier",
-            ("reactive/dataflow/delivery_queue.py: DeliveryQueue.deliver",),
+            ("reactive/engine/dataflow/delivery_queue.py: DeliveryQueue.deliver",),
         ),
     ),
     spans=(

@@ -9,9 +9,9 @@
 A left row has a partner if its value is less than the greatest value of the right rows that have
 its key: the pairs need not be asked. With `>` it is the least value.
 
-Sound:  the engine compares only values of one family (`reactive.collections.families`), for which
-        `<` is total and raises nothing; for others it asks the pairs. A test after the comparison
-        is asked of a row alone, which gives the same where the comparison cannot raise.
+Sound:  the engine compares only values of one family (`reactive.engine.collections.families`), for
+        which `<` is total and raises nothing; for others it asks the pairs. A test after the
+        comparison is asked of a row alone, which gives the same where the comparison cannot raise.
 Needs:  a predicate that was read, whose other parts read one side each; no negative weights on the
         right, which could cancel those of other values.
 """

@@ -12,7 +12,7 @@ asked of pairs again: they only tell which pairs need not be asked.
 
 Sound:  what comes before the comparisons cannot raise, or is decided before there are pairs. The
         engine looks up only among values of which it knows that comparing them does not raise
-        (`reactive.collections.families`).
+        (`reactive.engine.collections.families`).
 Needs:  an inner join without equations. Of these the index by key is as good or better.
 """
 

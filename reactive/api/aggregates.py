@@ -19,9 +19,9 @@ from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.plan import Folded
 from reactive.api.callables import taken
-from reactive.collections.bag import Bag
-from reactive.operators import tolerant
-from reactive.operators.accumulators import (
+from reactive.engine.collections.bag import Bag
+from reactive.engine.operators import tolerant
+from reactive.engine.operators.accumulators import (
     Accumulator,
     AvgAccumulator,
     CollectAccumulator,
@@ -33,7 +33,7 @@ from reactive.operators.accumulators import (
     SumAccumulator,
     UserAccumulator,
 )
-from reactive.runtime.boundary import outermost
+from reactive.engine.runtime.boundary import outermost
 
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R", covariant=True)

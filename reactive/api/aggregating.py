@@ -14,7 +14,7 @@ from optimizer.expr import Function
 from optimizer.plans.named import named as with_names
 from reactive.api import named_rows
 from reactive.api.aggregates import Aggregation, folded
-from reactive.runtime.boundary import boundary
+from reactive.engine.runtime.boundary import boundary
 
 if TYPE_CHECKING:
     from reactive.api.relation import Relation

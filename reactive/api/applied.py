@@ -29,7 +29,7 @@ from optimizer.expr import (
 from optimizer.plans.nodes import values as literals
 from optimizer.plans.properties import bindings
 from reactive.api.callables import taken
-from reactive.collections.bag import Bag, bag_of
+from reactive.engine.collections.bag import Bag, bag_of
 
 BEGIN = (-1, None)
 """The row that is always there."""

@@ -15,8 +15,8 @@ from optimizer.errors import PlanError
 from optimizer.expr import Function
 from optimizer.lifting import outer_values, passed
 from reactive.api.columns import Column
-from reactive.runtime.copying import NotCopied
-from reactive.runtime.name_hints import Hinting
+from reactive.engine.runtime.copying import NotCopied
+from reactive.engine.runtime.name_hints import Hinting
 
 READING = frozenset({"count", "items", "get", "keys", "values", "snapshot", "__contains__"})
 """Methods of tables and views that read rows; others change them, which fails when it is tried."""

@@ -9,11 +9,11 @@ from typing import Any
 from reactive.api.equal_rows import same_as_bags
 from reactive.api.query import Written
 from reactive.api.text import plain
-from reactive.collections.bag import Bag
-from reactive.collections.zset import canonical
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.zset import canonical
+from reactive.engine.reference.order import runs
+from reactive.engine.runtime.boundary import outermost
 from reactive.errors import VerificationError
-from reactive.reference.order import runs
-from reactive.runtime.boundary import outermost
 
 MOST_SHOWN = 5
 

@@ -37,8 +37,8 @@ from optimizer.kinds.instants import with_instants
 from optimizer.lifting import outer_values
 from optimizer.rewriting.columns import LEFT, RIGHT, Named
 from optimizer.rewriting.fields import field_read
-from reactive.runtime.boundary import outermost
-from reactive.runtime.copying import NotCopied
+from reactive.engine.runtime.boundary import outermost
+from reactive.engine.runtime.copying import NotCopied
 
 
 class Column:

@@ -26,11 +26,11 @@ from optimizer.subqueries.lateral import lateral
 from optimizer.traverse import functions
 from reactive.api.callables import Live
 from reactive.api.smallest import smallest
-from reactive.collections.bag import Bag
-from reactive.collections.order import compare_plainly, pairs_in_order
-from reactive.collections.zset import canonical
-from reactive.compiler.definition import agree
-from reactive.operators.accumulators import (
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.order import compare_plainly, pairs_in_order
+from reactive.engine.collections.zset import canonical
+from reactive.engine.compiler.definition import agree
+from reactive.engine.operators.accumulators import (
     Accumulator,
     CollectAccumulator,
     CountAccumulator,

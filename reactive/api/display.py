@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from optimizer.kinds.fields import compared
 from optimizer.record import record
-from reactive.collections.zset import Row
+from reactive.engine.collections.zset import Row
 from reactive.errors import ClosedError, TableError
 
 if TYPE_CHECKING:

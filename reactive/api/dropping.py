@@ -18,8 +18,8 @@ from reactive.api.table import Table
 from reactive.errors import TransactionError
 
 if TYPE_CHECKING:
-    from reactive.dataflow.node import Node
-    from reactive.transactions.engine import Engine
+    from reactive.engine.dataflow.node import Node
+    from reactive.engine.transactions.engine import Engine
 
 SHOWN = 5
 """Views that a message names."""

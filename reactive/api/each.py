@@ -13,7 +13,7 @@ from optimizer.plans.properties import is_set, shapes
 from optimizer.subqueries import orders
 from optimizer.subqueries import per_group as groups
 from reactive.api.callables import kind_shown
-from reactive.collections.zset import canonical
+from reactive.engine.collections.zset import canonical
 
 
 def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:

@@ -10,7 +10,7 @@ from inspect import GEN_CREATED, getgeneratorstate
 from types import GeneratorType
 from typing import TYPE_CHECKING, Any, TypeVar, TypeVarTuple, overload
 
-from reactive.runtime.boundary import hide
+from reactive.engine.runtime.boundary import hide
 
 if TYPE_CHECKING:
     from reactive.api.view import View

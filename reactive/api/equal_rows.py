@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from reactive.collections.bag import Bag
-from reactive.collections.zset import Pair, Row, canonical
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.zset import Pair, Row, canonical
 
 Rows = list[Any] | tuple[Any, ...] | Bag[Any]
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 
 from optimizer import plan
 from reactive.api import extended as bindings
-from reactive.runtime.boundary import boundary
+from reactive.engine.runtime.boundary import boundary
 
 if TYPE_CHECKING:
     from reactive.api.relation import AnyRelation, Relation

@@ -21,15 +21,15 @@ from optimizer.callables.opaque import opaque
 from optimizer.errors import PlanError
 from reactive.api.callables import kind_shown
 from reactive.api.relation import Relation
-from reactive.compiler.definition import agree
+from reactive.engine.compiler.definition import agree
+from reactive.engine.runtime.boundary import boundary, hide
+from reactive.engine.runtime.closeable import Closeable
+from reactive.engine.runtime.copying import NotCopied
 from reactive.errors import ClosedError
-from reactive.runtime.boundary import boundary, hide
-from reactive.runtime.closeable import Closeable
-from reactive.runtime.copying import NotCopied
 
 if TYPE_CHECKING:
     from reactive.api.view import View
-    from reactive.transactions.engine import Engine
+    from reactive.engine.transactions.engine import Engine
 
 K = TypeVar("K")
 Ts = TypeVarTuple("Ts")

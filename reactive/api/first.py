@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 
 from optimizer.errors import PlanError
 from reactive.api.each_row import each_row
+from reactive.engine.runtime.boundary import boundary, hide
 from reactive.errors import NoRows
-from reactive.runtime.boundary import boundary, hide
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")

@@ -23,7 +23,7 @@ from reactive.api.callables import kind_shown, taken
 from reactive.api.recursive import called, check_count, checked_names, parameters
 from reactive.api.relation import AnyRelation, Relation, views_of
 from reactive.api.smallest import smallest
-from reactive.runtime.boundary import outermost
+from reactive.engine.runtime.boundary import outermost
 
 T = TypeVar("T")
 U = TypeVar("U")

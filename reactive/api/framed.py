@@ -1,6 +1,6 @@
 """What tables and views give to libraries of data frames, and what tables take of frames.
 
-Needs: pyarrow; what knows of it (`reactive.frames`) is imported when it is first asked for.
+Needs: pyarrow; what knows of it (`reactive.borders.frames`) is imported when it is first asked for.
 """
 
 from __future__ import annotations
@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from reactive.api.kept_state import KeepsState
-from reactive.runtime.boundary import boundary
+from reactive.engine.runtime.boundary import boundary
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from reactive.frames.history import NetChanges
-    from reactive.frames.loading import OnProgress
-    from reactive.frames.sync import Synced
+    from reactive.borders.frames.history import NetChanges
+    from reactive.borders.frames.loading import OnProgress
+    from reactive.borders.frames.sync import Synced
 
 
 @boundary
@@ -79,7 +79,7 @@ class ToFrames:
 
 
 def _export() -> Any:
-    from reactive.frames import export
+    from reactive.borders.frames import export
 
     return export
 
@@ -145,7 +145,7 @@ class KeepsChanges(KeepsState):
 
 
 def _history() -> Any:
-    from reactive.frames import history
+    from reactive.borders.frames import history
 
     return history
 
@@ -207,7 +207,7 @@ class FromFrames:
         >>> stock.sync([{"id": 3, "n": 9}, {"id": 2, "n": 6}])
         Synced(added=1, removed=1, updated=1)
         """
-        from reactive.frames import sync
+        from reactive.borders.frames import sync
 
         return sync.sync(self, frame, key)
 
@@ -246,6 +246,6 @@ class FromFrames:
 
 
 def _loading() -> Any:
-    from reactive.frames import loading
+    from reactive.borders.frames import loading
 
     return loading

@@ -48,8 +48,8 @@ from optimizer.subqueries.keyed import FIRST, items, read
 from optimizer.subqueries.per_group import per_group
 from optimizer.traverse import rebuilt, substituted, with_functions
 from reactive.api import comprehending, each, nested, nesting
-from reactive.collections.nested_rows import nested_class
-from reactive.collections.zset import canonical
+from reactive.engine.collections.nested_rows import nested_class
+from reactive.engine.collections.zset import canonical
 
 NAMES = ("key", "rows")
 

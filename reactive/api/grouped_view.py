@@ -12,9 +12,9 @@ from reactive.api import equal_rows, named_rows
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import GroupedRelation
 from reactive.api.view import LEAF, View
-from reactive.collections.zset import canonical
+from reactive.engine.collections.zset import canonical
+from reactive.engine.runtime.boundary import boundary
 from reactive.errors import MissingKeyError
-from reactive.runtime.boundary import boundary
 
 Ts = TypeVarTuple("Ts")
 Cs = TypeVarTuple("Cs")

@@ -11,9 +11,9 @@ from optimizer.rewriting import report
 from reactive.api.aggregates import Aggregation
 from reactive.api.aggregating import aggregated
 from reactive.api.per_group import PerGroup
-from reactive.runtime.boundary import boundary
-from reactive.runtime.copying import NotCopied
-from reactive.runtime.foreign_names import OF_GROUPS
+from reactive.engine.runtime.boundary import boundary
+from reactive.engine.runtime.copying import NotCopied
+from reactive.engine.runtime.foreign_names import OF_GROUPS
 
 if TYPE_CHECKING:
     from reactive.api.named_groups import NamedGroups

@@ -16,7 +16,7 @@ from optimizer.expr import Expr, all_parameters
 from optimizer.expressions.knowledge import Shapes
 from optimizer.lifting.lift import Origin, Reader, Unreadable, bound_arguments, tree_of
 from reactive.api.callables import Live
-from reactive.collections.bag import Bag
+from reactive.engine.collections.bag import Bag
 
 
 def bag_of(function: Opaque, known: Shapes) -> Expr | None:

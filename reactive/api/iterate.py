@@ -44,7 +44,7 @@ from reactive.api.callables import kind_shown, taken
 from reactive.api.recursive import called, check_count, parameters
 from reactive.api.relation import AnyRelation, Relation, views_of
 from reactive.api.smallest import level_of, numbered
-from reactive.runtime.boundary import outermost
+from reactive.engine.runtime.boundary import outermost
 
 T = TypeVar("T")
 U = TypeVar("U")

@@ -11,8 +11,8 @@ from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
 from optimizer.subqueries import orders
 from optimizer.traverse import with_inputs
-from reactive.collections.order import tie_key
-from reactive.runtime.boundary import boundary
+from reactive.engine.collections.order import tie_key
+from reactive.engine.runtime.boundary import boundary
 
 if TYPE_CHECKING:
     from reactive.api.relation import OrderedRelation, Relation

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from reactive.runtime.boundary import boundary
+from reactive.engine.runtime.boundary import boundary
 
 if TYPE_CHECKING:
     from reactive.api.view import AnyView
-    from reactive.transactions.engine import Engine
-    from reactive.transactions.kept_views import KeptState
+    from reactive.borders.durable.kept_views import KeptState
+    from reactive.engine.transactions.engine import Engine
 
 
 @boundary
@@ -61,7 +61,7 @@ def made_or_read(
             "  give the database a path: Database('shop.db')"
         )
     if journal.kept_views is None:
-        from reactive.transactions.kept_views import KeptViews
+        from reactive.borders.durable.kept_views import KeptViews
 
         journal.kept_views = KeptViews(engine)
     view: AnyView = journal.kept_views.make(name, node, make)

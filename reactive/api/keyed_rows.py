@@ -20,16 +20,16 @@ from typing_extensions import TypeVar
 
 from optimizer.errors import PlanError
 from reactive.api.optimistic_read import optimistic_read
-from reactive.collections import weighted
-from reactive.collections.zset import Pair
+from reactive.engine.collections import weighted
+from reactive.engine.collections.zset import Pair
+from reactive.engine.runtime.boundary import boundary, hide, outermost
+from reactive.engine.transactions import patches
 from reactive.errors import MissingKeyError, TableError
-from reactive.runtime.boundary import boundary, hide, outermost
-from reactive.transactions import patches
 
 if TYPE_CHECKING:
     from optimizer import plan
-    from reactive.transactions.engine import Engine
-    from reactive.transactions.statements import Statements
+    from reactive.engine.transactions.engine import Engine
+    from reactive.engine.transactions.statements import Statements
 
 T = TypeVar("T")
 K = TypeVar("K", default=Any)

@@ -9,8 +9,8 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans.nodes import values as literals
 from optimizer.plans.properties import shapes
-from reactive.collections.zset import canonical
-from reactive.storage.rows import class_and_width, class_name, fits
+from reactive.engine.collections.zset import canonical
+from reactive.engine.storage.rows import class_and_width, class_name, fits
 
 
 def literal(rows: Iterable[Any], row_type: Any) -> plan.Values:

@@ -11,14 +11,14 @@ from optimizer.plans.properties import is_nested
 from reactive.api import nested, ordered_nested, ordered_view, row_errors
 from reactive.api.grouped_view import GroupedView
 from reactive.api.kept_state import made_or_read
+from reactive.api.subscriptions.rerun import note
 from reactive.api.view import AnyView, View
-from reactive.compiler.late import over
-from reactive.compiler.leaves import KEEPS_ROWS, contents, is_grouped
-from reactive.dataflow.channel import Channel
-from reactive.dataflow.node import Node
-from reactive.runtime.collector import make_old, paused
-from reactive.storage.rows import check_name
-from reactive.subscriptions.rerun import note
+from reactive.engine.compiler.late import over
+from reactive.engine.compiler.leaves import KEEPS_ROWS, contents, is_grouped
+from reactive.engine.dataflow.channel import Channel
+from reactive.engine.dataflow.node import Node
+from reactive.engine.runtime.collector import make_old, paused
+from reactive.engine.storage.rows import check_name
 
 if TYPE_CHECKING:
     from reactive.api.relation import AnyRelation

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from reactive.subscriptions.observe import Subscription
-    from reactive.transactions.engine import Engine
+    from reactive.api.subscriptions.observe import Subscription
+    from reactive.engine.transactions.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from optimizer.errors import PlanError
 from optimizer.expressions.naming import Naming
 from optimizer.kinds.class_facts import class_maker
 from optimizer.rewriting.fields import declared
-from reactive.storage.rows import check_row_type
+from reactive.engine.storage.rows import check_row_type
 
 
 @class_maker

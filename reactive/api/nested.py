@@ -20,19 +20,19 @@ from optimizer.traverse import with_inputs
 from reactive.api.keeping_order import check_lost
 from reactive.api.nesting import extended, named_rows, placed
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation, views_of
+from reactive.api.subscriptions import at_path
 from reactive.api.unnested import MADE, SAME, Inside, narrowed, read_inside, unnested
 from reactive.api.view import View
-from reactive.collections.order import tie_key
-from reactive.collections.zset import canonical, repeat
+from reactive.engine.collections.order import tie_key
+from reactive.engine.collections.zset import canonical, repeat
+from reactive.engine.runtime.boundary import boundary
 from reactive.errors import MissingKeyError
-from reactive.runtime.boundary import boundary
-from reactive.subscriptions import at_path
 
 if TYPE_CHECKING:
     from reactive.api.row_errors import OnError
-    from reactive.dataflow.delta import Delta
-    from reactive.subscriptions.observe import Subscription
-    from reactive.subscriptions.relay import Relay
+    from reactive.api.subscriptions.observe import Subscription
+    from reactive.api.subscriptions.relay import Relay
+    from reactive.engine.dataflow.delta import Delta
 
 Ts = TypeVarTuple("Ts")
 _SIGNED = "all inside by value: rows of negative weight, of negate or a table that is not stored"

@@ -62,11 +62,11 @@ from optimizer.traverse import rebuilt, with_functions
 from reactive.api import inner_lists
 from reactive.api.callables import Live, kind_shown
 from reactive.api.sort_key import Nulls
-from reactive.collections.arranged import arranged
-from reactive.collections.bag import Bag
-from reactive.collections.nested_rows import nested_class
-from reactive.collections.sorting import sorted_by
-from reactive.operators.accumulators import CollectAccumulator
+from reactive.engine.collections.arranged import arranged
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.nested_rows import nested_class
+from reactive.engine.collections.sorting import sorted_by
+from reactive.engine.operators.accumulators import CollectAccumulator
 
 NUMBERS = count(FIRST_UNIQUE)
 """What tells outer rows apart until the query that reads them is finished."""

@@ -15,9 +15,9 @@ from functools import wraps
 from inspect import signature
 from typing import Any, TypeVar
 
-from reactive.codegen.functions import Values, build
-from reactive.runtime.boundary import hide
-from reactive.runtime.interrupts import is_common
+from reactive.engine.codegen.functions import Values, build
+from reactive.engine.runtime.boundary import hide
+from reactive.engine.runtime.interrupts import is_common
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,7 +53,7 @@ def optimistic_read(
         method goes on in its own way, and may know better: of a NaN that is another object, say.
     give: what is given, by default what was found.
 
-    >>> from reactive.runtime.lock import DatabaseLock
+    >>> from reactive.engine.runtime.lock import DatabaseLock
     >>> class Counter:
     ...     _db_lock, found = DatabaseLock(), {"a": 1}
     ...     @optimistic_read("self.found[item]", ready="self.found")

@@ -9,11 +9,11 @@ from optimizer import plan
 from optimizer.expressions.naming import Nesting
 from optimizer.plans.named import naming_by
 from reactive.api.ordered_view import OrderedView
-from reactive.runtime.boundary import boundary
-from reactive.subscriptions import at_path
+from reactive.api.subscriptions import at_path
+from reactive.engine.runtime.boundary import boundary
 
 if TYPE_CHECKING:
-    from reactive.dataflow.delta import Delta
+    from reactive.engine.dataflow.delta import Delta
 
 Ts = TypeVarTuple("Ts")
 

@@ -9,8 +9,8 @@ from optimizer import plan
 from reactive.api.equal_rows import same_in_order
 from reactive.api.relation import OrderedRelation
 from reactive.api.view import View
-from reactive.collections.zset import Pair, Row
-from reactive.runtime.boundary import boundary, hide
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.runtime.boundary import boundary, hide
 
 Ts = TypeVarTuple("Ts")
 Cs = TypeVarTuple("Cs")

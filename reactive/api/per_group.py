@@ -11,8 +11,8 @@ from optimizer.expr import Function
 from reactive.api import each as each_group
 from reactive.api.callables import taken
 from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys, turned
-from reactive.collections.bag import Bag
-from reactive.runtime.boundary import boundary
+from reactive.engine.collections.bag import Bag
+from reactive.engine.runtime.boundary import boundary
 
 if TYPE_CHECKING:
     from reactive.api.relation import Relation

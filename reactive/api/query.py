@@ -25,7 +25,7 @@ from reactive.api.comprehending import Comprehending
 from reactive.api.each_row import relation_of
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.api.text import Text
-from reactive.runtime.boundary import boundary, outermost
+from reactive.engine.runtime.boundary import boundary, outermost
 
 if TYPE_CHECKING:
     from optimizer import plan

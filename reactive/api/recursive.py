@@ -12,7 +12,7 @@ from optimizer.errors import PlanError
 from optimizer.plans.properties import bindings
 from reactive.api.callables import kind_shown
 from reactive.api.relation import AnyRelation, Relation
-from reactive.compiler.definition import Definition, agree
+from reactive.engine.compiler.definition import Definition, agree
 
 
 def called(

@@ -42,18 +42,18 @@ from reactive.api.first import First
 from reactive.api.groups import Groups
 from reactive.api.keeping_order import KeepsOrder
 from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys
-from reactive.compiler import costs as costing
-from reactive.compiler import definition
-from reactive.dataflow.delta import Delta
-from reactive.runtime.boundary import boundary
-from reactive.runtime.foreign_names import OF_RELATIONS
-from reactive.runtime.name_hints import hint
-from reactive.sinks import making
-from reactive.subscriptions.listening import Listening
-from reactive.subscriptions.named_subscription import NamedSubscription
-from reactive.subscriptions.observe import Subscription
-from reactive.subscriptions.relay import Relay
-from reactive.subscriptions.subscribe import subscribe
+from reactive.api.subscriptions.listening import Listening
+from reactive.api.subscriptions.named_subscription import NamedSubscription
+from reactive.api.subscriptions.observe import Subscription
+from reactive.api.subscriptions.relay import Relay
+from reactive.api.subscriptions.subscribe import subscribe
+from reactive.borders.sinks import making
+from reactive.engine.compiler import costs as costing
+from reactive.engine.compiler import definition
+from reactive.engine.dataflow.delta import Delta
+from reactive.engine.runtime.boundary import boundary
+from reactive.engine.runtime.foreign_names import OF_RELATIONS
+from reactive.engine.runtime.name_hints import hint
 
 if TYPE_CHECKING:
     from reactive.api.grouped_view import GroupedView
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from reactive.api.row_errors import OnError
     from reactive.api.table import Table
     from reactive.api.view import AnyView, View
-    from reactive.transactions.engine import Engine
+    from reactive.engine.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
 T = TypeVar("T")

@@ -23,8 +23,8 @@ from optimizer.expressions.attempts import Fault
 from optimizer.plans.properties import free
 from optimizer.rewriting.on_error import Failure, Guarded, guarded
 from optimizer.rewriting.own_values import Safe
-from reactive.codegen.functions import callable_of
-from reactive.runtime.interrupts import reraise_asynchronous
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 OnError: TypeAlias = Literal["raise", "null", "drop"]
 """What becomes of a row on which a callable raises."""

@@ -10,7 +10,7 @@ from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar, TypeVarT
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from reactive.runtime.boundary import outermost
+from reactive.engine.runtime.boundary import outermost
 
 Ts = TypeVarTuple("Ts")
 V = TypeVar("V", covariant=True)

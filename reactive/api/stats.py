@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from optimizer import plan
 from optimizer.plans.explain import Explanation, headline
-from reactive.compiler.physical import Physical
-from reactive.dataflow.node import Node
+from reactive.engine.compiler.physical import Physical
+from reactive.engine.dataflow.node import Node
 
 if TYPE_CHECKING:
-    from reactive.transactions.engine import Engine
+    from reactive.engine.transactions.engine import Engine
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,27 +24,27 @@ from reactive.api.framed import FromFrames, ToFrames
 from reactive.api.keyed_rows import NEAR, KeyedRows
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
-from reactive.collections.annotations import is_hashable
-from reactive.collections.zset import Pair, canonical, consolidate, negate, repeat
-from reactive.compiler.late import lost_of
+from reactive.engine.collections.annotations import is_hashable
+from reactive.engine.collections.zset import Pair, canonical, consolidate, negate, repeat
+from reactive.engine.compiler.late import lost_of
+from reactive.engine.runtime.boundary import boundary, hide
+from reactive.engine.runtime.collector import in_pause
+from reactive.engine.runtime.copying import NotCopied
+from reactive.engine.runtime.foreign_names import OF_TABLES
+from reactive.engine.runtime.name_hints import hint
+from reactive.engine.storage import watched_store
+from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.no_store import NoMore, NoStore
+from reactive.engine.storage.rows import check_row_type, checked_key, key_function, name_of_table
+from reactive.engine.storage.store import BagStore, Store, rows_of
+from reactive.engine.transactions import patches
+from reactive.engine.transactions.committed import Committed, rows_at_rest
+from reactive.engine.transactions.statements import Statements
 from reactive.errors import NoLength, TableError
-from reactive.runtime.boundary import boundary, hide
-from reactive.runtime.collector import in_pause
-from reactive.runtime.copying import NotCopied
-from reactive.runtime.foreign_names import OF_TABLES
-from reactive.runtime.name_hints import hint
-from reactive.storage import watched_store
-from reactive.storage.keyed_store import KeyedStore
-from reactive.storage.no_store import NoMore, NoStore
-from reactive.storage.rows import check_row_type, checked_key, key_function, name_of_table
-from reactive.storage.store import BagStore, Store, rows_of
-from reactive.transactions import patches
-from reactive.transactions.committed import Committed, rows_at_rest
-from reactive.transactions.statements import Statements
 
 if TYPE_CHECKING:
-    from reactive.transactions.engine import Engine
-    from reactive.transactions.patches import Patch
+    from reactive.engine.transactions.engine import Engine
+    from reactive.engine.transactions.patches import Patch
 
 T = TypeVar("T")
 K = TypeVar("K", default=Any)

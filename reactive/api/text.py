@@ -26,7 +26,7 @@ from optimizer.lifting.part import UNSET, resolve
 from optimizer.record import record
 from reactive.api.callables import Live
 from reactive.api.comprehending import in_order
-from reactive.collections.order import tie_key
+from reactive.engine.collections.order import tie_key
 
 FIRST = ".0"
 

@@ -23,7 +23,7 @@ from optimizer.plans.properties import bindings, shapes
 from optimizer.traverse import functions, has_subqueries, with_functions, with_inputs
 from reactive.api import comprehending
 from reactive.api.relation import Relation
-from reactive.runtime.boundary import boundary
+from reactive.engine.runtime.boundary import boundary
 
 Ts = TypeVarTuple("Ts")
 Inside: TypeAlias = tuple[tuple[Rows, ...], ...]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from optimizer.plans.properties import tables
-from reactive.reference.verify import verify_together
+from reactive.engine.reference.verify import verify_together
 
 if TYPE_CHECKING:
     from reactive.api.view import AnyView

@@ -28,31 +28,31 @@ from reactive.api.each_row import each_row, only_row
 from reactive.api.framed import KeepsChanges, ToFrames
 from reactive.api.optimistic_read import optimistic_read
 from reactive.api.relation import Relation
-from reactive.collections import weighted
-from reactive.collections.bag import Bag
-from reactive.collections.zset import Pair, Row, canonical, repeat
-from reactive.dataflow.delta import Delta
-from reactive.dataflow.plain_data import named
+from reactive.api.subscriptions.observe import Subscription, drop_with
+from reactive.api.subscriptions.relay import Relay
+from reactive.api.subscriptions.subscribe import join
+from reactive.borders.sinks import making
+from reactive.engine.collections import weighted
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.zset import Pair, Row, canonical, repeat
+from reactive.engine.dataflow.delta import Delta
+from reactive.engine.dataflow.plain_data import named
+from reactive.engine.reference import verify as verifying
+from reactive.engine.runtime import foreign_names, name_hints
+from reactive.engine.runtime.boundary import boundary, hide
+from reactive.engine.runtime.closeable import Closeable
+from reactive.engine.runtime.copying import NotCopied
 from reactive.errors import ClosedError
-from reactive.reference import verify as verifying
-from reactive.runtime import foreign_names, name_hints
-from reactive.runtime.boundary import boundary, hide
-from reactive.runtime.closeable import Closeable
-from reactive.runtime.copying import NotCopied
-from reactive.sinks import making
-from reactive.subscriptions.observe import Subscription, drop_with
-from reactive.subscriptions.relay import Relay
-from reactive.subscriptions.subscribe import join
 
 if TYPE_CHECKING:
     from optimizer.callables.source import Place
     from optimizer.rewriting.on_error import Guarded
     from reactive.api.row_errors import RowError
-    from reactive.dataflow.channel import Channel
-    from reactive.dataflow.node import Node
-    from reactive.remote.adoption import Adopt
-    from reactive.sinks.sink import Sink
-    from reactive.transactions.engine import Engine
+    from reactive.borders.sinks.sink import Sink
+    from reactive.engine.dataflow.channel import Channel
+    from reactive.engine.dataflow.node import Node
+    from reactive.engine.remote.adoption import Adopt
+    from reactive.engine.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
 Cs = TypeVarTuple("Cs")

@@ -25,10 +25,10 @@ import pyarrow as pa
 
 from optimizer import plan
 from optimizer.expr import Function
-from reactive.codegen.functions import compiled_of
-from reactive.collections.zset import Pair, Row, canonical
-from reactive.operators.plain import spread
-from reactive.reference.bags import Bag
+from reactive.engine.codegen.functions import compiled_of
+from reactive.engine.collections.zset import Pair, Row, canonical
+from reactive.engine.operators.plain import spread
+from reactive.engine.reference.bags import Bag
 from spark_backend.aggregates.exact_columns import LARGEST, LIMB, POINT
 from spark_backend.aggregates.finishing import made_of, total_of
 from spark_backend.aggregates.folded import result_held

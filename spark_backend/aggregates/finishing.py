@@ -13,7 +13,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from reactive.collections.zset import canonical
+from reactive.engine.collections.zset import canonical
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.limbs import total
 from spark_backend.codec.schema import Digits, Record, Typed

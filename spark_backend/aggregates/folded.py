@@ -24,9 +24,9 @@ import pyarrow as pa
 
 from optimizer import plan
 from optimizer.expressions.attempts import Outcome
-from reactive.collections.zset import canonical
+from reactive.engine.collections.zset import canonical
+from reactive.engine.operators.tolerant import Tolerant
 from reactive.errors import OffloadError
-from reactive.operators.tolerant import Tolerant
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.schema import Digits, Typed, Whole
 from spark_backend.tables.stateless import RAISED

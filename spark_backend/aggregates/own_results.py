@@ -20,9 +20,9 @@ from typing import Any
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.lifting.lift import lift
-from reactive.collections.bag import Bag
-from reactive.operators import accumulators
-from reactive.operators.tolerant import Tolerant
+from reactive.engine.collections.bag import Bag
+from reactive.engine.operators import accumulators
+from reactive.engine.operators.tolerant import Tolerant
 from spark_backend.aggregates.reduced import ReducedAccumulator, reduced_result
 from spark_backend.codec.returned import returned
 from spark_backend.codec.schema import (

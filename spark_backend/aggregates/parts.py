@@ -26,7 +26,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from reactive.operators.accumulators import CountDistinctAccumulator
+from reactive.engine.operators.accumulators import CountDistinctAccumulator
 from spark_backend.aggregates.valued import Asked, Valued
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.hashing import flattened_values

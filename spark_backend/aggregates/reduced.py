@@ -20,11 +20,11 @@ from optimizer.expr import Function, Lifted, Parameter, all_parameters, tuple_of
 from optimizer.expressions.text import written
 from optimizer.lifting.lift import lift
 from optimizer.plans.properties import bindings
-from reactive.codegen.functions import callable_of
-from reactive.collections.bag import Bag
-from reactive.collections.returned import rows_returned
-from reactive.collections.zset import Row, canonical
-from reactive.operators.plain import spread
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.returned import rows_returned
+from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.operators.plain import spread
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.returned import elements, returned
 from spark_backend.codec.schema import Typed, Whole

@@ -4,7 +4,7 @@
 
 State:  none beside that of the aggregate: the rows, by group.
 Cost:   O(rows of the groups that changed), and a call for each of these, before and after.
-Source: `reactive/operators/reduce.py`.
+Source: `reactive/engine/operators/reduce.py`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections import Counter
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from reactive.reference.bags import Bag
+from reactive.engine.reference.bags import Bag
 from spark_backend.aggregates.totals import Totals
 from spark_backend.codec.schema import Record, Typed, Whole, tuple_of
 from spark_backend.codec.values import Value, as_type, field_of, record_value

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.expr import Function
-from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
+from reactive.engine.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
 from spark_backend.aggregates.exact_columns import (
     FLOAT_LIMBS,
     INTEGER_LIMBS,

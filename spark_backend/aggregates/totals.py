@@ -24,7 +24,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer import plan
-from reactive.reference.bags import Bag
+from reactive.engine.reference.bags import Bag
 from spark_backend.aggregates.direct_totals import DirectTotals
 from spark_backend.aggregates.finishing import ODD, Finishing, Result
 from spark_backend.aggregates.summed import Summed, read, result, result_type, summed

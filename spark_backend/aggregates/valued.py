@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer import plan
-from reactive.operators.accumulators import (
+from reactive.engine.operators.accumulators import (
     CollectAccumulator,
     CountAccumulator,
     CountDistinctAccumulator,
@@ -39,7 +39,7 @@ from reactive.operators.accumulators import (
     MinAccumulator,
     SumAccumulator,
 )
-from reactive.remote.fragments import LEVEL
+from reactive.engine.remote.fragments import LEVEL
 from spark_backend.aggregates.folded import VALUES, Folding
 from spark_backend.aggregates.own_results import own_result
 from spark_backend.aggregates.summed import LINEAR, Read, read, value_read

@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 import pyarrow as pa
 
 from optimizer import plan
-from reactive.remote.remote import Entry
+from reactive.engine.remote.remote import Entry
 from spark_backend.bucketed.kept_rows import Net, present
 from spark_backend.bucketed.needed import needed, nets
 from spark_backend.bucketed.packed import table_of

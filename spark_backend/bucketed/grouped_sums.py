@@ -22,11 +22,11 @@ from functools import lru_cache
 from typing import Any
 
 from optimizer import plan
-from reactive.collections.exact import ExactSum
-from reactive.collections.zset import Pair, Row, canonical
-from reactive.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
-from reactive.operators.plain import chain_over
-from reactive.reference.evaluate import through
+from reactive.engine.collections.exact import ExactSum
+from reactive.engine.collections.zset import Pair, Row, canonical
+from reactive.engine.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
+from reactive.engine.operators.plain import chain_over
+from reactive.engine.reference.evaluate import through
 from spark_backend.bucketed.kept_rows import Bucket, Net
 from spark_backend.codec.codec import Codec, loads
 

@@ -24,10 +24,10 @@ from typing import Any, NamedTuple
 
 from optimizer import plan
 from optimizer.plans.properties import below_wheres, nodes
-from reactive.collections.zset import Pair, Row
-from reactive.operators.plain import chain_over
-from reactive.reference.evaluate import Bag, evaluate_part
-from reactive.remote.fragments import LEVEL
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.operators.plain import chain_over
+from reactive.engine.reference.evaluate import Bag, evaluate_part
+from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.codec import loads
 
 Net = Counter[tuple[int, bytes]]

@@ -25,7 +25,7 @@ import pyarrow.compute as pc
 
 from optimizer import plan
 from optimizer.plans.properties import bindings
-from reactive.operators.plain import by_key_alone, chain_over, side_key, sides
+from reactive.engine.operators.plain import by_key_alone, chain_over, side_key, sides
 from spark_backend.bucketed.kept_rows import Net, is_bilinear, present
 from spark_backend.bucketed.packed import ENTRIES
 from spark_backend.codec.codec import loads

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from reactive.collections.zset import Pair, Row
-from reactive.remote.remote import Entry
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.remote.remote import Entry
 from spark_backend.codec.codec import loads
 
 ENTRIES = pa.schema(

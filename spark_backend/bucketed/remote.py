@@ -27,14 +27,14 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.plans.fingerprint import fingerprint
-from reactive.collections.exact import ExactSum
-from reactive.collections.zset import Pair, Pairs, Row, consolidate
+from reactive.engine.collections.exact import ExactSum
+from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate
+from reactive.engine.remote.adoption import Adopt
+from reactive.engine.remote.external import ExternalInput
+from reactive.engine.remote.fragments import Fragment
+from reactive.engine.remote.remote import Entry
+from reactive.engine.runtime.collector import paused
 from reactive.errors import TakenIn
-from reactive.remote.adoption import Adopt
-from reactive.remote.external import ExternalInput
-from reactive.remote.fragments import Fragment
-from reactive.remote.remote import Entry
-from reactive.runtime.collector import paused
 from spark_backend.bucketed import grouped_sums
 from spark_backend.bucketed.direct_buckets import added_here
 from spark_backend.bucketed.packed import ENTRIES, SCHEMA, net, pairs, table_of
@@ -66,7 +66,7 @@ log = logging.getLogger("reactive")
 
 
 class BucketedRemote:
-    """A `reactive.remote.remote.Remote` for one operator whose rows fall into buckets.
+    """A `reactive.engine.remote.remote.Remote` for one operator whose rows fall into buckets.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ from typing import NamedTuple, Protocol
 import pyarrow as pa
 
 from optimizer import plan
-from reactive.collections.zset import Row
+from reactive.engine.collections.zset import Row
 from spark_backend.bucketed import grouped_sums, kept_rows
 from spark_backend.bucketed.kept_rows import Bucket, Net, less, present
 from spark_backend.codec.codec import Codec
@@ -44,7 +44,7 @@ CHANGES = pa.schema(
 CHANGES_DDL = "t string, bucket long, side byte, row binary, weight long"
 TOGETHER = 5_000
 """Entries of so many rows are looked at in one go, or more of one bucket."""
-FROM_SCRATCH = "reactive.reference."
+FROM_SCRATCH = "reactive.engine.reference."
 """The modules of an evaluation from scratch."""
 Entry = tuple[int, bool, int, bytes, int]
 """Bucket, whether it is new, input, packed row, weight."""

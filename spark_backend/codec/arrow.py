@@ -19,8 +19,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from reactive.collections.nested_rows import is_nested_class
-from reactive.collections.zset import NAN, Pair
+from reactive.engine.collections.nested_rows import is_nested_class
+from reactive.engine.collections.zset import NAN, Pair
 from reactive.errors import OffloadError
 from spark_backend.codec import whole
 from spark_backend.codec.schema import (

@@ -29,7 +29,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 from uuid import UUID
 
-from reactive.collections.bag import Bag
+from reactive.engine.collections.bag import Bag
 from reactive.errors import OffloadError
 
 Hash = Callable[[Any], int]

@@ -25,8 +25,8 @@ from typing import Any
 from uuid import UUID
 
 from reactive.api.named_rows import is_row_class
-from reactive.collections.bag import Bag
-from reactive.collections.zset import DECIMAL_NAN, NAN, Row, canonical, is_nan
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.zset import DECIMAL_NAN, NAN, Row, canonical, is_nan
 from reactive.errors import OffloadError
 from spark_backend.codec.buckets import Buckets, values_of
 

@@ -46,7 +46,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.attempts import FirstFault, NoFault, OrNone, Outcome
 from optimizer.expressions.knowledge import makes_record, record_field
-from reactive.collections.running_sum import summable, summable_or_none
+from reactive.engine.collections.running_sum import summable, summable_or_none
 from spark_backend.codec.arithmetic import arithmetic, magnitude, negative
 from spark_backend.codec.schema import (
     NOTHING,

@@ -15,9 +15,9 @@ from typing import Any
 
 from optimizer.expressions.naming import Level, RowsOf, row_inside
 from optimizer.kinds.kind import places_of
-from reactive.collections.bag import Bag
-from reactive.collections.nested_rows import is_nested_class
-from reactive.collections.zset import Pair, Row
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.nested_rows import is_nested_class
+from reactive.engine.collections.zset import Pair, Row
 from reactive.errors import OffloadError
 from spark_backend.codec.schema import (
     NOTHING,

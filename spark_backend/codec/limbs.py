@@ -24,8 +24,8 @@ from collections.abc import Sequence
 from decimal import Context, Decimal
 from typing import Any
 
-from reactive.collections.exact import ExactSum
-from reactive.collections.zset import canonical
+from reactive.engine.collections.exact import ExactSum
+from reactive.engine.collections.zset import canonical
 
 Amount = tuple[int, int, int, int, int]
 """Number, floats, decimal, decimals, places."""

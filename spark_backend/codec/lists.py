@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from reactive.collections.bag import Bag
+from reactive.engine.collections.bag import Bag
 from spark_backend.codec.schema import Record, Typed, Whole
 from spark_backend.codec.values import Value, field_of
 

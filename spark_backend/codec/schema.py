@@ -42,9 +42,9 @@ from optimizer.kinds.kind import (
     name_of,
     without_none,
 )
-from reactive.collections.bag import Bag
-from reactive.collections.nested_rows import is_nested_class
-from reactive.storage.rows import class_name
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.nested_rows import is_nested_class
+from reactive.engine.storage.rows import class_name
 
 LEAST, LARGEST = -(2**63), 2**63 - 1
 """What a column of integers holds."""

@@ -16,7 +16,7 @@ from pyspark import cloudpickle as untyped
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Constant, Lifted
-from reactive.operators.accumulators import MonoidAccumulator, UserAccumulator
+from reactive.engine.operators.accumulators import MonoidAccumulator, UserAccumulator
 from spark_backend.codec.codec import main_classes
 
 cloudpickle: Any = untyped

@@ -27,7 +27,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from reactive.collections.bag import Bag
+from reactive.engine.collections.bag import Bag
 from spark_backend.codec.schema import (
     NOTHING,
     PLACES,

@@ -23,9 +23,9 @@ import pyarrow as pa
 
 from optimizer.kinds.instants import instant
 from optimizer.kinds.kind import is_uuid
-from reactive.collections.bag import Bag
-from reactive.collections.long_tuple import FEW, LongTuple
-from reactive.collections.zset import repeat
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.long_tuple import FEW, LongTuple
+from reactive.engine.collections.zset import repeat
 from reactive.errors import OffloadError
 from spark_backend.codec.schema import Digits, Instant, Record, Typed, Whole, type_name
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from optimizer import plan
-from reactive.remote.fragments import LEVEL
+from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type
 from spark_backend.codec.schema import Typed
 from spark_backend.columnar.loop import changed, moved, rounds, there

@@ -22,7 +22,7 @@ from optimizer import plan
 from optimizer.expr import Display, Lifted
 from optimizer.plans.properties import free
 from optimizer.plans.side_conditions import match_of, residual, side_conditions_of
-from reactive.operators.accumulators import (
+from reactive.engine.operators.accumulators import (
     CountAccumulator,
     MaxAccumulator,
     MinAccumulator,

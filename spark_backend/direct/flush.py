@@ -26,10 +26,10 @@ import pyarrow as pa
 from optimizer import plan
 from optimizer.plans.properties import shapes
 from optimizer.traverse import with_inputs
-from reactive.collections.zset import Pair
-from reactive.reference.bags import Bag, difference, grow
-from reactive.reference.evaluate import evaluate_part
-from reactive.reference.nodes import linear
+from reactive.engine.collections.zset import Pair
+from reactive.engine.reference.bags import Bag, difference, grow
+from reactive.engine.reference.evaluate import evaluate_part
+from reactive.engine.reference.nodes import linear
 from spark_backend.codec.arrow import pairs_of, to_arrow
 from spark_backend.codec.schema import Typed
 from spark_backend.direct.lookup import Leaves, Lookup

@@ -25,8 +25,8 @@ from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
 from optimizer.plans.unique_keys import unique_key
-from reactive.operators.plain import LINEAR, chain_over
-from reactive.reference.bags import paired
+from reactive.engine.operators.plain import LINEAR, chain_over
+from reactive.engine.reference.bags import paired
 from spark_backend.aggregates.reduced import as_aggregate
 from spark_backend.aggregates.reduced_rows import ReducedRows
 from spark_backend.aggregates.totals import Totals

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from reactive.remote.external import ExternalInput
-from reactive.remote.remote import Entry
+from reactive.engine.remote.external import ExternalInput
+from reactive.engine.remote.remote import Entry
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.frames import net
 

@@ -15,10 +15,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 
 from optimizer import plan
-from reactive.collections.zset import canonical
-from reactive.reference.bags import Bag
-from reactive.remote.external import ExternalInput
-from reactive.remote.remote import Entry, Part
+from reactive.engine.collections.zset import canonical
+from reactive.engine.reference.bags import Bag
+from reactive.engine.remote.external import ExternalInput
+from reactive.engine.remote.remote import Entry, Part
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.codec.schema import Typed

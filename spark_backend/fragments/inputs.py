@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.plans.explain import headline
+from reactive.engine.operators.plain import chain_over
+from reactive.engine.remote.fragments import Fragment
 from reactive.errors import OffloadError
-from reactive.operators.plain import chain_over
-from reactive.remote.fragments import Fragment
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Kept, Pickled, Typed, kept_as
 from spark_backend.fragments.compile import Compiler, Maker

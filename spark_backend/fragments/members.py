@@ -16,10 +16,10 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.plans.fingerprint import fingerprint
+from reactive.engine.remote.external import ExternalInput
+from reactive.engine.remote.fragments import Fragment
+from reactive.engine.remote.remote import Entry
 from reactive.errors import TakenIn
-from reactive.remote.external import ExternalInput
-from reactive.remote.fragments import Fragment
-from reactive.remote.remote import Entry
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Value
 from spark_backend.fragments.fed import changed

@@ -21,9 +21,9 @@ import pyarrow.dataset as ds
 from pyspark.sql import DataFrame
 
 from optimizer import plan
-from reactive.collections.zset import Pair
-from reactive.remote.external import ExternalInput
-from reactive.remote.fragments import Fragment
+from reactive.engine.collections.zset import Pair
+from reactive.engine.remote.external import ExternalInput
+from reactive.engine.remote.fragments import Fragment
 from spark_backend.cluster.files import located
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import pairs_of

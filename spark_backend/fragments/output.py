@@ -41,7 +41,7 @@ class Output:
 
 
 class TableReader:
-    """What one reader has read of a table: a `reactive.remote.following.Following`."""
+    """What one reader has read of a table: a `reactive.engine.remote.following.Following`."""
 
     def __init__(self, output: Output) -> None:
         self._output = output

@@ -16,8 +16,8 @@ from pyspark.sql import functions as F
 
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
-from reactive.operators.plain import spread
-from reactive.reference.bags import Bag, paired
+from reactive.engine.operators.plain import spread
+from reactive.engine.reference.bags import Bag, paired
 from spark_backend.codec.columns import truth_of
 from spark_backend.codec.schema import Plain, Typed, in_common, tuple_of
 from spark_backend.codec.values import Value, as_type, record_value

@@ -22,11 +22,11 @@ from pyspark.sql import DataFrame
 
 from optimizer import plan
 from optimizer.plans.properties import is_set
-from reactive.collections.zset import Pair, Pairs, Row, canonical, consolidate
-from reactive.remote.adoption import Adopt
-from reactive.remote.external import ExternalInput
-from reactive.remote.fragments import Fragment
-from reactive.remote.remote import Entry, Part
+from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate
+from reactive.engine.remote.adoption import Adopt
+from reactive.engine.remote.external import ExternalInput
+from reactive.engine.remote.fragments import Fragment
+from reactive.engine.remote.remote import Entry, Part
 from spark_backend.aggregates.reduced_rows import ReducedRows
 from spark_backend.aggregates.totals import Totals
 from spark_backend.cluster.session import Session
@@ -53,7 +53,7 @@ from spark_backend.tables.frames import as_columns
 
 
 class StateRemote:
-    """A `reactive.remote.remote.Remote` over state tables.
+    """A `reactive.engine.remote.remote.Remote` over state tables.
 
     Parameters
     ----------

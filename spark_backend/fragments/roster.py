@@ -12,7 +12,7 @@ from typing import Any
 
 from optimizer.plans.fingerprint import fingerprint
 from optimizer.traverse import substituted
-from reactive.remote.fragments import LEVEL, Fragment
+from reactive.engine.remote.fragments import LEVEL, Fragment
 from spark_backend.aggregates.totals import Totals
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.compile import Compiler, Maker

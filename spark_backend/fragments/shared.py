@@ -32,11 +32,11 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from reactive.engine.remote.external import BEFORE, ExternalInput
+from reactive.engine.remote.fragments import Fragment
+from reactive.engine.remote.remote import Entry, Part
+from reactive.engine.runtime.collector import paused
 from reactive.errors import OffloadError, TakenIn
-from reactive.remote.external import BEFORE, ExternalInput
-from reactive.remote.fragments import Fragment
-from reactive.remote.remote import Entry, Part
-from reactive.runtime.collector import paused
 from spark_backend.cluster.session import Session
 from spark_backend.direct.flush import DirectFlush, check_few
 from spark_backend.fragments.compile import Maker

@@ -23,8 +23,8 @@ from pyarrow import fs
 
 from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import nodes, tables
-from reactive.remote.fragments import Fragment
-from reactive.remote.whole import RECURSIONS
+from reactive.engine.remote.fragments import Fragment
+from reactive.engine.remote.whole import RECURSIONS
 from spark_backend.cluster.files import located
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.inputs import inputs_of

@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from optimizer import plan
 from optimizer.expressions.text import written
 from optimizer.plans.explain import headline
-from reactive.operators import accumulators
-from reactive.operators.plain import chain_over
-from reactive.operators.tolerant import Tolerant
+from reactive.engine.operators import accumulators
+from reactive.engine.operators.plain import chain_over
+from reactive.engine.operators.tolerant import Tolerant
 
 _HELD = {
     accumulators.CountAccumulator: "counts",

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TypeVar
 
-from reactive.collections.zset import Row
+from reactive.engine.collections.zset import Row
+from reactive.engine.remote.external import ExternalInput
+from reactive.engine.remote.remote import Batch, Entry
 from reactive.errors import OffloadError, TakenIn
-from reactive.remote.external import ExternalInput
-from reactive.remote.remote import Batch, Entry
 from spark_backend.cluster.refusals import said
 from spark_backend.cluster.session import Session
 from spark_backend.state.tables import StateTables

@@ -27,7 +27,7 @@ from uuid import UUID
 
 from optimizer.kinds.class_facts import by_recent_class
 from optimizer.kinds.instants import instant
-from reactive.collections.bag import Bag
+from reactive.engine.collections.bag import Bag
 from reactive.errors import OffloadError
 from spark_backend.codec.buckets import is_record, values_of
 

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from reactive.collections.zset import Row
+from reactive.engine.collections.zset import Row
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import local
 from spark_backend.cluster.refusals import writing

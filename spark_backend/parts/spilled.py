@@ -20,9 +20,9 @@ from typing import Any, ClassVar
 
 import pyarrow as pa
 
-from reactive.collections.zset import Pair, Row
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.storage.store import BagStore, take_back
 from reactive.errors import OffloadError
-from reactive.storage.store import BagStore, take_back
 from spark_backend.codec.codec import Codec, loads
 from spark_backend.parts.entry_files import EntryFiles
 from spark_backend.parts.fingerprints import SIZE, Fingerprint, Fingerprints
@@ -46,7 +46,7 @@ Change = tuple[Fingerprint, Pickled | None, int]
 
 
 class SpilledStore:
-    """A `reactive.storage.store.Store` of rows on disk.
+    """A `reactive.engine.storage.store.Store` of rows on disk.
 
     Parameters
     ----------

@@ -23,11 +23,11 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from reactive.collections.zset import Pair, Row, consolidate
+from reactive.engine.collections.zset import Pair, Row, consolidate
+from reactive.engine.runtime.interrupts import surely
+from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.store import Absent, Duplicate
 from reactive.errors import OffloadError
-from reactive.runtime.interrupts import surely
-from reactive.storage.keyed_store import KeyedStore
-from reactive.storage.store import Absent, Duplicate
 from spark_backend.parts.fingerprints import SIZE, Fingerprint, Fingerprints
 from spark_backend.parts.groups import encode
 from spark_backend.parts.row_files import FILE, RowFiles
@@ -41,7 +41,7 @@ T = TypeVar("T")
 
 
 class SpilledKeyedStore:
-    """A `reactive.storage.store.Store` of at most one row per key, on disk.
+    """A `reactive.engine.storage.store.Store` of at most one row per key, on disk.
 
     Parameters
     ----------

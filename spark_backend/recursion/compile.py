@@ -24,7 +24,7 @@ from optimizer.plans.forwarding import ways_of
 from optimizer.plans.properties import below_wheres, bindings, nodes, shapes
 from optimizer.plans.sides import apart_from_sides
 from optimizer.traverse import substituted, with_inputs
-from reactive.remote.fragments import LEVEL
+from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.schema import (
     LARGEST,
     LEAST,

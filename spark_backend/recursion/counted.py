@@ -11,9 +11,9 @@
 A row is there if and only if it has a founded derivation, so that rows that derive each other in a
 cycle do not hold each other up. Rows that left in 2 and are still derived come back in 3.
 
-Sound:  as `reactive/operators/fixpoint`, whose invariants these are. Each derivation reads one
-        recursive row, so that what a row derives is known from it alone, and all rows of a round
-        can be asked together.
+Sound:  as `reactive/engine/operators/fixpoint`, whose invariants these are. Each derivation reads
+        one recursive row, so that what a row derives is known from it alone, and all rows of a
+        round can be asked together.
 State:  none; what is known of rows is looked up and given back.
 Cost:   O(derivations that rows that change are part of), and a look-up per round.
 Source: [counting]; [elastic].
@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from reactive import FixpointError
-from reactive.collections.zset import Row
+from reactive.engine.collections.zset import Row
 
 Bag = Counter[Row]
 MOST_SHOWN = 3

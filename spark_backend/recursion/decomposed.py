@@ -26,7 +26,7 @@ from dataclasses import replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from reactive.reference.bags import Bag
+from reactive.engine.reference.bags import Bag
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Record, Typed
 from spark_backend.codec.values import Value, field_of, spark_type

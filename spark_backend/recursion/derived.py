@@ -11,10 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from optimizer import plan
-from reactive.collections.zset import Row, canonical
-from reactive.operators.generated.whole import whole_of
-from reactive.reference.evaluate import evaluate_part
-from reactive.runtime.interrupts import reraise_asynchronous
+from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.operators.loops.whole import whole_of
+from reactive.engine.reference.evaluate import evaluate_part
+from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Bag = Counter[Row]
 

@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from reactive.codegen.functions import callable_of
-from reactive.collections.zset import Row, canonical
-from reactive.reference.bags import Bag
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.reference.bags import Bag
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Typed
 from spark_backend.direct.flush import NOTHING, DirectFlush, TooMany, together

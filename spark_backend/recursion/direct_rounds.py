@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from reactive.collections.zset import Row
-from reactive.reference.bags import Bag
+from reactive.engine.collections.zset import Row
+from reactive.engine.reference.bags import Bag
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Typed

@@ -25,12 +25,12 @@ from optimizer.plans.loops import over_given
 from optimizer.traverse import substituted
 from reactive import Database
 from reactive.api.relation import Relation
-from reactive.collections.zset import Row
-from reactive.compiler.loops import evaluated
-from reactive.operators.loop.anew import Near
-from reactive.operators.loop.anew import changes as difference
-from reactive.operators.plain import spread
-from reactive.remote.fragments import LEVEL
+from reactive.engine.collections.zset import Row
+from reactive.engine.compiler.loops import evaluated
+from reactive.engine.operators.loop.anew import Near
+from reactive.engine.operators.loop.anew import changes as difference
+from reactive.engine.operators.plain import spread
+from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow
 from spark_backend.codec.schema import Typed
 from spark_backend.columnar.changes import changes_of, exact, loop_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame
 
 from optimizer.expr import Lifted
-from reactive.reference.bags import Bag
+from reactive.engine.reference.bags import Bag
 from spark_backend.codec.schema import Typed
 from spark_backend.direct.flush import NOTHING, DirectFlush
 from spark_backend.steps.join import Arranged

@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimizer import plan
-from reactive.collections.zset import Row
+from reactive.engine.collections.zset import Row
 from spark_backend.codec.arrow import arrow_type, from_arrow
 from spark_backend.codec.schema import Plain, Record, Typed
 from spark_backend.recursion.counted import Change, Known, Limits, followed

@@ -27,9 +27,9 @@ from optimizer import plan
 from optimizer.traverse import substituted
 from reactive import Database, OffloadError
 from reactive.api.relation import Relation
-from reactive.codegen.functions import callable_of
-from reactive.collections.zset import Row, canonical
-from reactive.remote.fragments import LEVEL
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
 from spark_backend.codec.schema import Typed
 from spark_backend.tables.stateless import RAISED

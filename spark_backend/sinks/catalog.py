@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from reactive.collections.zset import Pair
+from reactive.borders.sinks.target import ChangeBatch, Changed, FrameTarget, Position
+from reactive.engine.collections.zset import Pair
 from reactive.errors import OffloadError
-from reactive.sinks.target import ChangeBatch, Changed, FrameTarget, Position
 from spark_backend.cluster.session import Session
 
 WAREHOUSE = "spark.sql.warehouse.dir"

@@ -30,9 +30,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from reactive.collections.zset import Pair, consolidate, negate
+from reactive.borders.sinks.target import ChangeBatch, Changed, Position
+from reactive.engine.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
-from reactive.sinks.target import ChangeBatch, Changed, Position
 from spark_backend.cluster.files import (
     located,
     moves_folders,

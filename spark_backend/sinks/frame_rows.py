@@ -59,7 +59,7 @@ Made = Callable[[Typed], DataFrame]
 
 @dataclass(frozen=True, slots=True)
 class FrameRows:
-    """Rows with weights on Spark, as `reactive.remote.following.RemoteRows`.
+    """Rows with weights on Spark, as `reactive.engine.remote.following.RemoteRows`.
 
     Nothing is read before it is written, and each time anew.
     """

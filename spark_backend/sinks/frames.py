@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from reactive.collections.zset import Pair
-from reactive.sinks.target import ChangeBatch, Changed, Position
+from reactive.borders.sinks.target import ChangeBatch, Changed, Position
+from reactive.engine.collections.zset import Pair
 from spark_backend.cluster.files import by_name
 from spark_backend.cluster.session import Session
 from spark_backend.sinks.outbox import FileOutbox

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from reactive.sinks.target import ChangeBatch
+from reactive.borders.sinks.target import ChangeBatch
 from spark_backend.cluster.files import put
 from spark_backend.sinks.position import Note, note_of, noted, unreadable
 

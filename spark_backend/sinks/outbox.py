@@ -24,9 +24,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from reactive.collections.zset import Pair, consolidate, negate
+from reactive.borders.sinks.target import ChangeBatch, Changed, Position
+from reactive.engine.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
-from reactive.sinks.target import ChangeBatch, Changed, Position
 from spark_backend.cluster.files import located, parquet_in, put, rows_in, table_in
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Typed

@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from reactive.borders.sinks.target import ChangeBatch, Position
 from reactive.errors import OffloadError
-from reactive.sinks.target import ChangeBatch, Position
 
 FORMAT = 1
 

@@ -22,8 +22,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from reactive.collections.bag import Bag
-from reactive.collections.zset import Pair, consolidate
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.zset import Pair, consolidate
 from reactive.errors import OffloadError
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
 from spark_backend.codec.guessed import expected, typed_as, with_known

@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from reactive.collections.zset import Pair, consolidate, negate, repeat
+from reactive.borders.sinks.target import ChangeBatch, Changed, Position
+from reactive.engine.collections.zset import Pair, consolidate, negate, repeat
 from reactive.errors import OffloadError
-from reactive.sinks.target import ChangeBatch, Changed, Position
 from spark_backend.cluster.files import Place, located, table_in
 from spark_backend.cluster.paths import absolute, is_remote
 from spark_backend.cluster.session import Session

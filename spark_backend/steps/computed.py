@@ -29,7 +29,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.plans.properties import bindings
-from reactive.operators.accumulators import CountAccumulator
+from reactive.engine.operators.accumulators import CountAccumulator
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Inexact, Value

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from optimizer import plan
-from reactive.collections.order import tie_key
-from reactive.collections.zset import Row
-from reactive.reference.bags import Bag
-from reactive.reference.order import in_order, order_key
+from reactive.engine.collections.order import tie_key
+from reactive.engine.collections.zset import Row
+from reactive.engine.reference.bags import Bag
+from reactive.engine.reference.order import in_order, order_key
 from spark_backend.direct.flush import together
 
 

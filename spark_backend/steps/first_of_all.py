@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.plans.unique_keys import Key
-from reactive.reference.bags import Bag
+from reactive.engine.reference.bags import Bag
 from spark_backend.codec.values import Value
 from spark_backend.direct.flush import DirectFlush, together
 from spark_backend.state.tables import TableSpec, united

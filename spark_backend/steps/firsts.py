@@ -26,9 +26,9 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.plans.unique_keys import Key
-from reactive.collections.zset import canonical
-from reactive.operators.plain import spread
-from reactive.reference.bags import Bag
+from reactive.engine.collections.zset import canonical
+from reactive.engine.operators.plain import spread
+from reactive.engine.reference.bags import Bag
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.values import Inexact, Value

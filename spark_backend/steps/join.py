@@ -20,9 +20,9 @@ from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.expr import Function
-from reactive.collections.zset import Pair, Row
-from reactive.operators.plain import spread
-from reactive.reference.bags import Bag, paired
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.operators.plain import spread
+from reactive.engine.reference.bags import Bag, paired
 from spark_backend.codec.arrow import pairs_of
 from spark_backend.codec.columns import truth_of
 from spark_backend.codec.hashing import STRANGE

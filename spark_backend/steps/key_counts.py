@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer.expr import Item, Lifted, Parameter, constant
-from reactive.reference.bags import Bag
+from reactive.engine.reference.bags import Bag
 from spark_backend.codec.schema import Typed, tuple_of
 from spark_backend.direct.flush import DirectFlush, TooMany, summed
 from spark_backend.direct.lookup import UNKNOWN, in_column

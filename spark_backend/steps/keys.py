@@ -21,9 +21,9 @@ from pyspark.sql import functions as F
 
 from optimizer.expr import Function
 from optimizer.plans.side_conditions import AnyJoin
-from reactive.codegen.functions import compiled_of
-from reactive.collections.zset import Row
-from reactive.operators.plain import sides, spread
+from reactive.engine.codegen.functions import compiled_of
+from reactive.engine.collections.zset import Row
+from reactive.engine.operators.plain import sides, spread
 from spark_backend.codec.columns import truth_of, value_of
 from spark_backend.codec.hashing import flattened_values
 from spark_backend.codec.schema import Record, Typed

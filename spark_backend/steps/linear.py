@@ -10,8 +10,8 @@ from collections import Counter
 from pyspark.sql import DataFrame
 
 from optimizer import plan
-from reactive.collections.zset import consolidate
-from reactive.reference.bags import Bag
+from reactive.engine.collections.zset import consolidate
+from reactive.engine.reference.bags import Bag
 from spark_backend.cluster.connect import worked_out
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.schema import Pickled, Record, Typed, Whole

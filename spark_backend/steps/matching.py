@@ -23,8 +23,8 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from reactive.collections.zset import Pair, Row
-from reactive.reference.bags import Bag
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.reference.bags import Bag
 from spark_backend.codec.schema import Typed
 from spark_backend.direct.flush import DirectFlush, check_fetched, summed
 from spark_backend.state.tables import united

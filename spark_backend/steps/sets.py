@@ -15,7 +15,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from optimizer import plan
-from reactive.reference.bags import Bag
+from reactive.engine.reference.bags import Bag
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import Value, spark_type

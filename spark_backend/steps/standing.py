@@ -6,7 +6,7 @@
 
 Sound:  Spark orders numbers, text by code points, bytes, moments and decimals as Python does; a key
         that may be None without a place for it, or of another type, is refused.
-Source: `reactive/collections/order.py`, `sorting.py`.
+Source: `reactive/engine/collections/order.py`, `sorting.py`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from optimizer.expr import (
 )
 from optimizer.plans.properties import bindings
 from optimizer.plans.unique_keys import NO_KEY, Key
-from reactive.collections.order import compares
+from reactive.engine.collections.order import compares
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Record, Typed, type_name
 from spark_backend.codec.values import Inexact, Value, field_of

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from reactive.reference.bags import Bag
+from reactive.engine.reference.bags import Bag
 from spark_backend.codec.schema import Typed
 from spark_backend.codec.values import spark_type
 from spark_backend.direct.flush import NOTHING, DirectFlush

@@ -20,9 +20,9 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
+from reactive.engine.remote.streams import FrameBatch, StreamOptions
+from reactive.engine.runtime import intervals
 from reactive.errors import SourceError
-from reactive.remote.streams import FrameBatch, StreamOptions
-from reactive.runtime import intervals
 from spark_backend.cluster.session import Session
 
 LOOK = 0.1

@@ -20,10 +20,10 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from reactive.borders.sources.unfit import UnfitRow
+from reactive.engine.remote.external import Once
+from reactive.engine.remote.streams import FrameBatch, StreamOptions
 from reactive.errors import OffloadError, SourceError, TableError
-from reactive.remote.external import Once
-from reactive.remote.streams import FrameBatch, StreamOptions
-from reactive.sources.unfit import UnfitRow
 from spark_backend.cluster.files import by_name
 from spark_backend.cluster.session import Session
 from spark_backend.streams.batches import Batches
@@ -75,7 +75,7 @@ def _check_runs(session: Session, frame: DataFrame, name: str) -> None:
 
 
 class Feed:
-    """A `reactive.remote.streams.ExternalStream`.
+    """A `reactive.engine.remote.streams.ExternalStream`.
 
     Parameters
     ----------

@@ -19,8 +19,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from reactive.engine.remote.streams import StreamOptions
 from reactive.errors import TableError
-from reactive.remote.streams import StreamOptions
 from spark_backend.codec.schema import Record, Typed
 from spark_backend.tables.sources import checks, row_column
 

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer.errors import PlanError
-from reactive.remote.streams import StreamOptions
+from reactive.engine.remote.streams import StreamOptions
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Record, Typed
 from spark_backend.codec.values import spark_type

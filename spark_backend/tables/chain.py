@@ -31,10 +31,10 @@ from optimizer.expr import Function, Lifted, conjunction, conjuncts
 from optimizer.plans.explain import headline
 from optimizer.plans.extended import row_of
 from optimizer.plans.properties import bindings, shapes
-from reactive.collections.zset import Pair
+from reactive.engine.collections.zset import Pair
+from reactive.engine.operators.plain import LINEAR
+from reactive.engine.remote.fragments import LEVEL
 from reactive.errors import OffloadError
-from reactive.operators.plain import LINEAR
-from reactive.remote.fragments import LEVEL
 from spark_backend.codec.columns import inside_of, items_of, truth_of, value_of
 from spark_backend.codec.returned import elements, returned
 from spark_backend.codec.schema import (

@@ -22,9 +22,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from reactive.collections.zset import Pair, Row
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.remote.external import Once
 from reactive.errors import OffloadError, TableError
-from reactive.remote.external import Once
 from spark_backend.cluster.files import by_name
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import pairs_of, to_arrow

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
-from reactive.collections.zset import Pair, consolidate
+from reactive.engine.collections.zset import Pair, consolidate
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import arrow_type, to_arrow
 from spark_backend.codec.codec import loads

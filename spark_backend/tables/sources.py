@@ -19,7 +19,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from reactive.collections.bag import Bag
+from reactive.engine.collections.bag import Bag
 from reactive.errors import OffloadError, TableError
 from spark_backend.codec.lists import counted
 from spark_backend.codec.schema import PLACES, Plain, Record, Typed, Whole, type_name

@@ -18,10 +18,10 @@ from optimizer import plan
 from optimizer.plans.explain import headline
 from optimizer.plans.extended import row_of
 from optimizer.plans.properties import bindings
-from reactive.codegen.functions import callable_of
-from reactive.collections.zset import Row, canonical
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.remote.fragments import part_of
 from reactive.errors import OffloadError
-from reactive.remote.fragments import part_of
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.codec import Codec, loads
 from spark_backend.codec.schema import Kept, Pickled

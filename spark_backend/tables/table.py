@@ -9,11 +9,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from optimizer import plan
-from reactive.collections.zset import Pair, Pairs, Row, consolidate
-from reactive.remote.adoption import Adopt
-from reactive.remote.external import ExternalInput, Once
-from reactive.remote.fragments import Fragment
-from reactive.remote.remote import Entry
+from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate
+from reactive.engine.remote.adoption import Adopt
+from reactive.engine.remote.external import ExternalInput, Once
+from reactive.engine.remote.fragments import Fragment
+from reactive.engine.remote.remote import Entry
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.tables.chain import Chain, Weighted, collected
@@ -21,8 +21,8 @@ from spark_backend.tables.frames import Frames, as_columns
 
 
 class SparkRows:
-    """`reactive.remote.external.ExternalRows` over frames; `is_kept` if the changes are to outlast
-    the process.
+    """`reactive.engine.remote.external.ExternalRows` over frames; `is_kept` if the changes are to
+    outlast the process.
 
     Cost: a change of rows writes a file; `pairs` and `size` are scans.
     """

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Bag, Count, Database, Edit
-from reactive.collections.zset import canonical
+from reactive.engine.collections.zset import canonical
 from reactive.errors import PlanError
 
 

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, TransactionError
-from reactive.storage.keyed_store import KeyedStore
-from reactive.storage.store import BagStore
-from reactive.transactions.committed import Committed
+from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.store import BagStore
+from reactive.engine.transactions.committed import Committed
 
 PATIENCE = 30
 

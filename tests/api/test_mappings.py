@@ -11,7 +11,7 @@ import attrs
 import pytest
 
 from reactive import Count, Database, MissingKeyError, PlanError, Sum, TableError, of, tracked
-from reactive.transactions.transaction import Transaction
+from reactive.engine.transactions.transaction import Transaction
 from tests.errors.golden import refused
 
 

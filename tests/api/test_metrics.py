@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from reactive import ClosedError, Count, Database, Metrics, Queue
-from reactive.transactions import commit_times as times
+from reactive.engine.transactions import commit_times as times
 
 LONG = 20.0
 
@@ -132,7 +132,7 @@ def test_seconds_are_those_of_all_commits_though_few_are_timed() -> None:
     db = Database()
     numbers = db.table(int)
     view = numbers.aggregate(Count()).materialize()
-    with patch("reactive.transactions.commit.perf_counter", clock):
+    with patch("reactive.engine.transactions.commit.perf_counter", clock):
         for n in range(200):
             numbers.add(n)
         assert db.metrics().seconds == pytest.approx(200)
@@ -159,7 +159,8 @@ def test_nothing_is_timed_while_nobody_asks() -> None:
     for n in range(200):
         numbers.add(n)
     with patch(
-        "reactive.transactions.commit.perf_counter", side_effect=AssertionError("it was timed")
+        "reactive.engine.transactions.commit.perf_counter",
+        side_effect=AssertionError("it was timed"),
     ):
         for n in range(300):
             numbers.add(n)

@@ -33,7 +33,7 @@ from reactive import (
     asc,
     desc,
 )
-from reactive.dataflow.merge_deltas import Merged
+from reactive.engine.dataflow.merge_deltas import Merged
 from tests.budget import examples
 
 

@@ -10,8 +10,8 @@ import pytest
 
 from reactive import Bag, Count, Database, Delta, Edit, check, col, fixpoint, live
 from reactive.api.text import plain
-from reactive.collections.zset import canonical
-from reactive.dataflow.merge_deltas import Merged
+from reactive.engine.collections.zset import canonical
+from reactive.engine.dataflow.merge_deltas import Merged
 from reactive.errors import MissingKeyError, PlanError
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reactive.api.optimistic_read import optimistic_read
-from reactive.runtime.lock import DatabaseLock
+from reactive.engine.runtime.lock import DatabaseLock
 
 
 def made() -> Any:

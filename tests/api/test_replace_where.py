@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Database, Delta, Sum, Table, TableError
-from reactive.transactions.transaction import Transaction
+from reactive.engine.transactions.transaction import Transaction
 from tests.budget import examples
 from tests.errors.golden import place, refused
 

@@ -27,7 +27,7 @@ from reactive import (
     fixpoint,
     iterate,
 )
-from tests.offload.elsewhere import Elsewhere
+from tests.borders.offload.elsewhere import Elsewhere
 
 Rel = Any
 OnError = Literal["raise", "null", "drop"]

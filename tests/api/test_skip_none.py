@@ -26,7 +26,7 @@ from reactive import (
     View,
     fixpoint,
 )
-from tests.offload.elsewhere import Elsewhere
+from tests.borders.offload.elsewhere import Elsewhere
 
 Rel = Relation[*tuple[Any, ...]]
 VALUES: list[Any] = [None, None, 0, 1, 5, -3, 2**70, 0.5, 1e300, math.nan, math.inf, True]

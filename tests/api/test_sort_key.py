@@ -18,10 +18,10 @@ from reactive import (
     asc,
     desc,
 )
-from reactive.collections.order import tie_key
+from reactive.engine.collections.order import tie_key
+from tests.borders.offload.elsewhere import Elsewhere
 from tests.budget import examples
 from tests.errors.golden import told
-from tests.offload.elsewhere import Elsewhere
 from tests.replica import Replica
 
 NAN = math.nan

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reactive import Collect, Count, Database, PlanError, Sum, fixpoint, iterate
 from reactive.api.literal import literal
-from reactive.collections.zset import canonical
+from reactive.engine.collections.zset import canonical
 from tests.budget import examples
 
 

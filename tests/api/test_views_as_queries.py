@@ -28,7 +28,7 @@ from reactive import (
     fixpoint,
     iterate,
 )
-from reactive.transactions.transaction import Transaction
+from reactive.engine.transactions.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)

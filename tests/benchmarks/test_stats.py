@@ -20,7 +20,7 @@ from asv_benchmarks.workloads import (
     top_ten,
     triangles,
 )
-from reactive.operators.generated import large
+from reactive.engine.operators.loops import large
 
 ROWS = 10_000
 OFF = 0.1

@@ -23,7 +23,7 @@ from reactive import (
     mirror,
     tracked,
 )
-from reactive.sources.files.formats import NAMES, READ, USUAL
+from reactive.borders.sources.files.formats import NAMES, READ, USUAL
 
 FUNCTIONS: Mapping[str, Callable[..., Any]] = {
     "watch": Database.watch,

@@ -21,7 +21,7 @@ from reactive import (
     Table,
     View,
 )
-from reactive.runtime import foreign_names
+from reactive.engine.runtime import foreign_names
 
 WORDS = Database().table(str, name="words")
 SUBSCRIPTION = WORDS.subscribe(lambda delta: None)

@@ -17,9 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reactive.remote.external import ExternalInput
-from reactive.remote.fragments import Fragment
-from reactive.remote.remote import Entry
+from reactive.engine.remote.external import ExternalInput
+from reactive.engine.remote.fragments import Fragment
+from reactive.engine.remote.remote import Entry
 from spark_backend import SparkOffload
 from spark_backend.bucketed import packed
 from spark_backend.bucketed import remote as bucketed

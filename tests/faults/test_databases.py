@@ -46,8 +46,8 @@ def _here(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """All of it in this process, and little at a time."""
     for module in (spilled, spilled_keyed):
         monkeypatch.setattr(module, "WRITTEN", 3)
-    monkeypatch.setattr(import_module("reactive.dataflow.snapshot"), "PIECE", 4)
-    monkeypatch.setattr(sys.modules["reactive.offload.spilling"], "PIECE", 4)
+    monkeypatch.setattr(import_module("reactive.engine.dataflow.snapshot"), "PIECE", 4)
+    monkeypatch.setattr(sys.modules["reactive.borders.offload.spilling"], "PIECE", 4)
     with in_process():
         yield
 

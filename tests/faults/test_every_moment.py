@@ -14,13 +14,13 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Collect, Database, Max, OffloadError, Sum
-from reactive.collections.zset import Pair
-from reactive.remote.fragments import Fragment, part_of
-from reactive.remote.remote import Remote
+from reactive.engine.collections.zset import Pair
+from reactive.engine.remote.fragments import Fragment, part_of
+from reactive.engine.remote.remote import Remote
 from tests.budget import TIMES, drawing
+from tests.engine.remote.in_memory import InMemory
 from tests.faults.files import Fault, Stopped, failing
 from tests.faults.in_process import Offload, Operator, in_process
-from tests.remote.in_memory import InMemory
 from tests.spark.histories import Change, History
 from tests.spark.ways import way
 

@@ -21,8 +21,8 @@ from reactive import Count, Database, Sum
 from spark_backend.bucketed import remote as bucketed
 from spark_backend.bucketed.touched import CHANGES, FAILED, OUTPUT, ROWS
 from spark_backend.parts import spilled
+from tests.borders.offload.conftest import small_pieces
 from tests.faults.in_process import COLUMNS, Frame, Offload, Operator, in_process
-from tests.offload.conftest import small_pieces
 
 WARM, PIECE = 20_000, 2_000
 

@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from reactive import Database, Table
-from reactive.compiler.choices import CHOICES
-from reactive.compiler.compile import MANY_RANGES, MANY_READERS
+from reactive.engine.compiler.choices import CHOICES
+from reactive.engine.compiler.compile import MANY_RANGES, MANY_READERS
+from tests.borders.offload.elsewhere import Elsewhere
 from tests.golden.tables import NAMES, tables
-from tests.offload.elsewhere import Elsewhere
 from tests.written import evaluated
 
 FOLDER = Path(__file__).parent / "choices"

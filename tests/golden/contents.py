@@ -16,9 +16,9 @@ from optimizer import plan
 from optimizer.plans.properties import tables as tables_of
 from reactive import Database, Table
 from reactive.api.relation import Relation
-from reactive.reference import evaluate
-from reactive.reference.evaluate import Bag
-from reactive.transactions.transaction import Transaction
+from reactive.engine.reference import evaluate
+from reactive.engine.reference.evaluate import Bag
+from reactive.engine.transactions.transaction import Transaction
 from tests.budget import SEED, TIMES
 from tests.golden.tables import CALM, RAISING, tables
 

@@ -22,7 +22,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.rewriting.optimize import optimize
 from reactive import Database
-from reactive.collections.zset import canonical
+from reactive.engine.collections.zset import canonical
 from tests.golden.cases import shown
 from tests.golden.contents import Contents, from_scratch
 from tests.golden.tables import NAMES, tables

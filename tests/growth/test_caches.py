@@ -37,23 +37,23 @@ ROUNDS = MOST_UNUSED + 12
 WEAK, BOUNDED, FIXED = "weak", "bounded", "fixed"
 CONTAINERS = {
     "optimizer.rewriting.clashing.REFUSED": WEAK,
-    "reactive.codegen.functions._files": WEAK,
-    "reactive.codegen.functions._gone": BOUNDED,  # emptied by the next function
-    "reactive.collections.zset._ALIVE": WEAK,
-    "reactive.collections.zset._KEPT": BOUNDED,  # twice the records that are in use
-    "reactive.durable.file_lock._HERE": WEAK,
-    "reactive.durable.file_lock._INODES": WEAK,
-    "reactive.objects.records.RECORDS": WEAK,
-    "reactive.sql.postgres.moments.UNITS": FIXED,  # filled at import
-    "reactive.sql.terms.values._COUNTS": WEAK,
+    "reactive.engine.codegen.functions._files": WEAK,
+    "reactive.engine.codegen.functions._gone": BOUNDED,  # emptied by the next function
+    "reactive.engine.collections.zset._ALIVE": WEAK,
+    "reactive.engine.collections.zset._KEPT": BOUNDED,  # twice the records that are in use
+    "reactive.borders.durable.file_lock._HERE": WEAK,
+    "reactive.borders.durable.file_lock._INODES": WEAK,
+    "reactive.borders.objects.records.RECORDS": WEAK,
+    "reactive.languages.sql.postgres.moments.UNITS": FIXED,  # filled at import
+    "reactive.languages.sql.terms.values._COUNTS": WEAK,
     **dict.fromkeys(
         (
             "optimizer.plans.constants.NOTHING",
-            "reactive.collections.bits.EMPTY",
-            "reactive.objects.changes.NO_CHANGES",
-            "reactive.reference.changes.NONE",
-            "reactive.sources.net_changes.NOTHING",
-            "reactive.transactions.pending.NOTHING",
+            "reactive.engine.collections.bits.EMPTY",
+            "reactive.borders.objects.changes.NO_CHANGES",
+            "reactive.engine.reference.changes.NONE",
+            "reactive.borders.sources.net_changes.NOTHING",
+            "reactive.engine.transactions.pending.NOTHING",
             "spark_backend.direct.flush.NOTHING",
         ),
         FIXED,  # always empty
@@ -356,7 +356,7 @@ def test_records_with_a_nan_are_kept_while_they_are_in_use() -> None:
         a: int
         b: float
 
-    from reactive.collections import zset
+    from reactive.engine.collections import zset
 
     nan = float("nan")
     first = zset.canonical(Row(-1, nan))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 
 from reactive import Bag, Database, Delta, Edit, PlanError
-from reactive.dataflow.merge_deltas import Merged
+from reactive.engine.dataflow.merge_deltas import Merged
 from tests.budget import examples
 from tests.nests.drawn import TABLES, Draw, Row, Shape, expected, order, query
 from tests.nests.play import COMMITS, change

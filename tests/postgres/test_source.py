@@ -30,8 +30,8 @@ from reactive import (
     Sum,
     Table,
 )
-from reactive.sources.postgres import pgoutput
-from reactive.sources.postgres.frozen_json import frozen_json
+from reactive.borders.sources.postgres import pgoutput
+from reactive.borders.sources.postgres.frozen_json import frozen_json
 from tests.postgres_server import PostgresServer, running_or_skipped
 
 PATIENCE = 30

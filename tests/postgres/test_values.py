@@ -11,9 +11,16 @@ from typing import Any
 import psycopg2
 import pytest
 
-from reactive.collections.frozen_object import FrozenObject
-from reactive.sources.postgres.frozen_json import frozen_json
-from reactive.sources.postgres.values import BUILT_IN, TEXT, array, array_of, fitted, interval
+from reactive.borders.sources.postgres.frozen_json import frozen_json
+from reactive.borders.sources.postgres.values import (
+    BUILT_IN,
+    TEXT,
+    array,
+    array_of,
+    fitted,
+    interval,
+)
+from reactive.engine.collections.frozen_object import FrozenObject
 from tests.postgres_server import PostgresServer
 
 TEXTS = ["", "a", "NULL", "null", '"', "\\", "{", "}", ",", " a b ", "\n", "ä", "{1,2}", None]

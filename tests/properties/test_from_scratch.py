@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from optimizer import plan
 from reactive import Database, Max, Min, fixpoint, iterate
-from reactive.reference.evaluate import evaluate
+from reactive.engine.reference.evaluate import evaluate
 from tests import naive
 from tests.budget import examples
-from tests.operators.fixpoint.histories import ROWS
+from tests.engine.operators.fixpoint.histories import ROWS
 from tests.random_queries.drawn import SEEDS, draw, some_tuples
 from tests.random_queries.programs import INPUTS, Generator
 from tests.random_queries.term_queries import Builder, Opaque

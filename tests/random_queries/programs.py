@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
-from tests.operators.fixpoint.histories import Commit, histories
-from tests.operators.fixpoint.naive import AGGREGATES
+from tests.engine.operators.fixpoint.histories import Commit, histories
+from tests.engine.operators.fixpoint.naive import AGGREGATES
 from tests.random_queries import terms
 from tests.random_queries.terms import Fixpoint, Half, Input, Iterate, Sets, Term, Var
 

@@ -33,8 +33,8 @@ NOT_DRAWN = {
     "tables": "tells of a query",
     "nest": "is drawn in tests/nests",
     "apply": "is played in tests/api/test_apply.py",
-    "negate": "is drawn in tests/operators/test_negate.py and tests/nests",
-    "previous": "is drawn in tests/operators/test_previous.py",
+    "negate": "is drawn in tests/engine/operators/test_negate.py and tests/nests",
+    "previous": "is drawn in tests/engine/operators/test_previous.py",
     "rows": "is tried in tests/api/test_group_rows.py, and its rules on all small tables",
 }
 """Public methods of relations that make no relation, or are not for queries."""
@@ -43,8 +43,8 @@ NO_NODES = {
     "Empty": "made by rules",
     "Given": "made by the engine within a loop",
     "Known": "made for queries that come late",
-    "Negate": "drawn in tests/operators/test_negate.py",
-    "Previous": "drawn in tests/operators/test_previous.py",
+    "Negate": "drawn in tests/engine/operators/test_negate.py",
+    "Previous": "drawn in tests/engine/operators/test_previous.py",
     "Settled": "made while rules run",
     "Shared": "made while rules run",
     "Tolerate": "made of iterations with a tolerance: properties/test_loops",

@@ -33,7 +33,7 @@ from reactive import (
     View,
 )
 from reactive.api.aggregates import Aggregation
-from reactive.transactions.transaction import Transaction
+from reactive.engine.transactions.transaction import Transaction
 from tests.scenarios.rows import A, Item
 
 

@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from reactive.operators.aggregate import Aggregate
-from reactive.operators.distinct import Distinct
-from reactive.runtime.boundary import GENERATED
+from reactive.engine.operators.aggregate import Aggregate
+from reactive.engine.operators.distinct import Distinct
+from reactive.engine.runtime.boundary import GENERATED
 from tests.random_queries.nodes import every
 from tests.soak import __main__ as command
 from tests.soak import work

@@ -20,7 +20,7 @@ from reactive import (
     Sum,
     desc,
 )
-from reactive.collections.zset import NAN
+from reactive.engine.collections.zset import NAN
 from tests.spark.fragments import Tables
 
 DAY = date(2000, 1, 1)

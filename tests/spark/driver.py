@@ -14,7 +14,7 @@ import sys
 from dataclasses import dataclass
 
 from reactive import Database, OffloadError
-from reactive.remote.fragments import part_of
+from reactive.engine.remote.fragments import part_of
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import Session
 

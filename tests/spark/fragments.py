@@ -11,10 +11,10 @@ from typing import Any
 
 from optimizer import plan
 from reactive import Database
-from reactive.collections.zset import NAN
-from reactive.reference.evaluate import evaluate_part
-from reactive.remote.fragments import LEVEL, Fragment
-from reactive.remote.whole import whole_of
+from reactive.engine.collections.zset import NAN
+from reactive.engine.reference.evaluate import evaluate_part
+from reactive.engine.remote.fragments import LEVEL, Fragment
+from reactive.engine.remote.whole import whole_of
 from tests.budget import SEED, TIMES
 from tests.spark.ways import begun, jobs, way
 

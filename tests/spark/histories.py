@@ -8,10 +8,10 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from reactive.collections.zset import consolidate
-from reactive.remote.fragments import Fragment
-from reactive.remote.remote import Remote
-from tests.remote.in_memory import InMemory
+from reactive.engine.collections.zset import consolidate
+from reactive.engine.remote.fragments import Fragment
+from reactive.engine.remote.remote import Remote
+from tests.engine.remote.in_memory import InMemory
 from tests.spark.ways import Ways
 
 Change = tuple[int, Any, int]

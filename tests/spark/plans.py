@@ -27,8 +27,8 @@ from reactive import (
     fixpoint,
 )
 from reactive.api.literal import literal
-from reactive.collections.order import tie_key
-from reactive.collections.zset import canonical
+from reactive.engine.collections.order import tie_key
+from reactive.engine.collections.zset import canonical
 from tests.replica import Replica
 from tests.spark.ways import Ways
 

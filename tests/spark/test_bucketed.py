@@ -18,8 +18,8 @@ from reactive import (
     Min,
     Monoid,
 )
+from reactive.engine.remote.fragments import Fragment, part_of
 from reactive.errors import TakenIn
-from reactive.remote.fragments import Fragment, part_of
 from spark_backend import SparkOffload
 from spark_backend.bucketed.remote import BucketedRemote
 from tests.budget import TIMES

@@ -18,9 +18,9 @@ from pyspark.sql import SparkSession
 from optimizer import plan
 from optimizer.rewriting.optimize import optimize
 from reactive import Count, Database, OffloadError, Relation
-from reactive.collections.zset import canonical
-from reactive.reference.evaluate import evaluate
-from reactive.remote.fragments import part_of
+from reactive.engine.collections.zset import canonical
+from reactive.engine.reference.evaluate import evaluate
+from reactive.engine.remote.fragments import part_of
 from spark_backend.codec.arrow import to_arrow
 from spark_backend.codec.codec import Codec, loads
 from spark_backend.codec.schema import Pickled, kept_as

@@ -21,7 +21,7 @@ import pytest
 
 from reactive import Multiset, OffloadError
 from reactive.api.named_rows import row_class
-from reactive.collections.zset import DECIMAL_NAN, NAN
+from reactive.engine.collections.zset import DECIMAL_NAN, NAN
 from spark_backend.codec.buckets import Buckets
 from spark_backend.codec.codec import Codec, loads
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from optimizer.plans.sides import apart_from_sides
 from reactive import Count, Database, Min, Sum, iterate
-from reactive.remote.fragments import LEVEL
+from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import pairs_of, to_arrow
 from spark_backend.codec.schema import kept_as
 from spark_backend.columnar.sums import Groups

@@ -37,7 +37,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions.text import text
 from optimizer.lifting.lift import lift
-from reactive.codegen.functions import callable_of
+from reactive.engine.codegen.functions import callable_of
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.columns import truth_of, value_of
 from spark_backend.codec.schema import Record, kept_as

@@ -26,7 +26,7 @@ pytest.importorskip("pyspark")
 
 from optimizer import plan
 from reactive import Count, CountDistinct, Max, OffloadError, Sum
-from reactive.collections.zset import NAN
+from reactive.engine.collections.zset import NAN
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Plain
 from spark_backend.direct import flush

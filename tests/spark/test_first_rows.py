@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Count, Database, Max, Sum, desc
-from reactive.remote.whole import whole_of
+from reactive.engine.remote.whole import whole_of
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.inputs import can_be_columns, no_columns
 from spark_backend.fragments.remote import StateRemote

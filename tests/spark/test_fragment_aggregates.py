@@ -23,9 +23,9 @@ from reactive import (
     Monoid,
     Sum,
 )
-from reactive.collections.bag import Bag
+from reactive.engine.collections.bag import Bag
+from reactive.engine.remote.whole import whole_of
 from reactive.errors import OffloadError
-from reactive.remote.whole import whole_of
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.inputs import can_be_columns
 from spark_backend.fragments.remote import StateRemote

@@ -13,8 +13,8 @@ pytest.importorskip("pyspark")
 
 from optimizer import plan
 from reactive import Aggregate, Avg, Count, Database, Max, Monoid, OffloadError, Sum
+from reactive.engine.remote.whole import whole_of
 from reactive.errors import TakenIn
-from reactive.remote.whole import whole_of
 from spark_backend.cluster.session import Session
 from spark_backend.codec.returned import returned
 from spark_backend.codec.schema import described, typed

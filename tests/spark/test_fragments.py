@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Avg, Count, Database, Sum
+from reactive.engine.remote.whole import whole_of
 from reactive.errors import OffloadError
-from reactive.remote.whole import whole_of
 from spark_backend.aggregates import totals
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.inputs import can_be_columns

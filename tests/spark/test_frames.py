@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import functions as F
 
 from reactive import OffloadError
-from reactive.collections import zset
+from reactive.engine.collections import zset
 from reactive.errors import TableError
 from spark_backend.tables.chain import Weighted, collected
 from spark_backend.tables.frames import Frames, as_columns

@@ -21,17 +21,17 @@ import pyarrow.parquet as pq
 
 from optimizer import plan
 from reactive import Avg, Collect, Count, Database, Max, Sum
-from reactive.collections.zset import NAN, consolidate
+from reactive.engine.collections.zset import NAN, consolidate
+from reactive.engine.operators.aggregate import Aggregate
+from reactive.engine.remote.external import BEFORE, ExternalInput
+from reactive.engine.remote.fragments import Fragment, part_of
+from reactive.engine.remote.remote import Entry, Remote
 from reactive.errors import OffloadError
-from reactive.operators.aggregate import Aggregate
-from reactive.remote.external import BEFORE, ExternalInput
-from reactive.remote.fragments import Fragment, part_of
-from reactive.remote.remote import Entry, Remote
 from spark_backend.bucketed.grouped_sums import are_all_of
 from spark_backend.bucketed.remote import BucketedRemote
 from spark_backend.cluster.session import Session
 from spark_backend.tables.frames import Frames
-from tests.remote.in_memory import InMemory
+from tests.engine.remote.in_memory import InMemory
 
 Change = tuple[Any, int]
 

@@ -17,8 +17,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.collections.bag import Bag
-from reactive.collections.zset import DECIMAL_NAN, NAN
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.zset import DECIMAL_NAN, NAN
 from reactive.errors import OffloadError
 from spark_backend.parts.groups import decode, encode, is_itself
 

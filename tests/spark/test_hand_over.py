@@ -16,11 +16,11 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Count, Database, OffloadError, Sum
-from reactive.collections.zset import NAN
-from reactive.remote.remote import Entry
-from reactive.remote.whole import whole_of
+from reactive.engine.collections.zset import NAN
+from reactive.engine.remote.remote import Entry
+from reactive.engine.remote.whole import whole_of
 from spark_backend.fragments.remote import StateRemote
-from tests.offload.conftest import small_pieces
+from tests.borders.offload.conftest import small_pieces
 
 pytestmark = pytest.mark.usefixtures("either_way")
 

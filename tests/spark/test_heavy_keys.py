@@ -18,7 +18,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Count, CountDistinct, Database, Max, Min
-from reactive.remote.fragments import part_of
+from reactive.engine.remote.fragments import part_of
 from spark_backend import SparkOffload
 from spark_backend.aggregates import parts, valued
 from spark_backend.bucketed import needed

@@ -25,7 +25,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Bag, Count, Database, OffloadError, Sum
-from reactive.remote.fragments import part_of
+from reactive.engine.remote.fragments import part_of
 from spark_backend import SparkOffload
 from spark_backend.bucketed.remote import BucketedRemote
 from tests.nests.play import added_up

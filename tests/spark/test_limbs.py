@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.collections.exact import ExactSum
+from reactive.engine.collections.exact import ExactSum
 from spark_backend.codec.limbs import (
     NOTHING,
     Amount,

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from optimizer.plans.sides import apart_from_sides
 from reactive import Database, Sum, iterate
-from reactive.remote.fragments import LEVEL
+from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
 from spark_backend.codec.schema import Typed, kept_as
 from spark_backend.recursion.compile import _sent

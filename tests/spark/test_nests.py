@@ -140,7 +140,7 @@ def test_nests_are_those_of_the_process(session: Any, offload: Any) -> None:
     for view in shop.views.values():
         view.verify()
     by_levels = shop.views["by levels"]
-    with patch("reactive.remote.remote_tree.MOST_HERE", 0):
+    with patch("reactive.engine.remote.remote_tree.MOST_HERE", 0):
         assert by_levels._contents.pieces() is not None
         assert Bag(iter(by_levels)) == Bag(twin.views["by levels"])
     told = by_levels.explain()

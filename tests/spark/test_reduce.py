@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Count, Database, OffloadError, Sum
-from reactive.collections.bag import Bag
+from reactive.engine.collections.bag import Bag
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import Session
 from spark_backend.fragments.inputs import no_columns

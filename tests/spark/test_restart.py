@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Database, Max, OffloadError, Sum
-from reactive.remote.remote_operator import RemoteOperator
+from reactive.engine.remote.remote_operator import RemoteOperator
 from spark_backend import SparkOffload
 
 pytestmark = pytest.mark.usefixtures("either_way")

@@ -17,8 +17,8 @@ import pyarrow as pa
 from optimizer import plan
 from optimizer.plans.linear import Linear, linear
 from reactive import Database, fixpoint
-from reactive.reference.evaluate import evaluate, evaluate_part
-from reactive.remote.fragments import LEVEL
+from reactive.engine.reference.evaluate import evaluate, evaluate_part
+from reactive.engine.remote.fragments import LEVEL
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
 from spark_backend.codec.schema import kept_as

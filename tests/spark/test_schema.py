@@ -19,7 +19,7 @@ pytest.importorskip("pyarrow")
 
 from optimizer.kinds.instants import instant
 from reactive import OffloadError
-from reactive.collections.zset import NAN
+from reactive.engine.collections.zset import NAN
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.schema import (
     Pickled,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, OffloadError
-from reactive.remote.fragments import Fragment, part_of
+from reactive.engine.remote.fragments import Fragment, part_of
 from spark_backend import SparkOffload
 from spark_backend.cluster import session as sessions
 from spark_backend.cluster.session import Session

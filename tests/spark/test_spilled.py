@@ -15,8 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactive.collections.zset import NAN
-from reactive.storage.store import Absent, BagStore
+from reactive.engine.collections.zset import NAN
+from reactive.engine.storage.store import Absent, BagStore
 from tests import moments
 
 fingerprints = pytest.importorskip(

@@ -15,9 +15,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from reactive.collections.zset import NAN
-from reactive.storage.keyed_store import KeyedStore
-from reactive.storage.store import Absent, Duplicate
+from reactive.engine.collections.zset import NAN
+from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.store import Absent, Duplicate
 from tests import moments
 
 fingerprints = pytest.importorskip(

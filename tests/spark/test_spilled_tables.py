@@ -19,13 +19,13 @@ from unittest.mock import patch
 import pytest
 
 from reactive import Database, Sum, TableError
-from reactive.remote.fragments import Fragment
-from reactive.remote.remote import Entry
-from reactive.sources.batch import Batch
-from reactive.storage.keyed_store import KeyedStore
+from reactive.borders.sources.batch import Batch
+from reactive.engine.remote.fragments import Fragment
+from reactive.engine.remote.remote import Entry
+from reactive.engine.storage.keyed_store import KeyedStore
+from tests.borders.offload.conftest import small_pieces
+from tests.borders.offload.elsewhere import NO_VIEWS, Elsewhere, Failing
 from tests.budget import seeds
-from tests.offload.conftest import small_pieces
-from tests.offload.elsewhere import NO_VIEWS, Elsewhere, Failing
 
 spilled_keyed = pytest.importorskip(
     "spark_backend.parts.spilled_keyed", reason="pyarrow is not installed"
@@ -209,7 +209,7 @@ def test_a_move_takes_a_tenth_of_what_is_moved_beside_it_and_leaves_little(
     small_pieces(monkeypatch, 200)
     for module in (spilled, spilled_keyed):
         monkeypatch.setattr(module, "WRITTEN", 500)
-    monkeypatch.setattr(sys.modules["reactive.offload.spilling"], "PIECE", 100)
+    monkeypatch.setattr(sys.modules["reactive.borders.offload.spilling"], "PIECE", 100)
     monkeypatch.setattr(fingerprints, "FEW", 200)
     moved_far(20, str(tmp_path / "first"), keyed=keyed)  # imports what it needs
     gc.collect()

@@ -12,7 +12,7 @@ pytest.importorskip("pyspark")
 
 from optimizer.traverse import without_iterations
 from reactive import Avg, Count, CountDistinct, Database, Max, Min, Sum, fixpoint, iterate
-from reactive.remote.whole import is_loop, whole_of
+from reactive.engine.remote.whole import is_loop, whole_of
 from spark_backend.fragments.split import split_of
 from tests.golden import cases
 from tests.spark.fragments import Customer, Order

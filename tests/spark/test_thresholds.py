@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Count, Database, Max, Sum, TableError
-from reactive.storage.store import BagStore
+from reactive.engine.storage.store import BagStore
 from spark_backend import SparkOffload
 from tests.replica import Replica
 from tests.spark.conftest import SMALL

@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 from websockets.sync.client import ClientConnection, connect
 
-from reactive.runtime.closeable import Closeable
+from reactive.engine.runtime.closeable import Closeable
 
 ROOT = Path(__file__).parents[3]
 PATIENCE = 120.0

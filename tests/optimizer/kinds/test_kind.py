@@ -49,10 +49,10 @@ from optimizer.plans.declared_kinds import kind_of_type
 from optimizer.subqueries.calm import Of
 from optimizer.subqueries.calm import kinds as kinds_of_value
 from reactive import Database, TableError
-from reactive.collections.annotations import is_hashable
-from reactive.collections.zset import nan_fields
-from reactive.storage.rows import class_of as class_of_rows
-from reactive.storage.rows import nan_texts
+from reactive.engine.collections.annotations import is_hashable
+from reactive.engine.collections.zset import nan_fields
+from reactive.engine.storage.rows import class_of as class_of_rows
+from reactive.engine.storage.rows import nan_texts
 
 T = TypeVar("T")
 INT, STR = Scalar(int), Scalar(str)

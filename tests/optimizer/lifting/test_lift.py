@@ -15,7 +15,7 @@ from optimizer.expr import Apply, walk
 from optimizer.expressions.knowledge import Shapes
 from optimizer.expressions.text import written
 from optimizer.lifting.lift import lift
-from reactive.codegen.functions import callable_of
+from reactive.engine.codegen.functions import callable_of
 from tests.golden.tables import JOE, SALLY, Student
 from tests.written import executed
 

@@ -13,8 +13,8 @@ from optimizer.plans.properties import nodes
 from optimizer.plans.sides import apart_from_sides
 from optimizer.traverse import without_iterations
 from reactive import Count, Database, Sum, fixpoint, iterate
-from reactive.remote.fragments import LEVEL
-from reactive.remote.whole import is_loop
+from reactive.engine.remote.fragments import LEVEL
+from reactive.engine.remote.whole import is_loop
 
 
 class Link(NamedTuple):

@@ -20,9 +20,9 @@ from reactive import (
     fixpoint,
     iterate,
 )
+from tests.engine.operators.fixpoint.graphs import Edge, chain, closure
+from tests.engine.operators.fixpoint.test_shapes import step
 from tests.errors.golden import refused
-from tests.operators.fixpoint.graphs import Edge, chain, closure
-from tests.operators.fixpoint.test_shapes import step
 
 Rel = Any
 REMEDY = "move the anti_join, difference or aggregate outside the fixpoint"

@@ -14,7 +14,7 @@ from optimizer.rewriting import optimize as module
 from optimizer.rewriting.optimize import optimize
 from optimizer.traverse import functions, with_functions
 from reactive import Database, Max, Relation, Sum, Table
-from reactive.operators.index_by import IndexBy
+from reactive.engine.operators.index_by import IndexBy
 from tests.golden.cases import shown
 from tests.golden.tables import NAMES, tables
 from tests.written import evaluated

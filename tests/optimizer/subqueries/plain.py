@@ -34,8 +34,8 @@ from optimizer.expr import (
 )
 from optimizer.subqueries.freed import freed
 from optimizer.traverse import rebuilt, with_functions
-from reactive.codegen.functions import callable_of
-from reactive.collections.zset import canonical
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.zset import canonical
 from tests import naive
 
 Tables = naive.Tables

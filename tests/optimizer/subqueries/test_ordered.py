@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, OrderedView, Table, asc, check, desc
-from reactive.transactions.transaction import Transaction
+from reactive.engine.transactions.transaction import Transaction
 from tests.replica import Replica
 
 

@@ -16,8 +16,8 @@ from optimizer.plans.properties import bindings, nodes
 from optimizer.subqueries.lateral import lateral
 from optimizer.traverse import functions
 from reactive import Database
-from reactive.collections.zset import canonical
-from reactive.reference.evaluate import evaluate
+from reactive.engine.collections.zset import canonical
+from reactive.engine.reference.evaluate import evaluate
 from tests.budget import seeds
 from tests.optimizer.subqueries import plain
 from tests.optimizer.subqueries.drawn import Drawing

@@ -29,7 +29,7 @@ from optimizer.plans.explain import explain
 from optimizer.plans.properties import bindings
 from optimizer.subqueries.lateral import lateral
 from reactive import Count, Database, Table
-from reactive.collections.zset import canonical
+from reactive.engine.collections.zset import canonical
 from tests.optimizer.subqueries import plain
 
 ROW, OUTER = Parameter(0), Outer(0)

@@ -1,0 +1,132 @@
+"""The changes of the rows inside of one row: what a subscription with a path hears.
+
+(7, "orders", 3, "lines")     of the row with key 7 the orders, of that with key 3 the lines
+
+Cost:   of each level, the difference of two values inside, if the row at its beginning changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from operator import itemgetter
+from typing import Any
+
+from optimizer.errors import PlanError
+from optimizer.expressions.naming import Level, Nesting
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.long_tuple import parts_between
+from reactive.engine.collections.nested_edits import NestedKey, Path, of_sequence
+from reactive.engine.collections.zset import Pair, consolidate
+from reactive.engine.dataflow.delta import Delta
+
+NOTHING: Bag[Any] = Bag()
+
+
+def check_path(nesting: Nesting | Level, path: Any) -> Path:
+    """Refuse what is no path to rows inside.
+
+    Raises
+    ------
+    PlanError: it is not `(key, name, ...)`, with names of bindings that are inside.
+    """
+    given = tuple(path) if isinstance(path, tuple | list) else (path,)
+    level: Nesting | Level = nesting
+    for name in given[1::2]:
+        names = [each.name for each in level.levels]
+        if name not in names:
+            raise PlanError(
+                f"path: there is no {name!r} inside\n  there is {', '.join(names) or 'nothing'}"
+            )
+        level = level.levels[names.index(name)]
+    if not given or len(given) % 2:
+        raise PlanError(
+            f"path={path!r:.80} does not end with the name of a binding\n"
+            '  path=(key, "orders") is the orders of the row with that key'
+        )
+    return given
+
+
+def has_copies(nesting: Nesting) -> bool:
+    """Whether rows may be there several times: what tells them apart is no key of a table."""
+    return isinstance(nesting.key, itemgetter)
+
+
+def heard(
+    nesting: Nesting, callback: Callable[[Delta[Any]], object], path: Path, copies: int
+) -> Callable[[Delta[Any]], object]:
+    """What is called in the place of a callback that hears what is inside at a path.
+
+    copies: how many rows there are with the key that it begins with, if there may be several.
+    """
+    count = copies
+
+    @wraps(callback)
+    def inside(delta: Delta[Any]) -> object:
+        nonlocal count
+        before = 0 if delta.is_snapshot else count
+        if has_copies(nesting):
+            count = before + sum(w for row, w in delta if nesting.key(row) == path[0])
+            inner = at_path(nesting, delta, path, (before > 0, count > 0))
+        else:
+            inner = at_path(nesting, delta, path)
+        return None if inner is None else callback(inner)
+
+    return inside
+
+
+def at_path(
+    nesting: Nesting | Level,
+    delta: Delta[Any],
+    path: Path,
+    there: tuple[bool, bool] | None = None,
+) -> Delta[Any] | None:
+    """The change of the rows at a path; None if there is none. Without its row it has no rows.
+
+    there: whether the row that it begins with was there, and is, if it may be several times.
+    """
+    pairs: Sequence[Pair] = tuple(delta)
+    level: Any = nesting
+    old: Any = NOTHING
+    new: Any = NOTHING
+    for key, name in zip(path[::2], path[1::2], strict=True):
+        rows = [(row, weight) for row, weight in pairs if level.key(row) == key]
+        gone = next((row for row, weight in rows if weight < 0), None)
+        came = next((row for row, weight in rows if weight > 0), None)
+        if level is not nesting:
+            there = _are_there(gone, came, old, new)
+        if there is not None:  # a copy that comes or goes leaves the others what they were
+            either = gone if came is None else came
+            gone, came = _of(there[0], gone, either), _of(there[1], came, either)
+        number = [each.name for each in level.levels].index(name)
+        place, level = level.kind.roots + number, level.levels[number]
+        empty: Any = () if level.is_sequence else NOTHING
+        old = empty if gone is None else gone[place]
+        new = empty if came is None else came[place]
+        pairs = _between(level, old, new)
+    if not pairs and not delta.is_snapshot:
+        return None
+    edits = of_sequence(level, old, new, ()) if level.is_sequence else ()
+    key_of = level.key if level.is_sequence else NestedKey(level)
+    return Delta(delta.version, pairs, key_of, tuple(edits), is_snapshot=delta.is_snapshot)
+
+
+def _are_there(gone: Any, came: Any, old: Any, new: Any) -> tuple[bool, bool]:
+    """Whether a row of two values was there, and is: if it only comes, it may have been, too."""
+    was = gone is not None or (came is not None and old.count(came) > 0)
+    return was, came is not None or (gone is not None and new.count(gone) > 0)
+
+
+def _of(is_there: bool, row: Any, other: Any) -> Any:
+    return (other if row is None else row) if is_there else None
+
+
+def _between(level: Level, old: Any, new: Any) -> Sequence[Pair]:
+    """What came and went between two values inside."""
+    if level.is_sequence:
+        parts = parts_between(old, new)
+        return consolidate(
+            [(row, -1) for part in parts for row in part[1]]
+            + [(row, 1) for part in parts for row in part[3]]
+        )
+    return tuple(new.difference(old).items())

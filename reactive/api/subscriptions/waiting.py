@@ -1,0 +1,78 @@
+"""Deltas that wait for a reader; where so many do that no more may, the two newest are merged.
+
+State:  the deltas, at most `maxsize`, and at most so many bytes of them as estimated.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any
+
+from reactive.engine.dataflow.delta import Delta
+from reactive.engine.dataflow.limits import Limits
+from reactive.engine.dataflow.merge_deltas import Merged
+
+
+class Waiting:
+    """A queue of deltas, for one reader at a time; who uses it has a lock.
+
+    >>> waiting = Waiting(1)
+    >>> waiting.put(Delta(1, [("to", 1)]))
+    >>> waiting.put(Delta(2, [("be", 1)]))
+    >>> len(waiting), told(waiting.pop())
+    (1, Delta(version=2, added=('to', 'be')))
+    """
+
+    __slots__ = ("_deltas", "_limits", "_maxsize", "_version")
+
+    def __init__(self, maxsize: int | None, limits: Limits | None = None) -> None:
+        self._deltas: deque[Delta[Any] | Merged] = deque()
+        self._maxsize = maxsize
+        self._limits = limits
+        self._version = -1  # of the last delta that was put
+
+    def __len__(self) -> int:
+        return len(self._deltas)
+
+    def put(self, delta: Delta[Any]) -> None:
+        """Have a delta wait, once: it comes again if its delivery was broken off."""
+        deltas = self._deltas
+        last = deltas[-1].version if deltas else self._version
+        if last == delta.version and not delta.is_snapshot:
+            return
+        if not self.is_full():
+            deltas.append(delta)
+            self._version = delta.version
+            return
+        newest = deltas[-1]
+        if not isinstance(newest, Merged):
+            newest = deltas[-1] = Merged(newest)
+        newest.add(delta)
+        self._version = delta.version
+        if newest.is_nothing:
+            deltas.pop()
+
+    def is_full(self) -> bool:
+        """Return whether no more deltas may wait."""
+        length = len(self._deltas)
+        if not length:
+            return False
+        if self._maxsize is not None:
+            return length >= self._maxsize
+        return self._limits is not None and self._limits.are_exceeded(length + 1, self._unmerged)
+
+    def _unmerged(self) -> list[Delta[Any]]:
+        return [each for each in self._deltas if isinstance(each, Delta)]
+
+    def pop(self) -> Delta[Any] | Merged:
+        """Take the oldest out."""
+        return self._deltas.popleft()
+
+    def clear(self) -> None:
+        """Forget them all."""
+        self._deltas.clear()
+
+
+def told(waited: Delta[Any] | Merged) -> Delta[Any] | None:
+    """What a reader is told; None if several came to nothing."""
+    return waited.delta() if isinstance(waited, Merged) else waited

@@ -1,0 +1,7 @@
+"""The borders: where rows come from and go to, and who else holds them.
+
+Lives here:  a package for each border. Any of them can be left out: see `engine/runtime/needs.py`.
+Comes in:    files, servers, frames, objects and clusters of others.
+Goes out:    commits of tables; changes of views.
+May import:  `optimizer`, `engine`, `api`.
+"""

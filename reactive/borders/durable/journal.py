@@ -1,0 +1,322 @@
+"""The journal of a database: what of each commit goes to the store, and what stands there.
+
+    commit     operators have stepped --> write --> published            (`durability="commit"`)
+    group      noted --> committed; a thread writes what has gathered    ("group", `group.py`)
+    exit       noted --> committed; written at `flush` and `close`       ("exit")
+
+What is in the store is the truth: if an exception from outside comes between its commit and the
+publication, the tables stay changed, and the views are made anew (`commit.py`).
+
+State:  how the rows of each durable table are written; which commit may have been written last.
+Cost:   of a commit that changes no durable table a look-up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from time import time
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+from optimizer.errors import PlanError
+from reactive.borders.durable.rows.row_codec import RowCodec
+from reactive.borders.durable.rows.values import Unstorable
+from reactive.borders.durable.store import Change, Record, Schema, Store, Values
+from reactive.engine.collections.zset import Batch, Pair, Row, net_by_identity
+from reactive.engine.runtime.interrupts import is_asynchronous
+from reactive.errors import DurabilityError, TableError
+
+if TYPE_CHECKING:
+    from reactive.engine.storage.store import Store as Held
+
+
+class Kept(Protocol):
+    """What is asked of a table."""
+
+    name: str
+    _node: Any
+
+    @property
+    def _store(self) -> Held: ...
+
+    @property
+    def _keyed(self) -> Any: ...
+
+
+Changes: TypeAlias = Sequence[tuple[Any, Sequence[Pair]]]
+"""Tables, each with its net changes."""
+ANEW = "close the database, and open it anew: it will be as stored"
+Describe: TypeAlias = Callable[[Row, Unstorable], Exception]
+
+
+def _not_again(schema: Schema, rows: Sequence[Values]) -> list[Any]:
+    raise PlanError(f"the rows of {schema.table!r} are not those that were stored")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptTable:
+    """How a table is in the store.
+
+    name: of it.
+    codec: how its rows are written.
+    refusal: what to raise of a row that cannot be.
+    again: rows that were stored by another schema, as they are today.
+    """
+
+    name: str
+    codec: RowCodec
+    refusal: Describe
+    again: Callable[[Schema, Sequence[Values]], list[Any]] = _not_again
+
+
+class Journal:
+    """Writes each commit while it may still be undone: `durability="commit"`."""
+
+    is_immediate = True
+    writes = True
+    """Whether tables change here, and not in another process."""
+
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self.kept: dict[Any, KeptTable] = {}
+        """The durable tables."""
+        self.kept_views: Any = None
+        """The views whose state is stored, if there are some (`transactions/kept_views.py`)."""
+        self._writing = 0
+        self._stood: int | None = None
+        """The last commit that is known to stand in the store."""
+        self._refusal: str | None = None
+
+    # What commits ask.
+
+    def begin(self, changes: Changes, version: int) -> Callable[[], object] | None:
+        """What writes a commit between its phases; None if it is not to be, or was noted here.
+
+        Raises
+        ------
+        TableError: a row cannot be stored.
+        DurabilityError: the store is not written to any more.
+        """
+        if len(changes) == 1:
+            kept = self.kept.get(changes[0][0])
+            if kept is None:
+                return None
+            if self._refusal is None:  # as `record`, in half of the time
+                record = Record(version, time(), (self._change(kept, *changes[0]),))
+                return partial(self.write, record)
+        found = self.record(changes, version)
+        return None if found is None else partial(self.write, found)
+
+    def record(self, changes: Changes, version: int) -> Record | None:
+        """What is to be written of a commit between its phases; None if nothing is.
+
+        Raises
+        ------
+        TableError: a row cannot be stored.
+        DurabilityError: the store is not written to any more.
+        """
+        found = []
+        for table, delta in changes:
+            kept = self.kept.get(table)
+            if kept is not None:
+                found.append(self._change(kept, table, delta))
+        if not found:
+            return None
+        if self._refusal is not None:
+            raise DurabilityError(self._refusal)
+        return Record(version, time(), found)
+
+    def write(self, record: Record) -> None:
+        """Write a commit. If this raises it does not stand, unless `has` says so.
+
+        Raises
+        ------
+        DurabilityError: the store has not taken it.
+        """
+        self._writing = record.version
+        try:
+            self.store.write((record,))
+            self._stood = record.version
+        except Exception as error:
+            if is_asynchronous(error) or not self.has(record.version):
+                raise
+
+    def has(self, version: int) -> bool:
+        """Whether a commit stands in the store that may have been written last.
+
+        If nobody can tell, it is undone here, and nothing is written any more.
+        """
+        if self._writing != version:
+            return False
+        try:
+            stands = self.store.version() == version
+        except DurabilityError as error:
+            self.refuse(f"whether commit {version} is in {self.store.name} is not known", error)
+            stands = False
+        if stands:
+            self._stood = version
+        else:
+            self._writing = 0
+        return stands
+
+    def write_late(self, record: Record) -> None:
+        """Write a commit that stands elsewhere; what keeps it from that is what is said from then
+        on to who changes a durable table."""
+        try:
+            self.write(record)
+        except DurabilityError as error:
+            why = f"{self.store.name} does not have commit {record.version}, which stands elsewhere"
+            self.refuse(why, error)
+
+    def refuse(self, why: str, error: BaseException | None, remedy: str = ANEW) -> None:
+        """Write nothing any more."""
+        told = "" if error is None else f": {str(error).partition(chr(10))[0]}"
+        self._refusal = f"{why}{told}\n  {remedy}"
+
+    def _change(self, kept: KeptTable, table: Kept, delta: Sequence[Pair]) -> Change:
+        write = kept.codec.write
+        row: Any = None
+        try:
+            if len(delta) == 1 and table._keyed is not None:
+                ((row, weight),) = delta
+                values = (write(row),)
+                return Change(kept.name, (), values) if weight > 0 else Change(kept.name, values)
+            if type(delta) is Batch and _are_single(table, delta.weight):
+                rows = []
+                for row in delta.rows:
+                    rows.append(write(row))
+                once = delta.weight > 0
+                return Change(kept.name, () if once else rows, rows if once else ())
+            if table._keyed is not None:
+                gone: list[Values] = []
+                come: list[Values] = []
+                for row, weight in delta:
+                    (come if weight > 0 else gone).append(write(row))
+                return Change(kept.name, gone, come)
+            return self._counted(kept, table, delta)
+        except Unstorable as misfit:
+            raise kept.refusal(row, misfit) from None
+
+    def _counted(self, kept: KeptTable, table: Kept, delta: Sequence[Pair]) -> Change:
+        """What a commit changes of a table whose rows may be there several times."""
+        gone: list[Values] = []
+        come: list[Values] = []
+        counted: list[tuple[Values, int, int]] = []
+        for row, weight in net_by_identity(delta):
+            try:
+                values = kept.codec.write(row)
+            except Unstorable as misfit:
+                raise kept.refusal(row, misfit) from None
+            after = table._store.count(row)
+            before = after - weight
+            if (before, after) == (0, 1):
+                come.append(values)
+            elif (before, after) == (1, 0):
+                gone.append(values)
+            else:
+                counted.append((values, before, after))
+        return Change(kept.name, gone, come, counted)
+
+    def write_beside(self, changes: Sequence[Change], *, is_safe: bool) -> None:
+        """Write what is no commit, in a transaction of its own, after all that was committed.
+
+        By who is inside the lock of the database.
+
+        Parameters
+        ----------
+        is_safe: whether to wait for the disk.
+
+        Raises
+        ------
+        DurabilityError: the store has not taken it, or is not written to any more.
+        """
+        Journal.settle(self)
+        if self._stood is None:
+            self._stood = self.store.version()
+        self.store.write((Record(self._stood, time(), changes, False, is_safe),))
+
+    # Tables.
+
+    def making(self) -> AbstractContextManager[None]:
+        """What a table is made within."""
+        return nullcontext()
+
+    def keep(self, table: Any, kept: KeptTable) -> None:
+        """A table is durable from now on."""
+        self.kept[table] = kept
+
+    def forget(self, table: Any) -> None:
+        """A table was dropped, or replaced by another one that is kept: if by none, its rows go
+        from the store."""
+        kept = self.kept.get(table)
+        if kept is None:
+            return
+        if not any(other.name == kept.name for of, other in self.kept.items() if of is not table):
+            self.settle()
+            self.store.drop(kept.name)
+        del self.kept[table]
+
+    def release(self, table: Any) -> None:
+        """A table was not made after all: its rows stay in the store as they are."""
+        self.kept.pop(table, None)
+
+    # Ends.
+
+    def settle(self) -> None:
+        """Have the store be as the tables are, to read it or to change its tables."""
+        if self._refusal is not None:
+            raise DurabilityError(self._refusal)
+
+    def flush(self) -> None:
+        """Have everything in the store; here it is, when a commit returns."""
+        self.settle()
+
+    def is_settled(self) -> bool:
+        """Whether all that has been committed is in the store."""
+        return self._refusal is None
+
+    def after_fork(self) -> None:
+        """In a child of the process: nothing may be written."""
+        why = f"{self.store.name} was opened by the parent of this process"
+        self.refuse(
+            why,
+            None,
+            remedy="have the parent write to it; or open it after the fork, in one of them",
+        )
+        self.store.after_fork()
+
+    def close(self) -> None:
+        """Let the store go."""
+        self.store.close()
+
+
+def _are_single(table: Kept, weight: int) -> bool:
+    """Whether no row of a table was there twice, nor is now, after rows came or went."""
+    if table._keyed is not None:
+        return True
+    store: Any = table._store
+    held = getattr(store, "held", None)
+    return weight > 0 and held is not None and len(held) == store.size
+
+
+def refusal_of(table: str) -> Describe:
+    """What to raise of a row that cannot be stored."""
+
+    def describe(row: Row, misfit: Unstorable) -> Exception:
+        return TableError(
+            f"table {table!r} cannot store {row!r:.200}: {misfit}\n"
+            "  declare the field as what it holds, give db.table(..., codec=), or keep the table "
+            "out with durable=False"
+        )
+
+    return describe
+
+
+def none_to_migrate(table: str) -> PlanError:
+    """Of options for what is stored, of a table that is not."""
+    return PlanError(
+        f"table {table!r} is not durable, and has no use for codec= or migrate=\n"
+        "  give the database a path: Database('shop.db')"
+    )

@@ -1,0 +1,342 @@
+"""Views whose state outlives the process: `materialize("top", kept=True)` on a durable database.
+
+    the view is made     states of an earlier process --> operators      (`stored_views.py`)
+    from then on         a thread: states --> bytes --> store            (`durable/kept_states.py`)
+    the database ends    the same, once more
+
+Storing pays for an operator if it is read faster than it is computed. Both are measured: the time
+of computing where it is done, that of reading by how long its bytes took to write, and then where
+it is read. An operator for which it does not pay is not stored, and nobody looks for it.
+
+State:  a thread, while there is such a view; what is known of each.
+Cost:   a commit waits at most while states are copied, some 20 ns a row, and while their bytes are
+        written, 128 kB at a time. A view is stored when `EVERY` seconds have passed, and `SHARE`
+        times as long as it took the last time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import inf
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Literal
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from reactive.borders.durable import kept_states
+from reactive.borders.durable.journal import Journal
+from reactive.borders.durable.kept_states import Cost, Header, State
+from reactive.borders.durable.rows.values import Unstorable
+from reactive.borders.durable.stored_views import (
+    Misfit,
+    StoredView,
+    describe_tables,
+    fingerprint_of,
+    generation_of,
+    stored_view,
+    tables_read,
+)
+from reactive.engine.dataflow.restoration import Restoration, Unrestored, states_of
+from reactive.engine.runtime.background import Background
+from reactive.engine.runtime.collector import paused
+from reactive.errors import DurabilityError
+
+if TYPE_CHECKING:
+    from reactive.engine.transactions.engine import Engine
+
+EVERY = 1.0
+"""Seconds between two looks whether a view is to be stored."""
+SHARE = 20
+"""How many times as long a view rests as storing it took."""
+GROWN = 2
+"""How many times as many rows, or as long, from which on times are measured again."""
+log = logging.getLogger("reactive")
+
+
+@dataclass(frozen=True, slots=True)
+class KeptState:
+    """Where the state of a view came from when it was made.
+
+    state: "read" if operators began with what was stored, "computed" if none did.
+    why: the reason, if something was computed that might have been read.
+    version: of the commit that the stored state is of; None if there is none that fits.
+    bytes: how large that is.
+    seconds: how long operators took that can be stored, to be read or to be computed.
+
+    >>> KeptState("computed", "nothing is stored of it yet", None, 0, 0.25).state
+    'computed'
+    """
+
+    state: Literal["read", "computed"]
+    why: str
+    version: int | None
+    bytes: int
+    seconds: float
+
+
+@dataclass(slots=True, eq=False)
+class KeptView:
+    """A view that is stored.
+
+    query: the fingerprint of the query.
+    rank: of its leaf.
+    made: what is told of it.
+    costs: of each operator, by its name.
+    names: of operators, by the ranks of their nodes.
+    read: the ranks of the nodes that began with what was stored.
+    version: of what is stored; None if nothing is that fits.
+    generation: of what is stored, 0 or 1.
+    rows: how many its tables had when it was computed.
+    due: when it may be stored again.
+    """
+
+    name: str
+    query: str
+    tables: Sequence[Any]
+    rank: int
+    made: KeptState
+    costs: dict[str, Cost]
+    names: dict[int, str]
+    read: frozenset[int]
+    version: int | None
+    generation: int
+    rows: int
+    due: float = 0.0
+
+    def forget_computing(self) -> None:
+        """Nobody knows how long it takes to compute, since its tables are much larger now."""
+        for name, cost in self.costs.items():
+            if cost.reading != inf:
+                self.costs[name] = Cost()
+        self.rows = _rows(self.tables)
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    """States of operators as of one version, by their names."""
+
+    version: int
+    tables: Mapping[str, Sequence[Any]]
+    states: dict[str, State] = field(default_factory=dict)
+
+
+class KeptViews:
+    """All of a database."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._views: dict[str, KeptView] = {}
+        self._thread: Background[KeptViews] = Background(self, KeptViews.look_after, EVERY)
+
+    def make(self, name: str | None, node: plan.Node, make: Callable[[], Any]) -> Any:
+        """Make a view of a query with what is stored of it. By who is inside the lock.
+
+        Raises
+        ------
+        PlanError: it cannot be kept.
+        """
+        named = self._checked(name, node)
+        found, why = None, ""
+        try:
+            found = stored_view(self._engine, named, node)
+        except Misfit as misfit:
+            why = str(misfit)
+        try:
+            view, restoration = self._made(found, make)
+        except Unrestored as error:
+            found, why = None, f"its state does not fit: {error}"
+            view, restoration = self._made(None, make)
+        read = tables_read(self._engine, node)
+        self._views[named] = KeptView(
+            named,
+            fingerprint_of(node),
+            read,
+            view._node.rank,
+            _told(found, why, restoration),
+            _costs(found, restoration),
+            restoration.names,
+            frozenset(rank for rank, n in restoration.names.items() if n in restoration.read),
+            None if found is None or found.changed or found.damage else found.states.header.version,
+            generation_of(self._journal, named),
+            _rows(read),
+        )
+        if self._journal.writes:
+            self._thread.start()
+        return view
+
+    def state_of(self, rank: int) -> KeptState | None:
+        """What is known of the view of a leaf; None if it is not kept."""
+        return next((kept.made for kept in self._views.values() if kept.rank == rank), None)
+
+    def read_nodes(self) -> frozenset[int]:
+        """The ranks of the nodes that began with what was stored."""
+        return frozenset(rank for kept in self._views.values() for rank in kept.read)
+
+    def look_after(self) -> None:
+        """Store the views that have changed since, if they are due."""
+        for kept in list(self._views.values()):
+            if monotonic() >= kept.due and self._journal.is_settled():
+                self._store(kept)
+
+    def close(self) -> None:
+        """Store the views that have changed since, and end the thread."""
+        self._thread.stop()
+        for kept in list(self._views.values()):
+            self._store(kept)
+        self._views.clear()
+
+    @property
+    def _journal(self) -> Journal:
+        journal: Journal = self._engine.journal
+        return journal
+
+    # Making.
+
+    def _checked(self, name: str | None, node: plan.Node) -> str:
+        """The name of a view that is to be kept."""
+        if name is None:
+            raise PlanError('a view that is kept has a name\n  write materialize("top", kept=True)')
+        held = self._views.get(name)
+        if held is not None and any(held.rank == leaf.rank for leaf in self._engine.graph.leaves()):
+            raise PlanError(
+                f"a view {name!r} is kept already\n  give this one another name, or close that one"
+            )
+        for table in tables_read(self._engine, node):
+            if table not in self._journal.kept:
+                raise PlanError(
+                    f"view {name!r} cannot be kept: it reads table {table.name!r}, which is not "
+                    "durable\n  leave out kept=True, or durable=False of the table"
+                )
+        return name
+
+    def _made(self, found: StoredView | None, make: Callable[[], Any]) -> tuple[Any, Restoration]:
+        graph = self._engine.graph
+        restoration = Restoration()
+        if found is not None:
+            restoration = Restoration(found.find, found.changed)
+        graph.restoration = restoration
+        try:
+            return make(), restoration
+        finally:
+            graph.restoration = None
+
+    # Storing.
+
+    def _store(self, kept: KeptView) -> None:
+        """Store a view, if it has changed; what keeps it from that is logged."""
+        start = monotonic()
+        try:
+            copied = self._copied(kept)
+            if copied is not None:
+                self._write(kept, copied, _packed(kept, copied))
+        except DurabilityError as error:
+            log.warning("the state of view %r is not stored: %s", kept.name, error)
+        finally:
+            now = monotonic()
+            kept.due = now + SHARE * (now - start)
+
+    def _copied(self, kept: KeptView) -> Copied | None:
+        """The states as they are now; None if they are stored already, or this is not the time."""
+        engine, journal = self._engine, self._journal
+        with paused(), self._inside() as is_open:
+            leaf = next((leaf for leaf in engine.graph.leaves() if leaf.rank == kept.rank), None)
+            if leaf is None:
+                self._views.pop(kept.name, None)
+            if not is_open or leaf is None or engine.pending is not None or not journal.writes:
+                return None
+            journal.settle()
+            version = journal.store.version()
+            if version == kept.version:
+                return None
+            if _rows(kept.tables) > GROWN * kept.rows:
+                kept.forget_computing()
+            copied = Copied(version, describe_tables(journal, kept.tables))
+            copied.states.update(states_of(leaf, kept.names, lambda name: _pays(kept, name)))
+            return copied if copied.states or kept.version is None else None
+
+    def _write(self, kept: KeptView, copied: Copied, packed: Mapping[str, bytes]) -> None:
+        parts, generation = kept_states.parts_of(packed), 1 - kept.generation
+        header = Header(kept.query, copied.version, generation, copied.tables, kept.costs, parts)
+        store = self._journal.store
+        with self._settled():
+            kept_states.begin(store, kept.name, generation)
+        for change in kept_states.pieces_of(kept.name, generation, packed):
+            with self._settled():
+                self._journal.write_beside([change], is_safe=False)
+        with self._settled():
+            kept_states.finish(store, kept.name, header)
+            kept.version, kept.generation = copied.version, generation
+
+    @contextmanager
+    def _settled(self) -> Iterator[None]:
+        """Nobody commits meanwhile, and all that was committed is in the store."""
+        with self._inside() as is_open:
+            if not is_open:
+                raise DurabilityError("the database was closed")
+            self._journal.settle()
+            yield
+
+    @contextmanager
+    def _inside(self) -> Iterator[bool]:
+        """Nobody commits meanwhile; gives False if the database is closed."""
+        with self._engine.db_lock.inside():
+            yield not self._engine.db_lock.is_closed
+
+
+def _packed(kept: KeptView, copied: Copied) -> dict[str, bytes]:
+    """The bytes of the states for which it pays; how long they took is noted."""
+    found = {}
+    for name in list(copied.states):
+        cost = kept.costs.get(name, Cost())
+        try:
+            data, seconds = kept_states.pack(copied.states.pop(name))
+        except Unstorable:
+            data, seconds = b"", inf
+        if cost.reading is None or seconds == inf:
+            cost = kept.costs[name] = Cost(cost.computing, seconds)
+        if cost.pays:
+            found[name] = data
+    return found
+
+
+def _rows(read: Sequence[Any]) -> int:
+    """How many rows tables have."""
+    return sum(len(table._store) for table in read)
+
+
+def _pays(kept: KeptView, name: str) -> bool:
+    cost = kept.costs.get(name)
+    return cost is None or cost.pays
+
+
+def _costs(found: StoredView | None, restoration: Restoration) -> dict[str, Cost]:
+    """What operators cost, as far as it was measured, now or before."""
+    before = {} if found is None else found.states.header.costs
+    costs = {}
+    for name, seconds in restoration.computed.items():
+        was = before.get(name, Cost())
+        is_other = was.computing is None or seconds > GROWN * was.computing
+        costs[name] = Cost(seconds, None if is_other else was.reading)
+    for name, seconds in restoration.read.items():
+        costs[name] = Cost(before.get(name, Cost()).computing, seconds)
+    return costs
+
+
+def _told(found: StoredView | None, why: str, restoration: Restoration) -> KeptState:
+    """What became of a view that was made."""
+    seconds = sum([*restoration.read.values(), *restoration.computed.values()])
+    if found is None:
+        return KeptState("computed", why, None, 0, seconds)
+    header = found.states.header
+    reasons = list(dict.fromkeys(found.damage))
+    if not reasons and restoration.computed.keys() & header.parts.keys():
+        reasons.append("what has changed of its inputs since is not known")
+    if header.parts and not (restoration.read or restoration.computed):
+        reasons.append("another view has its operators already")
+    if not reasons and not restoration.read:
+        reasons.append("it is computed as fast as it would be read")
+    state: Literal["read", "computed"] = "read" if restoration.read else "computed"
+    return KeptState(state, "; ".join(reasons), header.version, header.size, seconds)

@@ -1,0 +1,419 @@
+"""The store in a schema of a Postgres database.
+
+    reactive.state      the format, the version of the last commit, and who writes
+    reactive.tables     the schema of each table, and where its rows are
+    one table each      the rows, with a column for each of theirs, as anybody may read them
+    reactive.reactive_commits,
+    reactive.reactive_changes   the last commits, if any are kept
+
+Each `write` is one transaction of Postgres, with the version in it, so it is whole or not there.
+If the connection is lost meanwhile, another one finds out what came of it: what is not there is
+written again, once.
+
+An advisory lock keeps a second writer out, for as long as the connection lives. Whoever has it is
+noted: if the connection was lost and somebody else has written meanwhile, nothing is written any
+more.
+
+State:  a connection, what tables there are.
+Cost:   of a commit three messages to the server and back, and a fourth per table that it changes.
+Source: PostgreSQL, "Advisory Locks".
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, TypeVar
+
+from reactive.borders.durable import postgres_tables, sqlite_history
+from reactive.borders.durable.postgres_catalog import (
+    LISTED,
+    MADE,
+    escaped,
+    read_rows,
+    reading,
+    table_of,
+    with_names,
+)
+from reactive.borders.durable.postgres_tables import PostgresTable, placed
+from reactive.borders.durable.refusals import later_format, written_by_others
+from reactive.borders.durable.schema_text import text_of_schema
+from reactive.borders.durable.store import Change, Logged, Record, Rows, Schema
+from reactive.engine.runtime.postgres import driver, plain
+from reactive.engine.runtime.sql_names import quoted
+from reactive.errors import DurabilityError
+
+T = TypeVar("T")
+FORMAT = 1
+"""Of the schema; a later one is refused."""
+PATIENCE = 10.0
+"""Seconds that a server which has been lost is asked again."""
+PAUSE = 0.1
+"""Seconds from one question to the next."""
+
+
+class PostgresStore:
+    """A schema of a Postgres database as a `Store`.
+
+    Parameters
+    ----------
+    address: of the database, as `psycopg2.connect` or SQLAlchemy has it. The user needs the right
+        to create the schema, or to create tables in it.
+    synchronous: "full" to wait at each commit for the server's disk, whatever the server is set to;
+        "normal" for what it is set to, which is most often the same.
+    schema: its name.
+
+    >>> store = PostgresStore("postgresql://ann:secret@localhost/shop")
+    >>> store.name
+    'Postgres, schema reactive of localhost/shop'
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        synchronous: Literal["normal", "full"] = "normal",
+        schema: str = "reactive",
+    ) -> None:
+        self._dsn = plain(address)
+        given = driver().extensions.parse_dsn(self._dsn)
+        where = f"{given.get('host', 'localhost')}/{given.get('dbname', '')}"
+        self.name = f"Postgres, schema {schema} of {where}"
+        self._schema = schema
+        self._synchronous = synchronous
+        self._owner = secrets.token_hex(8)
+        self._keep = 0
+        self._has_past = True
+        """Whether commits may be kept that are not the last ones any more after the next."""
+        self._connection: Any = None
+        self._forgotten: Any = None
+        self._is_open = False
+        self._tables: dict[str, PostgresTable] = {}
+
+    # Opening and closing.
+
+    def open(self, keep: int) -> None:
+        self._keep = keep
+        try:
+            with self._told("open"):
+                self._connect()
+                self._within(self._make)
+                self._look()
+        except BaseException:
+            self.close()
+            raise
+        self._is_open = True
+
+    def _connect(self) -> None:
+        """Connect, and take the lock."""
+        psycopg2 = driver()
+        self._connection = psycopg2.connect(
+            self._dsn, application_name="reactive store", client_encoding="UTF8"
+        )
+        self._run("set extra_float_digits = 1")
+        self._run(f"set search_path = {quoted(self._schema)}, pg_catalog")
+        if self._synchronous == "full":
+            self._run("set synchronous_commit = on")
+        lock = "select pg_try_advisory_lock(hashtextextended(?, 0))"
+        (taken,) = self._run(lock, [f"reactive {self._schema}"]).fetchone()
+        self._connection.commit()
+        if not taken:
+            self._connection.close()
+            raise _Taken(
+                f"{self.name} is open in another process, or in another database of this one\n"
+                "  durable tables have one writer; others may read them by SQL"
+            )
+
+    def _make(self) -> None:
+        self._run("set local client_min_messages = warning")
+        found = self._run("select 1 from pg_namespace where nspname = ?", [self._schema]).fetchone()
+        if found is None:
+            self._run(f"create schema {quoted(self._schema)}")
+        for statement in MADE:
+            self._run(statement.format(schema=quoted(self._schema)))
+        self._run(
+            f"insert into {self._state} values ('format', ?), ('version', '0') "
+            "on conflict do nothing",
+            [str(FORMAT)],
+        )
+        found = self._stated("format")
+        if found > FORMAT:
+            raise DurabilityError(later_format(self.name, found, FORMAT))
+        self._run(
+            f"insert into {self._state} values ('owner', ?) "
+            "on conflict (name) do update set value = excluded.value",
+            [self._owner],
+        )
+
+    def _look(self) -> None:
+        """Read which tables there are."""
+        query = f"select {', '.join(LISTED)} from {self._listed} order by rank"
+        self._tables = {}
+        for entry in self._run(query).fetchall():
+            with reading(self.name, "tables", dict(zip(LISTED, entry, strict=True))):
+                table = table_of(self._schema, *entry)
+            self._tables[table.schema.table] = table
+        self._connection.commit()
+
+    def _stated(self, name: str) -> int:
+        """Return a number of the state."""
+        found = self._run(f"select value from {self._state} where name = ?", [name]).fetchone()
+        with reading(self.name, "state", {name: found and found[0]}):
+            return int(found[0])
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._is_open = False
+        if connection is not None:
+            with self._told("close"):
+                _release(connection)
+                connection.close()
+
+    def after_fork(self) -> None:
+        self._forgotten = self._connection  # the driver closes it in the process that opened it
+        self._connection = None
+        self._is_open = False
+
+    # Reading.
+
+    def version(self) -> int:
+        self._check_open()
+        with self._told("read"):
+            self._recover()
+            self._look()
+            found = self._stated("version")
+            self._connection.rollback()
+            return found
+
+    def _recover(self) -> None:
+        """Undo what was half done, over another connection if this one is lost."""
+        until = time.monotonic() + PATIENCE
+        while True:
+            try:
+                self._undo()
+                return
+            except (driver().OperationalError, driver().InterfaceError, _Taken):
+                if time.monotonic() > until:
+                    raise
+            time.sleep(PAUSE)
+
+    def _undo(self) -> None:
+        if self._connection is not None and not self._connection.closed:
+            try:
+                self._connection.rollback()
+                self._run("select 1")
+                self._connection.rollback()
+                return
+            except driver().Error:
+                self._connection.close()
+        self._connect()
+        owner = self._run(f"select value from {self._state} where name = 'owner'").fetchone()
+        self._connection.rollback()
+        if owner is None or owner[0] != self._owner:
+            raise DurabilityError(
+                f"{self.name} was opened by another database while the connection was lost\n"
+                "  close this database, and open it anew: it will be as stored"
+            )
+
+    def tables(self) -> Mapping[str, Schema]:
+        return {name: table.schema for name, table in self._tables.items()}
+
+    def rows(self, table: str) -> Rows:
+        self._check_open()
+        found = self._tables[table]
+        with self._told("read"):
+            cursor = self._connection.cursor(name="reactive_rows")
+            cursor.itersize = postgres_tables.BATCH
+            cursor.execute(found.rows)
+        while True:
+            with self._told("read"):
+                batch = cursor.fetchmany(postgres_tables.BATCH)
+            if not batch:
+                break
+            yield from read_rows(self.name, found, batch)
+        with self._told("read"):
+            cursor.close()
+            self._connection.rollback()
+
+    def history(self, since: int) -> Sequence[Logged]:
+        self._check_open()
+        kept = f"a commit after {since}"
+        with self._told("read"), reading(self.name, "reactive_changes", kept):
+            found = sqlite_history.history(self._run, since)
+            self._connection.rollback()
+            return [with_names(logged) for logged in found]
+
+    # Writing.
+
+    def write(self, records: Sequence[Record]) -> None:
+        self._check_open()
+        with self._told("write"):
+            try:
+                self._within(lambda: self._write(records))
+            except driver().Error:
+                if not self._connection.closed or not records[-1].is_commit:
+                    raise
+                if not self._stands(records):
+                    self._within(lambda: self._write(records))
+        self._has_past = False
+
+    def _stands(self, records: Sequence[Record]) -> bool:
+        """Whether a transaction whose connection was lost is there. Whoever has the lock again
+        knows: the server lets go of it when the lost session, and what it was about, is over."""
+        self._recover()
+        found = self._stated("version")
+        self._connection.rollback()
+        return found >= records[-1].version
+
+    def _write(self, records: Sequence[Record]) -> None:
+        if records[-1].is_safe:
+            self._run("set local synchronous_commit = on")
+        for record in records:
+            for change in record.changes:
+                self._change(self._tables[change.table], change)
+            if self._keep and record.is_commit:
+                changes = [c._replace(table=escaped(c.table)) for c in record.changes]
+                noted = record._replace(changes=changes)
+                sqlite_history.note(self._run, self._many, noted)
+        if self._keep or self._has_past:
+            sqlite_history.forget(self._run, self._keep)
+        self._run(
+            f"update {self._state} set value = ? where name = 'version'",
+            [str(records[-1].version)],
+        )
+
+    def _change(self, table: PostgresTable, change: Change) -> None:
+        gone = {table.id_of(row): row for row in change.gone}
+        come = [(row, 1) for row in change.come]
+        for row, before, after in change.counted:
+            if not after:
+                gone[table.id_of(row)] = row
+            else:
+                come.append((row, after))
+            if before and after:
+                self._check_there(table, [row])
+        written = [table.written(row, weight) for row, weight in come]
+        for values in written:
+            gone.pop(values[0], None)  # it is replaced
+        if gone:
+            changed = self._run(table.delete, [list(gone)]).rowcount
+            if changed != len(gone):
+                raise self._refusal(table, changed, list(gone.values()))
+        self._put(table, written)
+
+    def _check_there(self, table: PostgresTable, rows: list[Any]) -> None:
+        found = self._run(table.there, [[table.id_of(row) for row in rows]]).rowcount
+        if found != len(rows):
+            raise self._refusal(table, found, rows)
+
+    def _refusal(self, table: PostgresTable, changed: int, rows: list[Any]) -> DurabilityError:
+        return DurabilityError(written_by_others(self.name, table.schema.table, changed, rows))
+
+    def _put(self, table: PostgresTable, written: Sequence[Sequence[Any]]) -> None:
+        if written:
+            values = driver().extras.execute_values
+            values(self._connection.cursor(), table.put, written, page_size=postgres_tables.BATCH)
+
+    def create(self, schema: Schema, rows: Rows = ()) -> None:
+        self._check_open()
+        with self._told("write"):
+            old = self._tables.get(schema.table)
+            taken = [each.place for each in self._tables.values() if each is not old]
+            new = placed(schema, self._schema, taken)
+            self._within(lambda: self._create(new, old, rows))
+            self._tables.pop(schema.table, None)
+            self._tables[schema.table] = new
+
+    def _create(self, new: PostgresTable, old: PostgresTable | None, rows: Rows) -> None:
+        if old is not None:
+            self._drop(old)
+        self._run(new.create)
+        self._run(
+            f"insert into {self._listed} (name, text, place, columns) values (?, ?, ?, ?)",
+            [
+                escaped(new.schema.table),
+                text_of_schema(new.schema),
+                new.place,
+                list(new.columns),
+            ],
+        )
+        for batch, weight in rows:
+            self._put(new, [new.written(row, weight) for row in batch])
+
+    def drop(self, table: str) -> None:
+        self._check_open()
+        with self._told("write"):
+            found = self._tables.get(table)
+            if found is not None:
+                self._within(lambda: self._drop(found))
+                del self._tables[table]
+
+    def _drop(self, table: PostgresTable) -> None:
+        self._run(table.drop)
+        name = escaped(table.schema.table)
+        self._run(f"delete from {self._listed} where name = ?", [name])
+        if not table.schema.is_beside:
+            sqlite_history.forget(self._run, 0)
+
+    def _within(self, act: Callable[[], T]) -> T:
+        """Do something in one transaction."""
+        self._connection.rollback()
+        try:
+            done = act()
+            self._connection.commit()
+        except BaseException:
+            if not self._connection.closed:
+                self._connection.rollback()
+            raise
+        return done
+
+    # Calls of the driver.
+
+    @property
+    def _state(self) -> str:
+        return f"{quoted(self._schema)}.state"
+
+    @property
+    def _listed(self) -> str:
+        return f"{quoted(self._schema)}.tables"
+
+    def _run(self, statement: str, values: Sequence[Any] = ()) -> Any:
+        cursor = self._connection.cursor()
+        cursor.execute(statement.replace("?", "%s"), values or None)
+        return cursor
+
+    def _many(self, statement: str, rows: Sequence[Any]) -> None:
+        """As `executemany`, in few messages."""
+        values = driver().extras.execute_values
+        values(self._connection.cursor(), f"{statement.partition('(')[0]}%s", rows)
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise DurabilityError(f"{self.name} is not open\n  open the database that it is of")
+
+    @contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """Tell what goes wrong as ours."""
+        try:
+            yield
+        except driver().Error as error:
+            text = " ".join(str(error).split())
+            raise DurabilityError(
+                f"cannot {what} {self.name}: {text}\n"
+                "  see that the server can be reached, and that the user may do this"
+            ) from error
+
+
+def _release(connection: Any) -> None:
+    """Give locks back: the server ends a session some time after its connection is closed."""
+    with suppress(driver().Error):
+        connection.rollback()
+        with connection.cursor() as cursor:
+            cursor.execute("select pg_advisory_unlock_all()")
+        connection.commit()
+
+
+class _Taken(DurabilityError):
+    """Somebody has the lock; it may be the connection that was lost."""

@@ -1,0 +1,360 @@
+"""Rows as tuples of plain values, and back, by functions that are generated for their class.
+
+    def write(row):                                    def read(rows):
+        if row.__class__ is not Kind: refuse(row)          return [Kind(v0, v1) for v0, v1 in rows]
+        v0 = row.id; v1 = row.town
+        if v0.__class__ is int and ...: return (v0, v1)
+        return write_0(v0), write_1(v1)
+
+A row is made again by its class, called with its fields. Where that would run code that might
+change them (`__post_init__`), the fields are set once more afterwards.
+
+State:  none.
+Cost:   of writing a row of three fields 0.4 us; of reading one, that of calling its class.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Any, Protocol, TypeAlias
+
+from optimizer.expressions.members import row_class, row_of
+from reactive.borders.durable.rows.columns import (
+    ENUM,
+    NAMES,
+    PLAIN,
+    kind_of,
+    of_stored,
+    stored_as,
+    writer,
+    writing,
+)
+from reactive.borders.durable.rows.declared import Declared, about_classes, parameters
+from reactive.borders.durable.rows.type_text import type_text
+from reactive.borders.durable.rows.values import Unstorable, known_in, pack, unpack
+from reactive.borders.durable.store import Column, Schema
+from reactive.borders.durable.store import Values as Stored
+from reactive.engine.codegen.functions import Values, build
+
+KEY = "key"
+"""The column of a key that is no field."""
+
+
+Write: TypeAlias = Callable[[Any], Stored]
+Read: TypeAlias = Callable[[Sequence[Stored]], list[Any]]
+
+
+class RowCodec(Protocol):
+    """How the rows of a table are written and read.
+
+    write: row -> values. Raises `Unstorable`.
+    read: values of many rows -> rows.
+    key: row -> its key as it is stored, if that is a column of its own, which is then the last.
+    usual: how `write` does that, for functions that do more with a row.
+    read_plain: as `read`, of values none of which is bytes; None if there is no other way.
+    """
+
+    @property
+    def schema(self) -> Schema: ...
+    @property
+    def write(self) -> Write: ...
+    @property
+    def read(self) -> Read: ...
+    @property
+    def key(self) -> Callable[[Any], Any] | None: ...
+    @property
+    def usual(self) -> Usual | None: ...
+    @property
+    def read_plain(self) -> Read | None: ...
+
+
+@dataclasses.dataclass(frozen=True)
+class GivenCodec:
+    """A `RowCodec` of functions that are given."""
+
+    schema: Schema
+    write: Write
+    read: Read
+    key: Callable[[Any], Any] | None = None
+    usual: Usual | None = None
+    read_plain: Read | None = None
+
+
+class ClassCodec:
+    """A `RowCodec` of functions that are generated for a class of rows when they are first needed:
+    a database of thousands of tables opens without most of them."""
+
+    key: Callable[[Any], Any] | None = None
+
+    def __init__(self, schema: Schema, known: Declared) -> None:
+        self.schema = schema
+        self._known = known
+        self._makes_rows = row_class(known.kind) is not known.kind
+
+    @cached_property
+    def write(self) -> Write:
+        return self._writing[0]
+
+    @property
+    def usual(self) -> Usual | None:
+        return self._writing[1]
+
+    @cached_property
+    def read(self) -> Read:
+        read = _reading(self._known, self.schema.columns, _read)
+        return _read_as_rows(read) if self._makes_rows else read
+
+    @cached_property
+    def read_plain(self) -> Read | None:
+        columns = self.schema.columns
+        if self._makes_rows or any(column.kind != PLAIN for column in columns):
+            return None
+        return _reading(self._known, columns, _read_as_stored)
+
+    @cached_property
+    def _writing(self) -> tuple[Write, Usual]:
+        return _writing(self._known, self.schema.columns, self.schema.key)
+
+
+@dataclasses.dataclass(frozen=True)
+class Usual:
+    """How a row is written whose values are as their fields are declared: text about `row`.
+
+    lines: give its values names, and refuse what is of another class.
+    test: whether they are as declared.
+    values: they, as they are stored.
+    by_name: what all this refers to.
+    """
+
+    lines: Sequence[str]
+    test: str
+    values: str
+    by_name: Mapping[str, Any]
+
+
+def codec_of(
+    table: str, known: Declared, key: str | None, key_of: Callable[[Any], Any] | None
+) -> RowCodec:
+    """The codec of a class of rows.
+
+    Parameters
+    ----------
+    key: the field that tells rows apart, if there is one.
+    key_of: what gives the key, if it is no field.
+    """
+    names = known_in(known.classes)
+    columns = tuple(
+        Column(name, type_text(hint), kind_of(hint, names)) for name, hint in known.fields.items()
+    )
+    about = json.dumps({"classes": about_classes(known.classes)})
+    if key_of is None:
+        return ClassCodec(Schema(table, columns, key, about), known)
+    return _with_key(ClassCodec(Schema(table, columns, None, about), known), key_of, names)
+
+
+def given_codec(
+    table: str, encode: Any, decode: Any, key_of: Callable[[Any], Any] | None
+) -> RowCodec:
+    """The codec of a pair of callables: row -> bytes or str, and back."""
+
+    def write(row: Any) -> Stored:
+        found = encode(row)
+        if found.__class__ is not bytes and found.__class__ is not str:
+            raise Unstorable(f"{found!r:.100}, which the codec makes of it: neither bytes nor str")
+        return (pack(found, {}),)
+
+    def read(rows: Sequence[Stored]) -> list[Any]:
+        return [decode(unpack(found, {})) for (found,) in rows]
+
+    column = Column("value", "a codec's", PLAIN)
+    codec = GivenCodec(Schema(table, (column,), None, '{"codec": true}'), write, read)
+    return codec if key_of is None else _with_key(codec, key_of, {})
+
+
+def _with_key(codec: RowCodec, key_of: Callable[[Any], Any], names: dict[type, str]) -> RowCodec:
+    """The same, with a column more for a key that is no field."""
+    schema, write, read = codec.schema, codec.write, codec.read
+    name = KEY
+    while any(column.name == name for column in schema.columns):
+        name += "_"
+    columns = (*schema.columns, Column(name, "Any", PLAIN))
+    write_key = writer(PLAIN, names, {}, is_key=True)
+
+    def key(row: Any) -> Any:
+        return write_key(key_of(row))
+
+    about = json.dumps({**json.loads(schema.about), "added": True})
+    return GivenCodec(
+        dataclasses.replace(schema, columns=columns, key=name, about=about),
+        lambda row: (*write(row), key(row)),
+        lambda rows: read([row[:-1] for row in rows]),
+        key,
+    )
+
+
+def _read_as_rows(read: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """Of what is read, what rows are: snapshots of objects that change."""
+    return lambda rows: [*map(row_of, read(rows))]
+
+
+# Writing.
+
+
+def _writing(
+    known: Declared, columns: Sequence[Column], key: str | None
+) -> tuple[Callable[..., Stored], Usual]:
+    names, values = known_in(known.classes), Values()
+    values.by_name |= {**NAMES, "Kind": row_class(known.kind), "refuse": _refuse}
+    variables = [f"v{n}" for n in range(len(columns))]
+    tests, written, in_full = [], [], []
+    for variable, column in zip(variables, columns, strict=True):
+        how = writing(column.kind, known.fields[column.name])
+        enum = _enum_in(values, column, known)
+        tests.append(how.is_usual.format(v=variable, kind=enum))
+        written.append(how.written.format(v=variable))
+        is_key = column.name == key
+        write = writer(column.kind, names, known.classes, is_key=is_key)
+        in_full.append(f"{values.name(write, 'write')}({variable})")
+    taken, test = _taken_apart(known, columns, variables), " and ".join(f"({t})" for t in tests)
+    usual = Usual(taken, test or "True", f"({_listed(written)})", values.by_name)
+    lines = [*taken, f"if {usual.test}:", f"    return {usual.values}"]
+    lines += [f"return ({_listed(in_full)})"]
+    text = "def write(row):\n" + "".join(f"    {line}\n" for line in lines)
+    return build("write", text, values), usual
+
+
+def _enum_in(values: Values, column: Column, known: Declared) -> str:
+    if not column.kind.startswith(ENUM):
+        return ""
+    kind = known.classes[column.kind.removeprefix(ENUM)]
+    return values.name(kind, kind.__name__)
+
+
+def _taken_apart(known: Declared, columns: Sequence[Column], variables: Sequence[str]) -> list[str]:
+    """The lines that give the fields of a row names."""
+    if known.shape == "value":
+        return [f"{variables[0]} = row"]
+    lines = ["if row.__class__ is not Kind:", "    refuse(row, Kind)"]
+    if known.shape == "tuple" or issubclass(known.kind, tuple):
+        return [*lines, f"({_listed(variables)}) = row"]
+    pairs = zip(variables, columns, strict=True)
+    return [*lines, *(f"{variable} = row.{column.name}" for variable, column in pairs)]
+
+
+def _refuse(row: Any, kind: type) -> None:
+    raise Unstorable(f"of class {type(row).__qualname__}, and the table is of {kind.__qualname__}")
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return "".join(f"{part}, " for part in parts).rstrip() if parts else ""
+
+
+# Reading.
+
+
+def _reading(
+    known: Declared, columns: Sequence[Column], read: Callable[..., str]
+) -> Callable[..., list[Any]]:
+    values = Values()
+    values.by_name["unpack"] = lambda stored: unpack(stored, known.classes)
+    variables = [f"v{n}" for n in range(len(columns))]
+    parts = [
+        read(variable, column, known, values)
+        for variable, column in zip(variables, columns, strict=True)
+    ]
+    made = _made(known, [column.name for column in columns], parts, values)
+    text = f"def read(rows):\n    return [{made} for ({_listed(variables)}) in rows]\n"
+    return build("read", text, values)
+
+
+def _read(variable: str, column: Column, known: Declared, values: Values) -> str:
+    of = of_stored(column.kind, known.classes)
+    if of is None:
+        return f"({variable} if {variable}.__class__ is not bytes else unpack({variable}))"
+    read, stored = values.name(of, "read"), stored_as(column.kind).__name__
+    return f"({read}({variable}) if {variable}.__class__ is {stored} else unpack({variable}))"
+
+
+def _read_as_stored(variable: str, *_: Any) -> str:
+    return variable
+
+
+def _made(known: Declared, names: Sequence[str], parts: Sequence[str], values: Values) -> str:
+    """The row of its parts, as text."""
+    if known.shape == "value":
+        return parts[0]
+    if known.shape == "tuple":
+        return f"({_listed(parts)})"
+    if issubclass(known.kind, tuple):
+        values.by_name |= {"new": tuple.__new__, "Kind": known.kind}
+        return f"new(Kind, ({_listed(parts)}))"
+    make, order = maker(known.kind, names)
+    given = [
+        part if keyword is None else f"{keyword}={part}"
+        for keyword, part in ((order[name], part) for name, part in zip(names, parts, strict=True))
+    ]
+    return f"{values.name(make, 'make')}({', '.join(given)})"
+
+
+def maker(kind: Any, names: Sequence[str]) -> tuple[Callable[..., Any], dict[str, str | None]]:
+    """What makes a record, and by which keyword it is given each field; None: by place."""
+    by_place = dict.fromkeys(names)
+    if hasattr(kind, "__pydantic_validator__") and hasattr(kind, "model_construct"):
+        return kind.model_construct, {name: name for name in names}
+    found = parameters(kind)
+    if found.keys() == {*names} and not changes_fields(kind):
+        if [*found] == [*names] and not any(_is_keyword(found[name]) for name in names):
+            return kind, by_place
+        return kind, {name: found[name].name for name in names}
+    return _set_afterwards(kind, names), by_place
+
+
+def _set_afterwards(kind: Any, names: Sequence[str]) -> Callable[..., Any]:
+    """What makes a record of which not all fields are given to the class, or kept as given."""
+    found = parameters(kind)
+    places = [(names.index(name), found[name].name) for name in found if name in names]
+    set_field = _setter(kind)
+    is_called = _runs_code(kind) and found.keys() <= {*names}
+
+    def make(*fields: Any) -> Any:
+        row = kind(**{to: fields[n] for n, to in places}) if is_called else object.__new__(kind)
+        for name, value in zip(names, fields, strict=True):
+            set_field(row, name, value)
+        return row
+
+    return make
+
+
+def _setter(kind: Any) -> Callable[[Any, str, Any], object]:
+    if hasattr(kind, "__struct_fields__"):
+        from importlib import import_module
+
+        force: Callable[[Any, str, Any], object] = import_module("msgspec").structs.force_setattr
+        return force
+    return object.__setattr__
+
+
+def changes_fields(kind: Any) -> bool:
+    """Whether making a record runs code that may make other fields of what it is given."""
+    return _runs_code(kind) or (
+        dataclasses.is_dataclass(kind) and not _is_generated(getattr(kind, "__init__"))  # noqa: B009
+    )
+
+
+def _runs_code(kind: Any) -> bool:
+    hooks = ("__post_init__", "__attrs_post_init__", "__attrs_pre_init__")
+    converts = any(a.converter is not None for a in getattr(kind, "__attrs_attrs__", ()))
+    return converts or any(hasattr(kind, hook) for hook in hooks)
+
+
+def _is_generated(init: Any) -> bool:
+    code = getattr(init, "__code__", None)
+    return code is not None and code.co_filename == "<string>"
+
+
+def _is_keyword(parameter: inspect.Parameter) -> bool:
+    return parameter.kind is inspect.Parameter.KEYWORD_ONLY

@@ -1,0 +1,359 @@
+"""Whatever holds columns as a `pyarrow.Table` whose values Python has.
+
+    __arrow_c_stream__       polars, pandas, DuckDB, pyarrow, and views of this library
+    a path                   Parquet, CSV, Feather; JSON lines
+    what narwhals knows      Modin, cuDF, Ibis, Dask, LazyFrame, its own frames
+    dictionaries             of columns; a list of them: of rows
+
+Dictionary-encoded columns become plain ones, nanoseconds microseconds, times with a zone keep it.
+
+Sound:  no value is rounded or cut: a time of 1 ns is refused.
+Cost:   O(1) of what is Arrow already; else O(values).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from optimizer.errors import PlanError
+from optimizer.kinds.kind import Places, Scalar, Struct, kind_of
+from optimizer.kinds.names import columns_of
+from reactive.engine.runtime import needs
+from reactive.engine.runtime.json_depth import NESTED, is_too_deep
+from reactive.errors import TableError
+
+FILES: dict[str, tuple[str, str]] = {
+    ".parquet": ("pyarrow.parquet", "read_table"),
+    ".csv": ("pyarrow.csv", "read_csv"),
+    ".feather": ("pyarrow.feather", "read_table"),
+    ".arrow": ("pyarrow.feather", "read_table"),
+    ".jsonl": ("pyarrow.json", "read_json"),
+}
+"""What reads a file, by the end of its name."""
+
+
+def table_of(data: Any, what: str = "a frame", row_type: Any = None) -> Any:
+    """A frame as a `pyarrow.Table` of plain columns.
+
+    Parameters
+    ----------
+    row_type: the class of the rows to be made of it, which says what an empty cell of CSV is.
+
+    Raises
+    ------
+    PlanError: it is no frame, or a library is missing.
+    TableError: a value is finer than a microsecond, or values of a column are of no one type.
+
+    >>> table_of({"id": [1, 2]}).column_names, table_of([{"id": 1}, {"id": None}]).num_rows
+    (['id'], 2)
+    """
+    needs.check(what)
+    import pyarrow as pa
+
+    try:
+        found = _table(data, what)
+        if row_type is not None and isinstance(data, str | Path) and _is_csv(Path(data)):
+            found = _with_empty_texts(found, row_type)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise TableError(
+            f"{what}: a column has values of several types, or of one that Arrow has not: {error}\n"
+            "  have each column be of one type and all be of one length, or add rows of a class"
+        ) from None
+    except UnicodeEncodeError as error:
+        raise TableError(
+            f"{what}: cannot take {error.object!r:.100}: it has half of a character (a lone "
+            "surrogate), which a frame cannot hold\n  give whole characters, or add rows of a class"
+        ) from None
+    return plain_columns(found)
+
+
+def is_frame(data: Any) -> bool:
+    """Whether it has columns: a path has none, nor has a list."""
+    return hasattr(data, "__arrow_c_stream__") or _is_known_to_narwhals(data)
+
+
+def _table(data: Any, what: str) -> Any:
+    import pyarrow as pa
+
+    if isinstance(data, pa.Table):
+        return data
+    if isinstance(data, pa.RecordBatch):
+        return pa.Table.from_batches([data])
+    if isinstance(data, str | Path):
+        return _read(Path(data), what)
+    if type(data).__module__.partition(".")[0] == "pandas" and hasattr(data, "columns"):
+        return _of_pandas(data)
+    if hasattr(data, "__arrow_c_stream__"):
+        return _of_stream(data, what)
+    if isinstance(data, Mapping):
+        return pa.table(dict(data))
+    if isinstance(data, list | tuple) and all(isinstance(row, Mapping) for row in data):
+        return pa.Table.from_pylist(list(data))
+    if _is_known_to_narwhals(data):
+        return _of_narwhals(data, what)
+    raise _no_frame(data, what)
+
+
+def _no_frame(data: Any, what: str) -> PlanError:
+    return PlanError(
+        f"{what}: {type(data).__name__} is no frame: {data!r:.100}\n"
+        "  give what has __arrow_c_stream__, as a DataFrame of polars or pandas, a pyarrow.Table, "
+        "a path, a list of dictionaries"
+    )
+
+
+def _of_stream(data: Any, what: str) -> Any:
+    import pyarrow as pa
+
+    _check_objects(data, what)
+    try:
+        return pa.table(data)
+    except pa.ArrowInvalid:  # it has one column, and no name
+        raise _no_frame(data, what) from None
+
+
+def _check_objects(data: Any, what: str) -> None:
+    """Refuse columns of Python's objects, of which polars gives where in memory they are."""
+    is_polars = type(data).__module__.partition(".")[0] == "polars"
+    schema = getattr(data, "schema", {}) if is_polars else {}
+    for name, kind in schema.items():
+        if str(kind) == "Object":
+            raise TableError(
+                f"{what}: column {name!r} is of Python's objects, which are no data\n"
+                "  make it a column of numbers, text or structs, or add rows of a class"
+            )
+
+
+def _read(path: Path, what: str) -> Any:
+    found = FILES.get(path.suffix.lower())
+    if found is None:
+        raise PlanError(
+            f"{what}: nothing is known that reads {path.name!r}\n"
+            f"  the names of files end in {', '.join(FILES)}; read others yourself, and give the "
+            "frame"
+        )
+    module, name = found
+    read: Callable[..., Any] = getattr(import_module(module), name)
+    if name == "read_json":
+        _check_depth(path, what)
+    if not _is_csv(path):
+        return read(str(path))
+    options = import_module(module).ConvertOptions(
+        null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=True
+    )
+    return read(str(path), convert_options=options)
+
+
+def _check_depth(path: Path, what: str) -> None:
+    """Refuse JSON that is nested so deep that Arrow would end the process.
+
+    Arrow reads a value in several lines, too. Then one of them is not of the form `{...}`.
+    """
+    is_by_line = True
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            if is_too_deep(line):
+                raise _too_deep(what, f"{path}, line {number}")
+            inner = line.strip()
+            is_by_line &= not inner or (inner[0] == "{" and inner[-1] == "}")
+    if not is_by_line and is_too_deep(path.read_text(encoding="utf-8", errors="replace")):
+        raise _too_deep(what, str(path))
+
+
+def _too_deep(what: str, where: str) -> TableError:
+    return TableError(
+        f"{what}: cannot read {where}: a value is nested more than {NESTED} deep\n  leave it out"
+    )
+
+
+def _is_csv(path: Path) -> bool:
+    return path.suffix.lower() == ".csv"
+
+
+def _with_empty_texts(table: Any, row_type: Any) -> Any:
+    """A table of a CSV with the empty text in the place of None, where a field is a text always."""
+    import pyarrow as pa
+
+    of = kind_of(row_type)
+    if isinstance(of, Struct):
+        places = places_of(of.fields, table.column_names)
+        fields = {place: of.fields[name] for name, place in places.items()}
+    else:
+        fields = dict(enumerate(of.items if isinstance(of, Places) else (of,)))
+    for place, kind in fields.items():
+        if kind == Scalar(str) and place < table.num_columns and table.column(place).null_count:
+            texts = table.column(place).cast(pa.string()).fill_null("")
+            table = table.set_column(place, table.column_names[place], texts)
+    return table
+
+
+def places_of(fields: Iterable[str], columns: list[str]) -> dict[str, int]:
+    """The places of the columns of fields.
+
+    Raises
+    ------
+    PlanError: several columns have the name of a field.
+    """
+    try:
+        return columns_of(fields, columns)
+    except ValueError as error:
+        raise PlanError(str(error)) from None
+
+
+def _of_pandas(data: Any) -> Any:
+    """A DataFrame of pandas, with an index if that has a name; NaN is null, as pandas has it."""
+    import pyarrow as pa
+
+    is_named = any(name is not None for name in data.index.names)
+    if data.columns.has_duplicates:
+        columns = [data.iloc[:, place] for place in range(data.shape[1])]
+        arrays = [pa.Array.from_pandas(column) for column in columns]
+        return pa.Table.from_arrays(arrays, names=[str(name) for name in data.columns])
+    table = pa.Table.from_pandas(data.reset_index() if is_named else data, preserve_index=False)
+    return table.replace_schema_metadata(None)
+
+
+def _is_known_to_narwhals(data: Any) -> bool:
+    try:
+        import narwhals as nw
+    except ModuleNotFoundError:
+        return False
+    known = nw.from_native(data, pass_through=True)
+    return isinstance(known, nw.DataFrame | nw.LazyFrame)
+
+
+def _of_narwhals(data: Any, what: str) -> Any:
+    import narwhals as nw
+
+    frame: Any = nw.from_native(data)
+    frame = frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+    _check_objects(frame.to_native(), what)
+    return frame.to_arrow()
+
+
+def plain_columns(table: Any) -> Any:
+    """A table of columns whose values are Python's, each of one kind."""
+    return with_types(table, table.column_names, [plain_type(field.type) for field in table.schema])
+
+
+def with_types(table: Any, names: list[str], types: list[Any]) -> Any:
+    """A table of the same values, as types have them.
+
+    Raises
+    ------
+    TableError: a type has not a value that is there.
+    """
+    import pyarrow as pa
+
+    if names == table.column_names and types == table.schema.types:
+        return table
+    fields = [
+        pa.field(name, of, old.nullable)
+        for name, of, old in zip(names, types, table.schema, strict=True)
+    ]
+    columns = [_with_type(c, f) for c, f in zip(table.columns, fields, strict=True)]
+    return pa.Table.from_arrays(columns, schema=pa.schema(fields)) if fields else table
+
+
+def _with_type(column: Any, field: Any) -> Any:
+    import pyarrow as pa
+
+    if column.type == field.type:
+        return column
+    try:
+        return pa.chunked_array(
+            [_rebuilt(chunk, field.type) for chunk in column.chunks], field.type
+        )
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise TableError(
+            f"column {field.name!r} of {column.type} has a value that {field.type} has not: "
+            f"{error}\n"
+            "  Python knows no nanoseconds: round the column, or cast it to text"
+        ) from None
+
+
+def _rebuilt(array: Any, of: Any) -> Any:
+    """An array of the same values of a type, whose fields it takes one after the other."""
+    import pyarrow as pa
+    from pyarrow import compute
+
+    own = array.type
+    if own == of:
+        return array
+    if pa.types.is_dictionary(own):
+        return _rebuilt(array.dictionary, of).take(array.indices)
+    if pa.types.is_run_end_encoded(own):
+        return _rebuilt(compute.run_end_decode(array), of)
+    if isinstance(own, pa.BaseExtensionType):
+        return _rebuilt(array.storage, of)
+    if pa.types.is_struct(own):
+        parts = [_rebuilt(array.field(n), of.field(n).type) for n in range(of.num_fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(of), mask=array.is_null())
+    if pa.types.is_list(of):
+        is_offset = pa.types.is_list(own) or pa.types.is_map(own)
+        listed = array if is_offset else array.cast(pa.list_(own.value_type))
+        whole = pa.concat_arrays([listed])
+        values = whole.values if not pa.types.is_map(own) else _entries(whole, of.value_type)
+        return pa.ListArray.from_arrays(
+            whole.offsets, _rebuilt(values, of.value_type), mask=whole.is_null()
+        )
+    return array.cast(of)
+
+
+def _entries(maps: Any, of: Any) -> Any:
+    """The pairs of maps, as structs."""
+    import pyarrow as pa
+
+    return pa.StructArray.from_arrays([maps.keys, maps.items], names=[f.name for f in of])
+
+
+def plain_type(of: Any) -> Any:
+    """The type of the same values as Python has them.
+
+    >>> import pyarrow as pa
+    >>> plain_type(pa.dictionary(pa.int8(), pa.string())), plain_type(pa.timestamp("ns", "UTC"))
+    (DataType(string), TimestampType(timestamp[us, tz=UTC]))
+    """
+    import pyarrow as pa
+
+    types = pa.types
+    if types.is_dictionary(of) or types.is_run_end_encoded(of):
+        return plain_type(of.value_type)
+    if isinstance(of, pa.BaseExtensionType):
+        return of if of == pa.uuid() else plain_type(of.storage_type)
+    if types.is_timestamp(of):
+        return pa.timestamp("us", of.tz)
+    if types.is_struct(of):
+        return pa.struct([_plain_field(of.field(place)) for place in range(of.num_fields)])
+    if types.is_map(of):
+        return pa.list_(pa.struct([("key", plain_type(of.key_type)), _plain_field(of.item_field)]))
+    if _is_list(of):
+        return pa.list_(plain_type(of.value_type))
+    simple: dict[Callable[[Any], bool], Callable[[], Any]] = {
+        types.is_duration: partial(pa.duration, "us"),
+        types.is_time: partial(pa.time64, "us"),
+        types.is_date: pa.date32,
+        types.is_float16: pa.float64,
+        types.is_string_view: pa.string,
+        types.is_large_string: pa.large_string,
+        types.is_binary_view: pa.binary,
+    }
+    return next((made() for is_such, made in simple.items() if is_such(of)), of)
+
+
+def _is_list(of: Any) -> bool:
+    from pyarrow import types
+
+    tests = [types.is_list, types.is_large_list, types.is_fixed_size_list]
+    tests += [
+        getattr(types, name, types.is_list) for name in ("is_list_view", "is_large_list_view")
+    ]
+    return any(is_list(of) for is_list in tests)
+
+
+def _plain_field(field: Any) -> Any:
+    return field.with_type(plain_type(field.type))

@@ -1,0 +1,263 @@
+"""`mirror`: tables of mapped classes, which follow what sessions commit.
+
+    session.add(order)          nothing yet
+    session.commit()            reads the row, has views step, COMMIT, views show it
+
+What follows is in `following.py`, what is read in `kinds.py`, how both commit in `publishing.py`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from optimizer.errors import PlanError
+from reactive.api.relation import Relation
+from reactive.api.table import Table
+from reactive.engine.runtime.boundary import boundary, outermost
+from reactive.engine.runtime.closeable import Closeable
+from reactive.engine.runtime.copying import NotCopied
+
+if TYPE_CHECKING:
+    from collections.abc import Generator
+
+    from sqlalchemy import Engine
+    from sqlalchemy import Table as SqlTable
+    from sqlalchemy.ext.asyncio import AsyncEngine, async_scoped_session, async_sessionmaker
+    from sqlalchemy.orm import Session, scoped_session, sessionmaker
+
+    from reactive.borders.mirrors.mirrored import Mirrored
+
+    Sync = sessionmaker[Any] | scoped_session[Any] | type[Session] | Session | Engine
+    Async = async_sessionmaker[Any] | async_scoped_session[Any] | AsyncEngine
+
+T = TypeVar("T")
+
+
+@boundary
+class Mirror(Closeable, NotCopied):
+    """Tables that follow a SQL database; made by `mirror`. `m[Order]` is the table of a class.
+
+    Its rows are records with the columns of the class, by the names of its attributes, and there is
+    one for each row that `select(Order)` would find. `with` closes it.
+
+    >>> from sqlalchemy import ForeignKey, Integer, String, create_engine
+    >>> from sqlalchemy.orm import DeclarativeBase, mapped_column, relationship, sessionmaker
+    >>> from sqlalchemy.pool import StaticPool
+    >>> from reactive import Database, Sum, mirror
+    >>> class Base(DeclarativeBase): ...
+    >>> class Customer(Base):
+    ...     __tablename__ = "customers"
+    ...     id = mapped_column(Integer, primary_key=True)
+    ...     name = mapped_column(String)
+    >>> class Order(Base):
+    ...     __tablename__ = "orders"
+    ...     id = mapped_column(Integer, primary_key=True)
+    ...     total = mapped_column(Integer)
+    ...     customer_id = mapped_column(ForeignKey("customers.id"))
+    ...     customer = relationship(Customer)
+    >>> engine = create_engine("sqlite://", poolclass=StaticPool)
+    >>> Base.metadata.create_all(engine)
+    >>> Session = sessionmaker(engine)
+    >>> db = Database()
+    >>> m = mirror(db, Session, Order, Customer)
+    >>> totals = (m.related(Order.customer).group_by(lambda order, customer: customer.name)
+    ...     .aggregate(Sum(lambda order, customer: order.total)).materialize())
+    >>> with Session.begin() as session:
+    ...     session.add(Order(total=7, customer=Customer(name="Ann")))
+    >>> totals["Ann"], m[Order][1]
+    (7, Order(id=1, total=7, customer_id=1))
+    >>> m
+    Mirror(Order: 1 row, Customer: 1 row; of sqlite://)
+    """
+
+    def __init__(self, mirrored: Mirrored) -> None:
+        self._mirrored = mirrored
+
+    _copy_instead = "make another one with mirror(db, Session, ...), under other names"
+    _pickle_instead = "pickle the rows of its tables, list(m[Order])"
+
+    def _called(self) -> str:
+        return "a mirror"
+
+    @overload
+    def __getitem__(self, owner: type[T]) -> Table[T]: ...
+    @overload
+    def __getitem__(self, owner: SqlTable) -> Table[Any]: ...
+    def __getitem__(self, owner: Any) -> Table[Any]:
+        """The table of a mapped class; or of a `sqlalchemy.Table` that was mirrored.
+
+        To type checkers its rows are objects of the class, whose columns have the same names.
+
+        Raises
+        ------
+        PlanError: it is not mirrored.
+        """
+        found: Table[Any] = self._mirrored.table(owner)
+        return found
+
+    def __iter__(self) -> Iterator[Table[Any]]:
+        """The tables, in the order in which classes were given."""
+        return iter(self._mirrored.tables)
+
+    def __len__(self) -> int:
+        return len(self._mirrored.tables)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether the answer to a COMMIT was lost, and what it did could not be read yet."""
+        return self._mirrored.is_behind
+
+    @property
+    def closed(self) -> bool:
+        """Whether it follows no more."""
+        return self._mirrored.is_closed
+
+    def related(self, relationship: Any, *, outer: bool = False) -> Relation[Any, Any]:
+        """What a relationship loads, as a join: pairs of a row and a row that it leads to.
+
+        Parameters
+        ----------
+        relationship: of a mirrored class to another one, such as `Order.customer`.
+        outer: also rows that lead nowhere, with None.
+
+        State and cost: those of a join by keys; many to many is a join more.
+
+        Raises
+        ------
+        PlanError: it is no relationship, its other class is not mirrored, or its condition is more
+            than columns that are equal.
+        """
+        made: Relation[Any, Any] = self._mirrored.related(relationship, outer=outer)
+        return made
+
+    def nested(self, relationship: Any) -> Relation[Any, Any]:
+        """What a relationship loads, inside: a row, and the bag of the rows that it leads to.
+
+        Parameters, errors: as of `related`. State and cost: those of `nest`.
+        """
+        made: Relation[Any, Any] = self._mirrored.nested(relationship)
+        return made
+
+    def reload(self) -> None:
+        """Read all rows again, in one commit; only the difference is a change.
+
+        For what other processes have written, which a mirror does not see.
+        """
+        self._mirrored.load()
+
+    def close(self) -> None:
+        """Follow no more. The tables stay as they are; `db.drop` gives them up."""
+        self._mirrored.close()
+
+    def __repr__(self) -> str:
+        return repr(self._mirrored)
+
+
+class AsyncMirror(Mirror):
+    """A `Mirror` of an asynchronous engine: awaited to be loaded, or entered by `async with`.
+
+    >>> import asyncio
+    >>> from sqlalchemy import Column, Integer, String
+    >>> from sqlalchemy.ext.asyncio import async_sessionmaker, create_async_engine
+    >>> from sqlalchemy.orm import declarative_base
+    >>> from reactive import Database, mirror
+    >>> Base = declarative_base()
+    >>> class Word(Base):
+    ...     __tablename__ = "words"
+    ...     id = Column(Integer, primary_key=True)
+    ...     text = Column(String)
+    >>> async def main() -> None:
+    ...     engine = create_async_engine("sqlite+aiosqlite://")
+    ...     async with engine.begin() as connection:
+    ...         await connection.run_sync(Base.metadata.create_all)
+    ...     Session = async_sessionmaker(engine)
+    ...     m = await mirror(Database(), Session, Word)
+    ...     async with Session.begin() as session:
+    ...         session.add(Word(text="to"))
+    ...     print(list(m[Word]))
+    ...     await engine.dispose()
+    >>> asyncio.run(main())
+    [Word(id=1, text='to')]
+    """
+
+    def __await__(self) -> Generator[Any, Any, AsyncMirror]:
+        return self._loaded().__await__()
+
+    async def __aenter__(self) -> AsyncMirror:
+        return await self._loaded()
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    async def _loaded(self) -> AsyncMirror:
+        await self._mirrored.load_async()
+        return self
+
+    def reload(self) -> Any:
+        """As `Mirror.reload`, awaited."""
+        return self._mirrored.load_async()
+
+
+@overload
+def mirror(db: Any, sessions: Async, /, *classes: Any, replace: bool = False) -> AsyncMirror: ...
+@overload
+def mirror(db: Any, sessions: Sync, /, *classes: Any, replace: bool = False) -> Mirror: ...
+@outermost
+def mirror(db: Any, sessions: Any, /, *classes: Any, replace: bool = False) -> Mirror:
+    """Tables of classes that SQLAlchemy maps, which follow what sessions commit to them.
+
+    The rows that there are come in one commit. From then on each commit of a session that has
+    changed some is a commit of the database: views show it when SQL has committed. An error of a
+    view keeps SQL from committing; a COMMIT that is refused leaves views as they were.
+
+    Parameters
+    ----------
+    db: the `Database`.
+    sessions: what makes sessions, and tells the engine that is followed: a `sessionmaker`,
+        `async_sessionmaker`, `scoped_session`, or an engine. Whatever is written by that engine in
+        this process is seen: by sessions, by bulk operations, by connections.
+    classes: mapped classes, or tables (`sqlalchemy.Table`). The table between two that are related
+        many to many is mirrored with them.
+    replace: drop tables that have the names, and the views over them, first.
+
+    Returns a `Mirror`; of an asynchronous engine one that is awaited.
+
+    State: a row for each row of the SQL tables. Cost: of a commit one SELECT by keys for each class
+    that it changed, or of the whole table where keys cannot be known: docs/mirror.md tells when.
+
+    Raises
+    ------
+    PlanError: SQLAlchemy is not installed; sessions have no engine; a class is not mapped, or to
+        what cannot be followed; a name is taken.
+    TransactionError: inside a transaction.
+
+    >>> from reactive import Database, mirror
+    >>> mirror(Database(), None, object)
+    Traceback (most recent call last):
+    optimizer.errors.PlanError: mirror takes mapped classes, not <class 'object'>
+      write mirror(db, Session, Order, Customer) with classes that SQLAlchemy maps
+    """
+    if not classes or not hasattr(db, "_engine"):
+        raise PlanError(
+            "mirror takes a database, what makes sessions, and classes\n"
+            "  write mirror(db, Session, Order, Customer)"
+        )
+    try:
+        from reactive.borders.mirrors import mirrored
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sqlalchemy":
+            raise
+        raise PlanError(
+            "mirror follows sessions of SQLAlchemy, which is not installed\n"
+            '  pip install "reactive-collections[sqlalchemy]"'
+        ) from None
+    made = mirrored.mirrored(db, sessions, classes, replace=replace)
+    if made.is_async:
+        return AsyncMirror(made)
+    try:
+        made.load()
+    except BaseException:
+        made.discard()
+        raise
+    return Mirror(made)

@@ -1,0 +1,383 @@
+"""What a database knows of the objects in its tables: which have changed in this transaction.
+
+    order.total = 7      kept for the end of the transaction:   order has changed in `total`
+    end of it            one update of its row per table:       Order(7, 20.0) -> Order(7, 7)
+    it fails             the value before is put back, where the changes of tables are taken back
+
+An assignment is noted among the changes of the transaction as a change of a table that no query
+reads. So all that takes changes back (`commit.py`, `repair.py`) puts values back too, in the order
+that is the reverse of theirs.
+
+State:  the objects that changed since the last commit.
+Cost:   of the end of a transaction O(objects that changed).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import ExitStack
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+from reactive.borders.objects import reads, silent
+from reactive.borders.objects.records import Record
+from reactive.engine.collections.zset import Pair
+from reactive.engine.runtime.boundary import hide
+from reactive.engine.storage.store import Duplicate
+from reactive.engine.transactions import transaction as transactions
+from reactive.errors import TableError
+
+if TYPE_CHECKING:
+    from reactive.borders.objects.store import ObjectStore
+    from reactive.engine.transactions.engine import Engine
+    from reactive.engine.transactions.pending import Pending
+
+EVERY = 64
+"""Of `Database(strict=True)`: for so many objects that commits take, one row is looked at for
+silent changes. So a round over n rows takes so many times n."""
+SEED = 1
+NO_CHANGES: list[Pair] = []
+
+
+class Objects:
+    """The objects of a database. It is also a table for commits, of assignments; see above."""
+
+    name = "assignments"
+    identity = True
+    row_type: Any = object
+    _node: Any = None
+    _keyed: Any = None
+    plan: Any = None
+    interns = True
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.tables: list[Any] = []
+        self.changed: dict[int, Record] = {}
+        """Objects that have changed in something that queries read."""
+        self.unread: dict[int, Record] = {}
+        """Objects that have changed in other attributes since their rows were made."""
+        self.inside: dict[int, Record] = {}
+        """Objects in whose containers something has changed in this transaction."""
+        self._until = EVERY
+        self._store: Any = self
+        self._random = Random(SEED)
+
+    # What changes.
+
+    def forget(self, record: Record) -> None:
+        """The rows of an object say what it is."""
+        self.changed.pop(id(record), None)
+        self.unread.pop(id(record), None)
+
+    def note(self, record: Record, name: str, store: ObjectStore) -> None:
+        """An attribute of an object was assigned."""
+        read = store.attributes_read()
+        changed = self.changed if read is None or name in read else self.unread
+        changed[id(record)] = record
+
+    def has_changed(self, pending: Pending) -> bool:
+        """Return True if a transaction has changed objects, which others hold."""
+        return bool(self.changed or self.inside) or any(
+            table._node is None or table in self.tables for table, _ in pending
+        )
+
+    def flush(self, pending: Pending) -> None:
+        """Update the rows of what has changed, as further changes of a transaction."""
+        if self.inside:
+            inside, self.inside = self.inside, {}
+            for record in inside.values():
+                record.look_inside()
+        while self.changed:
+            records, self.changed = self.changed, {}
+            try:
+                for table, updates in self._updates(records.values()):
+                    pending.append((table, _replaced(table, updates)))
+                    if table._node.tracers:
+                        self._tell(table, updates)
+            except BaseException:
+                self.changed.update(records)
+                raise
+            for number in records:
+                self.unread.pop(number, None)
+            self._until -= len(records)
+            if self._until <= 0 and self.engine.strict:
+                self._sample()
+
+    def flush_one(self, record: Record) -> list[Pair]:
+        """As `flush`, of an object that is in one table, outside of transactions."""
+        (place,) = record.places
+        old, new, table = place.row, record.current(), place.store.table()
+        updates = [(record, old, new)]
+        del self.changed[id(record)]
+        if self.unread:
+            self.unread.pop(id(record), None)
+        self._until -= 1
+        if self._until <= 0 and self.engine.strict:
+            self._sample()
+        if new is old:
+            return NO_CHANGES
+        if table._node.tracers:
+            self._tell(table, updates)
+        return _replaced(table, updates)  # no call comes after the change
+
+    def bring_up(self) -> None:
+        """Have rows show attributes that no query has read so far."""
+        records, self.unread = self.unread, {}
+        self.changed.update(records)
+
+    def show_all(self) -> None:
+        """Have rows show what was assigned and no query read: in the transaction that is open, or
+        in one of its own; not in the middle of a commit."""
+        engine = self.engine
+        if not self.unread or engine.db_lock.held or engine.db_lock.is_closed:
+            return
+        if engine.pending is None:
+            with transactions.Transaction(engine):
+                engine.write(self, self._all_shown, None)  # type: ignore[arg-type]
+        elif engine.db_lock.is_mine:
+            self.bring_up()
+
+    def _all_shown(self, _: None) -> list[Pair]:
+        self.bring_up()
+        return [(_nothing, 1)]
+
+    def forget_reads(self) -> None:
+        """There are other queries now: what they read is to be found out again."""
+        for table in self.tables:
+            table._store.read = reads.UNKNOWN
+
+    def change_inside(
+        self, records: Sequence[Record], do: Callable[[], Callable[[], object] | None]
+    ) -> None:
+        """As the function."""
+        change_inside(records, do)
+
+    # As the changes of a table.
+
+    def revert(self, changes: Iterable[Pair]) -> None:
+        for undo, _ in reversed(list(changes)):
+            undo()
+
+    def assigned_with(self, changes: Iterable[tuple[Any, Sequence[Pair]]]) -> list[Any]:
+        """What takes assignments back that changes of tables come from."""
+        stores = [(table._store, delta) for table, delta in changes if table in self.tables]
+        found = [store.assigned_with(delta) for store, delta in stores]
+        return [(self, undone) for undone in found if undone is not None]
+
+    def recount(self) -> None: ...
+
+    def __len__(self) -> int:
+        return 0
+
+    # How the above is done.
+
+    def _updates(
+        self, records: Iterable[Record]
+    ) -> list[tuple[Any, list[tuple[Record, Any, Any]]]]:
+        """Of each table the objects whose row is another one now, with both."""
+        found: dict[int, tuple[Any, list[tuple[Record, Any, Any]]]] = {}
+        for record in records:
+            for place in record.places:
+                table = place.store.table()
+                if place.store.objects is not self or table is None:
+                    continue
+                new = record.current()
+                if new is not place.row:
+                    mine = found.setdefault(id(place.store), (table, []))
+                    mine[1].append((record, place.row, new))
+        return list(found.values())
+
+    def _tell(self, table: Any, updates: Sequence[tuple[Record, Any, Any]]) -> None:
+        version = self.engine.version + 1
+        for _, old, new in updates:
+            self.engine.updates.note(table, [(old, -1), (new, 1)], version)
+
+    def _sample(self) -> None:
+        """Look at rows for silent changes, as many as are due; at fewer where these have long
+        lists. In a round, at each row of each table."""
+        while self._until <= 0:
+            table = next((each for each in self.tables if each._store.unseen), None)
+            if table is None and not silent.begin_round(self.tables):
+                self._until = EVERY
+            elif table is not None:
+                self._until += EVERY * (1 + silent.check_one(table, self._random))
+
+
+def change(records: Sequence[Record], statement: Callable[[Any], list[Pair]], of: Any) -> None:
+    """Do what changes objects, as a change of each database that has them.
+
+    statement: what it is called with -> what takes it back, as pairs with 1.
+    """
+    every = _databases(records)
+    if not every:
+        statement(of)
+        return
+    first = every[0]
+    engine = first.engine
+    if len(every) == 1:
+        if engine.mine is not None:
+            engine.write(first, statement, of)  # type: ignore[arg-type]
+        else:
+            with transactions.Transaction(engine):
+                engine.write(first, statement, of)  # type: ignore[arg-type]
+        return
+    with ExitStack() as open_:
+        for each in every:
+            open_.enter_context(transactions.Transaction(each.engine))
+        done: list[list[Pair]] = []
+
+        def once(of: Any) -> list[Pair]:
+            if not done:
+                done.append(statement(of))
+            return done[0]
+
+        for each in every:
+            each.engine.write(each, once, of)  # type: ignore[arg-type]
+
+
+def _databases(records: Sequence[Record]) -> list[Objects]:
+    """What tracks objects, or others whose snapshots hold their own; in one order for all."""
+    record = records[0]
+    if len(records) == len(record.places) == 1 and not record.owners and record.left is None:
+        objects: Objects = record.places[0].store.objects
+        return [] if objects.engine.db_lock.is_closed else [objects]
+    owners: dict[int, Record] = {}
+    for record in records:
+        record.with_owners(owners)
+    found: dict[int, Objects] = {}
+    for each in owners.values():
+        for place in each.places:
+            found[id(place.store.objects)] = place.store.objects
+        home = None if each.home is None else each.home()
+        if home is not None and home.engine.mine is not None:
+            found[id(home)] = home
+        if each.left is not None:
+            left, version = each.left
+            if left.engine.pending is not None and left.engine.version == version:
+                found[id(left)] = left
+            else:
+                each.left = None
+    return [
+        each for _, each in sorted(found.items(), key=_number) if not each.engine.db_lock.is_closed
+    ]
+
+
+def _number(of: tuple[int, Objects]) -> int:
+    return of[0]
+
+
+def change_inside(records: Sequence[Record], do: Callable[[], Callable[[], object] | None]) -> None:
+    """Do what changes a container in objects; it gives what takes it back, if it changes any."""
+    table = only_table(records[0]) if len(records) == 1 else None
+    try:
+        if table is None:
+            change(records, _changed_inside, (records, do))
+        else:
+            table._engine.write(table, _inside_alone, (table, records, do))
+    except Exception as error:
+        hide(error)
+        raise
+
+
+def _changed_inside(given: tuple[Sequence[Record], Callable[[], Any]]) -> list[Pair]:
+    """Change a container in objects; what takes it back."""
+    undone = _undone_inside(given)
+    for record in given[0]:
+        for place in record.places:
+            place.store.objects.inside[id(record)] = record
+    return undone
+
+
+def only_table(record: Record) -> Any:
+    """The one table that has an object, if a change of it is a commit of that alone."""
+    if len(record.places) != 1 or record.owners or record.left is not None:
+        return None
+    objects = record.places[0].store.objects
+    if objects.engine.db_lock.is_special or objects.changed:
+        return None
+    return record.places[0].store.table()
+
+
+def changed_alone(
+    table: Any, record: Record, statement: Callable[[Any], list[Pair]], of: Any, *, is_inside: bool
+) -> list[Pair]:
+    """Change an object that one table has: the update of its row, or none yet in a transaction.
+
+    Parameters
+    ----------
+    statement: what it is called with -> what takes the change back, as pairs with 1.
+    is_inside: whether it changes a container of the object.
+    """
+    store, objects, engine = table._store, table._objects, table._engine
+    undone = statement(of)  # no call stands between this and what takes it back
+    if not undone:
+        return NO_CHANGES
+    if engine.pending is not None:
+        if is_inside:
+            objects.inside[id(record)] = record
+        engine.pending.append((objects, undone))
+        return NO_CHANGES
+    try:
+        if id(record) not in objects.changed:
+            if is_inside:
+                record.look_inside()
+            return NO_CHANGES
+        changes: list[Pair] = objects.flush_one(record)
+        store.last = changes, undone
+    except BaseException:
+        undone[0][0]()
+        raise
+    return changes
+
+
+def _inside_alone(given: tuple[Any, Sequence[Record], Callable[[], Any]]) -> list[Pair]:
+    """Change a container of an object that one table has."""
+    table, records, do = given
+    return changed_alone(table, records[0], _undone_inside, (records, do), is_inside=True)
+
+
+def _undone_inside(given: tuple[Sequence[Record], Callable[[], Any]]) -> list[Pair]:
+    records, do = given
+    undo = do()
+    return NO_CHANGES if undo is None else [(_UndoInside(records, undo), 1)]
+
+
+class _UndoInside:
+    """Takes the change of a container back; or has the next commit take it."""
+
+    __slots__ = ("_records", "_undo")
+
+    def __init__(self, records: Sequence[Record], undo: Callable[[], object]) -> None:
+        self._records = records
+        self._undo = undo
+
+    def __call__(self) -> None:
+        if all(record.shape.options.undo for record in self._records):
+            self._undo()
+        for record in self._records:
+            for place in record.places[:1]:
+                record.went_back(place.row)
+            record.settle()
+
+
+def _replaced(table: Any, updates: Sequence[tuple[Record, Any, Any]]) -> list[Pair]:
+    """Put other rows of objects in the place of those that are in a table."""
+    try:
+        store = table._store
+        one = len(updates) == 1
+        changes: list[Pair] = store.replace_one(*updates[0]) if one else store.replace(updates)
+        return changes
+    except Duplicate as taken:
+        held, key_of = taken.args[0], table._store.key
+        key = key_of(held)
+        both = [(old, new) for _, old, new in updates if key_of(new) == key and new is not held]
+        old, new = both[0]
+        raise TableError(
+            f"{old!r:.200} of table {table.name!r} cannot become {new!r:.200}: its key is taken by "
+            f"{held!r:.200}\n  in a transaction keys may be exchanged; at its end no two objects "
+            "may have the same"
+        ) from None
+
+
+def _nothing() -> None: ...

@@ -1,0 +1,195 @@
+"""A set that tells its owners of each change.
+
+State:  values that changed since the last snapshot; of objects that are tracked, what it had of
+        them.
+Cost:   of an edit O(values of it), and O(log n) for each at the next snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from functools import partial
+from typing import Any
+
+from reactive.borders.objects.containers.container import Container, Leaf, Undo, shown
+from reactive.engine.collections.frozen_set import FrozenSet
+
+Values = set[Any]
+
+
+class TrackedSet(set[Any], Container):
+    """A set inside an object that is tracked. `==`, `repr`, pickles and copies are a set's."""
+
+    __slots__ = ("_counts", "_frozen", "_log", "_owners", "_shown", "_stale")
+    PLAIN = set
+    FROZEN = FrozenSet
+    _log: dict[Any, None]
+    _shown: dict[Any, Any]
+
+    def __new__(cls, values: Iterable[Any] = ()) -> TrackedSet:
+        """A new one, which `__init__` fills."""
+        made = set.__new__(cls)
+        made._blank()
+        made._log, made._shown = {}, {}
+        return made
+
+    def __init__(self, values: Iterable[Any] = ()) -> None:
+        self._become(lambda: set(values))
+
+    # What changes it.
+
+    def add(self, value: Any) -> None:
+        """As of a set."""
+        self._change(lambda: self._put({value} - self, set()))
+
+    def discard(self, value: Any) -> None:
+        """As of a set."""
+        self._change(lambda: self._put(set(), _one(value) if value in self else set()))
+
+    def remove(self, value: Any) -> None:
+        """As of a set."""
+
+        def remove() -> Undo | None:
+            if value not in self:
+                raise KeyError(value)
+            return self._put(set(), _one(value))
+
+        self._change(remove)
+
+    def pop(self) -> Any:
+        """As of a set."""
+        found: list[Any] = []
+
+        def pop() -> Undo:
+            value = set.pop(self)
+            found.append(value)
+            self._note((value,))
+            return partial(self._exchange, {value}, set())
+
+        self._change(pop)
+        return found[0]
+
+    def clear(self) -> None:
+        """As of a set."""
+        self._change(lambda: self._put(set(), set(self)))
+
+    def update(self, *others: Iterable[Any]) -> None:
+        """As of a set, but all or, if one of them raises, nothing."""
+        given = set().union(*others)
+        self._change(lambda: self._put(given - self, set()))
+
+    def difference_update(self, *others: Iterable[Any]) -> None:
+        """As of a set."""
+        given = set().union(*others)
+        self._change(lambda: self._put(set(), {v for v in given if v in self}))
+
+    def intersection_update(self, *others: Iterable[Any]) -> None:
+        """As of a set."""
+        given = [set(other) for other in others]
+        self._become(lambda: set(self).intersection(*given))
+
+    def symmetric_difference_update(self, other: Iterable[Any]) -> None:
+        """As of a set."""
+        given = set(other)
+        self._change(lambda: self._put(given - self, {v for v in given if v in self}))
+
+    def __ior__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self._with(other, self.update)
+
+    def __iand__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self._with(other, self.intersection_update)
+
+    def __isub__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self._with(other, self.difference_update)
+
+    def __ixor__(self, other: Any) -> Any:  # type: ignore[misc]
+        return self._with(other, self.symmetric_difference_update)
+
+    def __repr__(self) -> str:
+        return repr(set(self))
+
+    # How it is changed.
+
+    def _with(self, other: Any, update: Callable[[Any], None]) -> Any:
+        if not isinstance(other, set | frozenset) and not hasattr(other, "isdisjoint"):
+            return NotImplemented
+        update(other)
+        return self
+
+    def _become(self, made: Callable[[], Values]) -> None:
+        def become() -> Undo | None:
+            new = made()
+            return self._put(new - self, set(self) - new)
+
+        self._change(become)
+
+    def _put(self, came: Values, gone: Values) -> Undo | None:
+        if not came and not gone:
+            return None
+        self._exchange(came, gone)
+        return partial(self._exchange, gone, came)
+
+    def _exchange(self, came: Values, gone: Values) -> None:
+        set.update(self, came)
+        set.difference_update(self, gone)
+        self._note(came)
+        self._note(gone)
+
+    def _note(self, values: Iterable[Any]) -> None:
+        if self._frozen is not None:
+            self._log.update(dict.fromkeys(values))
+        self._tell()
+
+    # What it is.
+
+    def freeze(self, leaf: Leaf) -> FrozenSet[Any]:
+        """What it holds now, as an immutable value. It is the same object until it changes."""
+        made: FrozenSet[Any] | None = self._frozen
+        if made is not None and (self._log or self._stale):
+            made = self._moved_on(made, leaf)
+        if made is None:
+            found = [(value, shown(value, self, leaf)) for value in self]
+            self._shown = {value: new for value, new in found if new is not value}
+            made = FrozenSet([new for _, new in found])
+        self._frozen, self._stale, self._log = made, {}, {}
+        return made
+
+    def anew(self, leaf: Leaf) -> FrozenSet[Any]:
+        """The same, made of what is there, whether changes were told or not."""
+        made: FrozenSet[Any] | None = self._frozen
+        if made is not None and not self._shown and len(made) == len(self) and set(made) == self:
+            return made
+        return FrozenSet([shown(value, self, leaf) for value in self])
+
+    def _moved_on(self, made: FrozenSet[Any], leaf: Leaf) -> FrozenSet[Any] | None:
+        """The last snapshot with what has changed since; None if something was not told."""
+        known = dict(self._shown)
+        before: Values = set()
+        now: dict[Any, Any] = {}
+        for value in (*self._log, *self._stale.values()):
+            old = known.pop(value, value)
+            if old in made:
+                before.add(old)
+            if value in self:
+                now[value] = shown(value, self, leaf)
+        after = set(now.values())
+        known |= {value: new for value, new in now.items() if new is not value}
+        made = made.plus(dict.fromkeys(after - before, 1) | dict.fromkeys(before - after, -1))
+        self._shown = known
+        return made if len(made) == len(self) else None
+
+    def holds(self, key: Hashable, value: Any) -> bool:
+        """Whether a value is in it."""
+        return value in self
+
+    def follows_any(self) -> bool:
+        """Whether it holds an object that is tracked."""
+        return bool(self._shown)
+
+    def _values(self) -> Iterable[Any]:
+        return self
+
+
+def _one(value: Any) -> Values:
+    """A set of a value; of a set that is looked for, of what has its values."""
+    return {frozenset(value) if isinstance(value, set) else value}

@@ -1,0 +1,162 @@
+"""Which attributes of the rows of a table queries read: what else is assigned is no commit.
+
+    orders.where(lambda o: o.total > 3).select(lambda o: o.id)     id, total
+    orders.where(lambda o: o.total > 3)                            all: its rows are shown
+    orders.select(name_of)                                         all: nobody knows what it reads
+
+A row is followed through a plan as long as it is a binding of its own. Where it goes on into
+another one, into a callable that was not read or a node that is not listed here, all is read.
+
+State:  none.
+Cost:   O(plans of the views that there are), once after these have changed.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import (
+    Attribute,
+    Constant,
+    Expr,
+    Lifted,
+    Parameter,
+    Quantified,
+    Subquery,
+    Within,
+)
+from optimizer.kinds.fields import members
+from optimizer.lifting.lift import lift
+from optimizer.plans.properties import bindings, tables
+from optimizer.rewriting.fields import field_read
+from optimizer.traverse import called
+from reactive.engine.operators.accumulators import CountAccumulator
+
+Marks: TypeAlias = tuple[bool, ...]
+"""Of each binding whether it is a row of the table."""
+
+
+class Unknown:
+    """What is read is to be found out."""
+
+
+UNKNOWN = Unknown()
+
+
+class _All(Exception):
+    """All attributes are read, as far as is known."""
+
+
+def attributes_read(engine: Any, table: Any) -> frozenset[str] | None:
+    """The attributes of a table's rows that queries read; None for all."""
+    if engine.graph.forgets or engine.moments or engine.offloading.is_possible:
+        return None
+    if engine.journal is not None:  # which has all that is committed
+        return None
+    found: set[str] = set()
+    try:
+        if table.plan.key is not None:
+            _note(found, field_read(table.plan.key.function))
+        for leaf in engine.graph.leaves():
+            written = leaf.leaf.plan
+            is_below = table.plan in tables(written)
+            if any(_marks(written, table.plan, found)) or leaf.leaf.base is not written:
+                return None
+            if not is_below and table._node in leaf.upstream():
+                return None
+    except _All:
+        return None
+    kind = getattr(table.row_type, "__origin__", table.row_type)
+    known = {name for name in members(kind) if not _is_computed(kind, name)}
+    return frozenset(found) if found <= known else None
+
+
+def _is_computed(kind: Any, name: str) -> bool:
+    return isinstance(inspect.getattr_static(kind, name, None), property)
+
+
+def _marks(node: plan.Node, table: plan.Table, found: set[str]) -> Marks:
+    """Which bindings of a node are rows of the table, having noted what it reads of these."""
+    if table not in tables(node):
+        return (False,) * bindings(node)
+    given = [_marks(each, table, found) for each in node.inputs()]
+    if node.inputs() and not any(map(any, given)):
+        return (False,) * bindings(node)
+    match node:
+        case plan.Known():
+            raise _All
+        case plan.Table():
+            return (True,)
+        case plan.View():
+            return given[0]
+        case plan.Where() | plan.SemiJoin() | plan.AntiJoin():
+            marks = given[0]
+        case plan.Product() | plan.Join() | plan.OuterJoin():
+            marks = (*given[0], *given[1])
+        case plan.Unnest():
+            marks = (*given[0], False)
+        case plan.Select() | plan.SelectMany():
+            marks = (False,) * bindings(node)
+        case plan.Aggregate():
+            if any(map(_folds_rows, node.aggregates)):
+                raise _All
+            marks = (False,) * bindings(node)
+        case _:
+            raise _All
+    for function, of in called(node, given):  # type: ignore[arg-type]
+        _read(function, of, found)  # type: ignore[arg-type]
+    return marks
+
+
+def _folds_rows(folded: plan.Folded) -> bool:
+    """Whether an aggregate is of the rows themselves, and not only of how many they are."""
+    return folded.value is None and type(folded.accumulator) is not CountAccumulator
+
+
+def _read(function: Any, of: Sequence[bool], found: set[str]) -> None:
+    """Note what a callable reads of rows of the table."""
+    if not any(of):
+        return
+    read = lift(function) if isinstance(function, Opaque) else function
+    if not isinstance(read, Lifted):
+        raise _All
+    _walk(read.body, of, found)
+
+
+def _walk(part: Any, of: Sequence[bool], found: set[str]) -> None:
+    match part:
+        case Attribute(Parameter(index), name):
+            if of[index]:
+                _note(found, name)
+        case Parameter(index):
+            if of[index]:
+                raise _All
+        case Constant():
+            pass
+        case Subquery() | Quantified() | Within():
+            raise _All
+        case Expr():
+            for inner in _parts(part):
+                _walk(inner, of, found)
+
+
+def _parts(part: Expr) -> list[Any]:
+    names: Any = type(part).__match_args__
+    return [each for name in names for each in _each(getattr(part, name))]
+
+
+def _each(value: Any) -> list[Any]:
+    """The expressions in a field of one."""
+    if isinstance(value, tuple):
+        return [inner for each in value for inner in _each(each)]
+    return [value] if isinstance(value, Expr) else []
+
+
+def _note(found: set[str], name: str | None) -> None:
+    if name is None:
+        raise _All
+    found.add(name)

@@ -1,0 +1,316 @@
+"""What is tracked of a class, and the class of its snapshots.
+
+    class Order: id, total            Order(7, 20.0), which changes
+    its twin, a subclass of Order     Order(7, 20.0), which does not: a row
+
+A twin has the methods, properties and the `repr` of the class, and `isinstance` holds of its
+instances. These are equal to themselves only. They are made without `__init__`.
+
+State:  the shape of each class that had an instance in a table, kept by the class.
+Cost:   of a snapshot that differs from another in some fields, a copy of that.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from types import MemberDescriptorType
+from typing import Any
+
+from optimizer.kinds.fields import MODEL, TRACKED, attributes
+from reactive.errors import PlanError, TableError
+
+SHAPE = "__reactive_shape__"
+RECORD = "_record_"
+MISSING: Any = inspect.Parameter.empty
+"""Stands for an attribute that an object does not have."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Options:
+    """What was said to `tracked`.
+
+    undo: whether a transaction that fails restores the objects.
+    only: the attributes that are tracked; None for all.
+    exclude: attributes that are not.
+    row_of: gives the snapshot of an object.
+    """
+
+    undo: bool
+    only: frozenset[str] | None
+    exclude: frozenset[str]
+    row_of: Callable[[Any], Any]
+
+    def row_class(self, kind: Any) -> Any:
+        """The class of the snapshots of a class."""
+        return shape_of(kind).twin
+
+    def names(self, found: Mapping[str, Any] | list[str]) -> tuple[str, ...]:
+        """Those of the attributes that are tracked."""
+        return tuple(
+            name
+            for name in found
+            if name not in self.exclude and (self.only is None or name in self.only)
+        )
+
+
+class Shape:
+    """Reads and writes the attributes of instances of one class, and makes their snapshots.
+
+    >>> from reactive import tracked
+    >>> @tracked
+    ... class Order:
+    ...     id: int
+    ...     total: float
+    >>> shape = shape_of(Order)
+    >>> shape.names
+    ('id', 'total')
+    >>> row = shape.new(None, {"id": 7, "total": 20.0})
+    >>> row, row == shape.new(None, {"id": 7, "total": 20.0}), isinstance(row, Order)
+    (Order(id=7, total=20.0), False, True)
+    """
+
+    __slots__ = (
+        *("_described", "_new", "_slots", "copied", "kind", "names", "options", "read", "twin"),
+    )
+
+    def __init__(self, kind: Any) -> None:
+        self.kind = kind
+        self.options: Options = getattr(kind, TRACKED)
+        every = attributes(kind)
+        self.names = self.options.names(every)
+        """The attributes that are tracked."""
+        found = {name: inspect.getattr_static(kind, name, None) for name in self.names}
+        self._slots = {n: d for n, d in found.items() if isinstance(d, MemberDescriptorType)}
+        """The descriptors of those that are in a slot."""
+        self._described = {
+            n: d for n, d in found.items() if n not in self._slots and hasattr(type(d), "__set__")
+        }
+        """Those of what reads and writes others by itself, such as a property with a setter."""
+        self.twin = _twin(kind, [*self._described], [n for n in every if n not in self.names])
+        self._new = _maker(self.twin)
+        is_by_dictionary = not self._slots and not self._described
+        self.copied: Callable[[Any, Mapping[str, Any]], Any] = (
+            self._copied_dictionary if is_by_dictionary else self._copied
+        )
+        """A snapshot with other values of some attributes than one has; MISSING for none."""
+        self.read: Callable[[Any, str], Any] = _read_dictionary if is_by_dictionary else self._read
+        """The value of an attribute as it is stored; MISSING if there is none."""
+
+    def _read(self, instance: Any, name: str) -> Any:
+        try:
+            if name in self._slots:
+                return self._slots[name].__get__(instance)
+            if name in self._described:
+                return getattr(instance, name)
+            return vars(instance)[name]
+        except (AttributeError, KeyError):
+            return MISSING
+
+    def unlike(self, instance: Any, row: Any) -> Sequence[str]:
+        """The attributes of which a row does not hold the value itself."""
+        if not self._slots and not self._described:
+            own, held = vars(instance), vars(row)
+            return [n for n in self.names if own.get(n, MISSING) is not held.get(n, MISSING)]
+        read = self.read
+        return [name for name in self.names if read(instance, name) is not read(row, name)]
+
+    def write(self, instance: Any, name: str, value: Any) -> None:
+        """Store a value, whatever the class does where it is assigned; MISSING deletes it."""
+        if name in self._slots or name in self._described:
+            found = self._slots.get(name) or self._described[name]
+            if value is not MISSING:
+                found.__set__(instance, value)
+            elif self.read(instance, name) is not MISSING:
+                found.__delete__(instance)
+        elif value is not MISSING:
+            vars(instance)[name] = value
+        else:
+            vars(instance).pop(name, None)
+
+    def new(self, record: Any, values: Mapping[str, Any]) -> Any:
+        """A snapshot of these values, of the object of a record."""
+        row = self._new(record)
+        for name, value in values.items():
+            if value is MISSING:
+                continue
+            if name in self._slots:
+                self._slots[name].__set__(row, value)
+            elif name in self._described:
+                vars(self.twin)[name].__set__(row, value)
+            else:
+                vars(row)[name] = value
+        return row
+
+    def values(self, row: Any) -> dict[str, Any]:
+        """The attributes of a snapshot, or of an object as they are stored."""
+        found = {name: self.read(row, name) for name in self.names}
+        return {name: value for name, value in found.items() if value is not MISSING}
+
+    def _copied(self, row: Any, changes: Mapping[str, Any]) -> Any:
+        return self.new(row._record_, {**self.values(row), **changes})
+
+    def _copied_dictionary(self, row: Any, changes: Mapping[str, Any]) -> Any:
+        made = self._new(row._record_)
+        own = vars(made)
+        own.update(vars(row))
+        own.update(changes)
+        for name, value in changes.items():
+            if value is MISSING:
+                del own[name]
+        if len(own) > len(self.names):  # what was computed of it, and kept
+            for name in own.keys() - self.names:
+                del own[name]
+        return made
+
+
+def _read_dictionary(instance: Any, name: str) -> Any:
+    return vars(instance).get(name, MISSING)
+
+
+def shape_of(kind: Any) -> Shape:
+    """That of a class that is tracked."""
+    found: Shape | None = vars(kind).get(SHAPE)
+    if found is None:
+        found = Shape(kind)
+        type.__setattr__(kind, SHAPE, found)
+    return found
+
+
+def is_tracked(kind: Any) -> bool:
+    """Whether objects of a class are tracked."""
+    return isinstance(kind, type) and hasattr(kind, TRACKED) and not is_twin(kind)
+
+
+def is_twin(kind: Any) -> bool:
+    """Whether it is the class of snapshots."""
+    return "__reactive_twin__" in vars(kind)
+
+
+def _twin(kind: Any, described: list[str], untold: list[str]) -> Any:
+    """The class of the snapshots of a class."""
+    own: dict[str, Any] = {
+        "__reactive_twin__": kind,
+        "__module__": kind.__module__,
+        "__qualname__": kind.__qualname__,
+        "__doc__": kind.__doc__,
+        "__setattr__": _refuse_set,
+        "__delattr__": _refuse_delete,
+        "__eq__": object.__eq__,
+        "__ne__": object.__ne__,
+        "__hash__": object.__hash__,
+        "__copy__": _itself,
+        "__deepcopy__": _itself,
+        "__reduce_ex__": _reduced,
+    }
+    if untold:
+        own["__repr__"] = _repr
+        own |= {name: _untold(name, kind) for name in untold}
+    if hasattr(kind, "__del__"):
+        own["__del__"] = _nothing
+    named: dict[str, Any] = {}
+    if hasattr(kind, "__struct_fields__"):
+        own["__post_init__"] = _nothing
+        named = {"dict": True, "eq": False, "gc": True}
+        for name in untold:
+            del own[name]
+    else:
+        own["__slots__"] = (RECORD, *described)
+        own["__new__"] = _new_object
+    if hasattr(kind, MODEL):
+        from reactive.borders.objects.models import methods
+
+        own |= methods()
+    try:
+        return type(kind)(kind.__name__, (kind,), own, **named)
+    except TypeError as error:
+        raise PlanError(
+            f"objects of {kind.__name__} have no snapshots: {error}\n"
+            "  a snapshot is of a subclass; have __init_subclass__ need nothing"
+        ) from error
+
+
+def _maker(twin: Any) -> Callable[[Any], Any]:
+    """What makes an instance that has only its record."""
+    if hasattr(twin, "__struct_fields__"):
+        blank = dict.fromkeys(twin.__struct_fields__)
+
+        def new_struct(record: Any) -> Any:
+            made = twin(**blank)
+            made.__dict__[RECORD] = record
+            return made
+
+        return new_struct
+    make, put = object.__new__, vars(twin)[RECORD].__set__
+
+    def new(record: Any) -> Any:
+        made = make(twin)
+        put(made, record)
+        return made
+
+    if not hasattr(twin, MODEL):
+        return new
+    from reactive.borders.objects.models import give_storage
+
+    def new_model(record: Any) -> Any:
+        made = new(record)
+        give_storage(made)
+        return made
+
+    return new_model
+
+
+def _refuse_set(row: Any, name: str, value: Any) -> None:
+    raise TableError(
+        f"a row is what {_called(row)} was at a commit: {name} = {value!r:.60} would change it\n"
+        "  assign to the object: reactive.of(row)"
+    )
+
+
+def _refuse_delete(row: Any, name: str) -> None:
+    raise TableError(
+        f"a row is what {_called(row)} was at a commit: del {name} would change it\n"
+        "  delete it of the object: reactive.of(row)"
+    )
+
+
+def _called(row: Any) -> str:
+    return f"an object of {type(row).__name__}"
+
+
+def _untold(name: str, kind: Any) -> property:
+    def read(row: Any) -> Any:
+        raise AttributeError(
+            f"rows of {kind.__name__} have no {name!r}: tracked(only=..., exclude=...) says so"
+        )
+
+    return property(read)
+
+
+def _repr(row: Any) -> str:
+    shape = shape_of(vars(type(row))["__reactive_twin__"])
+    shown = [f"{name}={value!r}" for name, value in shape.values(row).items()]
+    return f"{type(row).__name__}({', '.join(shown)})"
+
+
+def _new_object(twin: Any, *given: Any, **named: Any) -> Any:
+    """What a call of the class of a row makes, as `dataclasses.replace` does: an object."""
+    return vars(twin)["__reactive_twin__"](*given, **named)
+
+
+def _nothing(row: Any) -> None: ...
+
+
+def _itself(row: Any, memory: Any = None) -> Any:
+    return row
+
+
+def _reduced(row: Any, protocol: Any) -> Any:
+    kind = vars(type(row))["__reactive_twin__"]
+    return snapshot_of, (kind, shape_of(kind).values(row))
+
+
+def snapshot_of(kind: Any, values: Mapping[str, Any]) -> Any:
+    """A row of these values that no object in this process belongs to."""
+    return shape_of(kind).new(None, values)

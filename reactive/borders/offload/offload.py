@@ -1,0 +1,402 @@
+"""Which parts of a database's queries are elsewhere, and how they go there and come back.
+
+A part moves in three steps. It is made apart, beside the one in the process, which goes on; it is
+handed what its inputs hold, while commits go on; and then all views are compiled again, with it
+apart, and the old one, which nobody reads any more, is dropped with its state. The views keep their
+subscribers and their names.
+
+    view                       view
+      aggregate                  RemoteOperator  --flush-->  Remote
+        join              ->       join
+          orders                     orders
+          customers                  customers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from optimizer import plan
+from optimizer.plans import explain as explaining
+from optimizer.plans.properties import free, nodes
+from optimizer.traverse import without_iterations
+from reactive.borders.offload import (
+    beginning,
+    chain_end,
+    levels,
+    moving_recursions,
+    overflow,
+    readers,
+    remote_table,
+    resuming,
+)
+from reactive.borders.offload.obstacles import check_rows, check_stored, refusal
+from reactive.borders.offload.spilling import Spilling
+from reactive.engine.compiler import levels as nests
+from reactive.engine.compiler import offloaded as offloaded_nodes
+from reactive.engine.compiler.leaves import reattach, refill
+from reactive.engine.dataflow.node import Node
+from reactive.engine.operators.plain import LINEAR
+from reactive.engine.remote import adoption, fragments, remote_operator, remote_tree
+from reactive.engine.remote import flush as flushing
+from reactive.engine.runtime.collector import paused
+from reactive.errors import OffloadError
+
+if TYPE_CHECKING:
+    from reactive.api.view import AnyView
+    from reactive.borders.offload.backend import Offload
+    from reactive.engine.remote.adoption import Adopt
+    from reactive.engine.transactions.engine import Engine
+
+T = TypeVar("T")
+
+
+class Offloading:
+    """The parts of a database that are elsewhere."""
+
+    def __init__(self, engine: Engine, offload: Offload | None) -> None:
+        self._engine = engine
+        self.offload = offload
+        self.moved: dict[plan.Node, offloaded_nodes.Begin] = {}
+        self._flush: flushing.Flush | None = None
+        self._readers: readers.Readers | None = None
+        self.spilling = Spilling(engine)
+        self.overflow = None if offload is None else overflow.Overflow(self, offload)
+        if offload is not None:
+            offload.open()
+
+    @property
+    def is_possible(self) -> bool:
+        """Whether parts can be elsewhere at all."""
+        return self.offload is not None
+
+    @property
+    def remotes(self) -> tuple[Node, ...]:
+        """The nodes of the graph whose work is elsewhere."""
+        return self._engine.graph.remotes
+
+    @property
+    def late(self) -> list[Node]:
+        """The nodes in the process with which changes wait for a flush."""
+        return list(self._engine.graph.late)
+
+    @property
+    def is_used(self) -> bool:
+        """Whether anything is elsewhere."""
+        return bool(self.moved or self._remote_tables() or self._engine.graph.pinned)
+
+    def _remote_tables(self) -> dict[int, remote_table.RemoteTable[Any]]:
+        """The tables whose rows are elsewhere, by their number."""
+        if self.offload is None:
+            return {}
+        tables = self._engine.tables
+        return {n: t for n, t in tables.items() if isinstance(t, remote_table.RemoteTable)}
+
+    def offloaded(
+        self, moved: Mapping[plan.Node, offloaded_nodes.Begin]
+    ) -> offloaded_nodes.OffloadedNodes | None:
+        """What a compiler is to know."""
+        offload = self.offload
+        if offload is None:
+            return None
+        return offloaded_nodes.OffloadedNodes(
+            moved,
+            self._remote_tables(),
+            lambda part: beginning.begun(self, part, part.of[0]),
+            lambda part: offload.scan(part, beginning.name_of(part.of[0])),
+            offload.apart,
+            self.nested,
+        )
+
+    def frame(self, leaf: Node, row_type: Any) -> Any:
+        """The rows of a leaf as a DataFrame; those that are there do not pass the process."""
+        source = leaf.inputs[0]
+        remote = source.operator.remote if source.is_remote else None
+        if hasattr(source.operator, "every"):
+            remote = source.operator.every()
+        given = leaf.operator.items() if remote is None else ()
+        return self.need().frame(remote, given, row_type)
+
+    def nested(
+        self, fragment: fragments.Fragment, operators: Sequence[remote_operator.RemoteOperator]
+    ) -> remote_tree.AllRows | None:
+        """All rows of a nest, where operators have its levels."""
+        return self.need().nested(fragment, [(each.remote, each.fed()) for each in operators])
+
+    def read_here(self, run: plan.Node, offloaded: offloaded_nodes.OffloadedNodes) -> None:
+        """Have the tables in the process that a plan reads there."""
+        self.spilling.bring_back(run, offloaded)
+
+    def forget(self, table: Any) -> None:
+        """A table was dropped."""
+        self.spilling.forget(table)
+
+    # Flushes.
+
+    def flush(self) -> None:
+        """Bring what is late to the state of the last commit, or a later one."""
+        engine = self._engine
+        if not self.is_used:
+            engine.check_open()
+            return
+        with self._engine.inside():
+            wanted = engine.version
+        while self.is_used:
+            with self._engine.inside():
+                flush = self._flush
+                if flush is None or flush.is_over:
+                    flush = self._flush = flushing.Flush(engine.graph, engine.version)
+            try:
+                flush.run(engine.inside)
+            except OffloadError as error:
+                raise self._affected(error) from error
+            if flush.is_done and flush.version >= wanted:
+                return
+
+    def _affected(self, error: OffloadError) -> OffloadError:
+        deferred = [str(leaf.leaf) for leaf in self._engine.graph.leaves() if leaf.deferred]
+        return OffloadError(
+            f"{error}\n  not up to date: {', '.join(deferred) or 'nothing'}; all others go on\n"
+            "  view.recall() computes them in the process again"
+        )
+
+    def look(self, at: Callable[[list[Node]], T]) -> T:
+        """What there is to see in the graph while nobody changes it."""
+        with self._engine.inside():
+            return at(self._engine.graph.nodes())
+
+    # Moves.
+
+    def move(self, view: AnyView, adopt: Adopt | None = None) -> None:
+        """Move the parts of a view that can be moved.
+
+        Parameters
+        ----------
+        adopt: whose rows count where tables hold others than an earlier process left.
+
+        Raises
+        ------
+        OffloadError: none can, for the reasons that it names; or tables hold other rows than an
+            earlier process left, and nobody has said whose count.
+        """
+        adoption.check_adopt(adopt)
+        found, reasons = self._parts(view._channel.plan)
+        if not found:
+            raise OffloadError(refusal(str(view._channel), reasons))
+        gone = self._move_whole(found, adopt)
+        for node in found:
+            if node not in gone:
+                self.hand_over(node, adopt)
+
+    def _move_whole(self, found: list[plan.Node], adopt: Adopt | None) -> set[plan.Node]:
+        """Move those of the nodes that go with all that is below them, the upper ones first; gives
+        the nodes that have gone."""
+        away, gone = self.offloaded(self.moved), set[plan.Node]()
+        assert away is not None
+        for node in reversed(found):
+            if away.levels(node) is not None:
+                continue
+            fragment = away.fragment(chain_end.top_of(self, node))
+            if fragment.is_whole and node not in gone:
+                self.hand_over(node, adopt)
+                gone.update(fragment.of)
+        return gone
+
+    def hand_over(self, node: plan.Node, adopt: Adopt | None = None) -> None:
+        """Move one node of the plans, with what follows on it row by row."""
+        engine, offload = self._engine, self.need()
+        node = chain_end.top_of(self, node)
+        moved: dict[plan.Node, offloaded_nodes.Begin] = {
+            node: lambda part: beginning.begun(self, part, node)
+        }
+        with self._engine.inside():
+            if node in self.moved:
+                return
+            self.flush()
+            with paused():
+                top = engine.queries.compiled_beside(node, {**self.moved, **moved}).nodes[id(node)]
+            made = [each for each in (top, *top.inputs) if each.is_remote]
+            engine.graph.pinned.update(made)
+        try:
+            operators = [each.operator for each in made]
+            lag = sum(operator.lag for operator in operators)
+            with offload.progress(explaining.headline(node), lag):
+                resuming.fill(engine, operators, adopt)
+            self._switch({**self.moved, **moved})
+            self.spilling.spill(node, offload)
+            if self.overflow is not None and offload.flush_interval is not None:
+                self.overflow.background.start()
+        finally:
+            with self._engine.inside():
+                engine.graph.pinned.difference_update(made)
+                engine.graph.sweep()
+            del made, top, operators
+            offload.release()
+
+    def recall(self, view: AnyView) -> None:
+        """Bring the parts of a view back into the process."""
+        own = set(nodes(self.plan_of(view._channel.plan)))
+        self.bring_back([node for node in self.moved if node in own])
+
+    def bring_back(self, gone: list[plan.Node]) -> None:
+        """Compute nodes of the plans in the process again; all, if nothing can be had from there.
+
+        Raises
+        ------
+        OffloadError: a table is not stored, so that there is nothing to compute them from.
+        """
+        for node in gone:
+            check_stored(node, "cannot be computed in the process again")
+        away = self.offloaded(self.moved)
+        assert away is not None
+        back = {top for top in self.moved if not set(gone).isdisjoint(away.stands_for(top))}
+        parts = {part for top in back for part in away.parts(top)}
+        left = [node for node in self.remotes if node.plan in parts]
+        try:
+            self.flush()
+        except OffloadError:
+            self._rescue()
+        else:
+            self._switch({node: begin for node, begin in self.moved.items() if node not in back})
+        for each in left:
+            if each not in self.remotes:
+                each.operator.remote.close()
+
+    def need(self) -> Offload:
+        """Where parts go."""
+        if self.offload is None:
+            raise OffloadError(
+                "this database has nowhere to move a view to\n"
+                "  make it with Database(offload=SparkOffload(...))"
+            )
+        return self.offload
+
+    def roots(self) -> list[plan.Node]:
+        """The queries of all leaves, as they are run."""
+        return [self.plan_of(leaf.leaf.plan) for leaf in self._engine.graph.leaves()]
+
+    def plan_of(self, written: plan.Node) -> plan.Node:
+        """A query as it is run: its iterations are the nodes of all their rounds, but for those
+        that can be elsewhere as one."""
+        away = self.offloaded(self.moved)
+        found = self._engine.queries.optimized(written).plan
+        return found if away is None else without_iterations(found, away.takes)
+
+    def _parts(self, written: plan.Node) -> tuple[list[plan.Node], list[str]]:
+        """The nodes of a query that can be moved, and why the others cannot."""
+        root, found, reasons = self.plan_of(written), [], []
+        self.need()
+        away = self.offloaded(self.moved)
+        assert away is not None
+        if away.levels(root) is not None:
+            return [root], []
+        inside = {id(n) for node in nodes(root) for n in moving_recursions.within(node)}
+        for node in nodes(root):
+            if id(node) in inside or isinstance(node, STATELESS):
+                continue
+            refused = self.refused(node)
+            if refused is None or away.is_whole(node):
+                found.append(node)
+            else:
+                apart = away.stays(node)
+                reasons.append(
+                    f"{explaining.headline(node)}: {refused}{f' ({apart})' * bool(apart)}"
+                )
+        return found, reasons
+
+    def refused(self, node: plan.Node) -> str | None:
+        """Why a node of a plan has to stay, if it has to."""
+        try:
+            check_rows(node, self.roots() if self._engine.moments else ())
+            if isinstance(node, moving_recursions.RECURSIONS):
+                return moving_recursions.refused(self, node)
+            part = fragments.part_of(node)
+        except (fragments.Unmovable, OffloadError) as error:
+            return str(error)
+        return self.need().refuse(part)
+
+    def operators(self, node: plan.Node) -> list[remote_operator.RemoteOperator]:
+        """What does a node's work elsewhere."""
+        found = nests.levels_of(node) if node in self.moved else None
+        of = () if found is None else found.parts
+        return [m.operator for m in self.remotes if m.plan in of or node in m.operator.fragment.of]
+
+    def where(self, node: plan.Node) -> str | None:
+        """Where a node of a plan runs, for `explain`; None if there is nothing to say."""
+        if self.offload is None or free(node):
+            return None
+        for operator in self.operators(node):
+            return self.describe(operator)
+        if isinstance(node, moving_recursions.RECURSIONS):
+            return moving_recursions.placed(self, node)
+        if isinstance(node, STATELESS):
+            return None
+        refused = self.refused(node)
+        return "in the process" + (", can move" if refused is None else f": {refused}")
+
+    def describe(self, operator: remote_operator.RemoteOperator) -> str:
+        """Where and how something is kept, and what the last flush took."""
+        took = f"; last flush {operator.latency:.2f} s" if operator.latency else ""
+        return f"{operator.describe()}{took}"
+
+    def levels(self, written: plan.Node) -> dict[str, str]:
+        """Where the levels of a nest are that are elsewhere, for `explain`."""
+        return {} if self.offload is None else levels.levels_of(self, written)
+
+    def _switch(self, moved: dict[plan.Node, offloaded_nodes.Begin]) -> None:
+        """Compile the queries again that read parts that are elsewhere now, or are not any more."""
+        engine = self._engine
+        with self._engine.inside():
+            self.flush()
+            changed = self.moved.keys() ^ moved.keys()
+            self._readers = self._readers or readers.Readers(engine, self.plan_of)
+            for leaf, source in self._compiled(moved, self._readers.of(changed)):
+                reattach(engine.graph, leaf, source)
+
+    def _rescue(self) -> None:
+        """Compute all in the process again, from the tables: there is nobody to ask any more."""
+        engine = self._engine
+        with self._engine.inside():
+            self._flush = None
+            deferred = [leaf for leaf in engine.graph.leaves() if leaf.deferred]
+            sources = self._compiled({}, engine.graph.leaves())
+            changed = [
+                change
+                for leaf, source in sources
+                if leaf in deferred
+                for change in refill(engine.graph, leaf, source)
+            ]
+            engine.graph.announce(changed, engine.version)
+
+    def _compiled(
+        self, moved: dict[plan.Node, offloaded_nodes.Begin], leaves: Iterable[Node]
+    ) -> list[tuple[Node, Node]]:
+        """Leaves with what they are to read, now that these parts are elsewhere."""
+        engine = self._engine
+        before, self.moved = self.moved, moved
+        try:
+            return [(leaf, engine.queries.node(leaf.leaf.base)) for leaf in leaves]
+        except BaseException:
+            self.moved = before
+            engine.graph.sweep()
+            raise
+
+    def reset(self) -> None:
+        """Compute all in the process again; its parts elsewhere are not believed any more."""
+        self.moved, self._flush = {}, None
+        if self.overflow is not None:
+            self.overflow.forget()
+
+    def close(self) -> None:
+        """Discard all that is elsewhere."""
+        for node in self.remotes:
+            node.operator.stop()
+        for table in self._remote_tables().values():
+            table.rows.stop()
+        self.spilling.close()
+        if self.offload is not None:
+            self.offload.close()
+
+
+STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Negate, plan.Empty, plan.Values)

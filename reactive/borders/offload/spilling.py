@@ -1,0 +1,153 @@
+"""Stored tables whose rows leave the process, since only parts elsewhere read them.
+
+A table that has gone is told apart by its store. It comes back before anything in the process is
+made that reads it: operators know the rows of a stored table by their identity, and rows that come
+from elsewhere are new objects each time.
+
+    statements --> store elsewhere --+-- what has moved
+                                     +-- what has not, where it was: a piece goes at a time
+
+Rows are moved while commits go on, and each is let go of when it has moved: there is never a
+second copy of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from optimizer import plan
+from optimizer.plans.properties import tables
+from reactive.api.table import Table
+from reactive.engine.compiler import offloaded as offloading
+from reactive.engine.dataflow.node import Node
+from reactive.engine.operators.plain import LINEAR
+from reactive.engine.runtime.interrupts import surely
+from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.store import BagStore, Store
+
+if TYPE_CHECKING:
+    from reactive.borders.offload.backend import Offload
+    from reactive.engine.transactions.engine import Engine
+
+PIECE = 2_000
+"""Rows that are moved at a time, while nobody commits."""
+RECURSIVE = (plan.Fixpoint, plan.Component, plan.Iterate)
+
+
+class Spilled(Store, Protocol):
+    """Rows of a table that only parts elsewhere read.
+
+    Those that have not been moved yet are where they were, and statements find them there.
+    """
+
+    def move(self, count: int) -> int:
+        """Move `count` of the rows; how many are left. When this raises, none has moved."""
+        ...
+
+    def close(self) -> None:
+        """Give up what is kept of them elsewhere."""
+        ...
+
+
+class Spilling:
+    """Which tables of a database are spilled."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.stores: dict[Table[Any], Any] = {}
+
+    def spill(self, node: plan.Node, offload: Offload) -> None:
+        """Spill the tables that a part reads, and nothing in the process does."""
+        for read in tables(node):
+            table = self._engine.table_of(read)
+            if type(table) is Table and table not in self.stores and self._may_go(table):
+                self._spill(table, offload)
+
+    def _spill(self, table: Table[Any], offload: Offload) -> None:
+        """Move the rows, some at a time, while commits go on."""
+        engine = self._engine
+        with engine.inside():
+            rows: Any = table._store
+            if engine.pending is not None or engine.aside or not self._may_go(table):
+                return
+            store = self.stores[table] = offload.spill(table.name, table.row_type, rows)
+            table._move_to(store, None if table._keyed is None else store)
+        with offload.progress(f"table {table.name}", len(store)):
+            while self._move(table, store):
+                pass
+
+    def _move(self, table: Table[Any], store: Spilled) -> int:
+        """How many rows are left to be moved; none of a table that has come back meanwhile."""
+        left: list[int] = []
+        with self._engine.inside():
+            if self.stores.get(table) is store:
+                surely(lambda: left.append(store.move(PIECE)))
+        return left[0] if left else 0
+
+    def _may_go(self, table: Table[Any]) -> bool:
+        store = table._store
+        return isinstance(store, BagStore | KeyedStore) and _is_read_elsewhere_only(table._node)
+
+    def bring_back(self, root: plan.Node, offloaded: offloading.OffloadedNodes) -> None:
+        """Bring back the tables that a plan reads in the process. Inside the lock."""
+        spilled = {table.plan.number for table in self.stores}
+        for number in _read_here(root, offloaded, spilled) if spilled else ():
+            table = self._engine.tables[number]
+            gone = self.stores[table]
+            store = _empty(table)
+            for row, count in gone.pairs():
+                store.add(row, count)
+            table._move_to(store, store if isinstance(store, KeyedStore) else None)
+            del self.stores[table]
+            gone.close()
+
+    def forget(self, table: Table[Any]) -> None:
+        """Discard what is elsewhere of a table that is dropped."""
+        store = self.stores.pop(table, None)
+        if store is not None:
+            store.close()
+
+    def close(self) -> None:
+        """Discard what is elsewhere; nobody reads it any more."""
+        for store in self.stores.values():
+            store.close()
+        self.stores.clear()
+
+
+def _empty(table: Table[Any]) -> BagStore | KeyedStore:
+    key = table.plan.key
+    return BagStore() if key is None else KeyedStore(table._keyed.key, key.function)
+
+
+def _is_read_elsewhere_only(source: Node) -> bool:
+    """Whether all operators that keep anything of a table's rows are elsewhere."""
+    waiting = list(source.readers())
+    while waiting:
+        node = waiting.pop()
+        if node.is_remote:
+            continue
+        if node.leaf is not None or hasattr(node.operator, "undo"):
+            return False
+        waiting += node.readers()
+    return bool(source.consumers)
+
+
+def _read_here(root: plan.Node, offloaded: offloading.OffloadedNodes, of: set[int]) -> set[int]:
+    """Which of some tables a plan reads by operators in the process."""
+    found: set[int] = set()
+    waiting = [(root, False)]
+    if offloaded.levels_there(root) is not None:
+        waiting = [(source, True) for source in offloaded.fragment(root).inputs]
+    while waiting:
+        node, is_given_away = waiting.pop()
+        if isinstance(node, plan.Table):
+            found |= {node.number} & of if not is_given_away else set()
+        elif isinstance(node, RECURSIVE):
+            found |= {table.number for table in tables(node)} & of
+        elif offloaded.includes(node):
+            waiting += [(source, True) for source in offloaded.fragment(node).inputs]
+        elif isinstance(node, LINEAR):
+            waiting.append((node.input, is_given_away))
+        else:
+            waiting += [(source, False) for source in node.inputs()]
+    return found

@@ -1,0 +1,308 @@
+"""Make sinks: find out where a view is to be written, and how its changes are gathered.
+
+a path or a table    files, by what the database offloads to
+a function           called with each batch, from an outbox
+a `Target`           whatever it does
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.plans.binding_types import binding_types
+from optimizer.plans.fingerprint import fingerprint
+from reactive.api.subscriptions.named_subscription import NamedSubscription
+from reactive.api.subscriptions.observe import Subscription
+from reactive.api.subscriptions.subscribe import listen
+from reactive.borders.sinks.called import CalledTarget, MemoryOutbox, ToldTarget
+from reactive.borders.sinks.durable_outbox import DurableOutbox
+from reactive.borders.sinks.followed import Changes, Followed
+from reactive.borders.sinks.gathered import Gathered
+from reactive.borders.sinks.sink import Sink
+from reactive.borders.sinks.target import FrameTarget, Outbox, Target
+from reactive.engine.collections.zset import Pair
+from reactive.engine.dataflow.delta import Delta
+from reactive.engine.runtime import intervals
+from reactive.errors import OffloadError
+
+if TYPE_CHECKING:
+    from reactive.engine.remote.remote_operator import RemoteOperator
+    from reactive.engine.transactions.engine import Engine
+
+Mode: TypeAlias = Literal["upsert", "changes"]
+"""What a table or folder holds: the rows of a view, or their changes by batch."""
+Trigger: TypeAlias = str | float | None
+"""How long changes wait: seconds, or text such as `"10s"`; None until somebody asks, and `"commit"`
+not at all."""
+EACH = "commit"
+METHODS = ("open", "difference", "stage", "deliver")
+
+
+@dataclass(frozen=True, slots=True)
+class SinkOptions:
+    """How a view is written; the names are those of `View.write_to`."""
+
+    mode: Mode = "upsert"
+    key: tuple[str, ...] = ()
+    row_type: Any = None
+
+
+def write_to(
+    view: Any, target: Any, mode: Mode, trigger: Trigger, key: str | Iterable[str], row_type: Any
+) -> Sink:
+    """The sink of `View.write_to`."""
+    interval = _interval(trigger)
+    options = SinkOptions(mode, (key,) if isinstance(key, str) else tuple(key), row_type)
+    if mode not in ("upsert", "changes"):
+        raise PlanError(f'mode={mode!r} is none of "upsert" and "changes"')
+    if mode == "changes" and options.key:
+        raise PlanError(
+            f"key={key!r:.50} is not read with mode='changes': each batch has its own rows there\n"
+            '  leave it out, or write the rows of now: mode="upsert"'
+        )
+    engine: Engine = view._engine
+    if _is_target(target):
+        if options != SinkOptions():
+            raise PlanError(
+                "mode=, key= and row_type= are not read beside a Target, which knows them\n"
+                "  give them to it: RowsFolder(path, key=..., row_type=...)"
+            )
+        made: Target = target
+    elif isinstance(target, str | os.PathLike):
+        target = target if isinstance(target, str) else str(Path(target).absolute())
+        made = _offload(engine, "files are written by pyarrow").target(target, options)
+    else:
+        raise PlanError(
+            f"write_to takes a path, the name of a table, or a Target, not {target!r:.100}\n"
+            "  changes_to takes a function that is called with each batch"
+        )
+    return _sink(view, f"of {view._channel} to {target!r:.200}", made, interval, trigger == EACH)
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """The options of `View.changes_to` that say where what a function was told is kept."""
+
+    durable: bool | None = None
+    migrate: bool = False
+    instead: str = "keep it in the process: durable=False"
+
+
+def changes_to(
+    view: Any,
+    function: Any,
+    trigger: Trigger,
+    name: str | None,
+    row_type: Any,
+    keeping: Keeping = Keeping(),
+    *,
+    frames: bool,
+) -> Sink:
+    """The sink of `View.changes_to`."""
+    interval = _interval(trigger)
+    if not callable(function):
+        raise PlanError(
+            f"changes_to takes a function (number, changes), not {function!r:.100}\n"
+            "  write_to takes a path, a table or a Target"
+        )
+    engine: Engine = view._engine
+    called = name or view.name
+    to = getattr(function, "__qualname__", type(function).__name__)
+    text = f"of {view._channel} to {to if called is None else repr(called)}"
+    target: Target
+    if frames or getattr(function, "takes_frames", False):
+        if keeping != Keeping():
+            raise PlanError(
+                "durable= and migrate= are not read by a function of frames, whose batches are "
+                "files\n  leave them out: SparkOffload(checkpoint=...) keeps what it was told"
+            )
+        target = _offload(engine, "a DataFrame is of Spark").framed(function, called, row_type)
+    else:
+        target = CalledTarget(function, _outbox(view, called, row_type, keeping))
+    return _sink(view, text, target, interval, trigger == EACH)
+
+
+def subscribe(
+    view: Any,
+    name: str,
+    callback: Callable[[Delta[Any]], object],
+    *,
+    on: Any,
+    every: float | None,
+    row_type: Any,
+    snapshot: bool,
+    migrate: bool,
+) -> NamedSubscription[Any]:
+    """Subscribe under a name, by which a durable database knows what was told.
+
+    Parameters
+    ----------
+    on, every: what runs the callback, and how many seconds are between two calls of it.
+
+    Raises
+    ------
+    PlanError: there is one of the name; or the database is open for reading alone.
+    """
+    view._check_open()
+    engine: Engine = view._engine
+    if engine.journal is not None and not engine.journal.writes:
+        raise PlanError(
+            f"cannot subscribe as {name!r}: the database is open for reading alone, and what a "
+            "subscription was told is kept in its file\n  leave out name="
+        )
+    _check_single(engine, name)
+    outbox = _outbox(view, name, row_type, Keeping(None, migrate, "leave out name="))
+    target = ToldTarget(
+        callback, outbox, name, view._channel.key, view._channel.columns, snapshot=snapshot
+    )
+    sink = _sink(view, f"of {view._channel} to subscription {name!r}", target, every, False)
+    if every is None:
+        sink._follow_commits(on)
+    else:
+        sink._begin()
+    return NamedSubscription(name, sink)
+
+
+def _interval(trigger: Trigger) -> float | None:
+    """The seconds of a trigger; None for none, and for each commit.
+
+    Raises
+    ------
+    PlanError: it is no interval.
+    """
+    if trigger is None or trigger == EACH:
+        return None
+    otherwise = "None writes when you flush, 'commit' after each commit"
+    return intervals.seconds(trigger, otherwise=otherwise)
+
+
+def _is_target(target: Any) -> bool:
+    return all(callable(getattr(target, method, None)) for method in METHODS)
+
+
+def _offload(engine: Engine, why: str) -> Any:
+    if not engine.offloading.is_possible:
+        raise OffloadError(
+            f"this database cannot make the target: {why}\n"
+            "  make it with Database(offload=SparkOffload(...)), or give write_to a Target, such "
+            "as spark_backend.ChangesFolder(path)"
+        )
+    return engine.offloading.need()
+
+
+def _outbox(view: Any, name: str | None, row_type: Any, keeping: Keeping) -> Outbox:
+    """The place in which batches wait for a function: the file of a durable database, or the
+    checkpoint, if there is one that is kept."""
+    engine: Engine = view._engine
+    if _is_durable(engine, name, keeping):
+        assert name is not None
+        of = _annotation(view._channel.plan) if row_type is None else row_type
+        return DurableOutbox(engine, name, of, migrate=keeping.migrate, instead=keeping.instead)
+    kept: Outbox | None = None
+    if engine.offloading.is_possible:
+        kept = engine.offloading.need().outbox(name, row_type)
+    if kept is None and row_type is not None:
+        raise PlanError(
+            f"row_type={row_type!r:.50} is not read by a sink that keeps its batches in the process"
+            "\n  leave it out; or have them kept: Database('shop.db'), or "
+            "Database(offload=SparkOffload(checkpoint=...))"
+        )
+    return MemoryOutbox() if kept is None else kept
+
+
+def _is_durable(engine: Engine, name: str | None, keeping: Keeping) -> bool:
+    """Return True if a sink of this name is kept in the file of the database."""
+    writes = engine.journal is not None and engine.journal.writes
+    if keeping.durable is False or (keeping.durable is None and not writes):
+        if keeping.migrate:
+            raise PlanError(
+                "migrate=True is not read by a sink that is not kept in a durable database\n"
+                "  leave it out"
+            )
+        return False
+    if not writes:
+        why = "in memory" if engine.journal is None else "open for reading alone"
+        raise PlanError(
+            f"cannot make a durable sink: its database is {why}\n"
+            "  give the database a path, Database('shop.db'), or leave out durable=True"
+        )
+    if not name:
+        raise PlanError(
+            "cannot keep in the file what a sink has told: it has no name to be found by after a "
+            "restart\n"
+            "  name the sink, changes_to(..., name='alerts'), or the view\n"
+            "  to keep what it has told in the process, say durable=False"
+        )
+    _check_single(engine, name)
+    return True
+
+
+def _check_single(engine: Engine, name: str) -> None:
+    """Raise if what a running sink has told is kept under a name."""
+    for sink in engine.sinks:
+        if getattr(sink._target, "kept_as", None) == name:
+            raise PlanError(
+                f"cannot make a second sink named {name!r}: the sink {sink.name} keeps what "
+                "it has told under this name\n"
+                "  stop() that one first, or give this one another name"
+            )
+
+
+def _sink(view: Any, name: str, target: Target, interval: float | None, is_each: bool) -> Sink:
+    engine: Engine = view._engine
+    if any(sink.name == name for sink in engine.sinks):
+        raise PlanError(f"the sink {name} is there already\n  stop() that one first")
+    if callable(expect := getattr(target, "expect", None)):
+        expect(_annotation(view._channel.plan))
+    found = fingerprint(view.relation.plan)
+    gathering = partial(_gathering, view, None if is_each else target)
+    sink = Sink(engine, name, gathering, target, found, interval)
+    if is_each:
+        sink._follow_commits()
+    return sink
+
+
+def _annotation(node: plan.Node) -> Any:
+    """What is known of the rows of a query."""
+    types = binding_types(node)
+    return types[0] if len(types) == 1 else GenericAlias(tuple, types)
+
+
+def _gathering(view: Any, target: Target | None, now: Changes | None) -> Changes:
+    """Where the changes of a view are had from: where its rows are, if the target reads them there;
+    what does so `now` goes on."""
+    if now is None or not now.is_sure:
+        view._check_open()
+    elif view.closed:
+        return now
+    operator = _operator(view) if isinstance(target, FrameTarget) else None
+    if operator is None:
+        if isinstance(now, Gathered):
+            return now
+        return Gathered(view._engine.shaping, partial(_rows, view), partial(_listen, view))
+    is_same = isinstance(now, Followed) and now.operator is operator and not now.has_moved
+    return now if now is not None and is_same else Followed(operator)
+
+
+def _operator(view: Any) -> RemoteOperator | None:
+    """What has the rows of a view, if they can be read where they are."""
+    source = view._node.inputs[0]
+    return source.operator if source.is_remote and source.operator.is_followable else None
+
+
+def _rows(view: Any) -> tuple[list[Pair], int]:
+    return list(view._contents.items()), view._engine.version
+
+
+def _listen(view: Any, callback: Callable[[Delta[Any]], object]) -> Subscription[Any]:
+    view._check_open()
+    subscription, _ = listen(view._engine, view._node, callback, view)
+    return subscription

@@ -1,0 +1,256 @@
+"""Rows of a class: of JSON objects by the names of fields, of cells by the names of columns.
+
+    {"id": 7, "total": 2}     id,total        Order(id=7, total=2.0)
+                              7,2.0
+
+Values whose classes are the declared ones are taken as they are; of which classes these are is
+remembered for all values of a row together.
+
+State:  the combinations of classes that need no conversion, and of names that are no fields'.
+Cost:   O(fields) for a row, a microsecond or less where nothing is converted.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from operator import itemgetter
+from typing import Any
+
+from optimizer.kinds.fields import members
+from optimizer.kinds.kind import ANYTHING, Items, Kind, Places, Struct, kind_of, may_be_none
+from optimizer.kinds.names import columns_of
+from reactive.borders.sources.files.values import Made, Misfit, from_json, from_text, plain
+from reactive.engine.collections.frozen_object import FrozenObject
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+MOST = 1024
+"""Combinations of classes that are remembered."""
+_OBJECTS = frozenset({dict, FrozenObject})
+
+
+class UnfitRow(ValueError):
+    """A row cannot be made: of which column, if that is known, and why."""
+
+    def __init__(self, column: str | None, reason: str) -> None:
+        super().__init__(reason if column is None else f"column {column!r}: {reason}")
+
+
+class _Field:
+    """A parameter of what makes a row."""
+
+    __slots__ = ("is_optional", "is_plain", "json", "kind", "name", "parameter", "text")
+
+    def __init__(self, parameter: inspect.Parameter, kind: Kind, by_name: bool) -> None:
+        self.parameter = parameter
+        self.name = parameter.name
+        self.kind = kind
+        self.is_plain = plain(kind)
+        self.is_optional = may_be_none(kind)
+        self.json: Made = from_json(kind, record_maker(by_name), by_name=by_name)
+        self.text: Made = from_text(kind, record_maker(False))
+
+    @property
+    def has_default(self) -> bool:
+        """Whether a row can be made without it."""
+        return self.parameter.default is not inspect.Parameter.empty
+
+
+class RecordMaker:
+    """Makes records of a class.
+
+    by_name: values are of Arrow (`from_json`).
+    """
+
+    def __init__(self, of: Struct, by_name: bool = False) -> None:
+        self._kind = kind = of.python
+        self._plain: set[tuple[type, ...]] = set()
+        self._places: dict[tuple[str, ...], dict[str, int]] = {}
+        self.fields = _fields(of, by_name)
+        """What it is called with."""
+        names = [field.name for field in self.fields]
+        self._get: Any = itemgetter(*names) if len(names) > 1 else None
+        by_name = any(f.parameter.kind is inspect.Parameter.KEYWORD_ONLY for f in self.fields)
+        self._make: Callable[[Sequence[Any]], Any] = (
+            (lambda values: kind(**dict(zip(names, values, strict=True))))
+            if by_name
+            else (lambda values: kind(*values))
+        )
+
+    def of_object(self, value: Any) -> Any:
+        """A record of a JSON object."""
+        if type(value) in _OBJECTS:
+            try:
+                values = self._get(value)
+            except (KeyError, TypeError):
+                return self._of_some(value)
+            return self.of_values(values)
+        if isinstance(value, self._kind):
+            return value
+        raise Misfit(value, self._kind)
+
+    def of_values(self, values: tuple[Any, ...]) -> Any:
+        """A record of a value for each field."""
+        kinds = tuple(map(type, values))
+        if kinds not in self._plain:
+            if not all(k in field.is_plain for k, field in zip(kinds, self.fields, strict=True)):
+                return self._make(
+                    [self._of(f, v) for f, v in zip(self.fields, values, strict=True)]
+                )
+            if len(self._plain) < MOST:
+                self._plain.add(kinds)
+        return self._make(values)
+
+    def of_cells(self, columns: Sequence[str]) -> Callable[[Sequence[str]], Any]:
+        """What makes records of cells.
+
+        Raises
+        ------
+        UnfitRow: a field has neither a column nor a default.
+        """
+        try:
+            places = columns_of([field.name for field in self.fields], columns)
+        except ValueError as error:
+            raise UnfitRow(None, str(error)) from None
+        for field in self.fields:
+            if field.name not in places and not (field.has_default or field.is_optional):
+                raise UnfitRow(None, f"no column {field.name!r} among {', '.join(columns)}")
+        there = [(field, places[field.name]) for field in self.fields if field.name in places]
+        steps = [(field.text, place) for field, place in there]
+        width, kind = len(columns), self._kind
+        names = [field.name for field in self.fields]
+        is_whole = len(there) == len(names)
+        make = self._make
+        absent = {f.name: None for f in self.fields if f.name not in places and not f.has_default}
+
+        def made(cells: Sequence[str]) -> Any:
+            if len(cells) != width:
+                raise UnfitRow(None, f"{len(cells)} cells, not {width}")
+            try:
+                values = [convert(cells[place]) for convert, place in steps]
+            except Exception:
+                values = [_told(field, field.text, cells[place]) for field, place in there]
+            if is_whole:
+                return make(values)
+            known = zip([field.name for field, _ in there], values, strict=True)
+            return kind(**{**absent, **dict(known)})
+
+        return made
+
+    def _of_some(self, value: dict[str, Any]) -> Any:
+        """A record of an object that may lack fields."""
+        given: dict[str, Any] = {}
+        keys = tuple(value)
+        places = self._places.get(keys)
+        if places is None:
+            places = columns_of([field.name for field in self.fields], keys)
+            if len(self._places) < MOST:
+                self._places[keys] = places
+        for field in self.fields:
+            if field.name in places:
+                given[field.name] = self._of(field, value[keys[places[field.name]]])
+            elif field.is_optional and not field.has_default:
+                given[field.name] = None
+            elif not field.has_default:
+                raise UnfitRow(None, f"no {field.name!r} in {value!r:.80}")
+        return self._kind(**given)
+
+    def _of(self, field: _Field, value: Any) -> Any:
+        return value if type(value) in field.is_plain else _told(field, field.json, value)
+
+
+class ValueMaker:
+    """Makes rows that are no records: tuples by the places of columns, or single values."""
+
+    def __init__(self, kind: Kind, by_name: bool = False) -> None:
+        self._kind = kind
+        self.of_object: Made = from_json(kind, record_maker(by_name), by_name=by_name)
+        """A row of a value of JSON."""
+
+    def of_cells(self, columns: Sequence[str]) -> Callable[[Sequence[str]], Any]:
+        """What makes rows of cells."""
+        match self._kind:
+            case Places(items):
+                return _of_places([from_text(each, record_maker(False)) for each in items], columns)
+            case Items(python, of) if python is tuple:
+                item = from_text(of, record_maker(False))
+                return lambda cells: tuple([item(cell) for cell in cells])
+            case other:
+                return _of_one_cell(from_text(other, record_maker(False)))
+
+
+def row_maker(row_type: Any, *, by_name: bool = False) -> RecordMaker | ValueMaker:
+    """Return the maker of rows of a class; `by_name` reads values of Arrow (`from_json`)."""
+    kind = kind_of(row_type)
+    return RecordMaker(kind, by_name) if isinstance(kind, Struct) else ValueMaker(kind, by_name)
+
+
+def record_maker(by_name: bool) -> Callable[[Struct], Made]:
+    """What makes records inside of rows; it is made when there is one, as a class may hold others
+    of its own."""
+
+    def of_kind(kind: Struct) -> Made:
+        known: list[RecordMaker] = []
+
+        def made(value: Any) -> Any:
+            if not known:
+                known.append(RecordMaker(kind, by_name))
+            return known[0].of_object(value)
+
+        return made
+
+    return of_kind
+
+
+def _fields(of: Struct, by_name: bool) -> list[_Field]:
+    known, kind = of.fields, of.python
+    declared = members(kind)
+    try:
+        parameters = list(inspect.signature(kind).parameters.values())
+    except (TypeError, ValueError):
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        parameters = [inspect.Parameter(name, keyword) for name in declared]
+    variable = (inspect.Parameter.VAR_KEYWORD, inspect.Parameter.VAR_POSITIONAL)
+    return [
+        _Field(each, known.get(each.name, known.get(f"_{each.name}", ANYTHING)), by_name)
+        for each in parameters
+        if each.kind not in variable
+    ]
+
+
+def _told(field: _Field, convert: Made, value: Any) -> Any:
+    """A value of a field; what it raises says of which."""
+    try:
+        return convert(value)
+    except UnfitRow as error:
+        raise UnfitRow(field.name, str(error)) from error
+    except Exception as error:
+        reraise_asynchronous(error)
+        told = error if isinstance(error, Misfit) else Misfit(value, field.kind)
+        raise UnfitRow(field.name, str(told)) from error
+
+
+def _of_one_cell(convert: Made) -> Callable[[Sequence[str]], Any]:
+    def made(cells: Sequence[str]) -> Any:
+        if len(cells) != 1:
+            raise UnfitRow(None, f"{len(cells)} cells, not 1")
+        return convert(cells[0])
+
+    return made
+
+
+def _of_places(steps: list[Made], columns: Sequence[str]) -> Callable[[Sequence[str]], Any]:
+    def made(cells: Sequence[str]) -> Any:
+        if len(cells) != len(steps):
+            raise UnfitRow(None, f"{len(cells)} cells, not {len(steps)}")
+        found = []
+        for place, (convert, cell) in enumerate(zip(steps, cells, strict=True)):
+            try:
+                found.append(convert(cell))
+            except Exception as error:
+                reraise_asynchronous(error)
+                column = columns[place] if place < len(columns) else str(place)
+                raise UnfitRow(column, str(error)) from error
+        return tuple(found)
+
+    return made

@@ -1,0 +1,462 @@
+"""Files that match a pattern, as a source: of each round of changes a batch.
+
+    each file is an origin             rows of it now, less rows of it before
+    files that are appended to only    rows that come, or go if their file is one of deletions
+
+The token is the fingerprint of each file by its path: plain values, told by its changes.
+
+State:  the fingerprints; which files are to be looked at again.
+Cost:   of a round O(files) stamps and O(what is new); of a batch what has changed.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from optimizer.errors import PlanError
+from reactive.borders.sources.batch import Batch, Refused, Token
+from reactive.borders.sources.files.formats import Reader, format_of
+from reactive.borders.sources.files.pattern import (
+    Pattern,
+    Stamp,
+    folder_pattern,
+    unsure,
+    without,
+)
+from reactive.borders.sources.files.reading import Changed, Fingerprint, News, of_plain, read
+from reactive.borders.sources.files.taken import (
+    MAX_BYTES,
+    MAX_LINE,
+    MAX_RATIO,
+    Format,
+    Limits,
+    Stopped,
+    TooLarge,
+    Unfinished,
+)
+from reactive.borders.sources.files.watching import Bell, has_watchfiles, pause
+from reactive.engine.runtime.progress import watched
+from reactive.errors import SourceError
+
+SIZE = 50_000
+"""Rows of a batch of a first load, at least."""
+SOON = 0.05
+"""Seconds until files are looked at again that may have changed within a tick."""
+GRACE = 2.0
+"""Seconds that a file may be unreadable, as one is that is being written, until it is an error."""
+
+UNREADABLE = "unreadable"
+"""The first part of an origin: of what is told of a file as a whole."""
+
+
+def files(
+    pattern: str | os.PathLike[str],
+    row_type: Any = None,
+    *,
+    name: str | None = None,
+    deletions: str | os.PathLike[str] | None = None,
+    key: Callable[[Any], Any] | None = None,
+    append_only: bool = False,
+    format: str | None = None,
+    reader: Reader | None = None,
+    encoding: str = "utf-8",
+    delimiter: str | None = None,
+    header: bool = True,
+    poll: float | None = None,
+    max_line: int = MAX_LINE,
+    max_bytes: int = MAX_BYTES,
+    max_ratio: int = MAX_RATIO,
+) -> FileSource:
+    """A source of the rows of the files that match a pattern, for `Database.ingest`.
+
+    `Database.watch` makes a table and feeds it by this. By itself it feeds a table that is there,
+    or several: what `reader` gives may be rows of several classes.
+
+    Parameters
+    ----------
+    name: of the source; the pattern, by default.
+    key: row -> key, of the table that is fed; with `deletions`, of which rows go by their keys.
+    others: as of `Database.watch`.
+
+    Raises
+    ------
+    PlanError: there is no such format, or it needs what is not installed.
+
+    >>> import tempfile, pathlib
+    >>> from reactive import Database
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.txt").write_text("to be")
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> source = files(folder / "*.txt", reader=lambda path: path.read_text().split(), name="texts")
+    >>> reading = db.ingest(source, words)
+    >>> source.catch_up(timeout=10)
+    >>> list(words)
+    ['to', 'be']
+    >>> reading.stop()
+    """
+    found = Pattern(pattern)
+    given = {"format": format, "reader": reader, "encoding": encoding}
+    limits = {"max_line": max_line, "max_bytes": max_bytes, "max_ratio": max_ratio}
+    form = format_of(
+        found.text,
+        row_type,
+        **given,  # type: ignore[arg-type]
+        delimiter=delimiter,
+        header=header,
+        limits=limits,
+    )
+    gone = None if deletions is None else folder_pattern(deletions, found)
+    if poll is not None and (isinstance(poll, bool) or not poll > 0):
+        raise PlanError(f"poll={poll!r} is no interval\n  give the seconds between two looks")
+    for called, value in limits.items():
+        if type(value) is not int or value < 1:
+            raise PlanError(f"{called}={value!r:.50} is no limit\n  give a whole number from 1 on")
+    return FileSource(
+        found.text if name is None else name,
+        found,
+        gone,
+        form,
+        key,
+        append_only or gone is not None,
+        poll,
+        Limits(max_line, max_bytes, max_ratio),
+    )
+
+
+class FileSource:
+    """Files as a source. Made by `files`.
+
+    >>> files("orders/*.txt", reader=lambda path: path.read_text().split()).name
+    'orders/*.txt'
+    """
+
+    def __init__(
+        self,
+        name: str,
+        pattern: Pattern,
+        deletions: Pattern | None,
+        form: Format,
+        key: Callable[[Any], Any] | None,
+        append_only: bool,
+        poll: float | None,
+        limits: Limits,
+    ) -> None:
+        self._limits = limits
+        self.name = name
+        """What it is called."""
+        self._pattern = pattern
+        self._deletions = deletions
+        self._format = form
+        self._key = key
+        self._append_only = append_only
+        self._poll = poll
+        self._bell = Bell()
+        self._left: int | None = None
+
+    def batches(self, since: Token, stop: threading.Event) -> Iterator[Batch[Any]]:
+        """The batches from a token on; as `Source.batches`."""
+        known = {path: of_plain(plain) for path, plain in (since or {}).items()}
+        limits = replace(self._limits, is_stopped=stop.is_set)
+        looks = _Looks(self, known, limits, is_first=since is None)
+        told = self._poll is None and has_watchfiles()
+        patterns = [each for each in (self._pattern, self._deletions) if each is not None]
+        with self._bell.watching(patterns, stop, told=told):
+            while not stop.is_set():
+                number = self._bell.begin()
+                yield from looks.batches(stop)
+                soon = looks.soon(time.monotonic())
+                if not looks.failing:
+                    self._bell.end(number)
+                rest = pause(looks.took, told=told) if self._poll is None else self._poll
+                self._bell.wait(rest if soon is None else min(rest, soon))
+
+    def waiting(self) -> int | None:
+        """How many files are still to be read in this round."""
+        return self._left
+
+    def catch_up(self, timeout: float | None = None) -> None:
+        """Wait until the tables have all that is in the files by now.
+
+        Raises
+        ------
+        TimeoutError: it takes longer than `timeout` seconds.
+        SourceError: the source has stopped before that.
+        """
+        if not self._has_caught_up(timeout):
+            raise SourceError(
+                f"source {self.name!r} has stopped before it had read its files\n"
+                "  what ingest gave has the error; start() of it goes on"
+            )
+
+    def _has_caught_up(self, timeout: float | None) -> bool:
+        """As `catch_up`; False if the source has stopped."""
+        found = self._bell.wait_for(self._bell.ask(), timeout)
+        if found is None:
+            raise TimeoutError(f"source {self.name!r} has not read its files in {timeout:g} s")
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """What is new of a file, or why it cannot be read."""
+
+    path: str
+    deletes: bool
+    news: News | None
+    failure: SourceError | None = None
+
+
+@dataclass(slots=True)
+class _Gathered:
+    """What is new of some files."""
+
+    origins: dict[Any, list[Any]] = field(default_factory=dict)
+    appends: dict[Any, list[Any]] = field(default_factory=dict)
+    refused: dict[Any, list[Refused]] = field(default_factory=dict)
+    events: list[tuple[list[Any], bool]] = field(default_factory=list)
+    """Rows, and whether they go, in the order of changes: of files that are appended to."""
+    rows: int = 0
+    is_news: bool = False
+
+
+class _Looks:
+    """Looks at files, one round after the other."""
+
+    def __init__(
+        self, source: FileSource, known: dict[str, Fingerprint], limits: Limits, *, is_first: bool
+    ) -> None:
+        self._of = source
+        self._limits = limits
+        self._known = known
+        self._noted: dict[str, Fingerprint | None] = {}
+        """What is known since the last batch."""
+        self._is_first = is_first
+        self._rows = 0
+        self.took = 0.0
+        """Seconds that the last look at all files took."""
+        self._again: dict[str, float] = {}
+        """When a file is to be looked at again, although its stamp may be the same."""
+        self.failing: dict[str, float] = {}
+        """Since when a file cannot be read, of which that is not told yet."""
+        self._moved: dict[int, str] = {}
+        """Files that are there no more, by their numbers: of those that are appended to."""
+
+    def batches(self, stop: threading.Event) -> Iterator[Batch[Any]]:
+        """What has changed since the last round; a first load in several batches."""
+        made, began = time.time(), time.monotonic()
+        try:
+            present, deletions = self._present()
+            self.took = time.monotonic() - began
+        except OSError as error:
+            if self._is_over("", time.monotonic()):
+                raise SourceError(f"{self._of._pattern.base} cannot be read: {error}") from error
+            return
+        self.failing.pop("", None)
+        self._rows = 0
+        gathered, every = _Gathered(), {**present, **deletions}
+        self._leave_gone(every, gathered)
+        changed = self._changed(every)
+        self._of._left = len(changed)
+        with watched(f"reading {self._of.name}") as progress:
+            for number, path in enumerate(changed):
+                if stop.is_set():
+                    return
+                self._of._left = len(changed) - number
+                progress.count(self._rows, None)
+                try:
+                    piece = self._piece(path, every[path], path in deletions)
+                except Stopped:
+                    return
+                self._take(piece, gathered)
+                if self._is_first and gathered.rows >= SIZE:
+                    yield self._batch(gathered, made)
+                    gathered = _Gathered()
+        self._of._left = 0
+        if gathered.is_news:
+            yield self._batch(gathered, made)
+        self._is_first = False
+
+    def soon(self, now: float) -> float | None:
+        """Seconds until a file is to be looked at again; None if none is."""
+        due = [*self._again.values(), *([now + SOON] if self.failing else [])]
+        return max(0.001, min(due) - now) if due else None
+
+    def _present(self) -> tuple[dict[str, Stamp], dict[str, Stamp]]:
+        deletions = {} if self._of._deletions is None else self._of._deletions.files()
+        return without(self._of._pattern.files(), deletions), deletions
+
+    def _changed(self, present: Mapping[str, Stamp]) -> list[str]:
+        known = self._known
+        found = [
+            path
+            for path, stamp in present.items()
+            if path not in known or known[path].stamp != stamp
+        ]
+        if self._of._append_only:
+            found.sort(key=lambda path: (present[path][1], path))
+        return found
+
+    def _leave_gone(self, present: Mapping[str, Stamp], gathered: _Gathered) -> None:
+        """What is there no more. Of files that are appended to it is still known what was taken,
+        also of one that was renamed."""
+        for waiting in (self.failing, self._again):
+            for path in [path for path in waiting if path not in present]:
+                del waiting[path]
+        gone = [path for path in self._known if path not in present]
+        for path in gone:
+            self._solve(path, gathered)
+        if self._of._append_only:
+            self._moved = {self._known[path].stamp[3]: path for path in gone}
+            return
+        for path in gone:
+            self._note(path, None)
+            gathered.origins[path] = []
+            gathered.is_news = True
+
+    def _piece(self, path: str, stamp: Stamp, deletes: bool) -> _Piece:
+        try:
+            news = self._moved_here(path, stamp) or self._read(path, self._known.get(path))
+        except FileNotFoundError:  # it went meanwhile, which the next round finds
+            self._again[path] = time.monotonic() + SOON
+            return _Piece(path, deletes, None)
+        except (OSError, Unfinished) as error:
+            return _Piece(path, deletes, None, self._failure(path, error))
+        self.failing.pop(path, None)
+        self._again.pop(path, None)
+        if news.again:
+            self._again[path] = time.monotonic() + SOON
+        return _Piece(path, deletes, news)
+
+    def _moved_here(self, path: str, stamp: Stamp) -> News | None:
+        """What is new of a file that was renamed; numbers of files that went are used again."""
+        before = None if path in self._known else self._moved.get(stamp[3])
+        if before is None:
+            return None
+        try:
+            news = self._read(path, self._known[before])
+        except Changed:
+            return None
+        if news.kind == "all":
+            return None
+        del self._moved[stamp[3]]
+        self._note(before, None)
+        return news
+
+    def _read(self, path: str, known: Fingerprint | None) -> News:
+        now, only = time.time_ns(), self._of._append_only
+        return read(path, known, self._of._format, now, self._limits, append_only=only)
+
+    def _failure(self, path: str, error: Exception) -> SourceError | None:
+        """What to tell of a file that cannot be read; nothing at first, nor a second time."""
+        now = time.monotonic()
+        if self._is_told(path):
+            self._again[path] = now + GRACE
+            return None
+        if not isinstance(error, TooLarge) and not self._is_over(path, now):
+            return None
+        self.failing.pop(path, None)
+        self._again[path] = now + GRACE
+        told = str(error) if isinstance(error, Unfinished) else f"{path} cannot be read: {error}"
+        failure = SourceError(f"{told}\n  its rows stay as they were; start() tries again")
+        failure.__cause__ = error
+        return failure
+
+    def _is_told(self, path: str) -> bool:
+        known = self._known.get(path)
+        return known is not None and known.is_failed
+
+    def _is_over(self, path: str, now: float) -> bool:
+        """Whether a file could not be read for so long that it is an error."""
+        return now - self.failing.setdefault(path, now) >= GRACE
+
+    def _take(self, piece: _Piece, gathered: _Gathered) -> None:
+        """Note what is new of a file."""
+        path = piece.path
+        if piece.failure is not None:
+            known = self._known.get(path, Fingerprint())
+            self._note(path, replace(known, stamp=unsure(known.stamp), is_failed=True))
+            gathered.refused[(UNREADABLE, path)] = [Refused(path, piece.failure)]
+            gathered.is_news = True
+        if piece.news is None:
+            return
+        news = piece.news
+        before = self._known.get(path)
+        self._solve(path, gathered)
+        self._note(path, news.fingerprint)
+        if news.kind == "same":
+            return
+        gathered.is_news = True
+        gathered.rows += len(news.taken.rows)
+        self._rows += len(news.taken.rows)
+        if news.taken.refused:
+            gathered.refused[path] = news.taken.refused
+        if self._of._append_only:
+            gathered.events.append((news.taken.rows, piece.deletes))
+        elif news.kind == "more" and before is not None:
+            gathered.appends[path] = news.taken.rows
+        else:
+            gathered.origins[path] = news.taken.rows
+
+    def _solve(self, path: str, gathered: _Gathered) -> None:
+        """A file can be read again, or is gone."""
+        if self._is_told(path):
+            self._note(path, replace(self._known[path], is_failed=False))
+            gathered.origins[(UNREADABLE, path)] = []
+            gathered.is_news = True
+
+    def _note(self, path: str, of: Fingerprint | None) -> None:
+        """Know something else of a file; None: nothing any more."""
+        if of is None:
+            del self._known[path]
+        else:
+            self._known[path] = of
+        self._noted[path] = of
+
+    def _batch(self, gathered: _Gathered, made: float) -> Batch[Any]:
+        noted, self._noted = self._noted, {}
+        changes = {path: None if of is None else of.as_plain() for path, of in noted.items()}
+        if not self._of._append_only:
+            return Batch(
+                origins=gathered.origins,
+                appends=gathered.appends,
+                refused=gathered.refused,
+                token_changes=changes,
+                made=made,
+            )
+        come, gone = _net(gathered.events, self._of._key)
+        by_key = self._of._key is not None
+        return Batch(
+            come,
+            deletes=gone if by_key else (),
+            removes=() if by_key else gone,
+            origins=gathered.origins,
+            refused=gathered.refused,
+            token_changes=changes,
+            made=made,
+        )
+
+
+def _net(
+    events: list[tuple[list[Any], bool]], key: Callable[[Any], Any] | None
+) -> tuple[list[Any], list[Any]]:
+    """Rows that come; rows that go, or the keys of these: of a key, as the last one says."""
+    if not any(deletes for _, deletes in events):
+        return [row for rows, _ in events for row in rows], []
+    if key is None:
+        counts: Counter[Any] = Counter()
+        for rows, deletes in events:
+            (counts.subtract if deletes else counts.update)(rows)
+        come = [row for row, count in counts.items() for _ in range(count)]
+        return come, [row for row, count in counts.items() for _ in range(-count)]
+    last: dict[Any, tuple[Any, bool]] = {}
+    for rows, deletes in events:
+        last.update((key(row), (row, deletes)) for row in rows)
+    come = [row for row, deletes in last.values() if not deletes]
+    return come, [of for of, (_, deletes) in last.items() if deletes]

@@ -1,0 +1,249 @@
+"""Formats of text, a row per line: JSON lines, and CSV.
+
+Of a file whose beginning is known its end is taken alone. A last line without an end waits until it
+has one, or is whole as it is: a JSON object, or a line of CSV of a file that nobody has changed for
+a second. A quote that is open then is an error, or else all that follows it would wait for ever.
+
+Cost:   O(rows).
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from reactive.borders.sources.batch import Refused
+from reactive.borders.sources.files.row_maker import RecordMaker, UnfitRow, ValueMaker
+from reactive.borders.sources.files.taken import (
+    ESCAPED,
+    SHOWN,
+    Limits,
+    Place,
+    Taken,
+    check_depth,
+    check_length,
+    checked,
+    decoded,
+    shown,
+    unfit,
+)
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+from reactive.engine.runtime.json_depth import NESTED
+
+EVERY = 0xFF
+"""Lines, less one, after which it is asked whether to go on."""
+OPEN = "a quote that begins here is not closed by the end of the file"
+
+
+class Lines:
+    """JSON, a value per line."""
+
+    def __init__(self, maker: RecordMaker | ValueMaker, encoding: str, grows: bool) -> None:
+        self._grows = grows
+        self._make = maker.of_object
+        self._encoding = encoding
+        self._is_record = isinstance(maker, RecordMaker)
+
+    def grows(self, path: str) -> bool:
+        """Whether the end of a line is one byte."""
+        return self._grows
+
+    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+        end = data.rfind(b"\n") + 1 if self._grows else len(data)
+        texts = decoded(data[:end], self._encoding, place).split("\n")
+        rows: list[Any] = []
+        refused: list[Refused] = []
+        make, loads, encoding, number = self._make, json.loads, self._encoding, place.lines
+        limits = place.limits
+        longest = limits.max_line
+        for text in texts:
+            number += 1
+            if not number & EVERY:
+                limits.go_on()
+            if not text or text.isspace():
+                continue
+            try:
+                if len(text) > NESTED:
+                    if len(text) > longest:
+                        check_length(len(text), limits)
+                    check_depth(text)
+                rows.append(make(loads(checked(text, encoding))))
+            except Exception as error:
+                reraise_asynchronous(error)
+                refused.append(Refused(shown(text), unfit(place.path, f"line {number}", error)))
+        lines = place.lines + len(texts) - 1
+        rest = data[end:]
+        if not rest.strip():
+            return Taken(rows, refused, end, lines)
+        try:
+            check_length(len(rest), limits)
+        except UnfitRow as error:
+            if is_calm:  # before, the next look would report it again
+                told = shown(rest[: 4 * SHOWN].decode(self._encoding, "replace"))
+                refused.append(Refused(told, unfit(place.path, f"line {lines + 1}", error)))
+            return Taken(rows, refused, end, lines, waits=True)
+        try:
+            check_depth(rest.decode(self._encoding))
+            value = json.loads(rest.decode(self._encoding))
+            if isinstance(value, dict | list) or is_calm:
+                rows.append(make(value))
+                return Taken(rows, refused, len(data), lines, is_ragged=True)
+        except Exception as error:
+            reraise_asynchronous(error)
+        return Taken(rows, refused, end, lines, waits=True)
+
+
+class Cells:
+    """CSV: a row per line, or per several if a cell in quotes has some."""
+
+    def __init__(
+        self,
+        maker: RecordMaker | ValueMaker,
+        encoding: str,
+        grows: bool,
+        delimiter: str,
+        header: bool,
+    ) -> None:
+        self._grows = grows
+        self._maker = maker
+        self._encoding = encoding
+        self._delimiter = delimiter
+        self._header = header
+
+    def grows(self, path: str) -> bool:
+        """Whether the end of a line is one byte."""
+        return self._grows
+
+    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+        end = len(data) if is_calm or not self._grows else data.rfind(b"\n") + 1
+        text = decoded(data[:end], self._encoding, place)
+        found = _Records(text, self._delimiter, place.limits)
+        columns = place.columns
+        rows: list[Any] = []
+        refused: list[Refused] = []
+        make: Callable[[Sequence[str]], Any] | None = None
+        try:
+            if not columns and (columns := self._columns(found)) == ():
+                if found.is_cut or (is_calm and not found.is_whole):
+                    raise UnfitRow(None, OPEN)
+                return Taken(waits=bool(data.strip()))
+            make = self._maker.of_cells(columns)
+        except UnfitRow as error:
+            refused = [Refused(place.path, unfit(place.path, "line 1", error))]
+            return Taken(rows, refused, len(data), is_ragged=True)
+        limits = place.limits
+        for cells in found:
+            if not found.lines & EVERY:
+                limits.go_on()
+            if not cells:
+                continue
+            try:
+                whole = checked("".join(cells), self._encoding)
+                if len(whole) > limits.max_line:
+                    check_length(len(whole), limits)
+                rows.append(make(cells))
+            except Exception as error:
+                reraise_asynchronous(error)
+                number = place.lines + found.lines
+                told = shown(self._delimiter.join(cells))
+                refused.append(Refused(told, unfit(place.path, f"line {number}", error)))
+        is_open = found.is_cut or (is_calm and not found.is_whole)
+        if is_open:
+            found.errors.append((found.lines + 1, UnfitRow(None, OPEN)))
+        for lines, broken in found.errors:
+            where = f"line {place.lines + lines}"
+            refused.append(Refused(f"{place.path}, {where}", unfit(place.path, where, broken)))
+        length = end - len(found.rest().encode(self._encoding, ESCAPED))
+        is_ragged = is_open or (found.is_whole and text[-1:] not in ("\n", "\r", ""))
+        waits = bool(data[length:].strip())
+        return Taken(rows, refused, length, place.lines + found.lines, columns, is_ragged, waits)
+
+    def _columns(self, found: _Records) -> tuple[str, ...]:
+        if not self._header:
+            if isinstance(self._maker, RecordMaker):
+                return tuple(each.name for each in self._maker.fields)
+            return ("",)
+        for cells in found:
+            if cells:
+                return tuple(cell.strip() for cell in cells)
+        return ()
+
+
+class _Records:
+    """The records of a text; the last one may have no end, and is none then."""
+
+    def __init__(self, text: str, delimiter: str, limits: Limits) -> None:
+        self._text = text
+        self._limits = limits
+        self._source = io.StringIO(text, newline="")
+        self._reader = csv.reader(self._source, delimiter=delimiter, strict=True)
+        self._behind, self._behind_at = io.StringIO(text, newline=""), 0
+        """The text again, up to a line, which the records with errors begin at."""
+        self._skipped = 0
+        self.lines = 0
+        """Lines before the end of the last record."""
+        self.is_whole = True
+        """Whether the last record has an end."""
+        self.is_cut = False
+        """True if a quote is open that is not closed within a row's longest text."""
+        self.errors: list[tuple[int, Exception]] = []
+
+    def __iter__(self) -> _Records:
+        return self
+
+    def __next__(self) -> list[str]:
+        while True:
+            try:
+                cells = next(self._reader)
+            except csv.Error as error:
+                if "unexpected end of data" in str(error):
+                    self.is_whole = False
+                    raise StopIteration from None
+                if "field limit" in str(error) and not self._skip_record():
+                    self.is_whole, self.is_cut = False, True
+                    raise StopIteration from None
+                self.lines = self._reader.line_num + self._skipped
+                self.errors.append((self.lines, _told(error)))
+                continue
+            self.lines = self._reader.line_num + self._skipped
+            return cells
+
+    def _skip_record(self) -> bool:
+        """Skip the rest of a record whose cell is too long; False if its quote is not closed."""
+        for _ in range(self.lines - self._behind_at):
+            next(self._behind)
+        read = self._reader.line_num + self._skipped
+        begun = [next(self._behind) for _ in range(read - self.lines)]
+        self._behind_at = read
+        quotes, letters = sum(line.count('"') for line in begun), sum(map(len, begun))
+        while quotes & 1 and letters <= self._limits.max_line:
+            line = next(self._source, None)
+            if line is None:
+                return False
+            self._skipped += 1
+            quotes += line.count('"')
+            letters += len(line)
+        return not quotes & 1
+
+    def rest(self) -> str:
+        """The text of a record without an end."""
+        if self.is_whole:
+            return ""
+        lines = io.StringIO(self._text, newline="")
+        for _ in range(self.lines):
+            next(lines)
+        return lines.read()
+
+
+def _told(error: csv.Error) -> Exception:
+    """What is wrong with a record, and what to do about it if that is not plain."""
+    if "field limit" not in str(error):
+        return error
+    return UnfitRow(
+        None,
+        f"a cell of more than {csv.field_size_limit():,} characters: a quote is closed too late, "
+        "or csv.field_size_limit(...) is to be larger",
+    )

@@ -1,0 +1,317 @@
+"""Values of fields, from JSON and from text, as annotations say.
+
+    float           7, "7.5"                    date      "2026-11-26"
+    int | None      7, null; "7", ""            Decimal   "12.10", 12
+    tuple[int, ...] [1, 2]; "[1, 2]"            Color     "red", by values, or else by names
+    timedelta       "P1DT2H", "2:00:00", 7200   bytes     base64; of a cell, its UTF-8
+
+What a class says nothing of stays as it is. Other classes are called with the value.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any, TypeAlias
+from uuid import UUID
+
+from optimizer.kinds.kind import (
+    NONE,
+    Anything,
+    Choice,
+    Either,
+    Instance,
+    Items,
+    Kind,
+    Members,
+    Places,
+    Scalar,
+    Struct,
+    Table,
+    kind_of,
+    name_of,
+)
+from optimizer.kinds.texts import json_of, member_of, reader_of
+from reactive.engine.collections.frozen_object import FrozenObject
+
+Made = Callable[[Any], Any]
+"""Makes a value of a row of a given one; raises an exception if it is none."""
+Records: TypeAlias = Callable[[Any], Made]
+WORDS = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1"), True),
+    **dict.fromkeys(("false", "f", "no", "n", "0"), False),
+}
+"""Text that is true, or false."""
+_HASHABLE: dict[type, type] = {list: tuple, set: frozenset, deque: tuple}
+"""Hashable classes made in place of collections that have no hash."""
+
+
+class Misfit(ValueError):
+    """A value is none of what its field is declared as."""
+
+    def __init__(self, value: Any, wanted: Any) -> None:
+        super().__init__(f"{value!r:.80} is no {name_of(kind_of(wanted))}")
+
+
+def plain(kind: Kind) -> frozenset[type]:
+    """The classes of values that are taken as they are."""
+    if isinstance(kind, Either):
+        return frozenset[type]().union(*map(plain, kind.kinds))
+    return frozenset({kind.python}) if isinstance(kind, Scalar) else frozenset()
+
+
+def from_json(of: Any, record: Records, *, by_name: bool = False) -> Made:
+    """What makes values of an annotation of what JSON or Arrow has.
+
+    Parameters
+    ----------
+    record: kind of a record -> what makes such records.
+    by_name: values are of Arrow: of an Enum its names, of a tuple the struct of its places.
+
+    >>> from_json(tuple[float, ...], type)([1, 2.5])
+    (1.0, 2.5)
+    """
+    kind = kind_of(of)
+
+    def inner(each: Kind) -> Made:
+        return from_json(each, record, by_name=by_name)
+
+    match kind:
+        case Anything():
+            return _frozen
+        case Either(kinds):
+            return _first([inner(each) for each in kinds], kind, plain(kind))
+        case Choice(values):
+            return _one_of(values, kind)
+        case Members(python):
+            return _member(python, by_name=by_name)
+        case Struct():
+            return record(kind)
+        case Places(items):
+            return _places([inner(each) for each in items], kind, is_struct=by_name)
+        case Items(python, item):
+            return _collection(_HASHABLE.get(python, python), inner(item), kind)
+        case Table(_, key, value):
+            return _object(inner(key), inner(value), kind)
+        case Scalar(python):
+            return _scalar(python)
+        case Instance(python):
+            return _called(python)
+
+
+def from_text(of: Any, record: Records) -> Made:
+    """What makes values of an annotation of text, as the cells of CSV are.
+
+    >>> from_text(int | None, type)("7"), from_text(int | None, type)("")
+    (7, None)
+    """
+    kind = kind_of(of)
+    match kind:
+        case Anything():
+            return str
+        case Either(kinds):
+            some = [each for each in kinds if each != NONE]
+            made = [from_text(each, record) for each in some]
+            one = made[0] if len(made) == 1 else _first(made, kind, frozenset())
+            return _or_none(one) if len(some) < len(kinds) else one
+        case Choice(values):
+            return _one_of_texts(values, kind)
+        case Members(python):
+            return _member_of_text(python)
+        case Struct() | Places() | Items() | Table():
+            of_json = from_json(kind, record)
+            return lambda text: of_json(json.loads(text))
+        case Scalar(python) if python in _OF_CELLS:
+            return _OF_CELLS[python]
+        case Scalar(python):
+            return _scalar(python)
+        case Instance(python):
+            return _called(python)
+
+
+def _scalar(python: type) -> Made:
+    if python is float:
+        return _float
+    if python is Decimal:
+        return _decimal
+    if reader_of(python) is not None:
+        return _of_text(python)
+    return _exactly(python)
+
+
+def _exactly(kind: type) -> Made:
+    def made(value: Any) -> Any:
+        if type(value) is not kind:
+            raise Misfit(value, kind)
+        return value
+
+    return made
+
+
+def _float(value: Any) -> float:
+    if type(value) not in (float, int):
+        raise Misfit(value, float)
+    return float(value)
+
+
+def _decimal(value: Any) -> Decimal:
+    if type(value) not in (Decimal, int, float, str):
+        raise Misfit(value, Decimal)
+    try:
+        return value if type(value) is Decimal else Decimal(str(value))
+    except ArithmeticError:
+        raise Misfit(value, Decimal) from None
+
+
+def _of_text(kind: Any) -> Made:
+    read: Any = reader_of(kind)
+
+    def made(value: Any) -> Any:
+        if type(value) is kind:
+            return value
+        try:
+            if kind is UUID and type(value) is bytes:
+                return UUID(bytes=value)
+            if type(value) is not str and kind is not timedelta:
+                raise Misfit(value, kind)
+            return read(value)
+        except (ValueError, TypeError, OverflowError):
+            raise Misfit(value, kind) from None
+
+    return made
+
+
+def _called(kind: Any) -> Made:
+    def made(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        try:
+            return kind(value)
+        except Exception as error:
+            raise Misfit(value, kind) from error
+
+    return made
+
+
+def _member(kind: type[Enum], *, by_name: bool) -> Made:
+    def made(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        try:
+            return member_of(kind, value, by_name=by_name)
+        except ValueError as error:
+            raise Misfit(value, kind) from error
+
+    return made
+
+
+def _word(text: str) -> bool:
+    found = WORDS.get(text.strip().lower())
+    if found is None:
+        raise Misfit(text, bool)
+    return found
+
+
+def _or_none(made: Made) -> Made:
+    return lambda text: None if text == "" else made(text)
+
+
+def _first(makers: list[Made], annotation: Any, as_it_is: frozenset[type]) -> Made:
+    """What the first maker makes that can."""
+
+    def made(value: Any) -> Any:
+        if type(value) in as_it_is:
+            return value
+        for maker in makers:
+            try:
+                return maker(value)
+            except (ValueError, TypeError):
+                pass
+        raise Misfit(value, annotation)
+
+    return made
+
+
+def _one_of(values: tuple[Any, ...], kind: Kind) -> Made:
+    def made(value: Any) -> Any:
+        for known in values:
+            for written in (known, json_of(known)):
+                if written == value and type(written) is type(value):
+                    return known
+        raise Misfit(value, kind)
+
+    return made
+
+
+def _one_of_texts(values: tuple[Any, ...], kind: Kind) -> Made:
+    known = {"" if value is None else str(json_of(value)): value for value in values}
+
+    def made(text: str) -> Any:
+        if text not in known:
+            raise Misfit(text, kind)
+        return known[text]
+
+    return made
+
+
+def _member_of_text(kind: type[Enum]) -> Made:
+    values = {str(member.value): member for member in kind}
+    known: dict[str, Any] = {**kind.__members__, **values}
+
+    def made(text: str) -> Any:
+        if text not in known:
+            raise Misfit(text, kind)
+        return known[text]
+
+    return made
+
+
+def _collection(python: Any, item: Made, kind: Kind) -> Made:
+    def made(values: Any) -> Any:
+        if not isinstance(values, list | tuple):
+            raise Misfit(values, kind)
+        return python([item(value) for value in values])
+
+    return made
+
+
+def _places(makers: list[Made], kind: Kind, *, is_struct: bool) -> Made:
+    names = [str(place) for place in range(len(makers))] if is_struct else None
+
+    def made(values: Any) -> Any:
+        if isinstance(values, dict) and [*values] == names:
+            values = [*values.values()]
+        if not isinstance(values, list | tuple) or len(values) != len(makers):
+            raise Misfit(values, kind)
+        return tuple([make(value) for make, value in zip(makers, values, strict=True)])
+
+    return made
+
+
+def _object(key: Made, value: Made, kind: Kind) -> Made:
+    """Objects as mappings that have a hash; pairs too, as Arrow gives of its maps."""
+
+    def made(values: Any) -> Any:
+        if not isinstance(values, Mapping | list):
+            raise Misfit(values, kind)
+        pairs = values.items() if isinstance(values, Mapping) else values
+        return FrozenObject({key(name): value(each) for name, each in pairs})
+
+    return made
+
+
+def _frozen(value: Any) -> Any:
+    """A value of a field of which nothing is declared; it must have a hash."""
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, dict):
+        return tuple((name, _frozen(each)) for name, each in value.items())
+    return value
+
+
+_OF_CELLS: dict[type, Made] = {int: int, float: float, str: str, bool: _word, bytes: str.encode}
+"""The values of cells, where they are not those of texts in JSON."""

@@ -1,0 +1,394 @@
+"""What a batch changes: rows that go and come per table, and what is to be noted of its source.
+
+    upserts, deletes   by key         the row of the key goes, the new one comes, if they differ
+    upserts, removes   by count       rows come less rows go
+    origins            by origin      rows of it now, less rows of it before
+    appends            by origin      rows of it now, beside those before
+
+Rows that are left out do not come; the row whose place one would have taken goes all the same. So
+what is in the tables, and what is left out, are together what the source has.
+
+Cost: O(rows of the batch), and of an origin O(its rows, before and now) unless they are appended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from reactive.api.row_errors import Raised, RowError
+from reactive.borders.sources.batch import Refused
+from reactive.borders.sources.given import Given
+from reactive.borders.sources.ledger import ORIGIN, Entry, Ledger, Owner, part_owner
+from reactive.borders.sources.left_out import LeftOut
+from reactive.borders.sources.targets import NOWHERE, ByTable
+from reactive.engine.collections.zset import Row, consolidate
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+NOTHING: Mapping[int, tuple[Row, ...]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class NetChanges:
+    """Rows that go and come, by table; what is noted; rows that are left out no more, and now."""
+
+    gone: ByTable = field(default_factory=dict)
+    come: ByTable = field(default_factory=dict)
+    entries: dict[Owner, Entry | None] = field(default_factory=dict)
+    solved: list[RowError] = field(default_factory=list)
+    errors: list[RowError] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return sum(map(len, (*self.gone.values(), *self.come.values())))
+
+
+def net_changes(batch: Given, ledger: Ledger, left_out: LeftOut | None) -> NetChanges:
+    """What a batch changes. Inside a transaction: it reads the tables.
+
+    Parameters
+    ----------
+    left_out: rows that are not to come or go; None if that is not looked at, so that a row that a
+        table refuses raises.
+    """
+    changes = _Changes(ledger, left_out)
+    if batch.anew:
+        changes.forget({*batch.anew})
+    every = (batch.upserts, batch.deletes, batch.removes, batch.unfit)
+    for number in dict.fromkeys(number for part in every for number in part):
+        rows, unfit = batch.upserts.get(number, []), batch.unfit.get(number, ())
+        if number != NOWHERE and ledger.targets.is_keyed(number):
+            changes.by_key(number, rows, batch.deletes.get(number, ()), unfit)
+        else:
+            changes.by_count(number, rows, batch.removes.get(number, ()), unfit)
+    for origin, by_table in batch.origins.items():
+        changes.by_origin(origin, by_table, changes.refused(batch.refused.get(origin, ())))
+    for origin, by_table in batch.appends.items():
+        changes.by_append(origin, by_table, changes.refused(batch.refused.get(origin, ())))
+    return changes.made(batch)
+
+
+class _Changes:
+    """Collects what a batch changes."""
+
+    def __init__(self, ledger: Ledger, left_out: LeftOut | None) -> None:
+        self._net = NetChanges()
+        self._ledger = ledger
+        self._targets = ledger.targets
+        self._left_out = None if left_out is None else left_out.again()
+        self._errors: dict[Owner, tuple[RowError, ...]] = {}
+        """Of what the batch says something new about, what is left out now."""
+        self._has_errors = bool(ledger.errors)
+
+    def forget(self, numbers: Collection[int]) -> None:
+        """Nothing is left out of tables any more, unless the batch says so, but of origins."""
+        for entry in self._ledger.entries:
+            owner = entry.owner
+            if entry.errors and owner[0] != ORIGIN and owner[1] in numbers:
+                self._errors[owner] = ()
+
+    def by_key(
+        self,
+        number: int,
+        rows: list[Row],
+        deleted: Collection[Any],
+        unfit: Collection[Refused] = (),
+    ) -> None:
+        """Rows come by their keys, keys go, and of some keys there is no row that can come."""
+        if self._left_out is None and not self._has_errors and not unfit:
+            self._all_by_key(number, rows, deleted)
+            return
+        held = self._targets.held(number)
+        latest = self._latest(number, rows)
+        refused = {each.key: each for each in unfit if each.key not in latest}
+        for value, each in refused.items():
+            owner = ("key", number, value)
+            self._settle(owner, *self.refused([each]))
+            if value in held:
+                self._goes(number, held[value], owner)
+        for value, (row, odd) in latest.items():
+            old, owner = held.get(value), ("key", number, value)
+            if odd is None and old is not None and old == row:
+                self._settle(owner)
+                continue
+            error = odd or self._refused(number, row)
+            self._settle(owner, error)
+            if old is not None:
+                self._goes(number, old, owner)
+            if error is None:
+                self._comes(number, row)
+        for value in dict.fromkeys(deleted):
+            if value not in latest and value not in refused:
+                old, owner = held.get(value), ("key", number, value)
+                self._settle(owner)
+                if old is not None:
+                    self._goes(number, old, owner)
+
+    def _all_by_key(self, number: int, rows: list[Row], deleted: Collection[Any]) -> None:
+        """As `by_key`, where nothing is left out, and nothing was: in a third of the time."""
+        held, key_of = self._targets.held(number), self._targets.key_of(number)
+        latest = {key_of(row): row for row in rows}
+        self._targets.expect(number, [*latest, *deleted])
+        come = {key: row for key, row in latest.items() if key not in held or held[key] != row}
+        ending = [key for key in dict.fromkeys(deleted) if key not in latest]
+        gone = [held[key] for key in (*come, *ending) if key in held]
+        self._net.gone.setdefault(number, []).extend(gone)
+        self._net.come.setdefault(number, []).extend(come.values())
+
+    def by_count(
+        self,
+        number: int,
+        rows: list[Row],
+        removed: Collection[Row],
+        unfit: Collection[Refused] = (),
+    ) -> None:
+        """Rows come, and rows go."""
+        rows = self._taken(number, rows, None)
+        for each in unfit:
+            self._add_error(("row", number, each.given), *self.refused([each]))
+        if self._has_errors or unfit:
+            removed = [row for row in removed if not self._solves(("row", number, row))]
+        if removed and rows:
+            pairs = [*((row, 1) for row in rows), *((row, -1) for row in removed)]
+            net = consolidate(pairs)
+            rows = [row for row, weight in net for _ in range(weight)]
+            removed = [row for row, weight in net for _ in range(-weight)]
+        for row in removed:
+            self._goes(number, row, ("removal", number, row))
+        for row in rows:
+            error = self._refused(number, row)
+            if error is None:
+                self._comes(number, row)
+            else:
+                self._add_error(("row", number, row), error)
+
+    def by_origin(
+        self, origin: Hashable, by_table: ByTable, refused: tuple[RowError, ...] = ()
+    ) -> None:
+        """All rows of an origin are these."""
+        owner = part_owner(origin, 0)
+        parts = self._ledger.parts(origin)
+        before = _rows_of(parts)
+        self._settle(owner)
+        held: dict[int, tuple[Row, ...]] = {}
+        for number in dict.fromkeys((*before, *by_table)):
+            old, wanted = before.get(number, ()), by_table.get(number, [])
+            rows = self._of_origin(owner, number, old, wanted)
+            if rows:
+                held[number] = rows
+        errors = (*self._errors.pop(owner, ()), *refused)
+        if held != before or errors or any(part.errors for part in parts):
+            for part in parts[1:]:
+                self._replace(part.owner, ())
+            self._replace(owner, errors, held)
+
+    def by_append(
+        self, origin: Hashable, by_table: ByTable, refused: tuple[RowError, ...] = ()
+    ) -> None:
+        """An origin has these rows too."""
+        parts = self._ledger.parts(origin)
+        if any(self._takes_places(number, rows) for number, rows in by_table.items()):
+            known = tuple(error for part in parts for error in part.errors)
+            self.by_origin(origin, _joined(_rows_of(parts), by_table), (*known, *refused))
+            return
+        owner = part_owner(origin, len(parts))
+        held = {number: self._come(owner, number, rows) for number, rows in by_table.items()}
+        errors = (*self._errors.pop(owner, ()), *refused)
+        joined: list[Entry] = []
+        while parts and _size(parts[-1].rows, parts[-1].errors) <= _size(held, errors):
+            part = parts.pop()
+            held = {n: tuple(rows) for n, rows in _joined(part.rows or {}, held).items()}
+            errors = (*part.errors, *errors)
+            joined.append(part)
+        for part in joined[:-1]:
+            self._replace(part.owner, ())
+        rows = {number: some for number, some in held.items() if some}
+        if rows or errors:
+            self._replace(part_owner(origin, len(parts)), errors, rows)
+
+    def refused(self, given: Collection[Refused]) -> tuple[RowError, ...]:
+        """What a source can make no rows of."""
+        of = f"source {self._ledger.name}"
+        return tuple(RowError(of, each.given, _raised(each.error)) for each in given)
+
+    def made(self, batch: Given) -> NetChanges:
+        """All of it."""
+        for owner, errors in self._errors.items():
+            self._replace(owner, errors)
+        if batch.token is not None:
+            self._net.entries.update(self._ledger.with_token(batch.token))
+        elif batch.token_changes:
+            self._net.entries.update(self._ledger.with_token_changes(batch.token_changes))
+        return self._net
+
+    def _of_origin(
+        self, owner: Owner, number: int, old: tuple[Row, ...], wanted: list[Row]
+    ) -> tuple[Row, ...]:
+        """The rows of an origin that are in a table now; as the objects that they were."""
+        wanted = self._taken(number, wanted, owner)
+        if number != NOWHERE and self._targets.is_keyed(number):
+            key_of = self._targets.key_of(number)
+            wanted = list({key_of(row): row for row in wanted}.values())
+        if not old and self._left_out is None:
+            self._net.come.setdefault(number, []).extend(wanted)
+            return tuple(wanted)
+        if old == tuple(wanted):
+            return old
+        known = dict(zip(old, old, strict=True))
+        rows = [known.get(row, row) for row in wanted]
+        for row, weight in consolidate([*((row, 1) for row in rows), *((row, -1) for row in old)]):
+            for _ in range(-weight):
+                if not self._goes(number, row, owner):
+                    rows.append(row)
+            for _ in range(weight):
+                error = self._refused(number, row)
+                if error is None:
+                    self._comes(number, row)
+                else:
+                    self._add_error(owner, error)
+                    rows.remove(row)
+        return tuple(rows)
+
+    def _takes_places(self, number: int, rows: list[Row]) -> bool:
+        """Whether the key of one of these rows has a row already, or two of them have one key."""
+        if number == NOWHERE or not self._targets.is_keyed(number):
+            return False
+        held, key_of = self._targets.held(number), self._targets.key_of(number)
+        if self._left_out is not None:
+            rows = [row for row in rows if self._targets.refusal(number, row) is None]
+        keys = {key_of(row) for row in rows}
+        return len(keys) < len(rows) or any(key in held for key in keys)
+
+    def _come(self, owner: Owner, number: int, rows: list[Row]) -> tuple[Row, ...]:
+        """Rows come; those that do."""
+        rows = self._taken(number, rows, owner)
+        if self._left_out is None:
+            self._net.come.setdefault(number, []).extend(rows)
+            return tuple(rows)
+        come = []
+        for row in rows:
+            error = self._refused(number, row)
+            if error is None:
+                self._comes(number, row)
+                come.append(row)
+            else:
+                self._add_error(owner, error)
+        return tuple(come)
+
+    # Rows.
+
+    def _comes(self, number: int, row: Row) -> None:
+        self._net.come.setdefault(number, []).append(row)
+
+    def _goes(self, number: int, row: Row, owner: Owner) -> bool:
+        """Have a row go, if it may; whether it does."""
+        error = None if self._left_out is None else self._left_out.stays(number, row)
+        if error is None:
+            self._net.gone.setdefault(number, []).append(row)
+        else:
+            self._add_error(owner, self._told(number, row, error))
+        return error is None
+
+    def _refused(self, number: int, row: Row) -> RowError | None:
+        """Why a row does not come; None if it does, or if nobody knows yet."""
+        error = None if self._left_out is None else self._left_out.waits(number, row)
+        return None if error is None else self._told(number, row, error)
+
+    def _latest(self, number: int, rows: list[Row]) -> dict[Any, tuple[Row, RowError | None]]:
+        """The last row of each key, and why its table does not take it."""
+        key_of = self._targets.key_of(number)
+        if self._left_out is None:
+            return {key_of(row): (row, None) for row in rows}
+        found: dict[Any, tuple[Row, RowError | None]] = {}
+        for row in rows:
+            odd = self._odd(number, row)
+            try:
+                found[key_of(row)] = (row, odd)
+            except Exception as error:
+                reraise_asynchronous(error)
+                assert odd is not None
+                self._settle(("row", number, odd.row), odd)
+        return found
+
+    def _taken(self, number: int, rows: list[Row], owner: Owner | None) -> list[Row]:
+        """The rows that their table takes, whatever else is in it; the others are left out."""
+        if self._left_out is None:
+            if number == NOWHERE:
+                raise self._targets.refusal(number, rows[0])  # type: ignore[misc]
+            return rows
+        found = [(row, self._odd(number, row)) for row in rows]
+        for _, odd in found:
+            if odd is not None:
+                self._add_error(owner or ("row", number, odd.row), odd)
+        return [row for row, odd in found if odd is None]
+
+    def _odd(self, number: int, row: Row) -> RowError | None:
+        """Why no table takes a row."""
+        error = self._targets.refusal(number, row)
+        return None if error is None else self._told(number, row, error)
+
+    def _told(self, number: int, row: Row, error: Exception) -> RowError:
+        into = "" if number == NOWHERE else f" into {self._targets.tables[number].name}"
+        try:
+            hash(row)
+            shown = row
+        except Exception:
+            shown = repr(row)
+        return RowError(f"source {self._ledger.name}{into}", shown, _raised(error))
+
+    # What is noted.
+
+    def _known(self, owner: Owner) -> tuple[RowError, ...]:
+        """What is left out of an owner so far."""
+        entry = self._ledger.held(owner) if self._has_errors else None
+        return () if entry is None else entry.errors
+
+    def _settle(self, owner: Owner, *errors: RowError | None) -> None:
+        """Something new is known of an owner: only this is left out of it now."""
+        found = tuple(error for error in errors if error is not None)
+        if found or self._known(owner):
+            self._errors[owner] = found
+
+    def _add_error(self, owner: Owner, error: RowError) -> None:
+        known = self._errors[owner] if owner in self._errors else self._known(owner)
+        self._errors[owner] = (*known, error)
+
+    def _solves(self, owner: Owner) -> bool:
+        """Whether a row that goes was left out; then it is not any more."""
+        known = self._errors[owner] if owner in self._errors else self._known(owner)
+        if known:
+            self._errors[owner] = known[1:]
+        return bool(known)
+
+    def _replace(
+        self,
+        owner: Owner,
+        errors: tuple[RowError, ...],
+        rows: Mapping[int, tuple[Row, ...]] | None = None,
+    ) -> None:
+        is_kept = bool(errors or rows)
+        self._net.solved.extend(self._known(owner))
+        self._net.errors.extend(errors)
+        self._net.entries[owner] = Entry(owner, None, rows, errors) if is_kept else None
+
+
+def _rows_of(parts: Iterable[Entry]) -> Mapping[int, tuple[Row, ...]]:
+    """The rows of an origin, of whose parts most have one."""
+    found = [part.rows for part in parts if part.rows]
+    if len(found) <= 1:
+        return found[0] if found else NOTHING
+    every = dict.fromkeys(number for rows in found for number in rows)
+    return {n: tuple(row for rows in found for row in rows.get(n, ())) for n in every}
+
+
+def _joined(first: Mapping[int, Iterable[Row]], then: Mapping[int, Iterable[Row]]) -> ByTable:
+    numbers = dict.fromkeys((*first, *then))
+    return {number: [*first.get(number, ()), *then.get(number, ())] for number in numbers}
+
+
+def _size(rows: Mapping[int, Collection[Row]] | None, errors: Collection[RowError]) -> int:
+    return sum(map(len, (rows or {}).values())) + len(errors)
+
+
+def _raised(error: Exception) -> Raised:
+    return Raised(type(error).__name__, str(error))

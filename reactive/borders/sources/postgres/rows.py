@@ -1,0 +1,346 @@
+"""Rows of a class, made of the texts of columns.
+
+    columns  id, name, born        fields by their names; columns that are no field are left out
+    class    User(id, name)
+
+State:  two functions, generated for the class: of texts, and of what the driver gives.
+Cost:   O(fields) per row.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterator, Sequence
+from datetime import UTC, datetime
+from keyword import iskeyword
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+from optimizer.kinds.kind import hints_of, kind_of, name_of
+from optimizer.kinds.names import columns_of, field_names
+from optimizer.kinds.values import admits_none, with_none
+from reactive.api.table import Table
+from reactive.borders.sources.batch import Refused
+from reactive.borders.sources.postgres.schema import Column, Schema
+from reactive.borders.sources.postgres.values import NATIVE, TIMESTAMPTZ, Conversion, fitted
+from reactive.engine.codegen.functions import Values as Names
+from reactive.engine.codegen.functions import build
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+from reactive.errors import SourceError
+
+Make = Callable[[Sequence[Any]], Any]
+"""Values of columns -> a row, or a `Refused` that says why there is none."""
+
+
+class Field(NamedTuple):
+    """A field of the class, and the column that it is."""
+
+    name: str
+    column: Column
+    conversion: Conversion
+    by_name: bool
+
+
+Values: TypeAlias = Sequence[tuple[Field, Any]]
+"""Fields, and what their columns have: texts, or what the driver made of them."""
+
+
+def fields_of(schema: Schema, row_type: Any) -> tuple[Field, ...]:
+    """The fields of a class with their columns.
+
+    Raises
+    ------
+    SourceError: the class has no fields, or one that no column is, or that is of another type.
+    """
+    hints = hints_of(row_type) if isinstance(row_type, type) else {}
+    parameters = _parameters(schema, row_type)
+    places = columns_of([name for name, _ in parameters], [c.name for c in schema.columns])
+    columns = {name: schema.columns[place] for name, place in places.items()}
+    found = [
+        Field(name, *_fit(schema, row_type, columns, name, hints.get(name, Any)), by_name)
+        for name, by_name in parameters
+    ]
+    return tuple(found)
+
+
+def nullable(schema: Schema, row_type: Any, fields: Sequence[Field]) -> Iterator[str]:
+    """Return messages for columns that may be NULL over a field that may not be None."""
+    hints = hints_of(row_type) if isinstance(row_type, type) else {}
+    for field in fields:
+        kind = kind_of(hints.get(field.name, Any))
+        if not field.column.not_null and not admits_none(kind):
+            yield (
+                f"column {field.column.name!r} of {schema.name!r} may be NULL, and field "
+                f"{field.name!r} of {row_type.__name__} is declared {name_of(kind)}\n"
+                f"  declare `{field.name}: {with_none(kind)}`, or ALTER TABLE {schema.sql} ALTER "
+                f'COLUMN "{field.column.name}" SET NOT NULL'
+            )
+
+
+def native_types(fields: Sequence[Field]) -> frozenset[int]:
+    """The types of columns that the driver may convert."""
+    changed = {field.column.type for field in fields if not _is_plain(field)}
+    return NATIVE - changed
+
+
+def maker(
+    schema: Schema,
+    row_type: Any,
+    fields: Sequence[Field],
+    places: Sequence[int],
+    native: Collection[int] = (),
+    key: Callable[[Values], Any] | None = None,
+) -> Make:
+    """A function that makes a row of the values of columns.
+
+    Parameters
+    ----------
+    places: of each field, where its column is.
+    native: types of which values are what they are to be already.
+    key: fields with their values -> key, of what can be made no row.
+    """
+    values = Names()
+    make = values.name(row_type, "kind")
+    arguments: list[str] = []
+    for field, place in zip(fields, places, strict=True):
+        text = f"v[{place}]"
+        if field.conversion.call is not None and field.column.type not in native:
+            call = values.name(field.conversion.call, "to_value")
+            text = f"None if {text} is None else {call}({text})"
+        arguments.append(f"{field.name}={text}" if field.by_name else text)
+    code = f"def make(v):\n    return {make}({', '.join(arguments)})\n"
+    made: Make = build("make", code, values)
+
+    def checked(found: Sequence[Any]) -> Any:
+        try:
+            return made(found)
+        except Exception as error:
+            reraise_asynchronous(error)
+            refusal = _refusal(schema, fields, places, found, error)
+            refusal.__cause__ = error
+            some = [(field, found[place]) for field, place in zip(fields, places, strict=True)]
+            return Refused(shown(some), refusal, None if key is None else key(some))
+
+    return checked
+
+
+def shown(given: Values) -> str:
+    """Values as they are to be, or as the text that they came as: the same for each way there.
+
+    >>> from reactive.borders.sources.postgres.values import BUILT_IN
+    >>> day = Column("day", 1082, BUILT_IN[1082], False)
+    >>> shown([(Field("day", day, day.conversion, False), "infinity")])
+    "day='infinity'"
+    """
+    return ", ".join(f"{field.name}={_value(field, value)!r}" for field, value in given)
+
+
+def _value(field: Field, value: Any) -> Any:
+    call = field.conversion.call
+    if not isinstance(value, str) or call is None:
+        return value
+    try:
+        return call(value)
+    except Exception as error:
+        reraise_asynchronous(error)
+        return value
+
+
+def key_of_values(
+    schema: Schema, table: Table[Any], fields: Sequence[Field]
+) -> tuple[Callable[[Any], Any], frozenset[str]]:
+    """The key of a row as the table tells it, and the fields that it reads.
+
+    Raises
+    ------
+    SourceError: changes do not tell its fields, or several rows may have one key.
+    """
+    assert table.plan.key is not None
+    call = table.plan.key.function
+    reads = _Reads()
+    try:
+        call(reads)
+    except Exception as error:
+        reraise_asynchronous(error)
+    names = frozenset(reads._read)
+    columns = {field.name: field.column.name for field in fields}
+    _check_key(schema, table.name, frozenset(columns.get(name, name) for name in names))
+    return call, names
+
+
+class KeyValues:
+    """What a key is told of: the values of some fields, as attributes."""
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.__dict__.update(values)
+
+
+class _Reads:
+    """Notes which attributes are read."""
+
+    def __init__(self) -> None:
+        self._read: list[str] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if not name.startswith("__"):
+            self._read.append(name)
+        return 0
+
+
+def _check_key(schema: Schema, table: str, names: frozenset[str]) -> None:
+    if not names <= schema.identity:
+        raise SourceError(
+            f"the key of table {table!r} reads {_listed(names)}, and changes of {schema.name!r} "
+            f"tell {_listed(schema.identity)} of the row that was\n"
+            f"  have the same key in both, or ALTER TABLE {schema.sql} REPLICA IDENTITY FULL"
+        )
+    is_unique = any(unique <= names for unique in schema.uniques)
+    if not is_unique and (schema.uniques or not schema.is_full):
+        raise SourceError(
+            f"the key of table {table!r} reads {_listed(names) or 'nothing'}, and {schema.name!r} "
+            "may have several rows with one key\n"
+            f"  a key that is unique there: {' or '.join(map(_listed, schema.uniques))}"
+        )
+
+
+def _listed(names: Collection[str]) -> str:
+    return ", ".join(sorted(names))
+
+
+def _parameters(schema: Schema, row_type: Any) -> list[tuple[str, bool]]:
+    """The names that the class takes, and whether by name only."""
+    plain = row_type in (tuple, dict, object, str, int, float)
+    try:
+        found = () if plain else tuple(inspect.signature(row_type).parameters.values())
+    except (TypeError, ValueError):
+        found = ()
+    odd = [p for p in found if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    named = [(p.name, p.kind is p.KEYWORD_ONLY) for p in found if p not in odd]
+    if not named:
+        raise SourceError(
+            f"rows of {schema.name!r} are to be of {row_type!r:.100}, which has no fields\n"
+            "  take a dataclass, a NamedTuple, or the class that source.row_class() makes"
+        )
+    return named
+
+
+def _fit(
+    schema: Schema,
+    row_type: Any,
+    columns: dict[str, Column],
+    name: str,
+    hint: Any,
+) -> tuple[Column, Conversion]:
+    column = columns.get(name)
+    if name in {*schema.generated, *field_names(schema.generated)}:
+        raise SourceError(
+            f"cannot follow column {name!r} of {schema.name!r}: it is generated, and Postgres does "
+            f"not replicate its values\n  leave field {name!r} out of {row_type.__name__}, and "
+            "compute it in a query\n  NotifySource, which reads rows by queries, takes it"
+        )
+    if column is None:
+        names = ", ".join(each.name for each in schema.columns)
+        raise SourceError(
+            f"field {name!r} of {row_type.__name__} is no column of {schema.name!r}, which has "
+            f"{names}\n  leave it out of the class, or add the column"
+        )
+    found = fitted(column.conversion, hint)
+    if found is None:
+        raise SourceError(
+            f"field {name!r} of {row_type.__name__} is declared as {hint}, and column {name!r} of "
+            f"{schema.name!r} gives {column.conversion.python}\n"
+            "  declare it so; declared as str it is the text that Postgres writes"
+        )
+    return column, found
+
+
+def _is_plain(field: Field) -> bool:
+    return field.conversion is field.column.conversion
+
+
+def _refusal(
+    schema: Schema,
+    fields: Sequence[Field],
+    places: Sequence[int],
+    found: Sequence[Any],
+    error: Exception,
+) -> SourceError:
+    """Names the column that cannot be converted, and the row by its key."""
+    keys = [f for f in zip(fields, places, strict=True) if f[0].column.name in schema.identity]
+    row = ", ".join(f"{field.column.name}={found[place]}" for field, place in keys[:4])
+    for field, place in zip(fields, places, strict=True):
+        value, call = found[place], field.conversion.call
+        try:
+            if isinstance(value, str) and call is not None:
+                call(value)
+        except Exception as raised:
+            reraise_asynchronous(raised)
+            return SourceError(
+                f"column {field.column.name!r} of {schema.name!r}, row {row}: {value!r:.100} is no "
+                f"{_name(field.conversion.python)} ({raised})\n"
+                "  declare the field as str to take the text as it is, or leave it out of the class"
+            )
+    return SourceError(f"row {row} of {schema.name!r} cannot be made: {error}")
+
+
+def _name(python: Any) -> str:
+    return str(getattr(python, "__name__", python))
+
+
+def row_class(schema: Schema, without: Collection[str] = ()) -> type[Any]:
+    """Make a class of rows, a named tuple, with a field per column that is not left out."""
+    made: type[Any] = NamedTuple(class_name(schema), row_fields(schema, without))  # type: ignore[misc]
+    return made
+
+
+def class_name(schema: Schema) -> str:
+    """Return the name of the class of the rows of a table."""
+    name = "".join(part.capitalize() for part in schema.table.split("_"))
+    return name if name.isidentifier() and not iskeyword(name) else "Row"
+
+
+def row_fields(schema: Schema, without: Collection[str] = ()) -> list[tuple[str, Any]]:
+    """Return the names and annotations of the fields of a class of rows.
+
+    Raises
+    ------
+    SourceError: a column is generated and not left out, or `without` names no column.
+    """
+    _check_left_out(schema, without)
+    columns = [column for column in schema.columns if column.name not in without]
+    names = field_names([column.name for column in columns], of_tuple=True)
+    return list(zip(names, map(_hint, columns), strict=True))
+
+
+def _check_left_out(schema: Schema, without: Collection[str]) -> None:
+    if isinstance(without, str):
+        raise SourceError(
+            f"without takes names of columns, not {without!r}\n  without=[{without!r}]"
+        )
+    generated = [name for name in schema.generated if name not in without]
+    if generated:
+        raise SourceError(
+            f"cannot make a class of all columns of {schema.name!r}: "
+            f"{', '.join(map(repr, generated))} is generated, and Postgres does not replicate its "
+            f"values\n  leave it out, and compute it in a query: row_class({schema.name!r}, "
+            f"without={[*without, *generated]!r})\n"
+            "  NotifySource, which reads rows by queries, takes a class with this column"
+        )
+    names = [column.name for column in schema.columns] + list(schema.generated)
+    for name in without:
+        if name not in names:
+            raise SourceError(
+                f"cannot leave out {name!r}: it is no column of {schema.name!r}, which has "
+                f"{', '.join(names)}\n  name one of these"
+            )
+    if len(set(without) - set(schema.generated)) == len(schema.columns):
+        raise SourceError(
+            f"cannot leave out all columns of {schema.name!r}\n  keep those of its primary key"
+        )
+
+
+def _hint(column: Column) -> Any:
+    """The annotation of the field of a column; of a timestamptz, with its zone."""
+    python = column.conversion.python
+    if column.type == TIMESTAMPTZ:
+        python = Annotated[datetime, UTC]
+    return python if python is Any or column.not_null else python | None

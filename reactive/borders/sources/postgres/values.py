@@ -1,0 +1,194 @@
+"""Texts of Postgres as values of Python.
+
+    integer float numeric boolean text    int float Decimal bool str
+    date time timestamp interval          date time datetime timedelta
+    bytea uuid json array                 bytes UUID frozen tuple
+    enum, domain                          its text, as its base
+    all others                            its text
+
+What Python's class cannot hold is refused: infinite dates, years after 9999, months of intervals.
+A field that is declared as `str` takes the text as it is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from optimizer.kinds.kind import (
+    ANYTHING,
+    Anything,
+    Choice,
+    Either,
+    Kind,
+    Members,
+    Places,
+    Scalar,
+    Table,
+    class_of,
+    inside_of,
+    kind_of,
+    without_none,
+)
+from reactive.borders.sources.files.row_maker import record_maker
+from reactive.borders.sources.files.values import from_json
+from reactive.borders.sources.postgres.frozen_json import frozen_json
+
+SETTINGS = (
+    "-c datestyle=ISO -c intervalstyle=postgres -c timezone=UTC "
+    "-c extra_float_digits=1 -c bytea_output=hex"
+)
+"""How a server is to write values."""
+
+TRUE = "t".__eq__
+
+
+class Conversion(NamedTuple):
+    """How a text becomes a value. None for what is a text already."""
+
+    python: Any
+    call: Callable[[str], Any] | None
+
+
+def _bytes(text: str) -> bytes:
+    return bytes.fromhex(text[2:])
+
+
+def _date(text: str) -> date:
+    return date.fromisoformat(text)
+
+
+def _datetime(text: str) -> datetime:
+    return datetime.fromisoformat(text)
+
+
+INTERVAL = re.compile(
+    r"(?:(?P<years>[-+]?\d+) years? ?)?(?:(?P<months>[-+]?\d+) mons? ?)?"
+    r"(?:(?P<days>[-+]?\d+) days? ?)?"
+    r"(?:(?P<sign>[-+])?(?P<h>\d+):(?P<m>\d+):(?P<s>\d+)(?:\.(?P<f>\d+))?)?"
+)
+
+
+def interval(text: str) -> timedelta:
+    """The length of an interval; one with months has none.
+
+    >>> interval("-1 days +02:03:04.5")
+    datetime.timedelta(days=-1, seconds=7384, microseconds=500000)
+    """
+    found = INTERVAL.fullmatch(text)
+    if found is None or found["years"] or found["months"]:
+        raise ValueError(f"{text!r} has no fixed length")
+    hours, minutes, seconds = (int(found[name] or 0) for name in "hms")
+    micro = int((found["f"] or "0").ljust(6, "0"))
+    length = timedelta(hours=hours, minutes=minutes, seconds=seconds, microseconds=micro)
+    days = timedelta(days=int(found["days"] or 0))
+    return days - length if found["sign"] == "-" else days + length
+
+
+def array(text: str, call: Callable[[str], Any] | None) -> tuple[Any, ...]:
+    """The items of an array, nested ones as tuples.
+
+    >>> array('{{1,NULL},{"3",4}}', int), array('[0:1]={"a,b","NULL"}', None)
+    (((1, None), (3, 4)), ('a,b', 'NULL'))
+    """
+    parts = ITEM.finditer(text, text.index("{") + 1)
+    return _items(parts, call)
+
+
+ITEM = re.compile(r'[{}]|"((?:[^"\\]|\\.)*)"|([^{},"]+)')
+ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+
+
+def _items(parts: Iterator[re.Match[str]], call: Callable[[str], Any] | None) -> tuple[Any, ...]:
+    found: list[Any] = []
+    for part in parts:
+        quoted, plain = part[1], part[2]
+        if quoted is not None:
+            item = ESCAPED.sub(r"\1", quoted)
+        elif plain is None:
+            if part[0] == "}":
+                break
+            found.append(_items(parts, call))
+            continue
+        elif plain == "NULL":
+            found.append(None)
+            continue
+        else:
+            item = ESCAPED.sub(r"\1", plain)
+        found.append(item if call is None else call(item))
+    return tuple(found)
+
+
+TEXT = Conversion(str, None)
+INT, FLOAT = Conversion(int, int), Conversion(float, float)
+TIMESTAMPTZ = 1184
+BUILT_IN: dict[int, Conversion] = {
+    16: Conversion(bool, TRUE),
+    17: Conversion(bytes, _bytes),
+    20: INT,
+    21: INT,
+    23: INT,
+    26: INT,
+    114: Conversion(Any, frozen_json),
+    3802: Conversion(Any, frozen_json),
+    700: FLOAT,
+    701: FLOAT,
+    1700: Conversion(Decimal, Decimal),
+    1082: Conversion(date, _date),
+    1083: Conversion(time, time.fromisoformat),
+    1266: Conversion(time, time.fromisoformat),
+    1114: Conversion(datetime, _datetime),
+    TIMESTAMPTZ: Conversion(datetime, _datetime),
+    1186: Conversion(timedelta, interval),
+    2950: Conversion(UUID, UUID),
+    **dict.fromkeys((18, 19, 25, 1042, 1043), TEXT),
+}
+"""By the numbers of types, which are the same in every server."""
+NATIVE = frozenset({16, 20, 21, 23, 26, 700, 701, 1700, 18, 19, 25, 1042, 1043})
+"""Types of which the driver makes the same values, in a fraction of the time."""
+
+
+def array_of(item: Conversion) -> Conversion:
+    """That of arrays of such items."""
+    python: Any = tuple.__class_getitem__((item.python, ...))
+    return Conversion(python, lambda text: array(text, item.call))
+
+
+def fitted(kind: Conversion, hint: Any) -> Conversion | None:
+    """The conversion to what a field is declared as; None if there is none.
+
+    >>> fitted(INT, float).call("7"), fitted(INT, int | None) is INT, fitted(INT, bytes)
+    (7.0, True, None)
+    """
+    wanted = without_none(kind_of(hint))
+    if isinstance(wanted, Anything | Either):
+        return kind
+    if wanted == Scalar(str):
+        return TEXT
+    if isinstance(wanted, Scalar) and wanted.python is float and kind.python in (int, Decimal):
+        return FLOAT
+    if wanted == Scalar(Decimal) and kind.python is int:
+        return Conversion(Decimal, Decimal)
+    if isinstance(wanted, Members):
+        return Conversion(wanted.python, _member(wanted.python, kind.call))
+    if kind.python is Any or isinstance(wanted, Choice | Places) or inside_of(wanted) != ():
+        is_open = isinstance(wanted, Table) and wanted.value == ANYTHING  # any document
+        is_same = kind_of(kind.python) == wanted
+        return kind if is_open or is_same else _read(kind, kind_of(hint))
+    made = class_of(kind_of(kind.python)) or object
+    return kind if issubclass(made, wanted.python) else None
+
+
+def _read(kind: Conversion, wanted: Kind) -> Conversion:
+    """The conversion that makes of JSON and arrays what is declared, with all that is inside."""
+    made, call = from_json(wanted, record_maker(False)), kind.call
+    return Conversion(kind.python, lambda text: made(text if call is None else call(text)))
+
+
+def _member(kind: type[Enum], call: Callable[[str], Any] | None) -> Callable[[str], Enum]:
+    return kind if call is None else lambda text: kind(call(text))

@@ -1,0 +1,363 @@
+"""A transaction that a SQL database commits too: both commit, or neither does.
+
+    the block      tables change immediately, and so does what the SQL transaction sees
+    flush          what a session holds back is sent
+    prepare        operators step: what a callable of a view raises is raised here
+    COMMIT         of the SQL database
+    publish        views show it, and subscribers hear
+
+    raised before COMMIT, or refused by it     both are as they were, and the exception passes
+    the answer to COMMIT is lost               tables are as they were, those with `reread` are read
+                                               again: `TransactionError`, or what came from outside
+    raised after the answer                    both stand, and the exception passes
+
+Nobody waits for the SQL database but writers: until its answer others read the last commit
+(`prepared.py`). Ctrl-C waits from the end of the block on, a cancellation for `PATIENCE` seconds; a
+second Ctrl-C comes immediately.
+
+State:  that of the transaction.
+Cost:   of a transaction and of the SQL commit, and some 60 us, half of them for the two phases.
+Source: a commit in two phases with one participant that cannot prepare, which commits in between:
+        the "last resource" of transaction managers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from reactive.borders.two_commits.outcomes import is_refusal
+from reactive.borders.two_commits.patience import comes_again, surely
+from reactive.borders.two_commits.recognized import other
+from reactive.borders.two_commits.rereading import Lost
+from reactive.engine.runtime.boundary import hide
+from reactive.engine.runtime.interrupts import SIGINT, is_asynchronous
+from reactive.engine.transactions.prepared import Prepared
+from reactive.engine.transactions.transaction import Transaction
+from reactive.errors import TransactionError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from reactive.engine.transactions.engine import Engine
+
+
+log = logging.getLogger("reactive")
+
+
+class JointTransaction(Transaction):
+    """Context manager of `Database.transaction(commit_with=...)`, also for `async with`."""
+
+    __slots__ = ("_is_awaited", "_other")
+
+    def __init__(self, engine: Engine, given: Any) -> None:
+        super().__init__(engine)
+        self._other = other(given)
+        self._is_awaited = False
+
+    def __enter__(self) -> JointTransaction:
+        is_again = bool(self._entered)
+        try:
+            if self._other.is_asynchronous:
+                raise TransactionError(_AWAITED.format(self._other))
+            self._check_nesting()
+            super().__enter__()
+            at_once(self._join())
+        except BaseException as error:
+            if not is_again:
+                self._give_up()
+            if isinstance(error, Exception):
+                hide(error)
+            raise
+        return self
+
+    async def __aenter__(self) -> JointTransaction:
+        try:
+            self._is_awaited = True
+            self._check_nesting()
+            await super().__aenter__()
+            await self._join()
+        except Exception as error:
+            hide(error)
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if self._is_nested:
+                super().__exit__(kind, error, traceback)
+            else:
+                self._end_both_at_once(error)
+        except Exception as own:
+            hide(own)
+            raise
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            if self._is_nested:
+                await super().__aexit__(kind, error, traceback)
+            else:
+                await self._end_both(error)
+        except Exception as own:
+            hide(own)
+            raise
+
+    def _end_both_at_once(self, error: BaseException | None) -> None:
+        try:
+            at_once(self._end_both(error))
+        except BaseException:
+            self._give_up()
+            raise
+
+    def _give_up(self) -> None:
+        """Undo it, if an exception from outside came before anybody else could."""
+        if self._entered and not self._entered[0].depth and not self._entered[0].is_prepared:
+            self._end_all()
+
+    @property
+    def _is_nested(self) -> bool:
+        """Whether it is left within another one, or was ended otherwise."""
+        entered = self._entered
+        return not entered or entered[0].depth > 0 or self._engine.mine is not entered[0]
+
+    def _check_nesting(self) -> None:
+        """Raise if it is entered within a transaction that does not commit the same."""
+        pending = self._engine.mine
+        if pending is None:
+            return
+        if pending.other is None:
+            raise TransactionError(_OUTERMOST.format(self._other))
+        if pending.other.identity is not self._other.identity:
+            raise TransactionError(_ANOTHER.format(self._other, pending.other))
+
+    async def _join(self) -> None:
+        """Have the SQL transaction begin, if this is the outermost one."""
+        pending = self._entered[0]
+        if pending.depth:
+            return
+        joined, key = self._engine.joined, id(self._other.identity)
+        try:
+            pending.other = self._other
+            if key in joined:
+                log.warning(_BROKEN_OFF, self._other)
+                await joined[key].rollback()
+            joined[key] = self._other
+            await self._other.begin()
+        except BaseException as error:
+            await self._undo_both(self._taken(), error)
+            raise
+
+    def _taken(self) -> Prepared:
+        prepared = Prepared(self._engine)
+        prepared.take(self)
+        return prepared
+
+    async def _end_both(self, error: BaseException | None) -> None:
+        """Commit both, or undo both because the block has raised."""
+        db_lock = self._engine.db_lock
+        holds_back = SIGINT.hold_back(db_lock)
+        try:
+            prepared = self._taken()
+            if error is None:
+                await self._commit_both(prepared)
+            else:
+                await self._undo_both(prepared, error)
+        finally:
+            if holds_back:
+                db_lock.is_held_back = False
+            self._engine.after()
+
+    async def _commit_both(self, prepared: Prepared) -> None:
+        engine, sql = self._engine, self._other
+        if engine.rereading is not None:
+            await self._refuse_doubtful(prepared)
+        cancelled, lost = None, Lost()
+        try:
+            await sql.flush()
+            await sql.check()
+            if engine.mirrors:
+                await sql.gather(engine.mirrors)
+            if engine.journal is not None:
+                self._check_durable(prepared)
+            prepared.prepare()
+            if engine.rereading is not None:
+                engine.rereading.expect(prepared.changed(), lost)
+        except BaseException as error:
+            lost.is_known = True
+            await self._undo_both(prepared, error)
+            raise
+        try:
+            cancelled = await self._patiently(sql.commit())
+            lost.is_known = True
+            self._is_over()
+            prepared.publish()
+        except BaseException as error:
+            if lost.is_known or sql.is_acknowledged:
+                lost.is_known = True
+                self._is_over()
+                if prepared.is_open:
+                    prepared.publish()
+                raise
+            if sql.was_sent and not is_refusal(error):
+                await self._end_unknown(prepared, error, lost)
+            lost.is_known = True
+            await self._undo_both(prepared, error)
+            error.add_note(f"  {sql} refused the commit: nothing has changed, here or there")
+            raise
+        if cancelled is not None:
+            raise cancelled
+
+    async def _undo_both(self, prepared: Prepared, error: BaseException) -> None:
+        """Tables are as they were, and the SQL database is told to roll back."""
+        try:
+            prepared.undo()
+        finally:
+            try:
+                cancelled = await self._patiently(self._other.rollback())
+                if cancelled is not None:
+                    comes_again()
+            except Exception as own:
+                if is_asynchronous(own):
+                    raise
+                error.add_note(_NOT_ROLLED_BACK.format(self._other, own))
+            self._is_over()
+
+    def _is_over(self) -> None:
+        """It has been told to commit or to roll back."""
+        self._engine.joined.pop(id(self._other.identity), None)
+
+    async def _end_unknown(self, prepared: Prepared, error: BaseException, lost: Lost) -> NoReturn:
+        """Nobody knows whether it has committed: what can be read again is."""
+        known, changed = self._engine.rereading, prepared.changed()
+        again = () if known is None else tuple(table for table in changed if table in known.by)
+        try:
+            await self._undo_both(prepared, error)
+            if again:
+                await self._settle(lost)
+        finally:
+            if again:
+                known.watch()
+        text = self._settled(again) if again else ""
+        rest = [repr(table.name) for table in changed if table not in again]
+        if rest:
+            text += _LEFT.format(", ".join(rest))
+        told = _UNKNOWN.format(self._other, f"{type(error).__name__}: {error}".strip(": ")) + text
+        if is_asynchronous(error):
+            error.add_note(f"  {told}")
+            raise error
+        raise TransactionError(told) from error
+
+    async def _settle(self, lost: BaseException) -> None:
+        settle, confirms = self._engine.rereading.settle, not self._other.is_local
+        if self._is_awaited:
+            await asyncio.to_thread(settle, lost, confirms=confirms)
+        else:
+            settle(lost, confirms=confirms)
+
+    def _settled(self, again: Sequence[Any]) -> str:
+        """What has become of the tables that can be read again."""
+        doubts = self._engine.rereading.doubts
+        text = ""
+        if known := [repr(table.name) for table in again if table not in doubts]:
+            text += _READ.format(", ".join(known))
+        if behind := [table for table in again if table in doubts]:
+            names, why = ", ".join(repr(table.name) for table in behind), doubts[behind[0]]
+            text += _IN_DOUBT.format(names, f"{type(why).__name__}: {why}")
+        return text
+
+    async def _refuse_doubtful(self, prepared: Prepared) -> None:
+        """Undo both if a table is in doubt, and try to read that again."""
+        known = self._engine.rereading
+        if not known.doubts:
+            return
+        try:
+            prepared.flush()
+        except BaseException as error:
+            await self._undo_both(prepared, error)
+            raise
+        doubtful = [table for table in prepared.changed() if table in known.doubts]
+        if doubtful:
+            doubt = TransactionError(_DOUBTFUL.format(doubtful[0].name, self._other))
+            await self._undo_both(prepared, doubt)
+            await self._settle(known.doubts.get(doubtful[0], doubt))
+            raise doubt
+
+    def _check_durable(self, prepared: Prepared) -> None:
+        """Raise if a table could be in its file and not in the SQL database, for ever."""
+        known, journal = self._engine.rereading, self._engine.journal
+        prepared.flush()
+        for table in prepared.changed():
+            if table in journal.kept and (known is None or table not in known.by):
+                raise TransactionError(_DURABLE.format(table.name, self._other))
+
+    async def _patiently(self, act: Coroutine[Any, Any, None]) -> BaseException | None:
+        """Await it; if it is asynchronous, a cancellation comes afterwards, and is returned."""
+        if self._is_awaited and self._other.is_asynchronous:
+            return await surely(act)
+        await act
+        return None
+
+
+def at_once(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run what never waits."""
+    try:
+        coroutine.send(None)
+    except StopIteration:
+        return
+    coroutine.close()
+    raise AssertionError("what is not asynchronous has waited")
+
+
+_AWAITED = (
+    "{} is asynchronous, and `with` cannot wait for its commit\n"
+    "  write `async with db.transaction(commit_with=...)`"
+)
+_OUTERMOST = (
+    "{} cannot be committed within a transaction that is open: that one may fail after it\n"
+    "  give commit_with to the outermost transaction"
+)
+_ANOTHER = (
+    "{} cannot be committed within a transaction that commits {}: they commit one after the other,"
+    " and the second may refuse when the first has committed\n"
+    "  use one connection for both, or a transaction after the other"
+)
+_BROKEN_OFF = (
+    "%s was rolled back first: an exception from outside had kept a transaction of it from its end"
+)
+_NOT_ROLLED_BACK = "  rolling {} back raised too: {!r:.200}"
+_UNKNOWN = "outcome unknown: {} may have committed, or not; the answer was lost ({:.200})"
+_READ = "\n  read again from there, and right: table {}"
+_IN_DOUBT = (
+    "\n  in doubt: table {}, with the rows from before; reading it again raised {:.200}"
+    "\n  it is tried until it does not; db.in_doubt says what is left, db.reread() tries now"
+)
+_LEFT = (
+    "\n  as before the commit: table {}, which may differ from there"
+    "\n  look there, and make the changes again if it has committed; or have them read again: "
+    "db.table(..., reread=callable)"
+)
+_DOUBTFUL = (
+    "table {!r} was in doubt: the answer to an earlier commit was lost, and it had not been read "
+    "again; so {} was not committed\n"
+    "  nothing has changed, here or there; do it again; it has been tried to read it meanwhile, "
+    "see db.in_doubt"
+)
+_DURABLE = (
+    "table {!r} is durable, and {} would commit its changes too: of two files one may be written "
+    "when the process ends, and the other not\n"
+    "  nothing has changed, here or there; make it with reread=callable, which gives its rows from "
+    "there; or with durable=False"
+)

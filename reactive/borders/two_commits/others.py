@@ -1,0 +1,187 @@
+"""What is committed beside the database: a connection, a session, or anything of two methods.
+
+    begin      if it begins no transaction by itself; what is open already is joined
+    flush      statements that wait are sent, so that what they raise is raised before anything else
+    check      it has a transaction that can be committed, in one database
+    commit     what raises here is refused, or has an unknown outcome (`outcomes.py`)
+    rollback   whatever was done since its last commit
+
+Methods are coroutines, which of what is not asynchronous never wait: `with` runs them at once.
+
+State:  none, beside that of what was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Iterable
+from functools import lru_cache
+from inspect import isawaitable, iscoroutinefunction
+from typing import Any
+
+from optimizer.errors import PlanError
+from reactive.borders.two_commits.drivers import why_autocommit, why_not_ready
+from reactive.errors import TransactionError
+
+
+class Other:
+    """Anything with `commit()` and `rollback()`, as connections of PEP 249 have."""
+
+    is_local = False
+    """Whether an answer cannot be under way any more when its connection has been given up."""
+
+    def __init__(self, given: Any) -> None:
+        self.given = given
+        self.was_sent = True
+        """Whether COMMIT may have been sent, though `commit` has raised."""
+        self.is_acknowledged = False
+        """Whether it has committed, though `commit` has raised: what is called after it did."""
+
+    @property
+    def identity(self) -> Any:
+        """The object that two of the same have in common."""
+        return self.given
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether it is to be awaited."""
+        known = getattr(type(self.given), "commit", None)
+        return iscoroutinefunction(self.given.commit) if known is None else _is_awaited(known)
+
+    def __str__(self) -> str:
+        kind = type(self.given)
+        root = kind.__module__.partition(".")[0]
+        return kind.__name__ if root in ("__main__", "builtins") else f"{root}'s {kind.__name__}"
+
+    async def begin(self) -> None:
+        """Have a transaction, or raise `TransactionError`."""
+        self.refuse_autocommit(self.given)
+
+    async def flush(self) -> None:
+        """Send what waits."""
+
+    async def gather(self, mirrors: Iterable[Any]) -> None:
+        """Have tables that follow the same database change with it."""
+
+    async def check(self) -> None:
+        """Raise `TransactionError` if a commit would not commit all that was done."""
+        self.refuse_unready(self.given)
+
+    async def commit(self) -> None:
+        await awaited(self.given.commit())
+
+    async def rollback(self) -> None:
+        await awaited(self.given.rollback())
+
+    def refuse_autocommit(self, connection: Any) -> None:
+        """Raise `TransactionError` if a driver's connection commits each statement by itself."""
+        why = why_autocommit(connection)
+        if why is not None:
+            raise TransactionError(
+                f"{self} cannot commit with the tables: {why}, so each statement is committed by "
+                "itself, and nothing could be taken back\n"
+                "  turn that off for this connection, or give another one"
+            )
+
+    def refuse_unready(self, connection: Any) -> None:
+        """Raise `TransactionError` if a driver's connection would not commit what was done."""
+        why = why_not_ready(connection)
+        if why is not None:
+            raise TransactionError(
+                f"{self} was not committed: {why}\n  nothing has changed, here or there; let the "
+                "exception of the statement that failed pass, or use a savepoint for it"
+            )
+
+
+class OfSqlite(Other):
+    """A connection of `sqlite3` or `aiosqlite`, which may leave BEGIN to its user."""
+
+    is_local = True
+
+    def __init__(self, given: Any) -> None:
+        super().__init__(given)
+        self._is_begun = False
+        self._changes = 0
+
+    async def begin(self) -> None:
+        given = self.given
+        if not given.in_transaction and (given.isolation_level is None or self._is_manual):
+            await awaited(given.execute("BEGIN"))
+        self._is_begun, self._changes = given.in_transaction, given.total_changes
+
+    async def check(self) -> None:
+        given = self.given
+        is_changed = self._is_begun or given.total_changes != self._changes
+        if is_changed and not given.in_transaction:
+            raise ended(self)
+
+    async def commit(self) -> None:
+        await (self._do("COMMIT") if self._is_manual else awaited(self.given.commit()))
+
+    async def rollback(self) -> None:
+        await (self._do("ROLLBACK") if self._is_manual else awaited(self.given.rollback()))
+
+    @property
+    def _is_manual(self) -> bool:
+        """Whether its methods do nothing, as `autocommit=True` has it."""
+        return getattr(self.given, "autocommit", None) is True
+
+    async def _do(self, statement: str) -> None:
+        if self.given.in_transaction:
+            await awaited(self.given.execute(statement))
+
+
+class OfApsw(Other):
+    """A connection of `apsw`, which has no methods for that."""
+
+    is_local = True
+
+    @property
+    def is_asynchronous(self) -> bool:
+        return False
+
+    async def begin(self) -> None:
+        if not self.given.in_transaction:
+            self.given.execute("BEGIN")
+
+    async def check(self) -> None:
+        if not self.given.in_transaction:
+            raise ended(self)
+
+    async def commit(self) -> None:
+        if self.given.in_transaction:
+            self.given.execute("COMMIT")
+
+    async def rollback(self) -> None:
+        if self.given.in_transaction:
+            self.given.execute("ROLLBACK")
+
+
+def ended(other: Other) -> TransactionError:
+    """What to say of what was committed, or rolled back, before the block has ended."""
+    return TransactionError(
+        f"{other} has committed or rolled back within the block, so it is not one commit with the "
+        "tables\n  they are as they were before the block, and there stands what was committed: "
+        "leave out commit(), rollback() and close(), as the end of the block sees to both"
+    )
+
+
+def refused(given: Any) -> PlanError:
+    """What to say of what cannot be committed."""
+    return PlanError(
+        f"commit_with takes what has commit() and rollback(), not {given!r:.100}\n"
+        "  give a connection or a session, such as Session() of a sessionmaker"
+    )
+
+
+def awaited(result: Any) -> Awaitable[Any]:
+    """What a call gives, after it was awaited if it is to be."""
+    return result if isawaitable(result) else _given(result)
+
+
+@lru_cache(maxsize=64)
+def _is_awaited(function: Any) -> bool:
+    return iscoroutinefunction(function)
+
+
+async def _given(result: Any) -> Any:
+    return result

@@ -1,0 +1,12 @@
+"""Datalog as users name it: what `Database.datalog` gives; see `reactive.languages.datalog`."""
+
+from typing import TYPE_CHECKING
+
+from optimizer.lazy import exported
+
+if TYPE_CHECKING:
+    from reactive.languages.datalog.program import Program
+
+__all__ = ["Program"]
+__path__: list[str] = []  # so that modules of before are found, see optimizer/earlier_names.py
+__getattr__ = exported(__name__, {"Program": "reactive.languages.datalog.program"})

@@ -1,0 +1,233 @@
+"""Which rows a pair of ends makes, in each place of a join in a cycle, and the loops over them.
+
+    a: x -> y    b: y -> z    c: x -> z             row leads from left to right
+
+    as a    for part in from_right.keys() & from_left.keys():       each z
+                row1, row2 = from_right[part], from_left[part]
+    as b    for part in to_left.keys() & to_right.keys():           each x
+    as c    for part in from_left.keys() & to_right.keys():         each y
+
+The row is in the dictionaries already. A join is linear in each place, so what it makes is
+
+    d(A B C)  =  d B' C'  +  A d C'  +  A B d       where A', B', C' are without the row
+
+if it comes (and the contrary if it goes, when it is still there): of places of the same relation,
+the earlier ones have the row, the later ones do not. Values are bound one after the other, each by
+the dictionaries of all places that lead to it from what is bound: generic join.
+
+Where ends have several rows (`crowded`), each of a place is joined with each of the others.
+
+Source: Ngo, Re, Rudra, *Skew strikes back*, 2013; delta queries: Ammar, McSherry, Salihoglu,
+        Joglekar, 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from optimizer.record import record
+from reactive.engine.codegen.cycle_terms import NOTHING, Occurrence
+from reactive.engine.codegen.emitter import Emitter
+
+Then = Callable[[Emitter, str], None]
+"""Writes what is done with the joined rows, which are there so often."""
+
+
+@record
+class _Reading:
+    """What a place leads to from an end that is bound."""
+
+    place: int
+    of: int
+    symbol: str
+    is_onward: bool
+
+    @property
+    def text(self) -> str:
+        return f"find_{'right' if self.is_onward else 'left'}_{self.of}({self.symbol}, empty)"
+
+    def pair(self, other: str) -> tuple[str, str]:
+        return (self.symbol, other) if self.is_onward else (other, self.symbol)
+
+
+Bound = dict[int, str]
+"""The symbols of variables."""
+
+
+@dataclass(slots=True)
+class CycleRows:
+    """Writes the loops of the places of one relation, one after the other."""
+
+    occurrences: Sequence[Occurrence]
+    names: Sequence[str]
+    then: Then
+    crowded: frozenset[int]
+    """The relations in which ends may have several rows."""
+    is_whole: bool = False
+    """Whether all places have the row, as where all that there is is gone through."""
+    _hoisted: dict[str, str] = field(default_factory=dict)
+    _parts: int = 0
+
+    def write(self, emitter: Emitter, place: int) -> None:
+        """The loops over what a row makes in a place, within those over rows."""
+        start, end = self.occurrences[place].ends
+        bound = {start: "left", end: "right", NOTHING: "nothing"}
+        self._parts = 0
+        known = {**bound}
+        for reading in self._all_from(place, bound):
+            if reading.text not in self._hoisted:
+                name = self._hoisted[reading.text] = f"group_{len(self._hoisted)}"
+                emitter.line(f"{name} = {reading.text}")
+        closed = [
+            other
+            for other, occurrence in enumerate(self.occurrences)
+            if other != place and all(variable in bound for variable in occurrence.ends)
+        ]
+        for other in closed:
+            one, two = (bound[variable] for variable in self.occurrences[other].ends)
+            reading = self._reading(other, one, is_onward=True)
+            name = self._held(other)
+            emitter.line(f"{name} = {self._dictionary(reading)}.get({two}, NOTHING)")
+            emitter = emitter.block(f"if {name} is not NOTHING{self._and_there(place, other)}:")
+        self._begin(emitter, place, known)
+
+    def _begin(self, emitter: Emitter, place: int, bound: Bound) -> None:
+        """What is bound first: where nothing is intersected, the one of which there are fewer."""
+        found = self._nexts(place, bound)
+        best = _best(found)
+        others = [variable for variable in found if variable != best]
+        if best is None or _rank(found[best]) > 1 or not others:
+            self._follow(emitter, place, bound, best)
+            return
+        other = max(others, key=lambda variable: _rank(found[variable]))
+        one, two = (self._dictionaries(found[variable])[0] for variable in (best, other))
+        parts = self._parts
+        self._follow(emitter.block(f"if len({one}) <= len({two}):"), place, bound, best)
+        self._parts = parts
+        self._follow(emitter.block("else:"), place, bound, other)
+
+    def _follow(self, emitter: Emitter, place: int, bound: Bound, first: int | None) -> None:
+        found = self._nexts(place, bound)
+        variable = _best(found) if first is None else first
+        if variable is None:
+            self._consume(emitter, place, bound)
+            return
+        self._parts += 1
+        part, readings = f"part_{self._parts}", found[variable]
+        emitter = self._loop(emitter, place, part, readings)
+        self._follow(emitter, place, {**bound, variable: part}, None)
+
+    def _loop(
+        self, emitter: Emitter, place: int, part: str, readings: Sequence[_Reading]
+    ) -> Emitter:
+        """The loop over the values that all readings lead to, and their rows."""
+        asked = [reading for reading in readings if reading.symbol != "nothing"]
+        below = {reading: self._named(emitter, reading) for reading in readings}
+        sets = list(dict.fromkeys(below[reading] for reading in asked or readings))
+        if len(sets) == 1:
+            first = self._held((asked or readings)[0].place)
+            inner = emitter.loop(f"for {part}, {first} in {sets[0]}.items():")
+        else:
+            inner = emitter.loop(f"for {part} in {' & '.join(f'{s}.keys()' for s in sets)}:")
+        for number, reading in enumerate([*asked, *(r for r in readings if r not in asked)]):
+            name = self._held(reading.place)
+            if len(sets) > 1 or number:
+                is_sure = reading in asked or not asked
+                look_up = f"[{part}]" if is_sure else f".get({part}, NOTHING)"
+                inner.line(f"{name} = {below[reading]}{look_up}")
+                if not is_sure:
+                    inner.line(f"if {name} is NOTHING: continue")
+            if self._is_alone(reading.place) and self._is_without(place, reading.place):
+                inner.line(f"if {name} is {self.names[place]}: continue")
+        return inner
+
+    def _consume(self, emitter: Emitter, place: int, bound: Bound) -> None:
+        """With all values bound: the rows, or each of several with each."""
+        inner = emitter if self._parts else emitter.loop("for times in (1,):")
+        weights = ["weight"]
+        for other in range(len(self.occurrences)):
+            if other != place and not self._is_alone(other):
+                times = f"times_{other}"
+                rows = self._several(place, other, bound)
+                inner = inner.loop(f"for {self.names[other]}, {times} in {rows}:")
+                weights.append(times)
+        self.then(inner, " * ".join(weights))
+
+    def _several(self, place: int, other: int, bound: Bound) -> str:
+        """The pairs of what the ends of a place have."""
+        held = self._held(other)
+        if not self._is_without(place, other):
+            return f"rows_of({held}) if {held}.__class__ in SEVERAL else (({held}, 1),)"
+        one, two = (bound[variable] for variable in self.occurrences[other].ends)
+        are_it = f"{one} == left and {two} == right"
+        return f"without({held}, {self.names[place]}, weight) if {are_it} else rows_of({held})"
+
+    def _is_alone(self, place: int) -> bool:
+        """Whether ends have one row at most."""
+        return self.occurrences[place].of not in self.crowded
+
+    def _held(self, place: int) -> str:
+        """The variable of what the ends of a place have: a row, or several."""
+        return self.names[place] if self._is_alone(place) else f"found_{place}"
+
+    def _and_there(self, place: int, other: int) -> str:
+        """What is asked of a row whose place does not have the one that changes."""
+        if not self._is_alone(other) or not self._is_without(place, other):
+            return ""
+        return f" and {self.names[other]} is not {self.names[place]}"
+
+    def _is_without(self, place: int, other: int) -> bool:
+        is_own = self.occurrences[place].of == self.occurrences[other].of
+        return is_own and other > place and not self.is_whole
+
+    def _all_from(self, place: int, bound: Bound) -> list[_Reading]:
+        """What is read from the ends of the row."""
+        found = [reading for some in self._nexts(place, bound).values() for reading in some]
+        for other, occurrence in enumerate(self.occurrences):
+            if other != place and all(variable in bound for variable in occurrence.ends):
+                found.append(self._reading(other, bound[occurrence.ends[0]], is_onward=True))
+        return found
+
+    def _nexts(self, place: int, bound: Bound) -> dict[int, list[_Reading]]:
+        """Each variable that places lead to from what is bound."""
+        found: dict[int, list[_Reading]] = {}
+        for other, occurrence in enumerate(self.occurrences):
+            one, two = occurrence.ends
+            if other == place:
+                continue
+            if one in bound and two not in bound:
+                reading = self._reading(other, bound[one], is_onward=True)
+                found.setdefault(two, []).append(reading)
+            elif two in bound and one not in bound:
+                reading = self._reading(other, bound[two], is_onward=False)
+                found.setdefault(one, []).append(reading)
+        return found
+
+    def _reading(self, other: int, symbol: str, *, is_onward: bool) -> _Reading:
+        return _Reading(other, self.occurrences[other].of, symbol, is_onward)
+
+    def _named(self, emitter: Emitter, reading: _Reading) -> str:
+        """The variable of a dictionary, set here if it is not yet."""
+        if reading.text in self._hoisted:
+            return self._hoisted[reading.text]
+        name = f"below_{self._parts}_{reading.place}"
+        emitter.line(f"{name} = {reading.text}")
+        return name
+
+    def _dictionary(self, reading: _Reading) -> str:
+        return self._hoisted.get(reading.text, reading.text)
+
+    def _dictionaries(self, readings: Sequence[_Reading]) -> list[str]:
+        ordered = sorted(readings, key=lambda reading: reading.symbol == "nothing")
+        return [self._dictionary(reading) for reading in ordered]
+
+
+def _best(found: dict[int, list[_Reading]]) -> int | None:
+    """The variable that most is known of."""
+    return max(found, key=lambda variable: _rank(found[variable]), default=None)
+
+
+def _rank(readings: Sequence[_Reading]) -> int:
+    """How many dictionaries are intersected, without those of all rows."""
+    return sum(reading.symbol != "nothing" for reading in readings)

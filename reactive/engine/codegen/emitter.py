@@ -1,0 +1,413 @@
+"""The body of a generated loop: what a chain of linear operators does to one row.
+
+    where o.quantity > 1                        quantity = row.quantity
+    select (o.product, o.quantity * o.price)    if not quantity > 1: continue
+                                                value = quantity * row.price
+                                                append(((row.product, value), weight))
+
+A row that a select makes is not made if it is a tuple or a plain record: what reads its fields
+reads the expressions that it is made of. What is read more than once is put in a variable, as soon
+as it is certain to be evaluated. The order of what may raise is that of the plain operators.
+"""
+
+from __future__ import annotations
+
+import keyword
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Literal
+
+from optimizer import plan
+from optimizer.expr import (
+    FALSE,
+    TRUE,
+    Again,
+    Attempt,
+    Attribute,
+    Call,
+    Display,
+    Expr,
+    First,
+    Guard,
+    Item,
+    Lifted,
+    Local,
+    Operation,
+    Parameter,
+    all_parameters,
+    conjuncts,
+    parts,
+    reads,
+    substitute,
+    transform,
+    tuple_of,
+    walk,
+)
+from optimizer.expressions.compose import needs, projected, surely
+from optimizer.expressions.knowledge import Shapes, is_canonical, is_value, makes_record, total
+from optimizer.record import record
+from reactive.engine.codegen.expected import Expected, Use
+from reactive.engine.codegen.functions import CodeWriter, Values
+from reactive.engine.codegen.identifiers import can_be_variable
+from reactive.engine.codegen.known import Known, canonical_test
+
+Chain = Sequence[plan.Node]
+"""Where, select, unnest and select_many nodes, the first to see a row first."""
+
+LONGEST = 60
+"""Nodes of an expression that is written out wherever its value is read."""
+MAY_MAKE_NAN = frozenset({"+", "-", "*", "/", "//", "%", "**"})
+
+
+@record
+class Instruction:
+    """One step of the loop's body; `name` is the variable that it sets."""
+
+    kind: Literal["test", "attempt", "touch", "set", "each"]
+    expr: Expr
+    name: str = ""
+
+
+USES = {"set": Use.KEPT, "each": Use.GIVEN}
+"""What is done with the value of an instruction, where more is than looking at it."""
+
+
+class RowPipeline:
+    """The instructions of a chain, and what its rows are, in terms of the rows that it is fed."""
+
+    def __init__(self, chain: Chain, bindings: int, shapes: Shapes) -> None:
+        self.shapes = shapes
+        self.bindings = bindings
+        self.instructions: list[Instruction] = []
+        self.row: tuple[Expr, ...] = all_parameters(bindings)
+        self.is_input = True
+        """Whether the rows that come out are those that come in."""
+        self.extend(chain)
+
+    @property
+    def makes_several(self) -> bool:
+        """Whether a row may make more than one."""
+        return any(instruction.kind == "each" for instruction in self.instructions)
+
+    def extend(self, chain: Chain) -> None:
+        """Go on with what further operators do to the rows."""
+        for node in chain:
+            self._add(node)
+
+    def test(self, expr: Expr) -> None:
+        """Drop rows for which an expression over the rows of now is false."""
+        for part in conjuncts(self.of(expr)):
+            self._test(part)
+
+    def of(self, expr: Expr) -> Expr:
+        """An expression over the rows of now, in terms of what the loop has at hand."""
+        return transform(substitute(expr, self.row), projected)
+
+    def take(self, expr: Expr) -> Expr:
+        """`of`, with all that may raise in it evaluated first."""
+        expr = self.of(expr)
+        while isinstance(expr, First):
+            self.instructions += [Instruction("touch", need) for need in expr.needs]
+            expr = expr.then
+        self.need(expr)
+        return expr
+
+    def narrow(self, arguments: int) -> None:
+        """Make the row of now one value where its readers take one, as of the right of a join."""
+        if arguments < len(self.row):
+            self.row = (self.value(),)
+
+    def value(self) -> Expr:
+        """The row of now as one value."""
+        return self.row[0] if len(self.row) == 1 else tuple_of(*self.row)
+
+    def need(self, expr: Expr) -> None:
+        """Evaluate what may raise in an expression, in terms of what the loop has at hand."""
+        self.instructions += [Instruction("touch", part) for part in needs(expr, self.shapes)]
+
+    def _add(self, node: plan.Node) -> None:
+        match node:
+            case plan.Where(_, Lifted(body)):
+                self.test(body)
+                return
+            case plan.Select(_, Lifted(body)):
+                self.row = (self._made(body),)
+            case plan.Extend(_, keep, columns):
+                kept = [self.row[place] for place in keep]
+                made = [self._made(c.body) for c in columns if isinstance(c, Lifted)]
+                self.row = (*kept, *made)
+            case plan.SelectMany(_, Lifted(body)):
+                self.row = (self._each(self.of(body)),)
+            case plan.Unnest(_, Lifted(body)):
+                self.row = (*self.row, self._each(self.of(body)))
+            case _:
+                raise TypeError(f"{type(node).__name__} is no step of a loop")
+        self.is_input = False
+
+    def _test(self, expr: Expr) -> None:
+        match expr:
+            case First(needed, then):
+                self.instructions += [Instruction("touch", need) for need in needed]
+                self._test(then)
+            case Guard(test, needed):  # if anything raises, the plain operators take over
+                self.instructions += [Instruction("touch", need) for need in needed]
+                self._test(test)
+            case Again(test):
+                self._test(test)
+            case Attempt(of, otherwise) if otherwise == FALSE:
+                self.instructions.append(Instruction("attempt", of))
+            case _:
+                self.instructions.append(Instruction("test", expr))
+
+    def _made(self, body: Expr) -> Expr:
+        """What a select makes of the rows of now, in terms of what the loop has at hand."""
+        expr = self.of(body)
+        if is_value(expr, self.shapes) and sum(1 for _ in walk(expr)) <= LONGEST:
+            return self.take(body)
+        return self._set(expr)
+
+    def _set(self, expr: Expr) -> Local:
+        name = f"made_{len(self.instructions) + 1}"
+        self.instructions.append(Instruction("set", expr, name))
+        return Local(name)
+
+    def _each(self, expr: Expr) -> Local:
+        name = f"element_{len(self.instructions) + 1}"
+        self.instructions.append(Instruction("each", expr, name))
+        return Local(name)
+
+
+class Emitter:
+    """Writes the instructions of a pipeline as lines of code, then the expressions of its sink.
+
+    Bodies of loops within each other write to the same `lines`.
+    """
+
+    def __init__(
+        self,
+        values: Values,
+        names: Sequence[str],
+        shapes: Shapes,
+        indent: int,
+        lines: list[str] | None = None,
+    ) -> None:
+        self.lines = [] if lines is None else lines
+        self.indent = indent
+        self._values = values
+        self._shapes = shapes
+        self._known = Known()
+        self._names = tuple(names)
+        self._taken = {*names}
+        self._expected = Expected(shapes)
+        self._writer = CodeWriter(names, values, known=self._known, careful=False)
+        for name in names:
+            values.reserve(name)
+
+    def loop(self, head: str) -> Emitter:
+        """The body of a loop that begins here; it knows what is known here."""
+        self.line(head)
+        return self.block()
+
+    def block(self, head: str = "") -> Emitter:
+        """The body of lines further within; it knows what is known here."""
+        if head:
+            self.line(head)
+        inner = Emitter(self._values, self._names, self._shapes, self.indent + 1, self.lines)
+        inner._known.update(self._known.for_loops())
+        inner._taken |= self._taken
+        inner._expected = self._expected
+        return inner
+
+    def begin(self, instructions: Sequence[Instruction], more: Sequence[Expr]) -> None:
+        """Announce instructions and the expressions that follow them, and take a row of several
+        bindings apart."""
+        self.expect(instructions, more)
+        self.unpack(self._names)
+
+    def unpack(self, names: Sequence[str]) -> None:
+        """Put the bindings of `row` in variables, if it has several."""
+        if len(names) > 1:
+            self.line(f"{', '.join(names)} = row")
+
+    def expect(self, instructions: Iterable[Instruction], more: Iterable[Expr]) -> None:
+        """Tell beforehand what will be written, so that what comes twice gets a name."""
+        written = [(each.expr, USES.get(each.kind, Use.LOOKED_AT)) for each in instructions]
+        self._expected.add([*written, *((expr, Use.KEPT) for expr in more)])
+
+    def write(self, instructions: Iterable[Instruction]) -> None:
+        """The instructions, one after the other."""
+        for instruction in instructions:
+            match instruction.kind:
+                case "test":
+                    self.line(f"if not {self.use(instruction.expr, 3)}: continue")
+                case "attempt":
+                    self._attempt_test(instruction.expr)
+                case "touch":
+                    self._touch(instruction.expr)
+                case "set":
+                    self.line(f"{instruction.name} = {self.canonical(instruction.expr)}")
+                case "each":
+                    self.line(f"for {instruction.name} in {self.use(instruction.expr)}:")
+                    self.indent += 1
+                    self.line(f"{instruction.name} = canonical({instruction.name})")
+
+    def line(self, text: str, deeper: int = 0) -> None:
+        """A line of code."""
+        if text.startswith("for "):
+            self._known.begin_loop()
+        self.lines.append("    " * (self.indent + deeper) + text)
+
+    def use(self, expr: Expr, least: int = 0) -> str:
+        """The text of an expression that is evaluated here and now."""
+        self._name_what_comes_twice(expr)
+        self._name_attempts(expr)
+        return self._writer.write(expr, least)
+
+    def named(self, expr: Expr) -> str:
+        """The name of a variable that holds an expression."""
+        text = self.use(expr)
+        return text if text.isidentifier() else self.variable("value", text)
+
+    def variable(self, wish: str, text: str) -> str:
+        """The name of a new variable, set here."""
+        name = self._free(wish)
+        self.line(f"{name} = {text}")
+        return name
+
+    def canonical(self, expr: Expr) -> str:
+        """The same, with every NaN in it the one that rows hold."""
+        if is_canonical(expr, self._shapes):
+            return self.use(expr)
+        match expr:
+            case Display("tuple", items):
+                return f"({', '.join(map(self.canonical, items))}{',' * (len(items) == 1)})"
+            case Call(function, arguments, keywords) if makes_record(expr):
+                named = (f"{name}={self.canonical(value)}" for name, value in keywords)
+                given = [*map(self.canonical, arguments), *named]
+                return f"{self._writer.write(function)}({', '.join(given)})"
+            case Operation(operator) if operator in MAY_MAKE_NAN:
+                name = self._name(expr)
+                return f"({name} if {canonical_test(name, expr)} else canonical({name}))"
+            case _:
+                return f"canonical({self.use(expr)})"
+
+    def hoist(self, readable: frozenset[int], within: Iterable[Expr] | None = None) -> None:
+        """Put fields of some parameters in variables now, before a loop over others begins.
+
+        Those that are read `within` some expressions, or all that are read.
+        """
+        found = None if within is None else {part for expr in within for part in walk(expr)}
+        for expr in self._expected.often():
+            if found is not None and expr not in found:
+                continue
+            outside = reads(expr) <= readable and not _reads_local(expr)
+            if outside and isinstance(expr, Attribute | Item) and total(expr, self._shapes):
+                self._name(expr)
+
+    def _name_what_comes_twice(self, expr: Expr) -> None:
+        if expr in self._known:
+            return
+        for part in reversed(list(surely(expr))[1:]):
+            if self._expected.comes_twice(part) and part not in self._known:
+                self._name(part)
+        if self._expected.comes_twice(expr):
+            self._name(expr)
+
+    def _name(self, expr: Expr) -> str:
+        """The variable that holds an expression, set here if it is not yet."""
+        known = self._known.get(expr)
+        if known is not None:
+            return known
+        if isinstance(expr, Parameter):
+            return self._names[expr.index]
+        wish = expr.name if isinstance(expr, Attribute) else "value"
+        for part in reversed(list(surely(expr))[1:]):
+            if self._expected.comes_twice(part):
+                self._name(part)
+        self._name_attempts(expr)
+        name = self.variable(wish, self._writer.write(expr))
+        if self._expected.may_name(expr):
+            self._known[expr] = name
+            if self._expected.is_kept(expr):
+                self._known.kept.add(expr)
+        return name
+
+    def _attempt_test(self, expr: Expr) -> None:
+        """Drop rows for which a test is false, or raises."""
+        with self._trying("continue"):
+            while isinstance(expr, First):
+                for need in expr.needs:
+                    self._touch(need)
+                expr = expr.then
+            if expr != TRUE:
+                self.line(f"if not {self.use(expr, 3)}: continue")
+
+    def _name_attempts(self, expr: Expr) -> None:
+        """Put what may raise and then is a constant in variables: that takes lines of its own."""
+        for part in [] if expr in self._known else list(surely(expr)):
+            if isinstance(part, Attempt) and part not in self._known:
+                self._name_attempt(part)
+
+    def _name_attempt(self, expr: Attempt) -> None:
+        name, known = self._free("value"), dict(self._known)
+        with self._trying(f"{name} = {self._writer.write(expr.otherwise)}"):
+            self.line(f"{name} = {self.use(expr.of)}")
+        for part in self._known.keys() - known.keys():
+            del self._known[part]  # which is not there where something has raised
+        if self._expected.may_name(expr):
+            self._known[expr] = name
+        else:
+            self._known.once[expr] = name
+
+    @contextmanager
+    def _trying(self, otherwise: str) -> Iterator[None]:
+        """Lines that may raise, and one to be run where they do."""
+        start = len(self.lines)
+        self.line("try:")
+        self.indent += 1
+        yield
+        self.indent -= 1
+        if len(self.lines) == start + 1:  # all of it is known
+            self.lines.pop()
+            return
+        self.line("except Exception as error:")
+        self.line("reraise(error)", 1)
+        self.line(otherwise, 1)
+
+    def _touch(self, expr: Expr) -> None:
+        """Evaluate an expression now; who writes it next has the value."""
+        name = self._name(expr)
+        if expr not in self._known:
+            self._known.once[expr] = name
+
+    def _free(self, wish: str) -> str:
+        if keyword.iskeyword(wish) or wish.startswith("__"):
+            wish = "value"
+        elif not can_be_variable(wish):
+            wish = f"_{wish}"
+        number, name = 1, wish
+        while name in self._taken or name in self._values.by_name:
+            number += 1
+            name = f"{wish}_{number}"
+        self._taken.add(name)
+        self._values.reserve(name)
+        return name
+
+
+def row_names(functions: Iterable[Lifted], bindings: int) -> tuple[str, ...]:
+    """Names for the bindings of a row: `row`, or those that the user gave them, if they will do."""
+    if bindings == 1:
+        return ("row",)
+    for function in functions:
+        names = function.names
+        if len(set(names)) == len(names) == bindings and all(map(_is_free, names)):
+            return names
+    return tuple(f"row{index}" for index in range(bindings))
+
+
+def _is_free(name: str) -> bool:
+    return name.isidentifier() and "_" not in name and can_be_variable(name)
+
+
+def _reads_local(expr: Expr) -> bool:
+    return isinstance(expr, Local) or any(_reads_local(part) for part in parts(expr))

@@ -1,0 +1,421 @@
+"""From expressions to functions: source text, compiled, that one can read and step through.
+
+    s.age > 30 and s.first_name == "Sally"  ->  lambda s: s.age > 30 and s.first_name == "Sally"
+
+Values that have no literal are bound to names. The text is registered in `linecache`, so that a
+traceback shows it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import itertools
+import linecache
+import math
+import re
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from datetime import datetime
+from functools import lru_cache
+from types import CodeType, FunctionType
+from typing import Any
+
+from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import Place
+from optimizer.errors import PlanError
+from optimizer.expr import (
+    Apply,
+    Attempt,
+    Call,
+    Composition,
+    Conjunction,
+    Constant,
+    Display,
+    Expr,
+    Function,
+    Guard,
+    Lifted,
+    Local,
+    Operation,
+    Outer,
+    Subquery,
+    all_parameters,
+    row_names,
+    walk,
+)
+from optimizer.expressions.knowledge import Bounded
+from optimizer.expressions.text import Writer, Written
+from optimizer.lifting import folds
+from optimizer.lifting.lift import lift
+from reactive.engine.codegen.identifiers import apart, is_own
+from reactive.engine.collections.zset import canonical
+from reactive.engine.runtime.boundary import GENERATED
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+LONGEST = 60
+"""What the names of files begin with that generated code is in."""
+MOST_TEXTS = 512
+"""Texts of which the code is kept, for the next query of that shape."""
+NOWHERE = "<reactive expression>"
+"""The file of an expression that no user wrote."""
+CAPTURED = (int, float, str, bytes)
+"""Values of variables that generated code has by their names."""
+LITERALS = (int, str, bytes, bool, type(None))
+EMPTY_ENTRY: Any = (0, None, [], NOWHERE)
+_numbers = itertools.count(1)
+_gone: deque[str] = deque()
+"""Texts of functions that are gone. They are taken out of `linecache` when the next one is put in:
+a garbage collection may come while somebody goes through it."""
+
+
+class Values:
+    """The values that generated code refers to, by the names that it has for them."""
+
+    def __init__(self, reserved: Iterable[str] = ()) -> None:
+        self.by_name: dict[str, Any] = {
+            "attempt": attempt,
+            "canonical": canonical,
+            "datetime": datetime,
+            "guard": guard,
+            "reraise": reraise_asynchronous,
+        }
+        self.slots: dict[str, int] = {}
+        """Names of the values that other queries of the shape have other ones of."""
+        self._names: dict[int, str] = {}
+        self._reserved = set(reserved)
+
+    def reserve(self, name: str) -> None:
+        """Keep a name for a variable of the code."""
+        self._reserved.add(name)
+
+    def bind(self, by_name: Mapping[str, Any]) -> None:
+        """Have values by names that are the code's own."""
+        assert all(map(is_own, by_name)), by_name
+        self.by_name |= by_name
+
+    def are_seen(self, variables: Set[str]) -> bool:
+        """Whether no variable of the code hides one, or what Python has by that name; nor could
+        hide one of another name."""
+        if not self.by_name.keys().isdisjoint(variables):
+            return False
+        known = (is_own(name) or name in self._reserved for name in variables)
+        hidden = (name != "_" and hasattr(builtins, name) for name in variables)  # a prompt's last
+        return not self._reserved or (all(known) and not any(hidden))
+
+    def constant(self, constant: Constant) -> str:
+        """A literal; or a name of the value, also of what was captured: so is code of one shape of
+        query one text, whatever the constants are."""
+        value = constant.value
+        if constant.slot is not None:
+            name = self.name(value, constant.name or "value")
+            self.slots[name] = constant.slot
+            return name
+        if constant.name is not None and type(value) in CAPTURED:
+            return self.name(value, constant.name)
+        if type(value) in LITERALS and len(repr(value)) <= LONGEST:
+            return repr(value)
+        if type(value) is float and math.isfinite(value):
+            return repr(value)
+        return self.name(value, constant.name or getattr(value, "__name__", None) or "value")
+
+    def applied(self, part: Apply) -> str:
+        """The name of a callable that could not be read."""
+        name = "part" if part.function.is_part else part.function.name
+        return self.name(part.function.function, name)
+
+    def name(self, value: Any, wish: str) -> str:
+        """A name for a value, as wished if it is free."""
+        known = self._names.get(id(value))
+        if known is not None:
+            return known
+        base = re.sub(r"\W", "_", wish.rpartition(".")[2]).strip("_") or "value"
+        base = apart(base)
+        wanted = (base if n == 0 else f"{base}_{n}" for n in itertools.count())
+        taken = self._reserved | self.by_name.keys()
+        name = next(n for n in wanted if n not in taken and getattr(builtins, n, value) is value)
+        self.by_name[name] = value
+        self._names[id(value)] = name
+        return name
+
+
+class CodeWriter(Writer):
+    """Writes expressions as code; a guard that may be wrong takes the careful way."""
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        values: Values,
+        *,
+        known: Mapping[Expr, str] | None = None,
+        careful: bool = True,
+    ) -> None:
+        super().__init__(names, values.constant, apply=values.applied, known=known)
+        self._careful = careful
+
+    def _written(self, expr: Expr) -> Written:
+        if isinstance(expr, Outer):
+            raise PlanError(
+                "a query reads the row around it, and stands in none: it was made in a nest\n"
+                "  give it back from the callable of nest; outside, make it without that row"
+            )
+        if isinstance(expr, Subquery) and expr not in self.known:
+            raise PlanError(
+                "a sub-query stands where none can be evaluated\n"
+                "  compute its value in a query of its own, and join it"
+            )
+        if isinstance(expr, Guard) and expr not in self.known:
+            asked = ", ".join(self.write(e) for e in (*expr.needs, expr.test))
+            inner = self.write(expr.test) if not expr.needs else f"({asked})[-1]"
+            return (f"guard(lambda: {inner})" if self._careful else f"({inner})"), 14
+        if isinstance(expr, Call) and expr not in self.known:
+            match expr:
+                case Call(Constant(Bounded(low, high)) as check, (of,)):
+                    shown = f"bounded if {low} <= (bounded := {self.write(of)}) <= {high}"
+                    return f"({shown} else {self.write(check)}(bounded))", 14
+        if isinstance(expr, Attempt):
+            known = self.known.get(expr)
+            otherwise = self.write(expr.otherwise)
+            return known or f"attempt(lambda: {self.write(expr.of)}, {otherwise})", 14
+        return super()._written(expr)
+
+    def _operation(self, operator: str, operands: tuple[Expr, ...]) -> Written:
+        if operator in ("is", "is not"):
+            operands = tuple(map(self._unfolded, operands))
+        return super()._operation(operator, operands)
+
+    def _unfolded(self, operand: Expr) -> Expr:
+        """What `is` compares; a literal other than None is hidden from Python, which warns of it: a
+        test of one query may be of what another makes."""
+        is_hidden = operand not in self.known and _is_folded(operand) and not _is_single(operand)
+        return Local(f"(lambda: {self.write(operand)})()") if is_hidden else operand
+
+
+def _is_folded(expr: Expr) -> bool:
+    """Whether Python makes one constant of the text."""
+    match expr:
+        case Constant(value):
+            is_named = expr.name is not None or expr.slot is not None
+            return not is_named and type(value) in (*LITERALS, float)
+        case Display("tuple", operands) | Operation(_, operands):
+            return all(map(_is_folded, operands))
+        case _:
+            return False
+
+
+def _is_single(expr: Expr) -> bool:
+    """Whether there is one object of that value."""
+    return isinstance(expr, Constant) and (expr.value is None or isinstance(expr.value, bool))
+
+
+def guard(evaluate: Callable[[], object]) -> bool:
+    """Whether a test is true, or raises."""
+    try:
+        return bool(evaluate())
+    except Exception as error:
+        reraise_asynchronous(error)
+        return True
+
+
+def attempt(evaluate: Callable[[], Any], otherwise: Any) -> Any:
+    """What is evaluated, or something else where that raises.
+
+    >>> attempt(lambda: int("x"), None)
+    """
+    try:
+        return evaluate()
+    except Exception as error:
+        reraise_asynchronous(error)
+        return otherwise
+
+
+def callable_of(function: Function) -> Callable[..., Any]:
+    """The callable that computes an expression: the user's own, where it computes just that."""
+    return _as_made(function) or _deferred(function)  # type: ignore[arg-type]
+
+
+def compiled_of(function: Function) -> Callable[..., Any]:
+    """The same, compiled at once: for many rows, each of which is spared a call."""
+    return _as_made(function) or _compiled(function)  # type: ignore[arg-type]
+
+
+def _as_made(function: Function) -> Callable[..., Any] | None:
+    """The callable of what is not to be compiled, as callables made of others."""
+    if isinstance(function, Opaque):
+        return _with_folds(function) or function.function
+    match function.made:
+        case Opaque(call):
+            return None if _folds(function) else call
+        case Conjunction(tests):
+            return _all_of([callable_of(test) for test in tests])
+        case Composition(outer, inner):
+            return _after(callable_of(outer), callable_of(inner))
+    body = function.body
+    arguments = all_parameters(function.parameters)
+    if isinstance(body, Apply) and body.arguments == arguments:
+        return body.function.function
+    return None
+
+
+def _with_folds(function: Opaque) -> Callable[..., Any] | None:
+    """What goes over bags as folds do, wherever it is called; None of a callable without any."""
+    if function.is_part or not folds.may_fold(function.function):
+        return None
+    read = lift(function)
+    return _deferred(read) if _folds(read) else None
+
+
+def _folds(function: Lifted) -> bool:
+    applied = (part.function for part in walk(function.body) if isinstance(part, Apply))
+    return any(part.is_part and folds.folds_of(part.function) for part in applied)
+
+
+def _deferred(function: Lifted) -> Callable[..., Any]:
+    """The callable, compiled when it is first called: most are there for what seldom happens."""
+    made: Callable[..., Any] | None = None
+
+    def call(*row: Any) -> Any:
+        nonlocal made
+        if made is None:
+            made = _compiled(function)
+        return made(*row)
+
+    return call
+
+
+def _compiled(function: Lifted) -> Callable[..., Any]:
+    values = Values(function.names)
+    hides = not values.by_name.keys().isdisjoint(function.names)
+    names = _distinct(() if hides else function.names, function.parameters)
+    text = f"lambda {', '.join(names)}: {CodeWriter(names, values).write(function.body)}"
+    made: Callable[..., Any] = eval(_placed(text, function.place), values.by_name)
+    return made
+
+
+def build(name: str, text: str, values: Values) -> Callable[..., Any]:
+    """The function of that name that the text defines; its traceback shows the text.
+
+    >>> double = build("double", "def double(x):\\n    return 2 * x\\n", Values())
+    >>> double(4), double.__code__.co_filename in linecache.cache
+    (8, True)
+    """
+    while _gone:
+        linecache.cache.pop(_gone.popleft(), None)
+    file = f"{GENERATED}{name} {next(_numbers)}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    code = _code(text)
+    assert values.are_seen(set(_variables(code))), text
+    made = FunctionType(_in_file(code, file), dict(values.by_name), name)
+    if values.slots:
+        vars(made)["slots"] = values.slots
+    _files[file] = _FileOf(made, _forget)
+    _files[file].name = file
+    return made
+
+
+class _FileOf(weakref.ref["FunctionType"]):
+    """A reference to a generated function that knows the file of its text: one object, where
+    `weakref.finalize` makes four."""
+
+    __slots__ = ("name",)
+    name: str
+
+
+def _forget(of: _FileOf) -> None:
+    """Empty the entry of a function that is gone in `linecache`, which is taken out later."""
+    file = of.name
+    _files.pop(file, None)
+    if file in linecache.cache:
+        linecache.cache[file] = EMPTY_ENTRY
+    _gone.append(file)
+
+
+_files: dict[str, _FileOf] = {}
+"""The generated functions that are alive, by the files of their texts."""
+
+
+@lru_cache(maxsize=MOST_TEXTS)
+def _code(text: str) -> CodeType:
+    """The code of the function that a text defines; compiling takes longer than to write it."""
+    module = compile(text, "<reactive>", "exec", dont_inherit=True)
+    (code,) = (constant for constant in module.co_consts if isinstance(constant, CodeType))
+    return code
+
+
+def _variables(code: CodeType) -> Iterator[str]:
+    """The variables of a function, and of those within it."""
+    yield from code.co_varnames
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from (name for name in _variables(inner) if name != ".0")
+
+
+def _in_file(code: CodeType, file: str) -> CodeType:
+    """A copy of code, with that within it: what the interpreter learns of one is of that one."""
+    constants = [_in_file(c, file) if isinstance(c, CodeType) else c for c in code.co_consts]
+    return code.replace(co_filename=file, co_consts=tuple(constants))
+
+
+def source_of(made: Callable[..., Any]) -> str:
+    r"""The text that `build` made a function of.
+
+    >>> source_of(build("one", "def one():\n    return 1\n", Values()))
+    'def one():\n    return 1\n'
+    """
+    return "".join(linecache.getlines(made.__code__.co_filename))
+
+
+def _all_of(tests: list[Callable[..., Any]]) -> Callable[..., Any]:
+    def conjunction(*row: Any) -> object:
+        result: object = True
+        for test in tests:
+            result = test(*row)
+            if not result:
+                break
+        return result
+
+    return conjunction
+
+
+def _after(outer: Callable[..., Any], inner: Callable[..., Any]) -> Callable[..., Any]:
+    def composition(*row: Any) -> Any:
+        return outer(canonical(inner(*row)))
+
+    return composition
+
+
+def _distinct(names: Sequence[str], count: int) -> tuple[str, ...]:
+    """The names of parameters; others if two of them are the same, or they are missing."""
+    usable = len(set(names)) == len(names) == count and all(map(str.isidentifier, names))
+    return tuple(names) if usable else row_names(count)
+
+
+def _placed(text: str, place: Place | None) -> CodeType:
+    """The code of an expression, which claims to stand where the user wrote what it came from."""
+    if place is None:
+        return _in_file(_code_anywhere(text), NOWHERE)
+    line = linecache.getline(place.file, place.line).rstrip()
+    code = _code_at(text, place.file, place.line, len(line) - len(line.lstrip()), len(line))
+    return _in_file(code, place.file)
+
+
+@lru_cache(maxsize=MOST_TEXTS)
+def _code_anywhere(text: str) -> CodeType:
+    """The code of an expression that no user wrote; `_placed` gives copies of it."""
+    return compile(text, NOWHERE, "eval", dont_inherit=True)
+
+
+@lru_cache(maxsize=MOST_TEXTS)
+def _code_at(text: str, file: str, line: int, first: int, end: int) -> CodeType:
+    """The code of an expression at columns of a line; a query from scratch has it again and again.
+
+    `_placed` gives copies of it, as `build` does of that of a function.
+    """
+    tree = ast.parse(text, mode="eval")
+    for node in ast.walk(tree):
+        if isinstance(node, ast.expr | ast.arg | ast.keyword):
+            node.lineno = node.end_lineno = line
+            node.col_offset = first
+            node.end_col_offset = end
+    return compile(tree, file, "eval", dont_inherit=True)

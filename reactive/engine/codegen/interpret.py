@@ -1,0 +1,140 @@
+"""An expression computed as it stands, without making code of it: of keys found in a predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from optimizer.expr import (
+    And,
+    Apply,
+    Attempt,
+    Attribute,
+    Call,
+    Conditional,
+    Constant,
+    Display,
+    Expr,
+    Formatted,
+    Item,
+    Operation,
+    Or,
+    Parameter,
+    Text,
+)
+from optimizer.expressions.evaluated import BINARY, UNARY
+from reactive.engine.codegen.functions import attempt
+from reactive.engine.collections.zset import Row
+
+Read = Callable[[Row], Any]
+
+
+def itself(row: Row) -> Row:
+    """What reads the only binding of a row."""
+    return row
+
+
+DISPLAYS: dict[str, Callable[[Any], Any]] = {"tuple": tuple, "list": list, "set": set}
+
+CONVERSIONS: dict[str, Callable[[Any], Any]] = {"": itself, "!r": repr, "!s": str, "!a": ascii}
+
+
+def interpreted(expr: Expr, binding: Callable[[int], Read]) -> Read | None:
+    """The expression as a callable of a row; None if it has parts that are not known here.
+
+    `binding` gives what reads a parameter of the expression in a row.
+
+    >>> from optimizer.expr import Operation, Parameter, constant
+    >>> double = interpreted(Operation("*", (Parameter(0), constant(2))), lambda _: lambda row: row)
+    >>> double(4)
+    8
+    """
+
+    def read(part: Expr) -> Read:
+        match part:
+            case Parameter(index):
+                return binding(index)
+            case Constant(value):
+                return lambda row: value
+            case Attribute(of, name):
+                return _after(attrgetter(name), read(of))
+            case Item(of, Constant(key)):
+                return _after(itemgetter(key), read(of))
+            case Item(of, key):
+                return _called(_item, read(of), read(key))
+            case Operation(symbol, (operand,)):
+                return _after(UNARY[symbol], read(operand))
+            case Operation(symbol, (left, right)):
+                return _called(BINARY[symbol], read(left), read(right))
+            case Display(("tuple" | "list" | "set") as kind, items):
+                return _of_items(DISPLAYS[kind], [read(item) for item in items])
+            case Text(parts):
+                return _after("".join, _of_items(list, [read(part) for part in parts]))
+            case Formatted(value, conversion, spec):
+                shown = _after(CONVERSIONS[conversion], read(value))
+                return _called(format, shown, *([] if spec is None else [read(spec)]))
+            case And(parts):
+                return _until(map(read, parts), stop=False)
+            case Or(parts):
+                return _until(map(read, parts), stop=True)
+            case Conditional(test, then, otherwise):
+                return _either(read(test), read(then), read(otherwise))
+            case Call(function, arguments, ()):
+                return _called(_call, read(function), *map(read, arguments))
+            case Apply(function, arguments):
+                return _called(function.function, *map(read, arguments))
+            case Attempt(of, Constant(otherwise)):
+                return _attempted(read(of), otherwise)
+            case _:
+                raise KeyError(part)
+
+    try:
+        return read(expr)
+    except KeyError:
+        return None
+
+
+def _item(of: Any, key: Any) -> Any:
+    return of[key]
+
+
+def _call(function: Any, *arguments: Any) -> Any:
+    return function(*arguments)
+
+
+def _until(parts: Iterable[Read], *, stop: bool) -> Read:
+    """The first part that is true, or false, as `stop` says; or else the last."""
+    reads = list(parts)
+
+    def first(row: Row) -> Any:
+        value = None
+        for read in reads:
+            value = read(row)
+            if bool(value) is stop:
+                break
+        return value
+
+    return first
+
+
+def _either(test: Read, then: Read, otherwise: Read) -> Read:
+    return lambda row: then(row) if test(row) else otherwise(row)
+
+
+def _attempted(of: Read, otherwise: Any) -> Read:
+    return lambda row: attempt(lambda: of(row), otherwise)
+
+
+def _after(outer: Callable[[Any], Any], inner: Read) -> Read:
+    if inner is itself:
+        return outer
+    return lambda row: outer(inner(row))
+
+
+def _of_items(made: Callable[[Any], Any], reads: list[Read]) -> Read:
+    return lambda row: made([read(row) for read in reads])
+
+
+def _called(function: Callable[..., Any], *reads: Read) -> Read:
+    return lambda row: function(*[read(row) for read in reads])

@@ -1,0 +1,271 @@
+"""What a row of a nest is joined with, and the loops over it.
+
+    Probe       what an index, or sums, has of a key
+    Meeting     what two inputs have of a key each, with the same value below
+    Shorter     two orders: the one of which less is found
+
+A probe finds one row, several, or rows with weights (`collections/index.py`); its form says how the
+loops over these are written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from optimizer.expr import Expr, reads
+from optimizer.record import record
+from reactive.engine.codegen.emitter import Emitter
+from reactive.engine.codegen.join_key import KEYS, matching_key, whole
+from reactive.engine.codegen.nest import Bound, Move, Nest, Then
+from reactive.engine.collections.index import NOTHING, Rows, Weighted
+from reactive.engine.collections.row_index import Many
+from reactive.engine.collections.trie import meetings, pairs
+from reactive.engine.collections.zset import Pair
+
+Form = Callable[[Nest, Emitter, str, Bound, Then], None]
+"""Writes the loops over what a variable has that was found."""
+MOST_REPEATED = 4
+"""How often the rows of a key are there on average, at most, to be put into a batch."""
+
+
+@record
+class Probe:
+    """What has a key.
+
+    Parameters
+    ----------
+    find: the function that looks up.
+    form: how the loops over what it finds are written.
+    key: the parts of the key, in terms of the row; None for the one that the source has.
+    is_written: whether the key is as the user wrote it; None if any key may be looked up, also one
+        that equals nothing.
+    tests: what is asked of what it finds.
+    """
+
+    find: str
+    form: Form
+    key: tuple[Expr, ...] | None = None
+    is_written: bool | None = None
+    found: str = "found"
+    tests: tuple[Expr, ...] = ()
+
+    @property
+    def given(self) -> bool:
+        return self.key is None
+
+    def exprs(self) -> Iterable[Expr]:
+        return (*(self.key or ()), *self.tests)
+
+    def look_up(self, nest: Nest, emitter: Emitter) -> None:
+        nest.values.bind({"NOTHING": NOTHING, **KEYS})
+        found = self.found
+        emitter.line(f"{found} = {self.find}({self._key(nest, emitter)}, NOTHING)")
+        unkeyed = " or key is NO_MATCH" * self.given
+        emitter.line(f"if {found} is NOTHING{unkeyed}: continue")
+
+    def produce(self, nest: Nest, emitter: Emitter, bound: Bound, then: Then) -> None:
+        def tested(inner: Emitter, now: Bound) -> None:
+            for test in self.tests:
+                inner.line(f"if not {inner.use(test, 3)}: continue")
+            then(inner, now)
+
+        self.form(nest, emitter, self.found, bound, tested)
+
+    def _key(self, nest: Nest, emitter: Emitter) -> str:
+        if self.key is None:
+            return "key"
+        if self.is_written is not None:
+            return matching_key(emitter, self.key, nest.shapes, is_written=self.is_written)
+        return whole([emitter.use(part) for part in self.key])
+
+
+@record
+class Meeting:
+    """The rows of two inputs that have the same value below the keys that they were looked up by.
+
+    Where nothing is read of these rows, they are counted. `later` are the moves behind it.
+    """
+
+    left: Probe
+    right: Probe
+    places: tuple[int, int]
+    times: str
+    later: Sequence[Move]
+
+    @property
+    def given(self) -> bool:
+        return False
+
+    def exprs(self) -> Iterable[Expr]:
+        return (*self.left.exprs(), *self.right.exprs())
+
+    def look_up(self, nest: Nest, emitter: Emitter) -> None:
+        self.left.look_up(nest, emitter)
+        self.right.look_up(nest, emitter)
+
+    def produce(self, nest: Nest, emitter: Emitter, bound: Bound, then: Then) -> None:
+        nest.values.bind({"pairs": pairs, "meetings": meetings})
+        both = f"{self.left.found}, {self.right.found}"
+        nest.hoist(emitter, bound)
+        if self._is_read(nest):
+            first, second = (nest.names[place] for place in self.places)
+            emitter = emitter.loop(f"for {first}, {second}, {self.times} in pairs({both}):")
+        else:
+            emitter.line(f"{self.times} = meetings({both})")
+            emitter.line(f"if not {self.times}: continue")
+        nest.count(emitter, "1")
+        then(emitter, bound.and_found(self.places, self.times))
+
+    def _is_read(self, nest: Nest) -> bool:
+        exprs = [*nest.after(), *(expr for move in self.later for expr in move.exprs())]
+        return any(reads(expr).intersection(self.places) for expr in exprs)
+
+
+@record
+class Shorter:
+    """Two orders to go through all inputs; the one is taken of which less is found at first."""
+
+    first: Sequence[Move]
+    second: Sequence[Move]
+
+    @property
+    def given(self) -> bool:
+        return False
+
+    def exprs(self) -> Iterable[Expr]:
+        return (expr for move in (*self.first, *self.second) for expr in move.exprs())
+
+    def look_up(self, nest: Nest, emitter: Emitter) -> None:
+        self.first[0].look_up(nest, emitter)
+        self.second[0].look_up(nest, emitter)
+
+    def produce(self, nest: Nest, emitter: Emitter, bound: Bound, then: Then) -> None:
+        nest.values.bind({"size": _size})
+        one, other = self.first[0], self.second[0]
+        assert isinstance(one, Probe) and isinstance(other, Probe)
+        for head, moves in (
+            (f"if size({one.found}) <= size({other.found}):", self.first),
+            ("else:", self.second),
+        ):
+            nest.follow(emitter.block(head), moves, bound, is_found=True)
+
+
+def split(*places: int) -> Form:
+    """A loop over rows, and another one over rows with weights: the fastest, and the longest.
+
+    Where the rows that look up have no weights, as those of a batch, what is found is as often
+    there as it weighs; the function returns None if that is less than once, or much.
+    """
+
+    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+        nest.values.bind({"Rows": Rows, "Weighted": Weighted})
+        nest.hoist(emitter, bound)
+        weighted = emitter.block(f"if {found}.__class__ is Weighted:")
+        if bound.weights:
+            nest.count(weighted, f"len({found})")
+            inner = weighted.loop(f"for {nest.one(places)}, times in {found}.values():")
+            inner.line(f"times *= {' * '.join(bound.weights)}")
+            nest.unpack(inner, places)
+            then(inner, Bound(bound.places.union(places), ("times",)))
+            rows = emitter.block("else:")
+            rows.line(f"if {found}.__class__ is not Rows: {found} = ({found},)")
+        else:
+            nest.values.bind({"repeated": _repeated})
+            weighted.line(f"{found} = repeated({found})")
+            weighted.line(f"if {found} is None: return None")
+            emitter.line(f"elif {found}.__class__ is not Rows: {found} = ({found},)")
+            rows = emitter
+        nest.count(rows, f"len({found})")
+        inner = rows.loop(f"for {nest.one(places)} in {found}:")
+        nest.unpack(inner, places)
+        then(inner, bound.and_found(places))
+
+    return form
+
+
+def paired(times: str, *places: int) -> Form:
+    """A loop over pairs of row and weight, made of rows in any form."""
+
+    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+        nest.values.bind({"Rows": Rows, "Weighted": Weighted, "once": _once})
+        nest.hoist(emitter, bound)
+        emitter.line(f"if {found}.__class__ is Weighted: {found} = {found}.values()")
+        one = f"once({found}) if {found}.__class__ is Rows else (({found}, 1),)"
+        emitter.line(f"else: {found} = {one}")
+        nest.count(emitter, f"len({found})")
+        inner = emitter.loop(f"for {nest.one(places)}, {times} in {found}:")
+        nest.unpack(inner, places)
+        then(inner, bound.and_found(places, times))
+
+    return form
+
+
+def members(*places: int, weight: str = "") -> Form:
+    """A loop over the rows of a set, in an index or a relation. `weight` is then that of the pair,
+    in terms of `{row}` and `{weight}`."""
+
+    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+        nest.values.bind({"Rows": Rows, "Weighted": Weighted, "Many": Many})
+        nest.hoist(emitter, bound)
+        emitter.line(f"kind = {found}.__class__")
+        emitter.line("if kind is not Rows and kind is not Many:")
+        rows = f"[row for row, times in {found}.values()] if kind is Weighted else ({found},)"
+        emitter.line(f"{found} = {rows}", deeper=1)
+        one = nest.one(places)
+        inner = emitter.loop(f"for {one} in {found}:")
+        nest.unpack(inner, places)
+        now = bound.and_found(places)
+        if weight:
+            (mine,) = bound.weights
+            now = Bound(now.places, (weight.format(row=one, weight=mine),))
+        then(inner, now)
+
+    return form
+
+
+def only(times: str, *places: int) -> Form:
+    """The only row, once; if there is more, the function returns None."""
+
+    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+        nest.values.bind({"Rows": Rows, "Weighted": Weighted})
+        nest.hoist(emitter, bound)
+        several = f"{found}.__class__ is Weighted or {found}.__class__ is Rows"
+        emitter.line(f"if {several}: return None")
+        emitter.line(f"{nest.one(places)}, {times} = {found}, 1")
+        nest.unpack(emitter, places)
+        then(emitter, bound.and_found(places, times))
+
+    return form
+
+
+def only_one(place: int) -> Form:
+    """The only row: there is never another one of its key."""
+
+    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+        nest.values.bind({"Weighted": Weighted})
+        emitter.line(f"if {found}.__class__ is Weighted: (({found}, _),) = {found}.values()")
+        emitter.line(f"{nest.one((place,))} = {found}")
+        nest.count(emitter, "1")
+        then(emitter, bound.and_found((place,)))
+
+    return form
+
+
+def _once(rows: Sequence[Any]) -> list[Pair]:
+    return [(row, 1) for row in rows]
+
+
+def _repeated(found: Weighted) -> list[Any] | None:
+    """The rows, each as often as it is there; None if some are there less than once, or often."""
+    rows = [row for row, times in found.values() if times == 1]
+    if len(rows) == len(found):
+        return rows
+    every = [times for _, times in found.values()]
+    if min(every) < 1 or sum(every) > MOST_REPEATED * len(every):
+        return None
+    return [row for row, times in found.values() for _ in range(times)]
+
+
+def _size(found: Any) -> int:
+    return len(found) if found.__class__ is Rows or found.__class__ is Weighted else 1

@@ -1,0 +1,324 @@
+"""An immutable bag: values with how often each occurs. What `Collect` gives.
+
+A changed bag shares its structure with the one that it was made of (`weight_tree.py`), and its hash
+is a sum, to which a change adds. So a large bag that changes a little costs little: to make, to
+hash, and to compare with what it was.
+
+A bag keeps the dictionary that it is made of, whatever its size, until it is first changed. What
+only is made, read and dropped is never split.
+
+State:  the tree; for a large one that was made of a dictionary, also that.
+Cost:   O(log values) per changed value; of the first change, O(values).
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections import Counter
+from collections.abc import Collection, ItemsView, Iterable, Iterator, Mapping
+from itertools import chain
+from itertools import repeat as repeat_value
+from typing import Any, Generic, NoReturn, overload
+
+from typing_extensions import TypeVar
+
+from optimizer.expressions.knowledge import Foldable
+from reactive.engine.collections import folded, weight_tree
+from reactive.engine.collections.zset import canonical
+
+T = TypeVar("T", covariant=True)
+
+
+class Bag(Collection[T], Foldable, Generic[T]):
+    """Values with how often each occurs. Hashable; equal by content, whatever the order.
+
+    It does not change: `plus` gives another one, in O(log n) for each changed value of n. So does
+    what `Collect` shows, where a group changes. `hash` and `==` cost O(1) where a bag was made of
+    another by changes; else O(n), once. Values are in no order that means anything; the order of
+    one bag stays.
+
+    Raises
+    ------
+    TypeError: a value has no hash; or it is asked for a place, as `bag[0]`.
+    ValueError: a value has a negative count.
+
+    >>> bag = Bag({"a": 2, "b": 1})
+    >>> len(bag), bag.count("a"), sorted(bag), bag == Bag(["a", "b", "a"])
+    (3, 2, ['a', 'a', 'b'], True)
+    >>> bag.plus({"b": -1, "c": 1})
+    Bag({'a': 2, 'c': 1})
+    """
+
+    __slots__ = ("__weakref__", "_before", "_hash", "_kept", "_length", "_order", "_split", "_tree")
+    _collects = True
+
+    @overload
+    def __init__(self, values: Mapping[T, int]) -> None: ...
+    @overload
+    def __init__(self, values: Iterable[T] = ()) -> None: ...
+    def __init__(self, values: Any = ()) -> None:
+        """Values with how often each occurs, or the values themselves."""
+        weights = _counted(values) if isinstance(values, Mapping) else _counts(values)
+        self._tree: weight_tree.Tree = weights
+        self._split: weight_tree.Tree | None = None
+        self._hash: int | None = None
+        self._length: int | None = None
+        self._order: Any = None  # what was arranged of it (`arranged.py`)
+        self._kept: dict[Any, Any] | None = None  # what folds gave of it (`folded.py`)
+        self._before: weakref.ref[Bag[Any]] | None = None  # the last that kept some, made into it
+
+    def count(self, value: object) -> int:
+        """How often the value occurs; 0 if it does not. Costs O(log values)."""
+        tree = self._tree
+        value = canonical(value)
+        return tree.get(value, 0) if isinstance(tree, dict) else weight_tree.weight_of(tree, value)
+
+    def items(self) -> ItemsView[T, int]:
+        """Each different value with how often it occurs."""
+        tree = self._tree
+        return tree.items() if isinstance(tree, dict) else _Items(self)
+
+    def plus(self, changes: Mapping[Any, int]) -> Bag[T]:
+        """The bag with values added, or, by a negative number, taken away.
+
+        changes: values with how many are added of each. One call with many costs less than many
+            calls: each touched part of the bag is copied once.
+
+        Cost: O(log values) per change.
+
+        Raises
+        ------
+        ValueError: a value is taken away more often than it is there.
+
+        >>> Bag("ab").plus({"a": 1, "b": -1})
+        Bag({'a': 2})
+        """
+        below: dict[Any, int] = {}
+        made = changed(self, weight_tree.added_up(changes.items()), below)
+        for value, weight in below.items():
+            there = self.count(value)
+            raise ValueError(
+                f"cannot take {value!r} away {there - weight} times: it is there {there} times"
+            )
+        return made
+
+    def difference(self, before: Bag[Any]) -> dict[Any, int]:
+        """What turned another bag into this one: `before.plus(bag.difference(before)) == bag`.
+
+        Cost: O(changes log values) if one of them was made of the other; else O(values).
+
+        >>> Bag("aab").difference(Bag("abc"))
+        {'a': 1, 'c': -1}
+        """
+        return weight_tree.changes_between(_split_of(before), _split_of(self))
+
+    def to_python(self) -> list[T]:
+        """The values in a list, each as often as it occurs."""
+        return list(self)
+
+    def __len__(self) -> int:
+        if self._length is None:
+            self._length = sum([weight for _, weight in self.items()])
+        return self._length
+
+    def __bool__(self) -> bool:
+        return weight_tree.size_of(self._tree) > 0
+
+    def __iter__(self) -> Iterator[T]:
+        tree = self._tree
+        if isinstance(tree, dict):
+            return _repeated(tree)
+        return chain.from_iterable(map(_repeated, weight_tree.leaves(tree)))
+
+    def __contains__(self, value: object) -> bool:
+        return self.count(value) > 0
+
+    def __getitem__(self, place: object) -> NoReturn:
+        raise TypeError(
+            "a Bag has no order, and no value at a place: iterate over it, or sort it\n"
+            "  of groups in an order, order_by(...) gives sequences"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if other.__class__ is not Bag and not isinstance(other, Bag):
+            return NotImplemented  # a view knows
+        one, two = self._hash, other._hash
+        if one != two and one is not None and two is not None:
+            return False
+        tree, like = self._tree, other._tree
+        if tree.__class__ is dict and like.__class__ is dict:
+            return bool(tree == like)
+        ours, theirs = self._length, other._length
+        if ours != theirs and ours is not None and theirs is not None:
+            return False
+        return weight_tree.same(self._split or tree, other._split or like)
+
+    def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = weight_tree.hash_of(self._tree)
+        return self._hash
+
+    def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
+        return weight_tree.changed_values(_split_of(before), _split_of(self))
+
+    def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
+        return folded.folded(self, fold, each, beside, options)
+
+    def _is_small(self) -> bool:
+        return weight_tree.is_small(weight_tree.size_of(self._tree))
+
+    def _weighted(self) -> ItemsView[T, int] | None:
+        return None if len(self) == weight_tree.size_of(self._tree) else self.items()
+
+    def __copy__(self) -> Bag[T]:
+        return self
+
+    def __reduce__(self) -> tuple[type[Bag[T]], tuple[dict[T, int]]]:
+        return Bag, (dict(self.items()),)  # a hash means nothing to another process
+
+    def __repr__(self) -> str:
+        return f"Bag({dict(self.items())!r})"
+
+    def __sizeof__(self) -> int:
+        held = [tree for tree in (self._tree, self._split) if tree is not None]
+        return object.__sizeof__(self) + sum(map(weight_tree.bytes_of, held))
+
+
+Multiset = Bag
+"""Another name of it."""
+
+
+def bag_of(weights: dict[Any, int]) -> Bag[Any]:
+    """A bag that takes over a dictionary of canonical values and positive weights."""
+    return _made(weights, None, None)
+
+
+def changed(bag: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None) -> Bag[T]:
+    """A bag with weights added to those of canonical values, none of them 0.
+
+    below: gets the weights that would be negative, which the bag does not have.
+    """
+    if not changes:
+        return bag
+    tree, known, length = bag._tree, bag._hash, bag._length
+    if known is None and tree.__class__ is dict:
+        if weight_tree.is_small(len(tree) + len(changes)):
+            found = _made(_copied(tree, changes, below), None, None)
+            return found if bag._order is None else _with_order(bag, found, changes, below)
+        known = hash(bag)
+    if tree.__class__ is dict:
+        tree = _split_of(bag)
+    length = len(bag) if length is None else length
+    if len(changes) == 1:
+        ((value, weight),) = changes.items()
+        mark = hash((value, weight_tree.SALT))
+        made = weight_tree.plus_one(tree, mark, value, weight, below)
+        total, length = known + mark * weight, length + weight  # type: ignore[operator]
+    else:
+        marked = weight_tree.marked(changes)
+        made = weight_tree.plus(tree, marked, below)
+        total = known + sum([mark * weight for mark, _, weight in marked])  # type: ignore[operator]
+        length += sum(changes.values())
+    if below:
+        length -= sum(below.values())
+        total -= weight_tree.hash_of(below)
+    found = _made(made, total % weight_tree.PRIME, length)
+    if bag._kept is not None or bag._before is not None:
+        found._before = bag._before if bag._kept is None else weakref.ref(bag)
+    return found if bag._order is None else _with_order(bag, found, changes, below)
+
+
+def _with_order(
+    old: Bag[T], made: Bag[T], changes: dict[Any, int], below: dict[Any, int] | None
+) -> Bag[T]:
+    """A changed bag, with what is known of its order."""
+    if not below:
+        made._order = old._order.after(changes)
+    return made
+
+
+def changed_values(old: Bag[Any], new: Bag[Any]) -> list[tuple[Any, int]]:
+    """As `new.difference(old)`, which also has both of two values that are equal and not the same,
+    as 1 and 1.0: that is told as one that went and one that came."""
+    return new._changed_since(old)
+
+
+def held(bag: Bag[T], value: Any) -> T:
+    """The value that is in a bag, of one that is equal to it, whose bags may be others."""
+    return weight_tree.held(_split_of(bag), canonical(value))  # type: ignore[no-any-return]
+
+
+def _copied(
+    tree: weight_tree.Weights, changes: Mapping[Any, int], below: dict[Any, int] | None
+) -> dict[Any, int]:
+    """A small dictionary with changes."""
+    tree = tree.copy()
+    for value, weight in changes.items():
+        now = tree.get(value, 0) + weight
+        if now > 0:
+            tree[value] = now
+        else:
+            weight_tree.add(tree, value, weight, below)
+    return tree
+
+
+def _made(tree: weight_tree.Tree, known: int | None, length: int | None) -> Bag[Any]:
+    made: Bag[Any] = Bag.__new__(Bag)
+    made._tree, made._split, made._hash, made._length = tree, None, known, length
+    made._order = made._kept = made._before = None
+    return made
+
+
+def _repeated(weights: dict[Any, int]) -> Iterator[Any]:
+    """Each value as often as it is there."""
+    if max(weights.values(), default=1) == 1:
+        return iter(weights)
+    return chain.from_iterable(map(repeat_value, weights, weights.values()))
+
+
+def _split_of(bag: Bag[Any]) -> weight_tree.Tree:
+    """The tree, of a bag that was made of a large dictionary too. The order of values stays."""
+    tree = bag._tree
+    if not isinstance(tree, dict) or weight_tree.is_small(len(tree)):
+        return tree
+    if bag._split is None:
+        bag._split = weight_tree.split(tree)
+    return bag._split
+
+
+def _counts(values: Iterable[Any]) -> dict[Any, int]:
+    return dict(Counter(map(canonical, values)))
+
+
+def _counted(counts: Mapping[Any, int]) -> dict[Any, int]:
+    """Canonical values with positive counts."""
+    found = weight_tree.added_up(counts.items())
+    for value, count in found.items():
+        if count < 0:
+            raise ValueError(f"a Bag cannot have {value!r} {count} times")
+    return found
+
+
+class _Items(ItemsView[T, int]):
+    """The items of a bag in a tree."""
+
+    __slots__ = ("_bag",)
+
+    def __init__(self, bag: Bag[T]) -> None:
+        self._bag = bag
+
+    def __len__(self) -> int:
+        return weight_tree.size_of(self._bag._tree)
+
+    def __iter__(self) -> Iterator[tuple[T, int]]:
+        return iter(weight_tree.items(self._bag._tree))
+
+    def __contains__(self, item: object) -> bool:
+        return (
+            isinstance(item, tuple) and len(item) == 2 and self._bag.count(item[0]) == item[1] > 0
+        )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self)!r})"

@@ -1,0 +1,264 @@
+"""What folds give of bags: of one that was made of another, by what changed.
+
+    sum(o.total for o in old)        21
+    new = old.plus({a: 1, b: -1})
+    sum(o.total for o in new)        21 + a.total - b.total
+
+A large bag keeps what folds gave of it, each with the state that it was computed by: a running sum,
+a count, values in order, a bag. Where a bag was made of another by changes, the state moves on to
+it and takes in what comes of these; the other keeps what the fold gave. A small bag is gone over.
+
+A list is one of which the order does not matter here (`frozen_list.py`): so do sets, and the keys,
+values and items of mappings.
+
+Whatever cannot be added up so, as texts, is computed of the whole bag as it was written.
+
+Sound:  a fold depends on the values of the bag, not on their order; sums are exact, and rounded
+        once, so that equal bags give the same, whatever they were made of.
+State:  per fold of a bag, what it gave and its state; of bags that nobody has any more, none.
+Cost:   O(changes log values), if one bag was made of the other; else O(values), once.
+Source: [slender] deep updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from reactive.engine.collections import inner_changes
+from reactive.engine.collections import values as multisets
+from reactive.engine.collections.running_sum import plus_value, shown
+from reactive.engine.collections.zset import EXACT, Pairs, canonical
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+Each = Callable[[Iterable[Any]], Iterable[Any]]
+"""What comes of some values."""
+MOST_KEPT = 32
+"""What folds gave of one bag that it keeps, at most."""
+_FROM_SCRATCH = ContextVar("from scratch", default=False)
+
+
+class Kept:
+    """What a fold gave of a bag; its state, until another bag has it; and what it read beside."""
+
+    __slots__ = ("beside", "gave", "state")
+
+    def __init__(self, state: Any, gave: Any, beside: tuple[Any, ...]) -> None:
+        self.state = [state]
+        self.gave = gave
+        self.beside = beside
+
+
+def folded(
+    bag: Any,
+    fold: Any,
+    each: Each,
+    beside: Callable[[], tuple[Any, ...]],
+    options: Mapping[str, Any],
+) -> Any:
+    """What a fold gives of a bag."""
+    try:
+        if bag._is_small():
+            return _of_small(bag, fold, each, options)
+        if _FROM_SCRATCH.get():
+            return STATES[fold.kind].gives(_state_of(bag, fold, each))
+        return _of_large(bag, fold, each, beside())
+    except Exception as error:  # what was written raises it, or not
+        reraise_asynchronous(error)
+        return fold.plain(each(bag), options)
+
+
+@contextmanager
+def from_scratch() -> Iterator[None]:
+    """Go over all values, and keep nothing."""
+    token = _FROM_SCRATCH.set(True)
+    try:
+        yield
+    finally:
+        _FROM_SCRATCH.reset(token)
+
+
+def _of_small(bag: Any, fold: Any, each: Each, options: Mapping[str, Any]) -> Any:
+    if fold.kind not in ("sum", "min", "max"):
+        return fold.plain(each(bag), options)
+    found = list(each(bag))
+    if not EXACT.issuperset({value.__class__ for value in found}):
+        how = STATES[fold.kind]
+        state = how.zero()
+        for value in found:
+            state = how.plus(state, value, 1)
+        return how.gives(state)
+    return fold.plain(found, options)
+
+
+def _of_large(bag: Any, fold: Any, each: Each, beside: tuple[Any, ...]) -> Any:
+    key = (fold, *[(v.__class__, v if v.__class__ in EXACT else id(v)) for v in beside])
+    kept = bag._kept
+    if kept is None:
+        kept = bag._kept = {}
+    found = kept.get(key)
+    if found is None:
+        state = _moved_on(bag, key, fold, each)
+        if state is None:
+            state = [_state_of(bag, fold, each)]
+        if len(kept) >= MOST_KEPT:
+            kept.pop(next(iter(kept)), None)
+        found = kept[key] = Kept(state[0], STATES[fold.kind].gives(state[0]), beside)
+    return found.gave
+
+
+def _state_of(bag: Any, fold: Any, each: Each) -> Any:
+    how = STATES[fold.kind]
+    state = how.zero()
+    if fold.kind == "bag":
+        state[0] = fold.called()
+    weighted = bag._weighted()
+    if weighted is not None:
+        return _with(state, how, weighted, each)
+    for value in each(bag):
+        state = how.plus(state, value, 1)
+    return state
+
+
+def _moved_on(bag: Any, key: Any, fold: Any, each: Each) -> list[Any] | None:
+    """The state of the bag that it was made of, with what changed; None if there is none."""
+    before = None if bag._before is None else bag._before()
+    found = None if before is None or before._kept is None else before._kept.get(key)
+    if before is None or found is None or not found.state:
+        return None
+    how = STATES[fold.kind]
+    changes: Pairs = bag._changed_since(before)
+    for loop in fold.loops:
+        changes = _inner(loop)(changes)
+    made = [(value, weight, list(each((value,)))) for value, weight in changes]
+    try:
+        state = found.state.pop()
+    except IndexError:  # another thread took it
+        return None
+    for sign in (1, -1):
+        for _, weight, values in made:
+            if weight * sign > 0:
+                for value in values:
+                    state = how.plus(state, value, weight)
+    return [state]
+
+
+def _with(state: Any, how: State, pairs: Iterable[tuple[Any, int]], each: Each) -> Any:
+    for value, weight in pairs:
+        for found in each((value,)):
+            state = how.plus(state, found, weight)
+    return state
+
+
+def _inner(loop: Any) -> inner_changes.InnerBag:
+    return inner_changes.InnerBag(loop.bag, loop.fields, [_inner(each) for each in loop.within])
+
+
+# States.
+
+
+class State:
+    """How a fold is kept up to date."""
+
+    __slots__ = ()
+
+    def zero(self) -> Any:
+        return 0
+
+    def plus(self, state: Any, value: Any, weight: int) -> Any:
+        """The state with a value more, or less; the old one is gone."""
+        raise NotImplementedError
+
+    def gives(self, state: Any) -> Any:
+        return state
+
+
+class Sum(State):
+    __slots__ = ()
+
+    def plus(self, state: Any, value: Any, weight: int) -> Any:
+        return plus_value(state, value, weight)
+
+    def gives(self, state: Any) -> Any:
+        return shown(state)
+
+
+class Count(State):
+    __slots__ = ()
+
+    def plus(self, state: Any, value: Any, weight: int) -> Any:
+        return state + weight
+
+
+class Any_(State):
+    __slots__ = ()
+
+    def plus(self, state: Any, value: Any, weight: int) -> Any:
+        return state + weight if value else state
+
+    def gives(self, state: Any) -> Any:
+        return state > 0
+
+
+class All(State):
+    __slots__ = ()
+
+    def plus(self, state: Any, value: Any, weight: int) -> Any:
+        return state if value else state + weight
+
+    def gives(self, state: Any) -> Any:
+        return not state
+
+
+class Extreme(State):
+    """The least or the greatest value: of none, what was written says what there is."""
+
+    __slots__ = ("_read",)
+
+    def __init__(self, read: Callable[[multisets.Values], Any]) -> None:
+        self._read = read
+
+    def zero(self) -> multisets.Values:
+        return multisets.Values(in_order=True)
+
+    def plus(self, state: multisets.Values, value: Any, weight: int) -> multisets.Values:
+        state.add(value, weight)
+        return state
+
+    def gives(self, state: multisets.Values) -> Any:
+        if not len(state):
+            raise LookupError("no value")
+        return self._read(state)
+
+
+class Collected(State):
+    """A bag, and what changes of it."""
+
+    __slots__ = ()
+
+    def zero(self) -> Any:
+        return [None, {}]
+
+    def plus(self, state: Any, value: Any, weight: int) -> Any:
+        changes = state[1]
+        value = canonical(value)
+        changes[value] = changes.get(value, 0) + weight
+        return state
+
+    def gives(self, state: Any) -> Any:
+        if state[1]:
+            state[0], state[1] = state[0].plus(state[1]), {}
+        return state[0]
+
+
+STATES: dict[str, State] = {
+    "sum": Sum(),
+    "count": Count(),
+    "any": Any_(),
+    "all": All(),
+    "min": Extreme(multisets.Values.least),
+    "max": Extreme(multisets.Values.greatest),
+    "bag": Collected(),
+}

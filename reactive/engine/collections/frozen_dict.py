@@ -1,0 +1,306 @@
+"""What a dictionary was at one time: an immutable one that shares structure with those before it.
+
+    key  -> number      a tree of dictionaries (`weight_tree.py`): in which place a key came
+    number, (key, value)    a sequence by these numbers (`order_tree.py`): the order of insertion
+
+A loop over it, or over its `items()` or `values()`, costs of two rows that go and come what changed
+of it, as one over a `Bag` does (`inner_changes.py`, `folded.py`).
+
+State:  some 200 bytes per item; per fold of a large one, what it gave and its state.
+Cost:   of a change or a look-up, O(log n); of hash and equality, O(1) and O(changes log n) where
+        one was made of the other; else O(n).
+Source: as `order_tree.py` and `weight_tree.py`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping, Set
+from typing import Any, TypeVar
+
+from optimizer.expressions.knowledge import Foldable
+from reactive.engine.collections import folded, order_tree, weight_tree
+from reactive.engine.collections.order_tree import Tree
+from reactive.engine.collections.splices import replaced
+from reactive.engine.collections.weight_tree import PRIME, without_equal
+from reactive.engine.collections.zset import canonical
+
+K = TypeVar("K")
+V = TypeVar("V", covariant=True)
+SALT = 0x1F83D9AB
+Item = tuple[Any, Any]
+
+
+class FrozenDict(Mapping[K, V], Foldable):
+    """A dictionary that does not change: hashable, if its values are; equal to a dictionary of the
+    same items, in whatever order.
+
+    >>> tags = FrozenDict({"a": 1, "b": 2})
+    >>> changed = tags.changed({"a": 3, "c": 4}, ["b"])
+    >>> changed, changed == {"c": 4, "a": 3}, tags["b"], list(changed.items())
+    (FrozenDict({'a': 3, 'c': 4}), True, 2, [('a', 3), ('c', 4)])
+    """
+
+    __slots__ = ("_next", "_order", "_places", "_sum", "_views")
+
+    def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
+        given = {canonical(key): canonical(value) for key, value in dict(items).items()}
+        self._order: Tree = order_tree.made_of(tuple(given.items()), range(1, len(given) + 1))
+        self._places = weight_tree.split(dict(zip(given, range(1, len(given) + 1), strict=True)))
+        self._next = len(given) + 1
+        self._sum: int | None = None
+        self._views: dict[Any, Any] = {}
+
+    def changed(self, put: Mapping[Any, Any], removed: Iterable[Any] = ()) -> FrozenDict[K, V]:
+        """The dictionary without some keys, and then with items put in: those of other keys at the
+        end.
+
+        Cost: O(log n) per key.
+        """
+        made: FrozenDict[K, V] = FrozenDict.__new__(FrozenDict)
+        made._order, made._places, made._next = self._order, self._places, self._next
+        made._sum, made._views = self._sum, {}
+        for key in removed:
+            made._remove(canonical(key))
+        for key, value in put.items():
+            made._put(canonical(key), canonical(value))
+        for kind, view in self._views.items():
+            made._views[kind] = kind(made, view)
+        return made
+
+    def after(self, key: Any, default: Any) -> Any:
+        """The key behind one that is there; a default, behind the last."""
+        place, _ = _find(self._order, weight_tree.weight_of(self._places, canonical(key)))
+        if place + 1 == len(self):
+            return default
+        return order_tree.at(self._order, place + 1)[0]
+
+    def _remove(self, key: Any) -> None:
+        number = weight_tree.weight_of(self._places, key)
+        if number:
+            place, gone = _find(self._order, number)
+            self._order = order_tree.deleted(self._order, place)
+            self._mark_place(key, -number)
+            self._mark(gone, -1)
+
+    def _put(self, key: Any, value: Any) -> None:
+        number = weight_tree.weight_of(self._places, key)
+        if not number:
+            number, self._next = self._next, self._next + 1
+            self._order = order_tree.inserted(self._order, self._order.size, number, (key, value))
+            self._mark_place(key, number)
+            self._mark((key, value), 1)
+            return
+        place, old = _find(self._order, number)
+        if old[1] is not value:
+            new = (old[0], value)
+            self._order = replaced(self._order, place, new, has_keys=True)
+            self._mark(old, -1)
+            self._mark(new, 1)
+
+    def _mark_place(self, key: Any, change: int) -> None:
+        mark = hash((key, weight_tree.SALT))
+        self._places = weight_tree.plus_one(self._places, mark, key, change, None)
+
+    def _mark(self, item: Item, sign: int) -> None:
+        if self._sum is not None:
+            self._sum = (self._sum + sign * hash((item, SALT))) % PRIME
+
+    def to_python(self) -> dict[K, V]:
+        """The items in a dictionary."""
+        return dict(self)
+
+    def __getitem__(self, key: K) -> V:
+        number = weight_tree.weight_of(self._places, canonical(key))
+        if not number:
+            raise KeyError(key)
+        tree = self._order
+        while isinstance(tree, order_tree.Node):
+            tree = tree.trees[bisect_right(tree.keys, number) - 1]
+        return tree.rows[bisect_left(tree.keys, number)][1]  # type: ignore[no-any-return]
+
+    def __contains__(self, key: object) -> bool:
+        return weight_tree.weight_of(self._places, canonical(key)) > 0
+
+    def __iter__(self) -> Iterator[K]:
+        return (row[0] for leaf in order_tree.leaves(self._order) for row in leaf.rows)
+
+    def __reversed__(self) -> Iterator[K]:
+        return reversed(list(self))
+
+    def __len__(self) -> int:
+        return self._order.size
+
+    def keys(self) -> Any:
+        """The keys: a set."""
+        return self._viewed(Keys)
+
+    def values(self) -> Any:
+        """The values, in the order of their keys."""
+        return self._viewed(Values)
+
+    def items(self) -> Any:
+        """Pairs of a key and its value: a set."""
+        return self._viewed(Items)
+
+    def _viewed(self, kind: type[_View]) -> Any:
+        found = self._views.get(kind)
+        if found is None:
+            found = self._views[kind] = kind(self, None)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, FrozenDict):
+            return isinstance(other, Mapping) and dict(self.items()) == dict(other.items())
+        if self._sum != other._sum and None not in (self._sum, other._sum):
+            return False
+        if len(self) != len(other):
+            return False
+        parts = order_tree.parts_between(self._order, other._order)
+        gone = dict([item for _, rows, _, _ in parts for item in rows])
+        return gone == dict([item for _, _, _, rows in parts for item in rows])
+
+    def __hash__(self) -> int:
+        if self._sum is None:
+            self._sum = sum([hash((item, SALT)) for item in self.items()]) % PRIME
+        return hash(("items", self._sum))
+
+    def __or__(self, other: Any) -> Any:
+        return FrozenDict({**self, **other}) if isinstance(other, Mapping) else NotImplemented
+
+    def __ror__(self, other: Any) -> Any:
+        return FrozenDict({**other, **self}) if isinstance(other, Mapping) else NotImplemented
+
+    def copy(self) -> FrozenDict[K, V]:
+        """Itself: it does not change."""
+        return self
+
+    def __copy__(self) -> FrozenDict[K, V]:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> FrozenDict[K, V]:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenDict, (dict(self.items()),)
+
+    def __repr__(self) -> str:
+        return f"FrozenDict({dict(self.items())!r})"
+
+    def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
+        return Keys.changes(before._order, self._order)
+
+    def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
+        return self._viewed(Keys)._folded(fold, each, beside, options)
+
+
+def _find(tree: Tree, number: int) -> tuple[int, Item]:
+    """The place of a number that is there, and the item."""
+    place = 0
+    while isinstance(tree, order_tree.Node):
+        child = bisect_right(tree.keys, number) - 1
+        place += sum([each.size for each in tree.trees[:child]])
+        tree = tree.trees[child]
+    inside = bisect_left(tree.keys, number)
+    return place + inside, tree.rows[inside]
+
+
+class _View(Collection[Any], Foldable):
+    """What can be gone over of a dictionary. It holds the trees, not the dictionary."""
+
+    __slots__ = ("__weakref__", "_before", "_kept", "_order", "_places")
+
+    def __init__(self, of: FrozenDict[Any, Any], before: _View | None) -> None:
+        self._order, self._places = of._order, of._places
+        self._kept: dict[Any, Any] | None = None
+        self._before: weakref.ref[Any] | None = None
+        if before is not None:
+            self._before = before._before if before._kept is None else weakref.ref(before)
+
+    @staticmethod
+    def pick(item: Item) -> Any:
+        """What is gone over, of an item."""
+        raise NotImplementedError
+
+    @classmethod
+    def changes(cls, old: Tree, new: Tree) -> list[tuple[Any, int]]:
+        """What one tree turned into another by."""
+        pick = cls.pick
+        parts = order_tree.parts_between(old, new)
+        gone = [(pick(row), -1) for _, rows, _, _ in parts for row in rows]
+        came = [(pick(row), 1) for _, _, _, rows in parts for row in rows]
+        return without_equal([*gone, *came]) if gone and came else gone or came
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self.pick(row) for leaf in order_tree.leaves(self._order) for row in leaf.rows)
+
+    def __len__(self) -> int:
+        return self._order.size
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({list(self)!r})"
+
+    def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
+        return self.changes(before._order, self._order)
+
+    def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
+        return folded.folded(self, fold, each, beside, options)
+
+    def _is_small(self) -> bool:
+        return weight_tree.is_small(len(self))
+
+    def _weighted(self) -> None:
+        """All of its places count once."""
+
+
+class Values(_View):
+    """The values of a dictionary."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def pick(item: Item) -> Any:
+        return item[1]
+
+    def __contains__(self, value: object) -> bool:
+        return any(value is each or value == each for each in self)
+
+
+class Keys(_View, Set[Any]):
+    """The keys of a dictionary."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def pick(item: Item) -> Any:
+        return item[0]
+
+    @classmethod
+    def _from_iterable(cls, values: Iterable[Any]) -> Any:
+        return frozenset(values)
+
+    def __contains__(self, key: object) -> bool:
+        return weight_tree.weight_of(self._places, canonical(key)) > 0
+
+
+class Items(_View, Set[Any]):
+    """Pairs of a key and its value."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def pick(item: Item) -> Any:
+        return item
+
+    @classmethod
+    def _from_iterable(cls, values: Iterable[Any]) -> Any:
+        return frozenset(values)
+
+    def __contains__(self, item: object) -> bool:
+        if not (isinstance(item, tuple) and len(item) == 2):
+            return False
+        number = weight_tree.weight_of(self._places, canonical(item[0]))
+        return number > 0 and bool(_find(self._order, number)[1][1] == item[1])

@@ -1,0 +1,398 @@
+"""An index: a Z-set at rest, arranged by a key.
+
+    key -> row                              the only row of its key, once
+    key -> Rows [row, ...]                  a few rows, each once
+    key -> Weighted {handle: (row, weight)} many rows, or other weights
+
+References to rows are kept and nothing else, as far as that is possible. The handle is the row
+itself, or its `id` where the rows are interned (`properties.is_interned`), which is never more
+than an integer to hash.
+
+A key that is NaN, or has one in it, matches nothing: such rows are kept under `NO_MATCH`, which
+every look-up finds empty.
+
+State:  every row, once.
+Cost:   O(1) per pair of a delta; look-up O(1) and then one per row found.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import repeat
+from typing import Any, Final
+
+from reactive.engine.collections.keyed_batch import KeyedBatch, keys_of, take_back
+from reactive.engine.collections.zset import Batch, Pair, Row, consolidate
+
+Key = Any
+KeyedPair = tuple[Key, Pair]
+
+FEW = 12
+"""Rows of a key that are kept as a list."""
+SAMPLED = 1_024
+"""Keys that are compared before all are."""
+
+
+class Mark:
+    """A key that says something of its rows."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+NO_MATCH: Final = Mark("NO_MATCH")
+"""The key of rows that match nothing."""
+ERROR_KEY: Final = Mark("ERROR_KEY")
+"""The key of rows whose key could not be computed: any row may match them."""
+FILTERED: Final = Mark("FILTERED")
+"""The key of rows that are left out of the index, since only error rows of the other side ask."""
+
+
+NOTHING: Final[Any] = Mark("NOTHING")
+"""What a look-up finds where there is no row."""
+
+
+class Rows(list[Row]):
+    """A few different rows of a key, each with weight 1."""
+
+    __slots__ = ()
+
+
+class Weighted(dict[Any, Pair]):
+    """The rows of a key by their handle."""
+
+    __slots__ = ()
+
+
+def match_key(key: Key) -> Key:
+    """The key to look up: itself, or `NO_MATCH` if it is NaN or a tuple with a NaN in it."""
+    kind = type(key)
+    if kind is int or kind is str:
+        return key
+    if kind is tuple:
+        return NO_MATCH if any(part != part for part in key) else key
+    return key if key == key else NO_MATCH
+
+
+def itself(row: Row) -> Row:
+    """The handle of rows that are not interned."""
+    return row
+
+
+class Index:
+    """Rows with their weights, by key.
+
+    >>> index = Index()
+    >>> for row, weight in [("anna", 1), ("otto", 2), ("bert", 1)]:
+    ...     index.add(len(row), row, weight)
+    >>> list(index.pairs(4)), index.rows
+    ([('anna', 1), ('otto', 2), ('bert', 1)], 3)
+    """
+
+    __slots__ = ("_handle", "buckets", "rows")
+
+    def __init__(self, handle: Callable[[Row], Any] = itself) -> None:
+        self._handle = handle
+        self.buckets: dict[Key, Any] = {}
+        self.rows = 0
+
+    @property
+    def find(self) -> Callable[..., Any]:
+        """What a key has, in one of the forms above."""
+        return self.buckets.get
+
+    @property
+    def keys(self) -> int:
+        """How many different keys there are."""
+        return len(self.buckets)
+
+    def before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
+        """The same as it was before a delta that it has taken in."""
+        return Before(self, delta).get
+
+    def earlier(self, delta: Iterable[KeyedPair]) -> Before:
+        """The index as it was before a delta that it has taken in."""
+        return Before(self, delta)
+
+    def pairs(self, key: Key) -> Sequence[Pair]:
+        """The rows of a key."""
+        if key is NO_MATCH or key not in self.buckets:
+            return ()
+        return rows_of(self.buckets[key])
+
+    def weight(self, key: Key, row: Row) -> int:
+        """How often a row is there."""
+        bucket = self.buckets.get(key, NOTHING)
+        if bucket.__class__ is Weighted:
+            held: Pair = bucket.get(self._handle(row), (row, 0))
+            return held[1]
+        if bucket.__class__ is Rows:
+            return int(self._place(bucket, row) >= 0)
+        return int(bucket is not NOTHING and self._is_same(bucket, row))
+
+    def items(self) -> Iterator[KeyedPair]:
+        """Every row with its key, those that match nothing too."""
+        for key, bucket in self.buckets.items():
+            kind = bucket.__class__
+            if kind is Rows:
+                for row in bucket:
+                    yield key, (row, 1)
+            elif kind is Weighted:
+                for pair in bucket.values():
+                    yield key, pair
+            else:
+                yield key, (bucket, 1)
+
+    def add(self, key: Key, row: Row, weight: int) -> None:
+        """Add a row's weight; a sum of zero removes the row, its last row removes the key."""
+        buckets = self.buckets
+        bucket = buckets.get(key, NOTHING)
+        if bucket is NOTHING:
+            buckets[key] = row if weight == 1 else self._weighted([(row, weight)])
+            self.rows += 1
+            return
+        kind = bucket.__class__
+        if kind is Weighted:
+            self._add_to_weighted(key, bucket, row, weight)
+        elif kind is Rows:
+            self._add_to_few(key, bucket, row, weight)
+        elif weight == 1 and not self._is_same(bucket, row):
+            buckets[key] = Rows((bucket, row))
+            self.rows += 1
+        elif weight == -1 and self._is_same(bucket, row):
+            del buckets[key]
+            self.rows -= 1
+        else:
+            self._become_weighted(key, [(bucket, 1), (row, weight)])
+
+    def extend(self, batch: KeyedBatch) -> None:
+        """Add all rows of a batch, or none."""
+        if batch.weight != 1 or self.buckets or not self._fill(batch):
+            self.change(batch)
+
+    def change(self, keyed: Sequence[KeyedPair]) -> None:
+        """Add all pairs of a delta, or none; as `add`, most of them without a call."""
+        buckets, get, same, done, more = self.buckets, self.buckets.get, self._handle is id, 0, 0
+        try:
+            for done, (key, pair) in enumerate(keyed):  # noqa: B007
+                row, weight = pair
+                bucket = get(key, NOTHING)
+                if weight == 1 and bucket is NOTHING:
+                    buckets[key] = row
+                    more += 1
+                elif weight == -1 and bucket is row:
+                    del buckets[key]
+                    more -= 1
+                elif bucket.__class__ is Weighted:
+                    handle, size = id(row) if same else row, len(bucket)
+                    held, total = bucket.setdefault(handle, pair)
+                    if len(bucket) > size:
+                        more += 1
+                    elif total + weight:
+                        bucket[handle] = held, total + weight
+                    elif size > 2:
+                        del bucket[handle]
+                        more -= 1
+                    else:
+                        self.add(key, row, weight)
+                elif bucket.__class__ is Rows and weight == 1 and len(bucket) < FEW:
+                    if id(row) in map(id, bucket) if same else row in bucket:
+                        self.add(key, row, weight)
+                    else:
+                        bucket.append(row)
+                        more += 1
+                else:
+                    self.add(key, row, weight)
+            self.rows += more
+        except BaseException:
+            self.rows += more
+            take_back(self, keyed[:done])
+            raise
+
+    def _fill(self, batch: KeyedBatch) -> bool:
+        """Add different rows where there are none: nothing is looked for among those of a key.
+
+        Whether it was done: that rows differ is seen at once of different keys, or if the rows are
+        interned.
+        """
+        buckets, keys, rows = self.buckets, batch.keys, batch.rows
+        try:
+            if _are_different(keys):
+                buckets.update(zip(keys, rows, strict=True))
+            elif self._handle is id and (batch.differ or len({*map(id, rows)}) == len(rows)):
+                self._group(keys, rows)
+            else:
+                return False
+        except BaseException:
+            buckets.clear()
+            raise
+        self.rows = len(batch)
+        return True
+
+    def _group(self, keys: Sequence[Key], rows: Sequence[Row]) -> None:
+        buckets = self.buckets
+        get = buckets.get
+        for key, row in zip(keys, rows, strict=True):
+            bucket = get(key, NOTHING)
+            if bucket is NOTHING:
+                buckets[key] = row
+            elif bucket.__class__ is Rows:
+                bucket.append(row)
+            else:
+                buckets[key] = Rows((bucket, row))
+        for key, bucket in buckets.items():
+            if bucket.__class__ is Rows and len(bucket) > FEW:
+                buckets[key] = Weighted(zip(map(id, bucket), zip(bucket, repeat(1)), strict=False))
+
+    def _add_to_few(self, key: Key, bucket: Rows, row: Row, weight: int) -> None:
+        place = self._place(bucket, row)
+        if place < 0 and weight == 1 and len(bucket) < FEW:
+            bucket.append(row)
+            self.rows += 1
+        elif place >= 0 and weight == -1:
+            if len(bucket) == 2:
+                self.buckets[key] = bucket[1 - place]
+            else:
+                del bucket[place]
+            self.rows -= 1
+        else:
+            self._become_weighted(key, [*rows_of(bucket), (row, weight)])
+
+    def _add_to_weighted(self, key: Key, bucket: Weighted, row: Row, weight: int) -> None:
+        handle = self._handle(row)
+        held, total = bucket.get(handle, (row, 0))
+        if total + weight:
+            bucket[handle] = (held, total + weight)
+            self.rows += total == 0
+            return
+        held = bucket.pop(handle)
+        try:
+            if len(bucket) <= 1:
+                self._shrink(key, bucket)
+        except BaseException:  # a key that does not let itself be hashed
+            bucket[handle] = held
+            raise
+        self.rows -= 1
+
+    def _shrink(self, key: Key, bucket: Weighted) -> None:
+        if not bucket:
+            del self.buckets[key]
+            return
+        ((row, weight),) = bucket.values()
+        if weight == 1:
+            self.buckets[key] = row
+
+    def _become_weighted(self, key: Key, pairs: list[Pair]) -> None:
+        bucket = self._weighted(pairs)
+        held = self.buckets[key]
+        if len(bucket) > 1 or any(weight != 1 for _, weight in bucket.values()):
+            self.buckets[key] = bucket
+        else:
+            self._shrink(key, bucket)
+        self.rows += len(bucket) - (len(held) if held.__class__ is Rows else 1)
+
+    def _weighted(self, pairs: list[Pair]) -> Weighted:
+        bucket, handle = Weighted(), self._handle
+        for row, weight in pairs:
+            held, total = bucket.pop(handle(row), (row, 0))
+            if total + weight:
+                bucket[handle(row)] = (held, total + weight)
+        return bucket
+
+    def _place(self, bucket: Rows, row: Row) -> int:
+        for place, held in enumerate(bucket):
+            if held is row:
+                return place
+        if self._handle is itself and row in bucket:
+            return bucket.index(row)
+        return -1
+
+    def _is_same(self, held: Row, row: Row) -> bool:
+        return held is row or (self._handle is itself and bool(held == row))
+
+    def bytes(self) -> int:
+        """Bytes of the index itself: dictionaries and lists, without the rows and keys."""
+        size = sys.getsizeof(self.buckets)
+        for bucket in self.buckets.values():
+            if bucket.__class__ is Rows or bucket.__class__ is Weighted:
+                size += sys.getsizeof(bucket)
+            if bucket.__class__ is Weighted:
+                size += len(bucket) * sys.getsizeof((0, 0))
+        return size
+
+
+def _are_different(keys: Sequence[Key]) -> bool:
+    """Whether no key is there twice; of most others a few tell."""
+    few = keys[:SAMPLED]
+    return len(set(few)) == len(few) and len(set(keys)) == len(keys)
+
+
+class Before:
+    """An index as it was before a delta that it has already taken in.
+
+    Of most deltas few keys are asked for, or none, so that its rows are only then put together by
+    key. Where a key has its new rows at the end of a few, as most have, those before them are what
+    it had. Of a batch that came, they need not be put together to see that.
+    """
+
+    __slots__ = ("_by_key", "_come", "_delta", "_found", "_index", "_keys")
+
+    def __init__(self, index: Any, delta: Iterable[KeyedPair]) -> None:
+        self._index = index
+        self._delta = delta if type(delta) is KeyedBatch else list(delta)
+        self._keys = Counter(keys_of(self._delta))
+        self._by_key: dict[Key, list[Pair]] = {}
+        self._come: set[int] = set()  # the rows of a batch
+        self._found: dict[Key, Any] = {}  # of changed keys that were asked for
+
+    def get(self, key: Key, default: Any) -> Any:
+        """The rows that the key had, in a form of the index."""
+        if key not in self._keys:
+            return self._index.buckets.get(key, default)
+        found = self._found.get(key)
+        if found is None:
+            found = self._found[key] = self._had(key)
+        return default if found is NOTHING else found
+
+    def _had(self, key: Key) -> Any:
+        bucket = self._index.buckets.get(key, NOTHING)
+        rows = bucket if bucket.__class__ is Rows else (bucket,)
+        left = len(rows) - self._keys[key]
+        if bucket.__class__ is Weighted or left < 0 or not self._have_come(key, rows[left:]):
+            return Weighted(enumerate(self.pairs(key))) or NOTHING
+        return NOTHING if left == 0 else rows[0] if left == 1 else Rows(rows[:left])
+
+    def _have_come(self, key: Key, rows: Sequence[Row]) -> bool:
+        """Whether as many rows of a key as have changed are those that have come."""
+        delta = self._delta
+        if type(delta) is KeyedBatch and delta.weight == 1:
+            self._come = self._come or {*map(id, delta.rows)}
+            return self._come.issuperset(map(id, rows))
+        pairs = zip(rows, self._changed(key), strict=True)
+        return all(weight == 1 and held is row for held, (row, weight) in pairs)
+
+    def pairs(self, key: Key) -> Collection[Pair]:
+        """The rows that the key had."""
+        held: Sequence[Pair] = self._index.pairs(key)
+        if key not in self._keys or key is NO_MATCH:
+            return held
+        return consolidate([*held, *((row, -weight) for row, weight in self._changed(key))])
+
+    def _changed(self, key: Key) -> Sequence[Pair]:
+        if not self._by_key:
+            for each, pair in self._delta:
+                self._by_key.setdefault(each, []).append(pair)
+        return self._by_key[key]
+
+
+def rows_of(bucket: Any) -> Sequence[Pair]:
+    """The rows of what a key has, with their weights."""
+    kind = bucket.__class__
+    if kind is Rows:
+        return Batch(bucket, 1)
+    return list(bucket.values()) if kind is Weighted else ((bucket, 1),)

@@ -1,0 +1,233 @@
+"""The smallest changes of rows with others inside: what came and went at which level.
+
+    removed  (ann, {o7: {tea}})         the row is the same, and what is inside of it differs:
+    added    (ann, {o7: {tea, milk}})   Edit(path=(ann, "orders", o7, "lines"), row=milk, weight=1)
+
+A row that begins as another did, that went, is that row; what is inside of both is compared, level
+by level. Edits of one level stand in this order: what goes, what changes inside, what comes.
+
+Cost:   of each level, the difference of two values inside (`Bag.difference`, `parts_between`).
+Source: deep updates [slender].
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+from optimizer.expressions.naming import Level, Nesting
+from reactive.engine.collections import record_edits
+from reactive.engine.collections.edits import Edit, fewest, rising
+from reactive.engine.collections.long_tuple import parts_between
+from reactive.engine.collections.order_tree import Part
+from reactive.engine.collections.zset import Pair, Row
+
+Path = tuple[Any, ...]
+
+
+class NestedKey:
+    """What tells rows apart that have others inside."""
+
+    __slots__ = ("_key", "is_ordered", "nesting")
+
+    def __init__(self, nesting: Nesting | Level, *, is_ordered: bool = False) -> None:
+        self.nesting = nesting
+        self.is_ordered = is_ordered
+        self._key = nesting.key
+
+    def __call__(self, row: Row) -> Any:
+        return self._key(row)
+
+
+def edits_by(
+    key: Callable[[Row], Any] | None, pairs: Iterable[Pair], edits: Sequence[Edit]
+) -> Iterable[Edit]:
+    """The edits of rows that a key tells apart, by paths where they have others inside.
+
+    edits: those of whole rows, if they have an order.
+    """
+    if not isinstance(key, NestedKey):
+        is_whole = bool(edits) or not record_edits.has_bags(pairs)
+        return edits if is_whole else record_edits.edits_of(key, list(pairs))
+    if key.is_ordered:
+        return _inside_of_ordered(key.nesting, edits)
+    find: Callable[[], Iterable[Edit] | None] | None = getattr(pairs, "edits", None)
+    found = None if find is None else find()
+    return edits_of(key.nesting, pairs) if found is None else found
+
+
+def _inside_of_ordered(nesting: Nesting | Level, edits: Sequence[Edit]) -> Sequence[Edit]:
+    """The edits of rows in an order, where a row that goes and comes between the same others, and
+    begins as it did, is the same row.
+
+    The old place less the rows before it that went, and the new one less those that came, is how
+    many rows stay before a row.
+    """
+    if len(edits) < 2:
+        return edits
+    fewer = fewest(edits)
+    gone = [edit for edit in fewer if edit.weight < 0][::-1]
+    came = [edit for edit in fewer if edit.weight > 0]
+    gaps: defaultdict[tuple[int, Any], list[int]] = defaultdict(list)
+    roots = nesting.kind.roots
+    for number in range(len(gone) - 1, -1, -1):
+        gaps[gone[number].position - number, gone[number].row[:roots]].append(number)
+    found = [(n, gaps.get((came[n].position - n, came[n].row[:roots]))) for n in range(len(came))]
+    kept = rising([(number, before.pop()) for number, before in found if before])
+    if not kept:
+        return fewer
+    stayed, stays = {was for _, was in kept}, {now for now, _ in kept}
+    made = [edit for number, edit in enumerate(gone) if number not in stayed][::-1]
+    changed = {nesting.key(came[now].row): (gone[was].row, came[now].row) for now, was in kept}
+    for old, new in changed.values():
+        made += inside_of(nesting, old, new, ())
+    return [*made, *(edit for number, edit in enumerate(came) if number not in stays)]
+
+
+def edits_of(nesting: Nesting | Level, pairs: Iterable[Pair], path: Path = ()) -> Iterator[Edit]:
+    """The edits of rows in no order, from those that came and went.
+
+    >>> level = Level("words", None, lambda row: row, False)
+    >>> list(edits_of(level, [("to", 1), ("be", -2)], ("key", "words")))[0]
+    Edit(path=('key', 'words'), position=None, row='be', weight=-2)
+    """
+    gone, stays, came = _matched(nesting, pairs)
+    for row, weight in gone:
+        yield Edit(None, row, weight, path=path)
+    for old, new in stays:
+        yield from inside_of(nesting, old, new, path)
+    for row, weight in came:
+        yield Edit(None, row, weight, path=path)
+
+
+Matched = tuple[list[Pair], list[tuple[Row, Row]], list[Pair]]
+
+
+def _matched(nesting: Nesting | Level, pairs: Iterable[Pair]) -> Matched:
+    """What has gone, what has changed inside, and what has come."""
+    if not nesting.levels:
+        every = list(pairs)
+        return [p for p in every if p[1] < 0], [], [p for p in every if p[1] > 0]
+    roots = nesting.kind.roots
+    old = {row[:roots]: (row, -weight) for row, weight in pairs if weight < 0}
+    gone: list[Pair] = []
+    stays: list[tuple[Row, Row]] = []
+    came: list[Pair] = []
+    for row, weight in pairs:
+        if weight > 0:
+            before, count = old.pop(row[:roots], (None, 0))
+            if count:
+                stays.append((before, row))
+            if count > weight:
+                gone.append((before, weight - count))
+            elif count < weight:
+                came.append((row, weight - count))
+    gone += [(row, -count) for row, count in old.values()]
+    if gone and came:
+        stays += _alike(nesting, gone, came)
+    return gone, stays, came
+
+
+def _alike(
+    nesting: Nesting | Level, gone: list[Pair], came: list[Pair]
+) -> Iterator[tuple[Row, Row]]:
+    """Rows of one key that begin as others did but for bags of theirs; they are taken away."""
+
+    def marked(row: Row) -> tuple[Any, ...]:
+        roots = row[: nesting.kind.roots]
+        return (nesting.key(row), *map(record_edits.beside, roots))
+
+    by_mark = {marked(pair[0]): pair for pair in gone if pair[1] == -1}
+    for pair in list(came):
+        before = by_mark.pop(marked(pair[0]), None) if pair[1] == 1 else None
+        if before is not None:
+            gone.remove(before)
+            came.remove(pair)
+            yield before[0], pair[0]
+
+
+def inside_of(
+    nesting: Nesting | Level, old: Row, new: Row, path: Path, without: Collection[int] = ()
+) -> Iterator[Edit]:
+    """The edits inside of a row, but for those at some places."""
+    begin = nesting.kind.roots
+    if old[:begin] != new[:begin]:
+        for was, now in zip(old[:begin], new[:begin], strict=True):
+            yield from record_edits.values_of(was, now, (*path, nesting.key(old)))
+    for place, level in enumerate(nesting.levels, begin):
+        before, after = old[place], new[place]
+        if before is not after and place not in without:
+            inner = (*path, nesting.key(new), level.name)
+            if level.is_sequence:
+                yield from of_sequence(level, before, after, inner)
+            else:
+                yield from edits_of(level, after.difference(before).items(), inner)
+
+
+def of_sequence(level: Level, old: Sequence[Row], new: Sequence[Row], path: Path) -> Iterator[Edit]:
+    """The edits of rows in an order: first what goes, from the end."""
+    roots = level.kind.roots if level.levels else 0
+
+    def inside(pairs: Iterable[tuple[Row, Row]]) -> Iterator[Edit]:
+        for before, after in {level.key(new): (old, new) for old, new in pairs}.values():
+            yield from inside_of(level, before, after, path)
+
+    return edits_of_parts(
+        parts_between(old, new),
+        (lambda row: row[:roots]) if roots else _itself,
+        path,
+        inside=inside if roots else None,
+    )
+
+
+def edits_of_parts(
+    parts: Sequence[Part],
+    begins: Callable[[Row], Any],
+    path: Path,
+    *,
+    was: Callable[[Row], Row] | None = None,
+    now: Callable[[Row], Row] | None = None,
+    inside: Callable[[Iterable[tuple[Row, Row]]], Iterable[Edit]] | None = None,
+) -> Iterator[Edit]:
+    """The edits of where two sequences differ.
+
+    Parameters
+    ----------
+    begins: what a row has in common with the one that it becomes.
+    was, now: what is shown of rows of before and of now, if it is not they.
+    inside: the edits inside of rows that stay, given as they were and as they are.
+    """
+    known = [(part, _kept(begins, part[1], part[3])) for part in parts]
+    for (start, gone, _, _), kept in reversed(known):
+        stayed = {place for _, place in kept}
+        for place in range(len(gone) - 1, -1, -1):
+            if place not in stayed:
+                row = gone[place] if was is None else was(gone[place])
+                yield Edit(start + place, row, -1, path=path)
+    if inside is not None:
+        yield from inside(
+            (gone[was], came[now]) for (_, gone, _, came), kept in known for now, was in kept
+        )
+    for (_, _, start, came), kept in known:
+        here = {place for place, _ in kept}
+        for place, row in enumerate(came):
+            if place not in here:
+                yield Edit(start + place, row if now is None else now(row), 1, path=path)
+
+
+def _kept(
+    begins: Callable[[Row], Any], old: Sequence[Row], new: Sequence[Row]
+) -> list[tuple[int, int]]:
+    """The new and the old places of rows that stay, as many as keep their order."""
+    if not old or not new:
+        return []
+    places: dict[Any, list[int]] = {}
+    for place in range(len(old) - 1, -1, -1):
+        places.setdefault(begins(old[place]), []).append(place)
+    found = [(place, places.get(begins(row))) for place, row in enumerate(new)]
+    return rising([(place, before.pop()) for place, before in found if before])
+
+
+def _itself(row: Row) -> Row:
+    return row

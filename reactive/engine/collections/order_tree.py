@@ -1,0 +1,351 @@
+"""A persistent sequence of rows with the keys that they stand by: a change makes a new one.
+
+    up to 64 rows       one leaf: the rows, and their keys
+    more                a node of 2 to 64 trees, all of the same height, and how many rows they have
+
+A change copies the nodes from the root to the leaf that it changes. Trees that two share are passed
+over when these are compared.
+
+State:  16 bytes per row.
+Cost:   O(log rows) per change, place, or key looked for; of 10**6, a leaf and three nodes.
+Source: B+ trees, with path copying (Driscoll et al., Making data structures persistent, 1989).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import is_
+from typing import Any, TypeAlias
+
+from reactive.engine.collections.zset import Row
+
+MOST, LEAST = 64, 16
+"""Rows of a leaf, or trees of a node: of more it is split, of fewer it becomes part of another."""
+FILLED = 48
+"""Of those that are made of many rows."""
+
+
+class Leaf:
+    """Rows beside each other, with their keys if they are known."""
+
+    __slots__ = ("keys", "rows", "size")
+
+    def __init__(self, rows: Sequence[Row], keys: Sequence[Any]) -> None:
+        self.rows, self.keys = rows, keys
+        self.size: int = len(rows)
+
+    @property
+    def first(self) -> Leaf:
+        return self
+
+
+class Node:
+    """Trees beside each other, and the first key of each."""
+
+    __slots__ = ("first", "keys", "size", "trees")
+
+    def __init__(self, trees: list[Tree]) -> None:
+        self.trees = trees
+        self.first: Leaf = trees[0].first
+        self.keys: list[Any] = [_first_key(tree) for tree in trees]
+        self.size: int = sum([tree.size for tree in trees])
+
+    def with_child(self, number: int, child: Tree) -> Node:
+        """It with another tree in the place of one."""
+        made = Node.__new__(Node)
+        made.trees, keys = trees, made.keys = self.trees.copy(), self.keys
+        made.size = self.size + child.size - trees[number].size
+        trees[number] = child
+        first = child if child.__class__ is Leaf else child.first
+        key = first.keys[0] if first.keys else None
+        if key is not keys[number]:
+            made.keys = keys.copy()
+            made.keys[number] = key
+        made.first = self.first if number else first
+        return made
+
+
+def _first_key(tree: Tree) -> Any:
+    keys = tree.first.keys
+    return keys[0] if keys else None
+
+
+Tree: TypeAlias = Leaf | Node
+Part: TypeAlias = tuple[int, list[Row], int, list[Row]]
+"""Where two sequences differ: a place in the old one and the rows there, and so of the new one."""
+
+
+def made_of(rows: Sequence[Row], keys: Sequence[Any]) -> Tree:
+    """The tree of rows in their order.
+
+    >>> tree = made_of(range(1000), range(1000))
+    >>> tree.size, at(tree, 700), [row for leaf in leaves(tree) for row in leaf.rows][-1]
+    (1000, 700, 999)
+    """
+    if not rows:
+        return Leaf((), ())
+    trees: list[Tree] = [
+        Leaf(tuple(rows[place : place + FILLED]), tuple(keys[place : place + FILLED]))
+        for place in range(0, len(rows), FILLED)
+    ]
+    while len(trees) > 1:
+        trees = [Node(trees[place : place + FILLED]) for place in range(0, len(trees), FILLED)]
+    return trees[0]
+
+
+def leaves(tree: Tree, start: int = 0) -> Iterator[Leaf]:
+    """The leaves, without those before a place."""
+    if isinstance(tree, Leaf):
+        yield tree
+        return
+    for each in tree.trees:
+        if start < each.size:
+            yield from leaves(each, max(start, 0))
+        start -= each.size
+
+
+def items(tree: Tree) -> Iterator[tuple[Any, Row]]:
+    """The rows with their keys."""
+    for leaf in leaves(tree):
+        yield from zip(leaf.keys, leaf.rows, strict=True)
+
+
+def at(tree: Tree, place: int) -> Row:
+    """The row at a place that there is."""
+    while isinstance(tree, Node):
+        number, place = child(tree, place)
+        tree = tree.trees[number]
+    return tree.rows[place]
+
+
+def count_while(tree: Tree, test: Callable[[Any, Row], bool]) -> int:
+    """How many rows pass a test of the key and the row; behind one that does not, none does."""
+    count = 0
+    while isinstance(tree, Node):
+        trees = tree.trees
+        low, high = 0, len(trees)
+        while low < high:
+            middle = (low + high) // 2
+            first = trees[middle].first
+            if test(first.keys[0], first.rows[0]):
+                low = middle + 1
+            else:
+                high = middle
+        if not low:
+            return count
+        count += sum([each.size for each in trees[: low - 1]])
+        tree = trees[low - 1]
+    low, high = 0, tree.size
+    while low < high:
+        middle = (low + high) // 2
+        if test(tree.keys[middle], tree.rows[middle]):
+            low = middle + 1
+        else:
+            high = middle
+    return count + low
+
+
+def inserted(tree: Tree, place: int, key: Any, row: Row) -> Tree:
+    """The tree with a row before a place."""
+    path: list[tuple[Node, int]] = []
+    while isinstance(tree, Node):
+        number, place = child(tree, place)
+        path.append((tree, number))
+        tree = tree.trees[number]
+    made = with_row(tree, place, key, row)
+    while path:
+        node, number = path.pop()
+        made = with_children(node, number, made)
+    return _joined(made)
+
+
+def deleted(tree: Tree, place: int) -> Tree:
+    """The tree without the row at a place."""
+    return lowered(_deleted(tree, place))
+
+
+def lowered(made: Tree) -> Tree:
+    """A tree without nodes around its only one."""
+    while isinstance(made, Node) and len(made.trees) == 1:
+        made = made.trees[0]
+    return made
+
+
+def _joined(trees: list[Tree]) -> Tree:
+    return trees[0] if len(trees) == 1 else Node(trees)
+
+
+def with_row(leaf: Leaf, place: int, key: Any, row: Row) -> list[Tree]:
+    """A leaf with a row before a place, or two of its halves."""
+    rows = _with(leaf.rows, place, row)
+    if leaf.keys is leaf.rows and key is row:
+        return _cut_leaf(rows, rows)
+    return _cut_leaf(rows, _with(leaf.keys, place, key))
+
+
+def _with(values: Sequence[Any], place: int, value: Any) -> Sequence[Any]:
+    """A tuple with a value before a place; at its end by one copy, in a third of the time."""
+    if place == len(values) and values.__class__ is tuple:
+        return values + (value,)  # noqa: RUF005
+    return (*values[:place], value, *values[place:])
+
+
+def without_row(leaf: Leaf, place: int) -> Leaf:
+    """A leaf without the row at a place."""
+    rows, keys = leaf.rows, leaf.keys
+    return Leaf((*rows[:place], *rows[place + 1 :]), (*keys[:place], *keys[place + 1 :]))
+
+
+def with_children(node: Node, number: int, made: list[Tree]) -> list[Tree]:
+    """A node with one tree or two in the place of one, or two of its halves."""
+    if len(made) == 1:
+        return [node.with_child(number, made[0])]
+    trees = node.trees.copy()
+    trees[number : number + 1] = made
+    return _cut_node(trees)
+
+
+def with_less(node: Node, number: int, small: Tree) -> Node:
+    """A node with another tree of fewer rows in the place of one."""
+    trees = node.trees
+    if len(trees) > 1 and (not small.size or _width(small) < LEAST):
+        trees = trees.copy()
+        trees[number] = small
+        if small.size:
+            number = max(0, number - 1)
+            trees[number : number + 2] = _merged(trees[number], trees[number + 1])
+        else:
+            del trees[number]
+        return Node(trees)
+    return node.with_child(number, small)
+
+
+def _cut_leaf(rows: Sequence[Row], keys: Sequence[Any]) -> list[Tree]:
+    if len(rows) <= MOST:
+        return [Leaf(rows, keys)]
+    half = len(rows) // 2
+    if rows is keys:
+        return [Leaf(part, part) for part in (rows[:half], rows[half:])]
+    return [Leaf(rows[:half], keys[:half]), Leaf(rows[half:], keys[half:])]
+
+
+def _cut_node(trees: list[Tree]) -> list[Tree]:
+    if len(trees) <= MOST:
+        return [Node(trees)]
+    half = len(trees) // 2
+    return [Node(trees[:half]), Node(trees[half:])]
+
+
+def child(node: Node, place: int) -> tuple[int, int]:
+    """Which of its trees has a place, or ends before it; and the place in there."""
+    trees = node.trees
+    if 2 * place <= node.size:
+        for number, each in enumerate(trees):
+            if place < each.size:
+                return number, place
+            place -= each.size
+    begin, number = node.size, len(trees)
+    while number and place < begin:
+        number -= 1
+        begin -= trees[number].size
+    return (number, place - begin) if number < len(trees) else (number - 1, trees[-1].size)
+
+
+def _deleted(tree: Tree, place: int) -> Tree:
+    if isinstance(tree, Leaf):
+        return without_row(tree, place)
+    number, place = child(tree, place)
+    return with_less(tree, number, _deleted(tree.trees[number], place))
+
+
+def _width(tree: Tree) -> int:
+    return tree.size if isinstance(tree, Leaf) else len(tree.trees)
+
+
+def _merged(left: Any, right: Any) -> list[Tree]:
+    if isinstance(left, Leaf):
+        return _cut_leaf((*left.rows, *right.rows), (*left.keys, *right.keys))
+    return _cut_node(left.trees + right.trees)
+
+
+def parts_between(old: Tree, new: Tree) -> list[Part]:
+    """Where the sequences of two trees differ, in order; what they share is passed over.
+
+    >>> old = made_of(range(1000), range(1000))
+    >>> parts_between(old, deleted(old, 7))
+    [(7, [7], 7, [])]
+    """
+    found: list[Part] = []
+    _compare([old], [new], 0, 0, found)
+    return found
+
+
+def _compare(
+    old: Sequence[Tree], new: Sequence[Tree], before: int, after: int, found: list[Part]
+) -> None:
+    """Compare trees beside each other, those of each side of one height."""
+    same, same_end = _shared(old, new)
+    before, after = before + _size(old[:same]), after + _size(new[:same])
+    old, new = old[same : len(old) - same_end], new[same : len(new) - same_end]
+    numbers = {id(tree): number for number, tree in enumerate(old)}
+    start = stop = 0
+    for number, tree in enumerate(new):
+        same = numbers.get(id(tree), -1)
+        if same < start:
+            continue
+        gone, came = old[start:same], new[stop:number]
+        _differ(gone, came, before, after, found)
+        before += _size(gone) + tree.size
+        after += _size(came) + tree.size
+        start, stop = same + 1, number + 1
+    _differ(old[start:], new[stop:], before, after, found)
+
+
+def _shared(old: Sequence[Any], new: Sequence[Any]) -> tuple[int, int]:
+    """How many are the same at the beginning, and how many of the others at the end."""
+    most = min(len(old), len(new))
+    start = _alike(map(is_, old, new), most)
+    return start, min(_alike(map(is_, reversed(old), reversed(new)), most), most - start)
+
+
+def _alike(same: Iterable[bool], most: int) -> int:
+    found = list(same)
+    return found.index(False) if False in found else most
+
+
+def _differ(
+    old: Sequence[Tree], new: Sequence[Tree], before: int, after: int, found: list[Part]
+) -> None:
+    if not (old or new):
+        return
+    if not (old and new) or _height(old[0]) == _height(new[0]) == 0:
+        gone, came = _rows(old), _rows(new)
+        same, same_end = _shared(gone, came)
+        gone, came = gone[same : len(gone) - same_end], came[same : len(came) - same_end]
+        if gone or came:
+            found.append((before + same, gone, after + same, came))
+        return
+    high, other = _height(old[0]), _height(new[0])
+    below_old = _below(old) if high >= other else old
+    below_new = _below(new) if other >= high else new
+    _compare(below_old, below_new, before, after, found)
+
+
+def _height(tree: Tree) -> int:
+    height = 0
+    while isinstance(tree, Node):
+        tree, height = tree.trees[0], height + 1
+    return height
+
+
+def _below(trees: Sequence[Any]) -> list[Tree]:
+    return [each for tree in trees for each in tree.trees]
+
+
+def _size(trees: Sequence[Tree]) -> int:
+    return sum([tree.size for tree in trees])
+
+
+def _rows(trees: Sequence[Tree]) -> list[Row]:
+    return list(chain.from_iterable(leaf.rows for tree in trees for leaf in leaves(tree)))

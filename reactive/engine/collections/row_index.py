@@ -1,0 +1,135 @@
+"""Rows of a set by key, as compact as it gets: what an `Index` is to a bag.
+
+    key -> row              the only row of its key
+    key -> Many {row: None} several
+
+State:  a reference per row; a dictionary per key that has several.
+Cost:   O(1) per row; a look-up O(1).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from reactive.engine.collections.index import (
+    NO_MATCH,
+    NOTHING,
+    Before,
+    Key,
+    KeyedPair,
+)
+from reactive.engine.collections.keyed_batch import (
+    KeyedBatch,
+    add_each,
+)
+from reactive.engine.collections.zset import Batch, Pair, Row
+
+
+class Many(dict[Row, None]):
+    """The rows of a key, in order of arrival."""
+
+    __slots__ = ()
+
+
+class RowIndex:
+    """Has what operators ask of an `Index`; all weights are 1.
+
+    >>> index = RowIndex()
+    >>> for name in ("anna", "otto", "eva"):
+    ...     index.add(len(name), name, 1)
+    >>> index.add(4, "anna", -1)
+    >>> list(index.pairs(4)), list(index.pairs(5)), index.rows
+    ([('otto', 1)], [], 2)
+    """
+
+    __slots__ = ("buckets", "rows")
+
+    def __init__(self) -> None:
+        self.buckets: dict[Key, Any] = {}
+        self.rows = 0
+
+    def pairs(self, key: Key) -> Sequence[Pair]:
+        """The rows of a key."""
+        return () if key is NO_MATCH else Batch(_rows(self.buckets.get(key, NOTHING)), 1)
+
+    def earlier(self, delta: Iterable[KeyedPair]) -> Before:
+        """The index as it was before a delta that it has taken in."""
+        return Before(self, delta)
+
+    def items(self) -> Iterator[KeyedPair]:
+        """Every row with its key, those that match nothing too."""
+        for key, bucket in self.buckets.items():
+            for row in _rows(bucket):
+                yield key, (row, 1)
+
+    def add(self, key: Key, row: Row, weight: int) -> None:
+        """Put a row in that is not there (1), or take one out that is (-1)."""
+        if weight > 0:
+            self._add_all(((key, row),))
+        else:
+            self._remove_all(((key, row),))
+        self.rows += weight
+
+    def extend(self, batch: KeyedBatch) -> None:
+        """Add all rows of a batch, or take them out; all of them, or none."""
+        pairs = zip(batch.keys, batch.rows, strict=True)
+        try:
+            if batch.weight > 0:
+                self._add_all(pairs)
+                self.rows += len(batch)
+            else:
+                self._remove_all(pairs)
+                self.rows -= len(batch)
+        except BaseException:
+            done = len(batch) - len(list(pairs)) - 1
+            self.rows += done * batch.weight
+            for key, row in zip(batch.keys[:done], batch.rows, strict=False):
+                self.add(key, row, -batch.weight)
+            raise
+
+    def change(self, keyed: Sequence[KeyedPair]) -> None:
+        """Add all pairs of a delta, or none."""
+        add_each(self, keyed)
+
+    def _add_all(self, pairs: Iterable[tuple[Key, Row]]) -> None:
+        buckets = self.buckets
+        get = buckets.get
+        for key, row in pairs:
+            bucket = get(key, NOTHING)
+            if bucket is NOTHING:
+                buckets[key] = row
+            elif bucket.__class__ is Many:
+                bucket[row] = None
+            else:
+                buckets[key] = Many(((bucket, None), (row, None)))
+
+    def _remove_all(self, pairs: Iterable[tuple[Key, Row]]) -> None:
+        buckets = self.buckets
+        for key, row in pairs:
+            bucket = buckets[key]
+            if bucket.__class__ is not Many:
+                del buckets[key]
+                continue
+            del bucket[row]
+            if len(bucket) == 1:
+                self._shrink(key, bucket, row)
+
+    def _shrink(self, key: Key, bucket: Many, gone: Row) -> None:
+        try:
+            (self.buckets[key],) = bucket
+        except BaseException:  # the key does not let itself be hashed: all is as before
+            bucket[gone] = None
+            raise
+
+    def bytes(self) -> int:
+        """Bytes of the dictionaries, without the rows and keys."""
+        several = (bucket for bucket in self.buckets.values() if bucket.__class__ is Many)
+        return sys.getsizeof(self.buckets) + sum(map(sys.getsizeof, several))
+
+
+def _rows(bucket: Any) -> Sequence[Row]:
+    if bucket is NOTHING:
+        return ()
+    return list(bucket) if bucket.__class__ is Many else (bucket,)

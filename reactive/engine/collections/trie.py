@@ -1,0 +1,319 @@
+"""A trie: a Z-set at rest, arranged by a key of two parts, one below the other.
+
+    by_first   key -> {key below -> rows, as in an index}
+
+What two tries have below two keys is intersected by their dictionaries, so that a join in a cycle
+asks no row of which the cycle does not close: worst-case optimal for three inputs.
+
+State:  every row, once; a dictionary per first part.
+Cost:   O(1) per pair of a delta; of an intersection, the smaller of the two sides.
+Source: tries of leapfrog triejoin: Veldhuizen, 2014; generic join: Ngo, Re, Rudra, 2013.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from typing import Any
+
+from reactive.engine.collections.index import (
+    NOTHING,
+    Index,
+    Key,
+    KeyedPair,
+    Mark,
+    Rows,
+    Weighted,
+    itself,
+    rows_of,
+)
+from reactive.engine.collections.keyed_batch import (
+    KeyedBatch,
+    take_back,
+)
+from reactive.engine.collections.zset import Pair, Row, consolidate
+
+Below = dict[Any, Any]
+SEVERAL = frozenset({Rows, Weighted})
+"""What is found of a key, if it is no single row."""
+MANY_TIMES = 32
+"""From this factor on, what is below a key, larger than its change, is not copied."""
+
+
+class Trie:
+    """Rows with their weights, by keys of two parts. It takes the place of an `Index`.
+
+    >>> trie = Trie()
+    >>> for edge in [(1, 2), (1, 3), (2, 3)]:
+    ...     trie.add(edge, edge, 1)
+    >>> sorted(common(trie.by_first[1], trie.by_first[2]))
+    [3]
+    """
+
+    __slots__ = ("_below", "by_first", "rows")
+
+    def __init__(self, handle: Callable[[Row], Any] = itself) -> None:
+        self.by_first: dict[Any, Below] = {}
+        self._below = Index(handle)  # of the dictionary that is at hand
+        self.rows = 0
+        """How many different rows there are."""
+
+    @property
+    def find(self) -> Callable[..., Any]:
+        """What a first part has below."""
+        return self.by_first.get
+
+    def before(self, delta: Sequence[KeyedPair]) -> Callable[..., Any]:
+        """The same as it was before a delta that it has taken in."""
+        if len(delta) != 1:
+            return Before(self, delta).get
+        ((key, pair),) = delta
+        return BeforeOne(self, key, pair).get
+
+    def add(self, key: Key, row: Row, weight: int) -> None:
+        """Add a row's weight; what comes to nothing is dropped."""
+        first, second = _parts(key)
+        below = self.by_first.get(first)
+        if weight == 1:
+            if below is None:
+                self.by_first[first] = {second: row}
+                self.rows += 1
+                return
+            if second not in below:
+                below[second] = row
+                self.rows += 1
+                return
+        elif weight == -1 and below is not None and below.get(second, NOTHING) is row:
+            if len(below) > 1:
+                del below[second]
+            else:
+                del self.by_first[first]
+            self.rows -= 1
+            return
+        self._add(first, second, row, weight)
+
+    def _add(self, first: Any, second: Any, row: Row, weight: int) -> None:
+        """A row beside others of its key, or of another weight than one."""
+        held = self.by_first.get(first)
+        index = self._below
+        index.buckets, index.rows = {} if held is None else held, 0
+        index.add(second, row, weight)
+        try:
+            if held is None and index.buckets:
+                self.by_first[first] = index.buckets
+            elif held is not None and not held:
+                del self.by_first[first]
+        except BaseException:  # a key that does not let itself be hashed
+            index.add(second, row, -weight)
+            raise
+        self.rows += index.rows
+
+    def extend(self, batch: KeyedBatch) -> None:
+        """Add all rows of a batch, or none."""
+        self.change(batch)
+
+    def change(self, keyed: Sequence[KeyedPair]) -> None:
+        """Add all pairs of a delta, or none; as `add`, most of them without a call."""
+        by_first, get, done = self.by_first, self.by_first.get, 0
+        try:
+            for done, (key, (row, weight)) in enumerate(keyed):  # noqa: B007
+                first, second = (key, key) if key.__class__ is Mark else key
+                below = get(first)
+                if below is None and weight == 1:
+                    by_first[first] = {second: row}
+                    self.rows += 1
+                elif below is None:
+                    self._add(first, second, row, weight)
+                elif weight == 1 and second not in below:
+                    below[second] = row
+                    self.rows += 1
+                elif weight == -1 and len(below) > 1 and below.get(second, NOTHING) is row:
+                    del below[second]
+                    self.rows -= 1
+                else:
+                    self.add(key, row, weight)
+        except BaseException:
+            take_back(self, keyed[:done])
+            raise
+
+    def pairs(self, key: Key) -> list[Pair]:
+        """The rows of a key."""
+        first, second = _parts(key)
+        self._below.buckets = self.by_first.get(first, {})
+        return list(self._below.pairs(second))
+
+    def items(self) -> Iterator[KeyedPair]:
+        """Every row with its key."""
+        for first, below in list(self.by_first.items()):
+            self._below.buckets = below
+            for second, pair in list(self._below.items()):
+                yield first if first.__class__ is Mark else (first, second), pair
+
+    def bytes(self) -> int:
+        """Bytes of the dictionaries and lists, without the rows and keys."""
+        size = sys.getsizeof(self.by_first)
+        for below in self.by_first.values():
+            self._below.buckets = below
+            size += self._below.bytes()
+        return size
+
+
+class Before:
+    """A trie as it was before a delta that it has taken in."""
+
+    __slots__ = ("_changed", "_found", "_trie")
+
+    def __init__(self, trie: Trie, delta: Iterable[KeyedPair]) -> None:
+        self._trie = trie
+        self._changed: dict[Any, list[tuple[Any, Pair]]] = {}
+        self._found: dict[Any, Below | Was] = {}  # of changed keys that were asked for
+        for key, pair in delta:
+            first, second = _parts(key)
+            self._changed.setdefault(first, []).append((second, pair))
+
+    def get(self, first: Any, default: Any) -> Any:
+        """What there was below a first part."""
+        now = self._trie.by_first.get(first, default)
+        if first not in self._changed:
+            return now
+        found = self._found.get(first)
+        if found is None:
+            changed = self._changed[first]
+            now = {} if now is NOTHING else now
+            was = _one_was(*changed[0], now) if len(changed) == 1 else _all_were(changed, now)
+            found = self._found[first] = _with(now, was, len(changed))
+        return found
+
+
+class BeforeOne:
+    """The same of a single change, as most are."""
+
+    __slots__ = ("_by_first", "_first", "_found", "_pair", "_second")
+
+    def __init__(self, trie: Trie, key: Key, pair: Pair) -> None:
+        self._by_first = trie.by_first
+        self._first, self._second = _parts(key)
+        self._pair = pair
+        self._found: Below | Was | None = None
+
+    def get(self, first: Any, default: Any) -> Any:
+        """What there was below a first part."""
+        if not (first is self._first or first == self._first):
+            return self._by_first.get(first, default)
+        if self._found is None:
+            now = self._by_first.get(first, {})
+            self._found = _with(now, _one_was(self._second, self._pair, now), 1)
+        return self._found
+
+
+def _with(now: Below, was: Below, changed: int) -> Below | Was:
+    """A dictionary of a trie in which some keys had other rows; a copy, if it is small."""
+    if len(now) > MANY_TIMES * changed:
+        return Was(now, was)
+    copied = now.copy()
+    for second, rows in was.items():
+        if rows is NOTHING:
+            copied.pop(second, None)
+        else:
+            copied[second] = rows
+    return copied
+
+
+def _one_was(second: Any, pair: Pair, now: Below) -> Below:
+    """What there was below a key of which one row has changed."""
+    row, weight = pair
+    if weight == 1 and now.get(second, NOTHING) is row:
+        return {second: NOTHING}
+    if weight == -1 and second not in now:
+        return {second: row}
+    return _all_were([(second, pair)], now)
+
+
+def _all_were(changed: Sequence[tuple[Any, Pair]], now: Below) -> Below:
+    """What there was below keys of which rows have changed."""
+    had: dict[Any, list[Pair]] = {}
+    for second, (row, weight) in changed:
+        rows = had.get(second)
+        if rows is None:
+            rows = had[second] = list(rows_of(now[second])) if second in now else []
+        rows.append((row, -weight))
+    return {second: _bucket(rows) for second, rows in had.items()}
+
+
+class Was:
+    """A dictionary of a trie in which some keys had other rows."""
+
+    __slots__ = ("_had", "_now")
+
+    def __init__(self, now: Below, had: Below) -> None:
+        self._now = now
+        self._had = had
+
+    def __getitem__(self, key: Any) -> Any:
+        found = self._had.get(key)
+        return self._now[key] if found is None else found
+
+    def __contains__(self, key: object) -> bool:
+        found = self._had.get(key)
+        return key in self._now if found is None else found is not NOTHING
+
+    def meets(self, other: Below | Was) -> Set[Any]:
+        """The keys that another one has as well."""
+        found = {*common(self._now, other)}
+        for key, rows in self._had.items():
+            if rows is NOTHING:
+                found.discard(key)
+            elif key in other:
+                found.add(key)
+        return found
+
+
+def common(one: Below | Was, other: Below | Was) -> Set[Any]:
+    """The keys that two have in common; goes through the smaller one."""
+    if type(one) is Was:
+        return one.meets(other)
+    if type(other) is Was:
+        return other.meets(one)
+    return one.keys() & other.keys()  # type: ignore[union-attr]
+
+
+def pairs(one: Below | Was, other: Below | Was) -> list[tuple[Row, Row, int]]:
+    """The rows that two have below the same keys, each with each, and how often that is."""
+    found = []
+    for key in common(one, other):
+        left, right = one[key], other[key]
+        if left.__class__ in SEVERAL or right.__class__ in SEVERAL:
+            found += [(a, b, n * m) for a, n in rows_of(left) for b, m in rows_of(right)]
+        else:
+            found.append((left, right, 1))
+    return found
+
+
+def meetings(one: Below | Was, other: Below | Was) -> int:
+    """How many pairs of rows two have below the same keys."""
+    found = 0
+    for key in common(one, other):
+        left, right = one[key], other[key]
+        if left.__class__ in SEVERAL or right.__class__ in SEVERAL:
+            found += _times(left) * _times(right)
+        else:
+            found += 1
+    return found
+
+
+def _times(bucket: Any) -> int:
+    """How many rows there are."""
+    return sum(weight for _, weight in rows_of(bucket))
+
+
+def _bucket(pairs: list[Pair]) -> Any:
+    """Rows of a key in a form of the index; `NOTHING` if they cancel out."""
+    net = consolidate(pairs)
+    if len(net) == 1 and net[0][1] == 1:
+        return net[0][0]
+    return Weighted(enumerate(net)) if net else NOTHING
+
+
+def _parts(key: Key) -> tuple[Any, Any]:
+    """The two parts of a key; a mark stands for both."""
+    return (key, key) if key.__class__ is Mark else key

@@ -1,0 +1,331 @@
+"""A persistent dictionary from value to weight: a change makes a new one, which shares the rest.
+
+    up to 64 values     one dictionary
+    more                a node of 16 children, chosen by 4 bits of the value's mark; each is a
+                        dictionary of up to 64 values, or a node again, by the next 4 bits
+
+A change copies the nodes from the root to the dictionary that it changes; a change of many values
+copies each node that it touches once. Which child has a value follows from the value alone: so
+nodes that two trees share are at the same places, and are passed over when these are compared. A
+node becomes one dictionary again at half as many values, so that one that comes and goes does not
+split it each time. A dictionary that no more bits can split stays one.
+
+The mark of a value mixes the bits of its hash, which are often alike, as of the numbers 64, 128 and
+so on. The sum of marks times weights is the hash of all: a change adds to it.
+
+State:  some 50 bytes per value.
+Cost:   O(log values) per changed value: of 10**6, four nodes of 16 and a dictionary of some 20.
+Source: hash array mapped tries: Bagwell, Ideal hash trees, 2001; canonical form and comparison by
+        shared nodes: Steindorfer and Vinju, Optimizing hash-array mapped tries, OOPSLA 2015.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, compress
+from operator import is_not
+from typing import Any, TypeAlias
+
+from reactive.engine.collections.zset import EXACT, canonical
+
+Weights: TypeAlias = dict[Any, int]
+Node: TypeAlias = list[Any]
+"""The trees below, and last how many values they have. A list is copied faster than an object."""
+Tree: TypeAlias = Weights | Node
+Marked: TypeAlias = tuple[int, Any, int]
+"""The mark of a value, the value, and a weight."""
+
+LARGEST = 64
+"""Values up to which a dictionary is not split."""
+FEWEST = 32
+"""Values up to which a node becomes one dictionary again."""
+BITS = 4
+"""Bits of a mark by which a node has its children."""
+WIDTH = 1 << BITS
+"""Children of a node."""
+SIZE = -1
+"""Where a node says how many values it has."""
+DEEPEST = 60
+"""Bits by which values can be told apart; those that agree in all of them are in one dictionary."""
+PER_VALUE = 50
+"""Bytes, without the value itself."""
+PRIME = (1 << 61) - 1
+SALT = 0x5BD1E995
+
+
+def added_up(pairs: Iterable[tuple[Any, int]]) -> Weights:
+    """Canonical values with weights other than 0; those of values that are one are added.
+
+    >>> nan = float("nan")
+    >>> added_up([(nan, 1), (-nan, 1), ("a", 1), ("a", -1)])
+    {nan: 2}
+    """
+    found: Weights = {}
+    for value, weight in pairs:
+        value = canonical(value)
+        found[value] = found.get(value, 0) + weight
+    return {value: weight for value, weight in found.items() if weight}
+
+
+def marked(changes: Mapping[Any, int]) -> list[Marked]:
+    """Values with their marks and weights; equal values have the same mark."""
+    return [(hash((value, SALT)), value, weight) for value, weight in changes.items()]
+
+
+def hash_of(tree: Tree) -> int:
+    """The sum of marks times weights. It does not depend on how the tree is split.
+
+    >>> hash_of({"a": 2, "b": 1}) == (2 * hash_of({"a": 1}) + hash_of({"b": 1})) % PRIME
+    True
+    """
+    return sum([hash((value, SALT)) * weight for value, weight in items(tree)]) % PRIME
+
+
+def is_small(size: int) -> bool:
+    """Whether so many values are in one dictionary."""
+    return size <= LARGEST
+
+
+def size_of(tree: Tree) -> int:
+    """How many different values there are."""
+    return len(tree) if isinstance(tree, dict) else tree[SIZE]
+
+
+def weight_of(tree: Tree, value: Any) -> int:
+    """The weight of a value; 0 if it is not there."""
+    if not isinstance(tree, dict):
+        bits = hash((value, SALT))
+        while not isinstance(tree, dict):
+            tree = tree[bits & (WIDTH - 1)]
+            bits >>= BITS
+    return tree.get(value, 0)
+
+
+def held(tree: Tree, value: Any) -> Any:
+    """The value that is there, of one that is equal to it."""
+    bits = hash((value, SALT))
+    while not isinstance(tree, dict):
+        tree = tree[bits & (WIDTH - 1)]
+        bits >>= BITS
+    return next(each for each in tree if each is value or each == value)
+
+
+def items(tree: Tree) -> Iterable[tuple[Any, int]]:
+    """Each value with its weight."""
+    return tree.items() if isinstance(tree, dict) else _items(tree)
+
+
+def as_dict(tree: Tree) -> Weights:
+    """The same in one dictionary."""
+    return tree if isinstance(tree, dict) else dict(_items(tree))
+
+
+def bytes_of(tree: Tree) -> int:
+    """About what it takes without the values; what others share is counted too."""
+    return sys.getsizeof(tree) if isinstance(tree, dict) else PER_VALUE * size_of(tree)
+
+
+def split(weights: Weights, shift: int = 0) -> Tree:
+    """A dictionary as a tree, of the bits from `shift` on. The dictionary is part of it if it is
+    small, and must not change."""
+    levels = _levels(len(weights), shift)
+    if not levels:
+        return weights
+    last = (1 << BITS * levels) - 1
+    parts: list[Weights] = [{} for _ in range(last + 1)]
+    for value, weight in weights.items():
+        parts[hash((value, SALT)) >> shift & last][value] = weight
+    trees = [split(part, shift + BITS * levels) for part in parts]
+    while len(trees) > 1:
+        stride = len(trees) >> BITS
+        trees = [_joined(trees[place::stride]) for place in range(stride)]
+    return trees[0]
+
+
+def _levels(size: int, shift: int) -> int:
+    """How many levels of nodes let so many values be in small dictionaries, on average."""
+    levels = 0
+    while size > LARGEST and shift < DEEPEST:
+        size >>= BITS
+        shift += BITS
+        levels += 1
+    return levels
+
+
+def _joined(children: list[Tree]) -> Tree:
+    """A node, or a dictionary if the values are few."""
+    size = sum(map(size_of, children))
+    return [*children, size] if size > LARGEST else _gathered(children)
+
+
+def _gathered(children: Iterable[Tree]) -> Weights:
+    return {value: weight for child in children for value, weight in items(child)}
+
+
+def plus(tree: Tree, changes: list[Marked], below: Weights | None, shift: int = 0) -> Tree:
+    """The tree with weights added to those of some values, each of which is there once.
+
+    below: gets the weights that would be negative, in place of the tree; None if it may have such.
+    """
+    if len(changes) == 1:
+        return plus_one(tree, *changes[0], below, shift)
+    if isinstance(tree, dict):
+        leaf = tree.copy()
+        for _, value, weight in changes:
+            add(leaf, value, weight, below)
+        return split(leaf, shift)
+    node = tree.copy()
+    for place, part in _by_child(changes, shift).items():
+        old = node[place]
+        new = node[place] = plus(old, part, below, shift + BITS)
+        node[SIZE] += size_of(new) - size_of(old)
+    return node if node[SIZE] > FEWEST else _gathered(node[:SIZE])
+
+
+def add(leaf: Weights, value: Any, weight: int, below: Weights | None) -> None:
+    """Add to the weight of a value in a dictionary of its own."""
+    new = leaf.get(value, 0) + weight
+    if new > 0 or (new and below is None):
+        leaf[value] = new
+        return
+    leaf.pop(value, 0)
+    if new and below is not None:
+        below[value] = new
+
+
+def plus_one(
+    tree: Tree, bits: int, value: Any, weight: int, below: Weights | None, shift: int = 0
+) -> Tree:
+    """The same for one value, whose mark is `bits`."""
+    path: list[Node] = []
+    place = bits >> shift
+    while tree.__class__ is list:
+        path.append(tree)
+        tree = tree[place & (WIDTH - 1)]
+        place >>= BITS
+    old: Any = tree
+    leaf = old.copy()
+    now = leaf.get(value, 0) + weight
+    if now > 0:
+        leaf[value] = now
+    else:
+        add(leaf, value, weight, below)
+    if not path and len(leaf) <= LARGEST:
+        return leaf  # type: ignore[no-any-return]
+    grown = len(leaf) - len(old)
+    shift += BITS * len(path)
+    new: Tree = split(leaf, shift) if grown > 0 and len(leaf) > LARGEST else leaf
+    for node in reversed(path):
+        shift -= BITS
+        node = node.copy()
+        node[bits >> shift & (WIDTH - 1)] = new
+        node[SIZE] += grown
+        new = node if node[SIZE] > FEWEST else _gathered(node[:SIZE])
+    return new
+
+
+def _by_child(changes: Iterable[Marked], shift: int) -> dict[int, list[Marked]]:
+    """Changes by the child of a node that has their values."""
+    parts: dict[int, list[Marked]] = {}
+    for change in changes:
+        parts.setdefault(change[0] >> shift & (WIDTH - 1), []).append(change)
+    return parts
+
+
+def same(left: Tree, right: Tree) -> bool:
+    """Whether each value has the same weight in both."""
+    if left is right:
+        return True
+    if isinstance(left, dict) or isinstance(right, dict):
+        return size_of(left) == size_of(right) and as_dict(left) == as_dict(right)
+    return left[SIZE] == right[SIZE] and all(map(same, left[:SIZE], right[:SIZE]))
+
+
+def changes_between(old: Tree, new: Tree) -> Weights:
+    """What turns one tree into another: values with the difference of their weights.
+
+    It costs O(changes log values) where `new` was made of `old`, or both of a third.
+    """
+    found: Weights = {}
+    for before, after in _differing(old, new):
+        _compare(before, after, found)
+    return found
+
+
+def _differing(old: Tree, new: Tree) -> list[tuple[Weights, Weights]]:
+    """The dictionaries that two trees do not share, beside each other."""
+    found: list[tuple[Weights, Weights]] = []
+    waiting = [] if old is new else [(old, new)]
+    while waiting:
+        before, after = waiting.pop()
+        if isinstance(before, dict) or isinstance(after, dict):
+            found.append((as_dict(before), as_dict(after)))
+            continue
+        pairs = list(compress(zip(before, after, strict=True), map(is_not, before, after)))
+        if pairs and pairs[-1][0].__class__ is int:
+            pairs.pop()  # the sizes
+        waiting += reversed(pairs)
+    return found
+
+
+def _compare(before: Weights, after: Weights, found: Weights) -> None:
+    """Note the differences. Most values are the same objects in both, and their hash is not asked
+    for."""
+    left = dict(zip(map(id, before), before.values(), strict=True))
+    taken = left.pop
+    came = [(v, weight) for v, weight in after.items() if taken(id(v), 0) != weight]
+    for value, weight in came:
+        change = weight - before.get(value, 0)
+        if change:
+            found[value] = change
+    if left:
+        for value, weight in before.items():
+            if id(value) in left and value not in after:
+                found[value] = -weight
+
+
+def changed_values(old: Tree, new: Tree) -> list[tuple[Any, int]]:
+    """What turns one tree into another, values that are equal and not the same included.
+
+    >>> changed_values({1: 1, 2: 1}, {1.0: 1, 2: 1, 3: 1})
+    [(1.0, 1), (3, 1), (1, -1)]
+    """
+    return [pair for parts in _differing(old, new) for pair in _changed(*parts)]
+
+
+def _changed(before: Weights, after: Weights) -> Iterable[tuple[Any, int]]:
+    """The same of two dictionaries. Most values are the same objects in both, and not compared."""
+    left = dict(zip(map(id, before), before.values(), strict=True))
+    taken = left.pop
+    came = [(v, w - old) for v, w in after.items() if (old := taken(id(v), 0)) != w]
+    if not left:
+        return came
+    gone = [(value, -weight) for value, weight in before.items() if id(value) in left]
+    return without_equal([*came, *gone]) if came else gone
+
+
+def without_equal(changes: Iterable[tuple[Any, int]]) -> list[tuple[Any, int]]:
+    """Changes of different values, of which those of equal numbers and texts are one."""
+    sums: dict[Any, int] = {}
+    values: dict[Any, Any] = {}
+    for value, weight in changes:
+        kind = value.__class__
+        mark = (kind, value) if kind in EXACT else (None, id(value))
+        values[mark] = value
+        sums[mark] = sums.get(mark, 0) + weight
+    return [(values[mark], weight) for mark, weight in sums.items() if weight]
+
+
+def leaves(tree: Tree) -> list[Weights]:
+    """The dictionaries, in the order of the bits."""
+    if isinstance(tree, dict):
+        return [tree]
+    found: list[Weights] = []
+    for child in tree[:SIZE]:
+        found += (child,) if child.__class__ is dict else leaves(child)
+    return found
+
+
+def _items(tree: Tree) -> Iterator[tuple[Any, int]]:
+    return chain.from_iterable(map(dict.items, leaves(tree)))

@@ -1,0 +1,432 @@
+"""From a physical plan to nodes of the graph. Nothing is decided here: a function per node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Function
+from optimizer.plans import clauses
+from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
+from optimizer.plans.properties import is_interned, nodes
+from optimizer.plans.side_conditions import AnyJoin, match_of
+from optimizer.traverse import functions
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.codegen.recalled import recall_of
+from reactive.engine.collections import range_index
+from reactive.engine.collections.index import itself
+from reactive.engine.compiler import loops as making_inner
+from reactive.engine.compiler import physical, recursion, trees
+from reactive.engine.compiler.chooser import KEPT
+from reactive.engine.compiler.physical import Op, Physical
+from reactive.engine.dataflow.graph import Graph
+from reactive.engine.dataflow.moment import check_prompt
+from reactive.engine.dataflow.node import NOWHERE, Node
+from reactive.engine.operators import at as at_operator
+from reactive.engine.operators import cycles, index_by, values
+from reactive.engine.operators.fixpoint import closure as closures
+from reactive.engine.operators.fixpoint import fixpoint
+from reactive.engine.operators.fuse import (
+    Make,
+    chained,
+    factored,
+    joined,
+    keys_of,
+    looped,
+    matched,
+    multiway,
+    sums_of_pairs,
+    sums_of_rows,
+)
+from reactive.engine.operators.loop import anew
+from reactive.engine.operators.pipelines import (
+    INNER,
+    Inner,
+    PipelineSource,
+    all_read,
+    called,
+    constant_tests_of,
+)
+from reactive.engine.operators.plain import Side, plain_join, plain_operator, side_functions, sides
+from reactive.engine.remote import remote_operator as remotes
+from reactive.engine.remote import window
+
+Inputs = tuple[Node, ...]
+WIRED = (
+    *(physical.Scan, physical.Multiway, physical.CyclicCount, physical.CyclicJoin),
+    *(physical.Fixpoint, physical.Loop, physical.Nest),
+)
+"""Physical nodes of which it is only known with their inputs what they do."""
+
+
+@dataclass(slots=True)
+class Builder:
+    """Makes nodes of the graph, where they are missing; `made` are they by the `id` of physical
+    nodes. `source` has the node of what a scan reads, `inner` makes a graph within an operator."""
+
+    graph: Graph
+    source: Callable[[Any], Node]
+    generates: bool
+    inner: making_inner.MakeInner
+    made: dict[int, Node] = field(default_factory=dict)
+
+    def build(self, root: Physical) -> Node:
+        """The node of the graph for a physical one."""
+        waiting = [root]
+        while waiting:
+            node = waiting[-1]
+            missing = [n for n in node.inputs() if id(n) not in self.made]
+            waiting.extend(reversed(missing))
+            if not missing:
+                waiting.pop()
+                if id(node) not in self.made:
+                    inputs = tuple([self.made[id(source)] for source in node.inputs()])
+                    self.made[id(node)] = self._there(node, inputs) or self._built(node, inputs)
+        return self.made[id(root)]
+
+    def _there(self, node: Physical, inputs: Inputs) -> Node | None:
+        """The node of the graph that does the same already."""
+        return None if isinstance(node, WIRED) else self.graph.find(node.does, inputs)
+
+    def _built(self, node: Physical, inputs: Inputs) -> Node:
+        return _BUILDS[type(node)](self, node, inputs)
+
+    def node(
+        self,
+        of: Physical,
+        inputs: Inputs,
+        make: Callable[[], Any],
+        functions: Iterable[Function | None] = (),
+        *,
+        blamed: Iterable[Function | None] = (),
+        constant_tests: ConstantTests = NO_CONSTANT_TESTS,
+        deferred: bool = False,
+        at: Any = NOWHERE,
+        wiring: tuple[Hashable, ...] = (),
+    ) -> Node:
+        """The node of the graph for a physical one over inputs.
+
+        `wiring` says which of them is which where the physical node does not.
+        """
+        made = self.graph.node(
+            (of.does, *wiring) if wiring else of.does,
+            inputs,
+            make,
+            plan=of.of,
+            functions=functions,
+            blamed=blamed,
+            constant_tests=constant_tests,
+            deferred=deferred,
+            at=at,
+        )
+        made.physical, made.wiring = of, wiring
+        return made
+
+
+def _scan(builder: Builder, node: physical.Scan, inputs: Inputs) -> Node:
+    return builder.source(node.source.node)
+
+
+def _values(builder: Builder, node: physical.Values, inputs: Inputs) -> Node:
+    rows = node.of.rows if isinstance(node.of, plan.Values) else ()
+    return builder.node(node, inputs, lambda: values.Values(rows))
+
+
+def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
+    make, functions = plain_operator(node.op.node)
+    made = builder.node(node, inputs, make, functions)
+    if isinstance(node.op.node, plan.Previous):
+        check_prompt(made)
+        node.op.node.moment.add(made)
+    return made
+
+
+def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node:
+    below = node.chain
+    parts = [*below.chain, *_nodes(node.sink)]
+    constant_tests = constant_tests_of(below) if inputs[0].at is NOWHERE else NO_CONSTANT_TESTS
+    return builder.node(
+        node,
+        inputs,
+        looped(parts[-1], below, builder.graph.loops, recall_of(node.known)),
+        called(parts),
+        constant_tests=constant_tests,
+    )
+
+
+def _index(builder: Builder, node: physical.Index, inputs: Inputs) -> Node:
+    handle = id if is_interned(node.chain.top) and not node.deferred else itself
+    make, all_rows = _keyed(builder, node, node.side, inputs[0], deferred=node.deferred)
+    table = _table_of(builder, node, inputs[0])
+    return builder.node(
+        node,
+        inputs,
+        lambda: index_by.IndexBy(None, handle, all_rows, make(), table=table, trie=node.trie),
+        _called(node.chain, node.side),
+        constant_tests=constant_tests_of(node.chain),
+        deferred=node.deferred,
+    )
+
+
+def _table_of(builder: Builder, node: physical.Index, base: Node) -> Callable[[], Any] | None:
+    """What gives the rows of a table, so that an index of them can be made later; None where that
+    is not so."""
+    is_table = not base.inputs and isinstance(base.plan, plan.Table) and base.plan.stored
+    is_read = all_read(_called(node.chain, node.side))
+    if not is_table or not is_read or node.deferred or not builder.generates:
+        return None
+    return base.contents
+
+
+def _keys(builder: Builder, node: physical.Keys, inputs: Inputs) -> Node:
+    below = node.chain
+    recall = recall_of(node.known)
+    make, _ = keys_of(below, node.side, 1, generate=builder.generates, recall=recall)
+    return builder.node(
+        node, inputs, make, _called(below, node.side), constant_tests=constant_tests_of(below)
+    )
+
+
+def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
+    index, wanted = inputs[0].operator, node.wanted
+    ask = chained((node.of,))
+    return builder.node(
+        node, inputs, lambda: at_operator.At(index, wanted, ask), called([node.of]), at=wanted
+    )
+
+
+def _range_index(builder: Builder, node: physical.RangeIndex, inputs: Inputs) -> Node:
+    handle = id if is_interned(node.chain.top) else itself
+    make, all_rows = _keyed(builder, node, node.side, inputs[0])
+    return builder.node(
+        node,
+        inputs,
+        lambda: index_by.IndexBy(
+            None, handle, all_rows, make(), range_index.RangeIndex(node.range, handle)
+        ),
+        _called(node.chain, node.side),
+        constant_tests=constant_tests_of(node.chain),
+    )
+
+
+def _probe(builder: Builder, node: physical.Probe | physical.Intervals, inputs: Inputs) -> Node:
+    (left, right), join, chain = inputs, node.join.node, _nodes(*node.chain)
+    parts = [join, *chain, *_nodes(node.sink)]
+    _introduce(join, left, right)
+    if isinstance(join, INNER):
+        table = None if left.deferred or left.inputs[0].inputs else left.inputs[0].contents
+        operators = (left.operator, right.operator)
+        make = joined(join, parts[-1], tuple(chain), *operators, table, recall_of(node.known))
+    else:
+        assert isinstance(join, KEPT)
+        operators = (left.operator, right.operator)
+        make = matched(join, parts[-1], tuple(chain), *operators, recall_of(node.known))
+    return builder.node(node, inputs, make, called(parts))
+
+
+def _match(builder: Builder, node: physical.Match, inputs: Inputs) -> Node:
+    (left, right), join = inputs, node.join.node
+    assert isinstance(join, AnyJoin)
+    match = match_of(join)
+    _introduce(join, left, right)
+    has_index = isinstance(right.operator, index_by.IndexBy)
+    return builder.node(
+        node,
+        inputs,
+        lambda: plain_join(join, left.operator, right.operator),
+        (match.on,),
+        blamed=() if has_index else (match.right_key,),
+    )
+
+
+def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node:
+    indexes = {key: inputs[place].operator for key, place in node.keys}
+    join, chain = node.joins[0].node, _nodes(*node.chain)
+    assert isinstance(join, plan.Join)
+    top = [join, *chain, *_nodes(node.sink)][-1]
+    ports = tuple(dict.fromkeys(inputs))  # different indexes may be one node of the graph
+    recall = recall_of(node.known)
+    make = multiway(join, node.multiway, top, tuple(chain), indexes, recall)
+    functions = called([*_nodes(*node.joins), *chain, *_nodes(node.sink)])
+    return builder.node(node, ports, make, functions, wiring=tuple(map(ports.index, inputs)))
+
+
+def _cyclic(
+    builder: Builder, node: physical.CyclicCount | physical.CyclicJoin, inputs: Inputs
+) -> Node:
+    join, above = node.joins[0].node, [*_nodes(*node.chain), *_nodes(node.sink)]
+    assert isinstance(join, plan.Join)
+    top, chain = [join, *above][-1], tuple(_nodes(*node.chain))
+    if isinstance(node, physical.CyclicCount):
+        assert isinstance(top, plan.Aggregate)
+        make = cycles.cyclic_count(join, node.multiway, top, chain, node.chains)
+        assert make is not None
+    else:
+        make = cycles.cyclic_join(join, node.multiway, top, chain, node.chains)
+    parts = [*_nodes(*node.joins), *above, *(n for c in node.chains for n in c.chain)]
+    ports = tuple(dict.fromkeys(inputs))
+    wiring = tuple(map(ports.index, inputs))
+    is_one = len({(id(chain.base), chain) for chain in node.chains}) == 1
+    tests = constant_tests_of(node.chains[0]) if is_one else NO_CONSTANT_TESTS
+    return builder.node(node, ports, make, called(parts), wiring=wiring, constant_tests=tests)
+
+
+def _nest(builder: Builder, node: physical.Nest, inputs: Inputs) -> Node:
+    ports = tuple(dict.fromkeys(inputs))
+    wiring = tuple(map(ports.index, inputs))
+    operators, inside = [each.operator for each in inputs], builder.graph.trees.inside
+    made = trees.tree_elsewhere if inputs[0].is_remote else trees.tree_of
+    make = partial(made, node, operators, wiring, inside)
+    return builder.node(node, ports, make, trees.orders(node), wiring=wiring)
+
+
+def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:
+    below = node.chain
+    recall = recall_of(node.known)
+    make = sums_of_rows(below, node.side, node.arguments, node.sums, node.owner, recall)
+    return builder.node(
+        node, inputs, make, _called(below, node.side), constant_tests=constant_tests_of(below)
+    )
+
+
+def _pair_sums(builder: Builder, node: physical.PairSums, inputs: Inputs) -> Node:
+    join, chain = _inner(node.join), tuple(_nodes(*node.chain))
+    operators = (inputs[0].operator, inputs[1].operator)
+    recall, of = recall_of(node.known), (node.side, node.arguments, node.sums)
+    make = sums_of_pairs(join, chain, *of, operators, node.owner, recall)
+    functions = (*called([join, *chain]), *side_functions(node.side))
+    return builder.node(node, inputs, make, functions)
+
+
+def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs: Inputs) -> Node:
+    join, aggregate = _inner(node.join), node.sink.node
+    assert isinstance(aggregate, plan.Aggregate)
+    operators = (inputs[0].operator, inputs[1].operator)
+    make = factored(aggregate, join, node.factors, operators, recall_of(node.known))
+    return builder.node(node, inputs, make, called([aggregate, join, *_nodes(*node.between)]))
+
+
+def _fixpoint(builder: Builder, node: physical.Fixpoint, inputs: Inputs) -> Node:
+    circuit, ports, functions = recursion.circuit_of(
+        node.program, node, inputs, generate=builder.generates
+    )
+    wiring = (*map(ports.index, inputs), circuit.wiring())
+    return builder.node(
+        node, tuple(ports), lambda: fixpoint.Fixpoint(circuit), functions, wiring=wiring
+    )
+
+
+def _closure(builder: Builder, node: physical.Closure, inputs: Inputs) -> Node:
+    closure = node.closure
+    ends, of = callable_of(closure.ends), closure.kind if closure.is_row else None
+    return builder.node(
+        node,
+        inputs,
+        lambda: closures.Closure(ends, closure.kind, of, node.of),
+        [f for part in nodes(node.of, until=clauses.is_closed) for f in functions(part)],
+    )
+
+
+def _loop(builder: Builder, node: physical.Loop, inputs: Inputs) -> Node:
+    ports = tuple(dict.fromkeys(inputs))  # different inputs may be one node of the graph
+    places = tuple(map(ports.index, inputs))
+    make = making_inner.loop_of(node.node, places, builder.inner, generate=builder.generates)
+    called = [f for body in node.node.bodies for part in nodes(body) for f in functions(part)]
+    called += functions(node.node)
+    return builder.node(node, ports, make, called, wiring=places)
+
+
+def _relation(builder: Builder, node: physical.Relation, inputs: Inputs) -> Node:
+    operator = inputs[0].operator
+    kind = anew.Output if isinstance(node.fixpoint, physical.Loop) else fixpoint.Output
+    return builder.node(node, inputs, lambda: kind(operator, node.index))
+
+
+def _remote(builder: Builder, node: physical.Remote, inputs: Inputs) -> Node:
+    def make() -> remotes.RemoteOperator:
+        fragment = node.fragment
+        remote = node.begin(fragment)
+        kept = remote if fragment.window is None else window.Window(fragment.window, remote)
+        return remotes.RemoteOperator(fragment, kept, node.fed)
+
+    parts = [*_nodes(*node.parts), *(n for _, chain in node.chains for n in _nodes(*chain))]
+    return builder.node(node, inputs, make, [f for fragment in parts for f in functions(fragment)])
+
+
+_BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
+    physical.Scan: _scan,
+    physical.Values: _values,
+    physical.Apply: _apply,
+    physical.Pipeline: _pipeline,
+    physical.Index: _index,
+    physical.Keys: _keys,
+    physical.Lookup: _lookup,
+    physical.Probe: _probe,
+    physical.RangeIndex: _range_index,
+    physical.Intervals: _probe,
+    physical.Match: _match,
+    physical.Multiway: _multiway,
+    physical.CyclicCount: _cyclic,
+    physical.CyclicJoin: _cyclic,
+    physical.Nest: _nest,
+    physical.PartialSums: _partial_sums,
+    physical.PairSums: _pair_sums,
+    physical.FactorizedGroups: _factorized_groups,
+    physical.Fixpoint: _fixpoint,
+    physical.Closure: _closure,
+    physical.Loop: _loop,
+    physical.Relation: _relation,
+    physical.Remote: _remote,
+}
+
+
+def _nodes(*given: Op | None) -> list[plan.Node]:
+    return [op.node for op in given if op is not None]
+
+
+def _keyed(
+    builder: Builder,
+    node: physical.Index | physical.RangeIndex,
+    side: Side,
+    base: Node,
+    *,
+    deferred: bool = False,
+) -> tuple[Make, Callable[[], Iterable[Any]] | None]:
+    """What makes the loop that keys rows for an index, and what finds all of its rows."""
+    graph = builder.graph
+    make, rows = keys_of(
+        node.chain,
+        side,
+        node.arguments,
+        generate=builder.generates,
+        deferred=deferred,
+        recall=recall_of(node.known),
+    )
+    return make, None if base.forgets else lambda: rows(graph.contents(base))
+
+
+def _called(below: PipelineSource, side: Side) -> tuple[Function | None, ...]:
+    """The callables of what is below, and of a side of a join over it."""
+    return (*called(below.chain), *side_functions(side))
+
+
+def _inner(op: Op) -> Inner:
+    assert isinstance(op.node, INNER)
+    return op.node
+
+
+def _introduce(join: plan.Node, left: Node, right: Node) -> None:
+    """Tell an index that leaves rows out whom it has to tell of them."""
+    assert isinstance(join, AnyJoin)
+    if not isinstance(right.operator, index_by.IndexBy):
+        return  # its keys are all that is asked
+    ours, theirs = sides(join)
+    for index, (_, steps), other in (
+        (left.operator, ours, right.operator),
+        (right.operator, theirs, left.operator),
+    ):
+        if not all(step.is_key for step in steps):
+            index.meets(other)

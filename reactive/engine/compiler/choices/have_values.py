@@ -1,0 +1,20 @@
+"""Have the rows that are written in the query, or none.
+
+Needs:  a literal relation; or a condition that is never true was found.
+Pays:   nothing below it is run.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from reactive.engine.compiler.chooser import Asking, Chooser
+from reactive.engine.compiler.physical import Op, Physical, Values
+
+
+def have_values(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    return _values(node) if isinstance(node, plan.Values | plan.Empty) else None
+
+
+def _values(node: plan.Values | plan.Empty) -> Asking[Physical]:
+    yield from ()
+    return Values(node, Op(node))

@@ -1,0 +1,70 @@
+"""Join inputs in a cycle by the values at the ends of their rows, each row of a change through all.
+
+    something is read of the rows       rows by their ends
+    nothing is, into an aggregate       sets of ends: the rows are counted
+
+Needs:  inputs that have one or two values to meet; where something is read of the rows, a cycle
+        that keys of tables do not lead around: from a row of such a table to those that refer to it
+        there is nothing to intersect.
+Pays:   twice indexes that are looked up one after the other, more where more inputs meet, since all
+        that lead to a value are intersected; counted, 3 times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from optimizer import plan
+from optimizer.plans import multiway as multiways
+from reactive.engine.codegen import probe_order
+from reactive.engine.compiler.choices.join_multiway import wide_in
+from reactive.engine.compiler.choices.run_pipeline import sink_of
+from reactive.engine.compiler.chooser import Asking, Chooser
+from reactive.engine.compiler.physical import CyclicCount, CyclicJoin, Physical, ops
+from reactive.engine.operators import cycles
+from reactive.engine.operators.pipelines import PipelineSource, inputs_of_multiway, is_read, within
+from reactive.engine.operators.plain import LINEAR
+
+
+def join_cycles(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    found = wide_in(chooser, node)
+    if found is None:
+        return None
+    join, below, multiway = found
+    inputs = list(map(_all_below, inputs_of_multiway(join, multiway)))
+    if (
+        isinstance(node, plan.Aggregate)
+        and cycles.cyclic_count(join, multiway, node, below.chain, inputs) is not None
+    ):
+        return _in_cycle(CyclicCount, node, (join, multiway), below, inputs)
+    if probe_order.is_led_by_keys(multiway):
+        return None
+    makes_several = any(each.pipeline().makes_several for each in inputs)
+    if makes_several or cycles.cycle_of(multiway, inputs) is None:
+        return None
+    return _in_cycle(CyclicJoin, node, (join, multiway), below, inputs)
+
+
+def _in_cycle(
+    kind: type[CyclicCount | CyclicJoin],
+    node: plan.Node,
+    of: tuple[plan.Join, multiways.MultiwayJoin],
+    below: PipelineSource,
+    inputs: Sequence[PipelineSource],
+) -> Asking[Physical]:
+    """The physical node of joins in a cycle, over the bases of the inputs."""
+    sources = []
+    for base in {id(below.base): below.base for below in inputs}.values():
+        sources.append((yield base))
+    joins, multiway = ops(tuple(within(*of))), of[1]
+    sink = sink_of(node, below)
+    return kind(node, tuple(sources), tuple(inputs), joins, ops(below.chain), sink, multiway)
+
+
+def _all_below(node: plan.Node) -> PipelineSource:
+    """A chain down to its base, whoever else reads what is between."""
+    chain: list[plan.Node] = []
+    while isinstance(node, LINEAR) and is_read(node):
+        chain.append(node)
+        node = node.input
+    return PipelineSource(tuple(chain[::-1]), node)

@@ -1,0 +1,92 @@
+"""Find the partners of a row by the range that it has, or that it lies in.
+
+    a.lo <= b.t < a.hi          an interval of a finds its points in the ordered index of b,
+                                a point of b finds the intervals that have it in that of a
+
+Needs:  an inner join without equations, whose predicate compares values of both sides
+        (`optimizer.plans.ranges`); annotations, if there are, of built-in types that have an order;
+        all callables were read; the join is read by nobody else.
+Pays:   18 times every pair, with 10,000 rows on each side of which a row has ten partners; more of
+        more rows.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.expr import Attribute, Lifted, Parameter
+from optimizer.expressions.knowledge import Shapes, shape_of
+from optimizer.kinds.kind import ANYTHING, class_of
+from optimizer.plans import ranges as range_sides
+from optimizer.plans.properties import bindings, row_shape, shapes
+from optimizer.plans.side_conditions import SideConditions, side_conditions_of
+from reactive.engine.collections.annotations import declared
+from reactive.engine.collections.families import may_have_family
+from reactive.engine.collections.key_range import Form, Range
+from reactive.engine.compiler.choices.run_pipeline import sink_of
+from reactive.engine.compiler.chooser import Asking, Chooser
+from reactive.engine.compiler.physical import Intervals, Op, Physical, RangeIndex, ops
+from reactive.engine.operators.pipelines import PipelineSource
+
+_NOTHING = SideConditions((), (), None)
+
+
+def join_intervals(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    found = chooser.join_of(node)
+    if found is None:
+        return None
+    join, below = found
+    if not isinstance(join, plan.Join) or chooser.depends(join):
+        return None
+    ranges = range_sides.ranges_of(join)
+    if ranges is None or not _may_be_in_order(join, ranges):
+        return None
+    return _find(chooser, node, join, below, ranges)
+
+
+def _find(
+    chooser: Chooser,
+    node: plan.Node,
+    join: plan.Join,
+    below: PipelineSource,
+    ranges: range_sides.Ranges,
+) -> Asking[Physical]:
+    conditions, (starts, ends) = side_conditions_of(join) or _NOTHING, ranges.closed
+    left, right = ranges.left, ranges.right
+    ours, theirs = chooser.below(join.left), chooser.below(join.right)
+    source = yield ours.base
+    reach = Range(_form(left), _seen_from(left, right), (starts, ends))
+    first = RangeIndex(join, source, ours, conditions.left, bindings(join.left), left, reach)
+    source = yield theirs.base
+    reach = Range(_form(right), _seen_from(right, left), (ends, starts))
+    second = RangeIndex(join, source, theirs, conditions.right, 1, right, reach)
+    return Intervals(node, first, second, Op(join), ops(below.chain), sink_of(node, below))
+
+
+def _form(span: range_sides.Span) -> Form:
+    return "interval" if len(span.ends) == 2 else "point"
+
+
+def _seen_from(own: range_sides.Span, other: range_sides.Span) -> Form:
+    """What the range of the other side is to one's own: of a single end, the one it is compared
+    with."""
+    if own.low is None:
+        return "low"
+    return "high" if own.high is None else _form(other)
+
+
+def _may_be_in_order(join: plan.Join, ranges: range_sides.Ranges) -> bool:
+    """Whether nothing that is known of the values says that they have no order of their own."""
+    sides = (ranges.left, shapes(join.left)), (ranges.right, (row_shape(join.right),))
+    return all(_has_order(end, of) for span, of in sides for end in span.ends)
+
+
+def _has_order(end: Lifted, of: Shapes) -> bool:
+    match end.body:
+        case Parameter():
+            kind = shape_of(end.body, of)
+            return not isinstance(kind, type) or may_have_family(kind)
+        case Attribute(value, name):
+            kind = shape_of(value, of)
+            return may_have_family(class_of(declared(kind).get(name, ANYTHING)) or object)
+        case _:
+            return True

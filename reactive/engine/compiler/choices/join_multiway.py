@@ -1,0 +1,76 @@
+"""Follow a change of one of three inputs or more through indexes of the others.
+
+Needs:  joins that are one by their equations (`optimizer.plans.multiway`), each read by the next.
+Pays:   4.1 times joins of two for triangles; no pairs are held.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Lifted
+from optimizer.plans import multiway as multiways
+from optimizer.plans.side_conditions import SideTerm
+from reactive.engine.codegen import probe_order
+from reactive.engine.compiler.choices.run_pipeline import sink_of
+from reactive.engine.compiler.chooser import Asking, Chooser
+from reactive.engine.compiler.physical import Index, Multiway, Physical, ops
+from reactive.engine.operators.pipelines import PipelineSource, inputs_of_multiway, is_read, within
+
+
+def join_multiway(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    found = wide_in(chooser, node)
+    return None if found is None else _follow(chooser, node, *found)
+
+
+def wide_in(
+    chooser: Chooser, node: plan.Node
+) -> tuple[plan.Join, PipelineSource, multiways.MultiwayJoin] | None:
+    """The joins that are one in the loop of a node, the loop, and how they are one."""
+    found = chooser.join_of(node)
+    if found is None:
+        return None
+    join, below = found
+    multiway = chooser.multiway(join) if isinstance(join, plan.Join) else None
+    if multiway is None or not isinstance(join, plan.Join) or chooser.depends(join):
+        return None
+    _, *inner = within(join, multiway)
+    if any(chooser.readers[id(link)] > 1 or not is_read(link) for link in inner):
+        return None
+    is_all = len(inputs_of_multiway(join, multiway)) == len(multiway.tests)
+    return (join, below, multiway) if is_all else None
+
+
+def _follow(
+    chooser: Chooser,
+    node: plan.Node,
+    join: plan.Join,
+    below: PipelineSource,
+    multiway: multiways.MultiwayJoin,
+) -> Asking[Physical]:
+    relations = inputs_of_multiway(join, multiway)
+    found: dict[Any, Index] = {}
+    for place in range(len(relations)):
+        for key in probe_order.keys_of(probe_order.probe_order(place, multiway)):
+            if key not in found:
+                found[key] = yield from _index(chooser, (join, multiway), relations[key[0]], key)
+    indexes = list(dict.fromkeys(found.values()))
+    places = tuple((key, indexes.index(index)) for key, index in found.items())
+    joins, chain = ops(tuple(within(join, multiway))), ops(below.chain)
+    return Multiway(node, tuple(indexes), places, joins, chain, sink_of(node, below), multiway)
+
+
+def _index(
+    chooser: Chooser,
+    of: tuple[plan.Join, multiways.MultiwayJoin],
+    node: plan.Node,
+    key: probe_order.Key,
+) -> Asking[Index]:
+    """The index, or trie, of an input."""
+    (owner, multiway), (place, exprs, under) = of, key
+    made = [(test, False) for test in multiway.tests[place]]
+    made += [(expr, True) for expr in (*exprs, *under)]
+    steps = tuple(SideTerm(Lifted(e, ("row",), (), 1), is_key) for e, is_key in made)
+    below = chooser.below(node)
+    return (yield from chooser.index(owner, below, (None, steps), 1, trie=bool(under)))

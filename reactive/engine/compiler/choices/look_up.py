@@ -1,0 +1,137 @@
+"""Find the rows that have a value, one of several, or one in a range, through an index of a table.
+
+    where o.customer == 7                     look up 7 --------+
+    where o.qty > 3 and o.customer == 8       look up 8 --------+--  index of orders by customer
+    where o.customer in (7, 9)                look up 7 or 9 ---+
+
+    where o.amount > 100                      look up above 100  --  ordered index by amount
+
+Needs:  a stored table; a field compared with constants, such that what is asked before it does not
+        raise (`optimizer.plans.wanted`), or not for rows of which other fields have classes that
+        the index asks for.
+Pays:   where many others look up the same field: 1,000 views of one value each, 28 us a change.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.expr import (
+    Attribute,
+    Call,
+    First,
+    Held,
+    Lifted,
+    Parameter,
+    conjunction,
+    conjuncts,
+    constant,
+)
+from optimizer.plans import ranges
+from optimizer.plans.properties import shapes
+from optimizer.plans.side_conditions import SideTerm
+from optimizer.plans.wanted import AnyOf, Between, Wanted, wanted
+from reactive.engine.collections.families import UnorderedError, family_of
+from reactive.engine.collections.key_range import Range
+from reactive.engine.compiler.choices.run_pipeline import sink_of
+from reactive.engine.compiler.chooser import Asking, Candidate, Chooser
+from reactive.engine.compiler.physical import (
+    Index,
+    Lookup,
+    Op,
+    Physical,
+    Pipeline,
+    RangeIndex,
+    Scan,
+)
+from reactive.engine.operators import keys
+from reactive.engine.operators.pipelines import PipelineSource
+from reactive.engine.operators.plain import LINEAR, Side
+
+
+def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    below = chooser.chain_of(node)
+    found = None if below is None else _first_test(below)
+    if below is None or found is None:
+        return None
+    candidates, places = [], []
+    for what in wanted(conjuncts(found.body), shapes(below.base)):
+        index = _index(below.base, found, what)
+        if index is not None:
+            candidates.append(Candidate(_kind(what), index, what.field.name))
+            places.append(what)
+    best = chooser.best_of(tuple(candidates))
+    if best is None:
+        return None
+    what, index = places[best], candidates[best].index
+    chooser.looked_up.append((index, what.field.name))
+    rest = _rest(below, found, what)
+    return _look_up(node, rest, Lookup(rest.base, index, what.values, Op(rest.base)))
+
+
+def _look_up(node: plan.Node, rest: PipelineSource, source: Lookup) -> Asking[Physical]:
+    yield from ()
+    if isinstance(node, LINEAR):
+        return Pipeline(node, source, rest, None) if rest.chain else source
+    return Pipeline(node, source, rest, sink_of(node, rest))
+
+
+def _first_test(below: PipelineSource) -> Lifted | None:
+    """The condition that a chain over a stored table begins with."""
+    base, chain = below.base, below.chain
+    if not (isinstance(base, plan.Table) and base.stored and chain):
+        return None
+    first = chain[0]
+    is_read = isinstance(first, plan.Where) and isinstance(first.predicate, Lifted)
+    return first.predicate if is_read else None  # type: ignore[attr-defined]
+
+
+def _kind(what: Wanted) -> int:
+    """One value sooner than several, these sooner than a range, best with both ends."""
+    match what.values:
+        case AnyOf():
+            return 2
+        case Between(None, _) | Between(_, None):
+            return 0
+        case Between():
+            return 1
+        case _:
+            return 3
+
+
+def _rest(below: PipelineSource, test: Lifted, what: Wanted) -> PipelineSource:
+    """What is left of a chain to do, over the condition as far as it is looked up."""
+    parts, rest = conjuncts(test.body), below.chain[1:]
+    others = tuple(part for place, part in enumerate(parts) if place not in what.places)
+    has_others = isinstance(what.values, Between) or bool(what.needs)
+    asked = parts[: what.asked] if has_others else tuple(parts[place] for place in what.places)
+    first = plan.Where(below.base, test.with_body(conjunction(asked)))
+    if others:
+        rest = (plan.Where(first, test.with_body(conjunction(others))), *rest)
+    return PipelineSource(rest, first)
+
+
+def _is_of_one_family(values: Between) -> bool:
+    """Whether the ends of a range are in one order."""
+    try:
+        ends = [end.value if isinstance(end, Held) else end for end in (values.low, values.high)]
+        return len({family_of(end) for end in ends if end is not None}) == 1
+    except UnorderedError:
+        return False
+
+
+def _index(table: plan.Node, test: Lifted, what: Wanted) -> Index | RangeIndex | None:
+    """The index of a table by a field; rows of which other fields may make raise what is asked
+    before have no key. None for a range whose ends are not in one order."""
+    source, below = Scan(table, Op(table)), PipelineSource((), table)
+    needs = tuple(
+        Call(constant(keys.of_classes), (Attribute(Parameter(0), name), constant(classes)))
+        for name, classes in sorted(what.needs.items())
+    )
+    by = test.with_body(First(needs, what.field) if needs else what.field)
+    if isinstance(what.values, Between):
+        if not _is_of_one_family(what.values):
+            return None
+        span, in_order = ranges.Span(by, by), Range("point", "interval")
+        return RangeIndex(table, source, below, (), 1, span, in_order)
+    side: Side = (None, (SideTerm(by, is_key=True),))
+    return Index(table, source, below, side, 1)

@@ -1,0 +1,30 @@
+"""Run the loops of a join over what changes on either side, with the chain above it.
+
+Of an outer join there are also loops over the rows that come to be alone, or are no longer; of semi
+and anti joins there is one over the rows that come to have a partner, or to have none.
+
+Needs:  all callables were read; the join is read by nobody else.
+Pays:   1.26 times an operator after the other, and 1.28 for outer joins; pairs that are grouped are
+        never held. Semi and anti joins gain nothing: they are here so that all joins run alike.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from optimizer.plans.side_conditions import AnyJoin
+from reactive.engine.compiler.choices.run_pipeline import sink_of
+from reactive.engine.compiler.chooser import Asking, Chooser
+from reactive.engine.compiler.physical import Op, Physical, Probe, ops
+from reactive.engine.operators.pipelines import PipelineSource
+
+
+def probe_indexes(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    found = chooser.join_of(node) or chooser.kept_of(node)
+    return None if found is None else _probe(chooser, node, *found)
+
+
+def _probe(
+    chooser: Chooser, node: plan.Node, join: AnyJoin, below: PipelineSource
+) -> Asking[Physical]:
+    left, right = yield from chooser.indexes(join)
+    return Probe(node, left, right, Op(join), ops(below.chain), sink_of(node, below))

@@ -1,0 +1,45 @@
+"""Have a part run where it has moved to, or where the rows are that it reads.
+
+Needs:  its rows fall into buckets by a key (`remote.parts`).
+Pays:   what it keeps is not in the process.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from reactive.engine.compiler import offloaded
+from reactive.engine.compiler.chooser import Asking, Chooser
+from reactive.engine.compiler.physical import Apply, Op, Physical, Remote, Scan, ops
+from reactive.engine.remote import fragments
+
+
+def run_offloaded(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    away = chooser.offloaded
+    if away is None:
+        return None
+    if away.holds(node) and not away.is_level(node):
+        return _part(away, node, fragments.scan_of(node), is_scan=True)
+    return _move(away, node) if away.includes(node) else None
+
+
+def _move(away: offloaded.OffloadedNodes, node: plan.Node) -> Asking[Physical]:
+    """A part; of an order, the rows that come back are put in order here."""
+    moved = yield from _part(away, node, away.fragment(node), is_scan=False)
+    return Apply(node, (moved,), Op(node)) if isinstance(node, plan.OrderBy) else moved
+
+
+def _part(
+    away: offloaded.OffloadedNodes, node: plan.Node, fragment: fragments.Fragment, *, is_scan: bool
+) -> Asking[Physical]:
+    sources: list[Physical] = []
+    fed, chains = {}, []
+    for place, read in enumerate(fragment.inputs):
+        if away.holds(read):
+            source, table, chain = offloaded.feeding(away, read)
+            sources.append(Scan(table, Op(table)))
+            fed[place] = (source, chain)
+            chains.append((place, ops(chain)))
+        else:
+            sources.append((yield read))
+    begin = away.scan if is_scan else away.begin(node)
+    return Remote(node, tuple(sources), ops(fragment.of), tuple(chains), fragment, begin, fed)

@@ -1,0 +1,27 @@
+"""Run a chain of linear nodes as one loop, into what it feeds.
+
+Needs:  all callables were read; what is below is read by nobody else.
+Pays:   1.3 to 4.3 times an operator after the other (`asv_benchmarks.ways`).
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from reactive.engine.compiler.chooser import Asking, Chooser
+from reactive.engine.compiler.physical import Op, Physical, Pipeline
+from reactive.engine.operators.pipelines import PipelineSource
+
+
+def run_pipeline(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    below = chooser.chain_of(node)
+    return None if below is None else _run(node, below)
+
+
+def _run(node: plan.Node, below: PipelineSource) -> Asking[Physical]:
+    source = yield below.base
+    return Pipeline(node, source, below, sink_of(node, below))
+
+
+def sink_of(node: plan.Node, below: PipelineSource) -> Op | None:
+    """What takes the rows of a chain: an aggregate or distinct, or nothing that is a node."""
+    return None if node is below.top else Op(node)

@@ -1,0 +1,30 @@
+"""Read what a table feeds, or what another part of the query computes.
+
+Needs:  a table, a part that is optimized by itself, or a view that stands in the query.
+Pays:   it is there already.
+"""
+
+from __future__ import annotations
+
+from optimizer import plan
+from reactive.engine.compiler.chooser import Asking, Chooser
+from reactive.engine.compiler.physical import Op, Physical, Scan
+
+
+def scan(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    match node:
+        case plan.Table() | plan.Settled() | plan.Given():
+            return _scan(node)
+        case plan.View(source):
+            return _view(source)
+        case _:
+            return None
+
+
+def _scan(node: plan.Table | plan.Settled | plan.Given) -> Asking[Physical]:
+    yield from ()
+    return Scan(node, Op(node))
+
+
+def _view(source: plan.Node) -> Asking[Physical]:
+    return (yield source)

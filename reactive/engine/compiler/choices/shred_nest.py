@@ -1,0 +1,72 @@
+"""Keep a nest as a tree of flat relations: what is inside of a row is a label.
+
+Needs:  the rows of the nest are those of the view, of tables that are stored, in the process.
+Pays:   whatever a bag has, one row inside costs its level: no bag above is made again, hashed and
+        compared. Bags that nobody reads are never made.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from optimizer import plan
+from optimizer.expressions.naming import Nesting
+from optimizer.plans import shredding
+from optimizer.plans.properties import bindings, may_be_negative
+from reactive.engine.compiler import levels
+from reactive.engine.compiler.chooser import Asking, Chooser
+from reactive.engine.compiler.physical import Index, Nest, Op, Physical
+
+if TYPE_CHECKING:
+    from reactive.engine.compiler.levels import Levels
+    from reactive.engine.compiler.offloaded import OffloadedNodes
+
+
+def shred_nest(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
+    is_over_join = isinstance(node, plan.Select) and isinstance(node.input, plan.OuterJoin)
+    if node is not chooser.root or not is_over_join:
+        return None
+    away = chooser.offloaded
+    if away is not None and (there := away.levels_there(node)):
+        return _elsewhere(node, there, away)
+    nesting = shredding.nesting_of(node)
+    if nesting is None or not chooser.generates or chooser.depends(node) or may_be_negative(node):
+        return None
+    found = shredding.shredded(node)
+    return None if found is None else _tree(chooser, node, nesting, found)
+
+
+def _elsewhere(node: plan.Node, found: Levels, away: OffloadedNodes) -> Asking[Physical]:
+    """The same of levels whose rows are not in the process."""
+    parts: list[Physical] = []
+    for part in found.parts:
+        parts.append((yield part))
+    there = levels.Elsewhere(found.names, away.every(node))
+    nesting, top, large = found.nesting, found.top, shredding.LARGE
+    return Nest(node, tuple(parts), found.places, Op(node), nesting, top, large, there)
+
+
+def _tree(
+    chooser: Chooser, node: plan.Node, nesting: Nesting, top: shredding.Shredded
+) -> Asking[Physical]:
+    indexes: list[Index] = []
+    places: list[tuple[int, ...]] = []
+    for level in shredding.levels(top):
+        if level.is_made:
+            chooser.readers[id(level.rows)] += len(level.inside) + 1
+        keys = [level.label, *(inside.key for inside in level.inside)]
+        own: list[int] = []
+        for key in keys:
+            if key is None:
+                continue
+            function = key if key is level.label else level.key(key)
+            index = yield from chooser.index(
+                node,
+                chooser.below(level.rows),
+                (function, ()),
+                bindings(level.rows),
+            )
+            own.append(len(indexes))
+            indexes.append(index)
+        places.append(tuple(own))
+    return Nest(node, tuple(indexes), tuple(places), Op(node), nesting, top, shredding.LARGE)

@@ -1,0 +1,274 @@
+"""From a logical plan to the physical one: rules in their order, the first that fits is taken.
+
+A rule is a generator function: it asks for the physical nodes of what it reads by yielding logical
+ones. So a plan of any depth is walked once, without recursion.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Generator, Sequence
+from dataclasses import replace
+from typing import TypeGuard, TypeVar
+
+from optimizer import plan
+from optimizer.plans import multiway as multiways
+from optimizer.plans.factorization import Factorization, factorization_of
+from optimizer.plans.named import naming_by
+from optimizer.plans.properties import bindings, nodes
+from optimizer.plans.side_conditions import AnyJoin
+from optimizer.record import record
+from reactive.engine.compiler import offloaded as offloaded_nodes
+from reactive.engine.compiler.physical import Fixpoint, Index, Keys, Loop, Physical, RangeIndex
+from reactive.engine.operators.loops.grouped import is_in_line
+from reactive.engine.operators.pipelines import (
+    INNER,
+    Inner,
+    PipelineSource,
+    can_nest,
+    is_read,
+    nested,
+)
+from reactive.engine.operators.plain import LINEAR, Side, by_key_alone, sides
+
+T = TypeVar("T")
+Asking = Generator[plan.Node, Physical, T]
+"""What yields logical nodes, is sent their physical ones, and comes to something."""
+Rule = Callable[["Chooser", plan.Node], Asking[Physical] | None]
+Linear = plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest
+KEPT = (plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
+Kept = plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
+CLOSURE, MULTIWAY, SUMS = "closure", "multiway", "sums"
+"""Ways that may prove not to hold for the rows."""
+ValuesWanted = Callable[[Index | RangeIndex, str], int]
+"""How many values of a field an index of a table by it has; or, if it is not there, how many are
+wanted, if that is by so many readers that it pays; else 0."""
+
+
+@record
+class Candidate:
+    """Something that could be looked up in an index by a field; of more than one the one of the
+    greatest `kind` is, and of these the one of the most values."""
+
+    kind: int
+    index: Index | RangeIndex
+    field: str
+
+
+Asked = tuple[tuple[Candidate, ...], int | None]
+
+
+def best_of(candidates: Sequence[Candidate], values_wanted: ValuesWanted) -> int | None:
+    """The place of what is looked up, of what could be; None if none of it pays."""
+    many = [values_wanted(each.index, each.field) for each in candidates]
+    places = [place for place, count in enumerate(many) if count]
+    return max(places, key=lambda p: (candidates[p].kind, many[p]), default=None)
+
+
+class Chooser:
+    """What rules know of a plan beside the node that they look at.
+
+    Parameters
+    ----------
+    root: the plan, without iterations.
+    generate: whether loops are generated; without, every node is an operator of its own.
+    elsewhere: what does not run in the process.
+    without: ways that proved not to hold for the rows (`CLOSURE`, `MULTIWAY`, `SUMS`).
+    """
+
+    def __init__(
+        self,
+        root: plan.Node,
+        rules: Sequence[Rule],
+        values_wanted: ValuesWanted,
+        *,
+        generate: bool,
+        offloaded: offloaded_nodes.OffloadedNodes | None,
+        without: Collection[str] = (),
+    ) -> None:
+        self._without = without
+        self.root = root
+        self.generates = generate
+        self.values_wanted = values_wanted
+        self.asked: list[Asked] = []
+        """What could be looked up, and what of it is."""
+        self.looked_up: list[tuple[Index | RangeIndex, str]] = []
+        """The indexes in which values are looked up, with the fields that they are by."""
+        self.offloaded = offloaded
+        self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
+        self._narrow = _narrow(root) if generate else set[int]()
+        self.fixpoints: dict[int, Fixpoint] = {}
+        self.loops: dict[int, Loop] = {}
+        self.chosen: dict[int, Physical] = {}
+        self._rules = rules
+
+    def choose(self, root: plan.Node) -> Physical:
+        """The physical node of a logical one; `chosen` has it and those that it needed, by `id`."""
+        waiting = [(root, self._fitting(root))]
+        answer: Physical | None = None
+        while waiting:
+            node, steps = waiting[-1]
+            try:
+                wanted = next(steps) if answer is None else steps.send(answer)
+            except StopIteration as end:
+                waiting.pop()
+                answer = self.chosen[id(node)] = end.value
+                continue
+            answer = self.chosen.get(id(wanted))
+            if answer is None:
+                waiting.append((wanted, self._fitting(wanted)))
+        assert answer is not None
+        return answer
+
+    def _fitting(self, node: plan.Node) -> Asking[Physical]:
+        named = self._with_row(node)
+        for rule in self._rules:
+            found = rule(self, named)
+            if found is not None:
+                return found
+        raise TypeError(f"no way to run plan node {type(node).__name__}")
+
+    def _with_row(self, node: plan.Node) -> plan.Node:
+        """An aggregate that makes named rows itself, for one and the select that names them."""
+        below, how = (node.inputs() or (node,))[0], naming_by(node)
+        if how is None or not how.generated or not isinstance(below, plan.Aggregate):
+            return node
+        is_alone = self.readers[id(below)] < 2 and not self.is_elsewhere(below)
+        here = self.generates and is_alone and not self.is_elsewhere(node)
+        return replace(below, row=how.kind) if here else node
+
+    def best_of(self, candidates: tuple[Candidate, ...]) -> int | None:
+        """The place of what is looked up, of what could be; noted in `asked`."""
+        best = best_of(candidates, self.values_wanted)
+        if candidates:
+            self.asked.append((candidates, best))
+        return best
+
+    @property
+    def closes(self) -> bool:
+        """Whether a recursion may be run as a closure."""
+        return self.generates and CLOSURE not in self._without
+
+    # What is elsewhere.
+
+    def depends(self, node: plan.Node) -> bool:
+        """Whether a node reads something that is elsewhere."""
+        return self.offloaded is not None and self.offloaded.reaches(node)
+
+    def is_elsewhere(self, node: plan.Node) -> bool:
+        away = self.offloaded
+        return away is not None and (away.holds(node) or away.includes(node))
+
+    # What is part of whose loop.
+
+    def chain_of(self, node: plan.Node) -> PipelineSource | None:
+        """What the loop of a node runs over; None for a node that has no loop."""
+        if not self.generates or not is_read(node):
+            return None
+        if isinstance(node, LINEAR):
+            below = self.below(node.input, above=nested((node,)))
+            return PipelineSource((*below.chain, node), below.base)
+        if isinstance(node, plan.Aggregate) and is_in_line(a.accumulator for a in node.aggregates):
+            return self.below(node.input)
+        if isinstance(node, plan.Distinct):
+            below = self.below(node.input)
+            return below if below.chain and not self.takes_join(below) else None
+        if isinstance(node, INNER):
+            return PipelineSource((), node)
+        return None
+
+    def below(self, node: plan.Node, above: int = 0) -> PipelineSource:
+        """A node as a chain over a base, as far down as nobody else reads it, and as it can be
+        nested in that number of loops."""
+        chain: list[plan.Node] = []
+        if self.generates:
+            while self._is_link(node) and can_nest(above := above + nested((node,))):
+                chain.append(node)
+                node = node.input
+        return PipelineSource(tuple(chain[::-1]), node)
+
+    def _is_link(self, node: plan.Node) -> TypeGuard[Linear]:
+        is_alone = self.readers[id(node)] < 2 and not self.is_elsewhere(node)
+        return isinstance(node, LINEAR) and is_alone and is_read(node)
+
+    def takes_join(self, below: PipelineSource) -> bool:
+        """Whether the base is a join that is part of the loop of what reads it."""
+        base = below.base
+        if not isinstance(base, INNER) or self.is_elsewhere(base):
+            return False
+        if self.readers[id(base)] > 1 or not is_read(base):
+            return False
+        multiway = self.multiway(base) if isinstance(base, plan.Join) else None
+        inputs = 2 if multiway is None else len(multiway.tests)
+        return can_nest(inputs + nested(below.chain))
+
+    def multiway(self, join: plan.Join) -> multiways.MultiwayJoin | None:
+        """How a join and those below it are one, unless that was given up."""
+        is_narrow = MULTIWAY in self._without or id(join) in self._narrow
+        return None if is_narrow else multiways.multiway_of(join)
+
+    def factors(self, node: plan.Aggregate) -> Factorization | None:
+        """How an aggregate splits over the sides of its join, unless that was given up."""
+        return None if SUMS in self._without else factorization_of(node)
+
+    def join_of(self, node: plan.Node) -> tuple[Inner, PipelineSource] | None:
+        """The inner join that a node has in its loop, and the loop."""
+        below = self.chain_of(node)
+        if below is None or not isinstance(below.base, INNER):
+            return None
+        if below.base is node or self.takes_join(below):
+            return below.base, below
+        return None
+
+    def kept_of(self, node: plan.Node) -> tuple[Kept, PipelineSource] | None:
+        """The join that keeps rows alone, or asks for partners, that a node has in its loop."""
+        if not self.generates:
+            return None
+        below = PipelineSource((), node) if isinstance(node, plan.OuterJoin) else None
+        if isinstance(node, (*LINEAR, plan.Aggregate)):
+            below = self.chain_of(node)
+        if below is None or not isinstance(below.base, KEPT):
+            return None
+        base = below.base
+        is_ours = base is node or (self.readers[id(base)] < 2 and not self.is_elsewhere(base))
+        can_be = is_read(base) and can_nest(2 + nested(below.chain))
+        return (base, below) if is_ours and can_be else None
+
+    # Physical nodes that several rules need.
+
+    def index(
+        self,
+        owner: plan.Node,
+        below: PipelineSource,
+        side: Side,
+        arguments: int,
+        *,
+        deferred: bool = False,
+        trie: bool = False,
+    ) -> Asking[Index]:
+        """The index of a chain by a key, for a join to look rows up in."""
+        source = yield below.base
+        return Index(owner, source, below, side, arguments, deferred, trie)
+
+    def indexes(self, node: AnyJoin) -> Asking[tuple[Index, Index | Keys]]:
+        """The indexes of both sides of a join; of the right its keys, if they are all it asks."""
+        deferred, (ours, theirs) = self.depends(node), sides(node)
+        below, other = self.below(node.left), self.below(node.right)
+        left = yield from self.index(node, below, ours, bindings(node.left), deferred=deferred)
+        if isinstance(node, plan.SemiJoin | plan.AntiJoin) and by_key_alone(node):
+            source = yield other.base
+            return left, Keys(node, source, other, theirs)
+        return left, (yield from self.index(node, other, theirs, 1, deferred=deferred))
+
+
+def _narrow(root: plan.Node) -> set[int]:
+    """The joins, by `id`, below aggregates that split over their sides: these stay joins of two,
+    also where no sums are kept in the end."""
+    found: set[int] = set()
+    for node in nodes(root):
+        if isinstance(node, plan.Aggregate) and factorization_of(node) is not None:
+            below = node.input
+            while isinstance(below, plan.Join | plan.Select | plan.Extend):
+                found.add(id(below))
+                below = below.inputs()[0]
+    return found

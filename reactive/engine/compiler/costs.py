@@ -1,0 +1,183 @@
+"""What one changed row costs where a query is run, operator by operator, before any row is seen.
+
+    probe left.cid == right.id    [matches, O(1)]        of a row of the left, of the right
+
+A node of the logical plan says what it would cost if partners were found by a key (`Facts.costs`);
+here is how they are found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+from optimizer import plan
+from optimizer.expr import Apply as Applied
+from optimizer.expr import Expr, Lifted, walk
+from optimizer.lifting import folds
+from optimizer.plans.costs import Cost, Costs
+from optimizer.plans.explain import Explanation, headline
+from optimizer.plans.properties import degree, nodes
+from optimizer.plans.unique_keys import key_parts, unique_key
+from optimizer.traverse import functions_of_rows
+from reactive.engine.compiler.compile import Running
+from reactive.engine.compiler.physical import (
+    Apply,
+    Closure,
+    CyclicCount,
+    CyclicJoin,
+    FactorizedGroups,
+    Fixpoint,
+    Index,
+    Intervals,
+    Keys,
+    Loop,
+    Match,
+    Multiway,
+    Op,
+    PairSums,
+    PartialSums,
+    Physical,
+    Pipeline,
+    Probe,
+    RangeIndex,
+)
+from reactive.engine.operators.plain import keys_of
+
+MEETING = (Multiway, CyclicCount, CyclicJoin, PairSums, Intervals)
+"""What follows a row to those that go with it, some of them as sums."""
+DERIVING = (Fixpoint, Closure, Loop)
+DEAR = {
+    Cost.GROUP: "a callable is asked of all rows of a group whenever one of them changes\n"
+    "  an `Aggregate` of your own, with a way to take a row back, costs a call",
+    Cost.PAIRS: "each changed row meets all rows of the other side\n"
+    "  a condition `left == right` among those of the join finds them by a key",
+}
+
+
+def costs_of(node: Physical) -> Costs:
+    """What one changed row of each input costs."""
+    inputs = len(node.inputs())
+    match node:
+        case Apply(op=op):
+            return op.node.facts.costs(op.node)
+        case Pipeline(chain=chain, sink=sink):
+            return (max(_of_chain([*map(Op, chain.chain), *_some(sink)])),)
+        case Probe(left=left, right=right, join=join, chain=chain, sink=sink):
+            above = max(_of_chain([*chain, *_some(sink)]))
+            return tuple(max(cost, above) for cost in _of_join(join, left, right))
+        case Match(left=left, right=right, join=join):
+            return _of_join(join, left, right)
+        case FactorizedGroups(left=left, right=right, sink=sink):
+            above = max(_of_chain([sink]))
+            met = (_cost_of_one(right), _cost_of_one(left))
+            return tuple(max(cost, above) for cost in met)
+        case RangeIndex():
+            return (Cost.LOG,) * inputs
+    kind = type(node)
+    cost = Cost.MATCHES if kind in MEETING else Cost.ROUNDS if kind in DERIVING else Cost.ONE
+    sink = getattr(node, "sink", None)
+    return (max([cost, *_of_chain(_some(sink))]),) * inputs
+
+
+def explained(root: plan.Node, running: Running) -> Explanation:
+    """The plan as it is run, each line with what one changed row of each input costs; the degree of
+    the query, and where a change costs as much as there are rows."""
+    dear: dict[str, Cost] = {}
+
+    def remark(physical: Physical) -> str:
+        costs = costs_of(physical)
+        if costs and max(costs) in DEAR:
+            dear[physical.headline()] = max(costs)
+        return f"  [{', '.join(map(str, costs))}]" if costs else ""
+
+    drawing = running.drawing(remark)
+    lines = [drawing.text(), _degree(root), *_warnings(dear), *_by_value(root)]
+    return Explanation("\n".join(lines), drawing)
+
+
+def _degree(root: plan.Node) -> str:
+    found = degree(root)
+    if found == inf:
+        return "degree: none, rows are compared with those before"
+    return f"degree: {found:.0f}"
+
+
+def _warnings(dear: dict[str, Cost]) -> Iterator[str]:
+    for head, cost in dear.items():
+        yield f"not efficiently incremental: {head}\n  {DEAR[cost]}"
+
+
+def _by_value(root: plan.Node) -> Iterator[str]:
+    """What goes over all of a collection of a row that changed, and what over what changed."""
+    for node in nodes(root):
+        for function in functions_of_rows(node):
+            body = function.body if isinstance(function, Lifted) else None
+            for part in [] if body is None else walk(body):
+                if isinstance(part, Applied) and part.function.is_part:
+                    yield from _loop(part)
+        if isinstance(node, plan.Fixpoint | plan.Iterate):
+            for inner in (each for body in node.bodies for each in nodes(body)):
+                if isinstance(inner, plan.Unnest | plan.SelectMany) and _is_recursive(inner):
+                    yield (
+                        f"by value: {headline(inner)} goes over all of a bag that changed, in a "
+                        "recursion\n  unnest it first, and have the recursion read that"
+                    )
+
+
+def _loop(part: Applied) -> Iterator[str]:
+    if folds.folds_of(part.function.function):
+        yield f"by what changed in a bag: {part.function.name}"
+    elif any(word in part.reason for word in ("comprehension", "generator")):
+        yield (
+            f"by value: {part.function.name} goes over all of what it reads\n"
+            "  sum, len, any, all, min, max and Bag of a comprehension over a Bag of the row go "
+            "over what changed"
+        )
+
+
+def _is_recursive(node: plan.Node) -> bool:
+    return any(isinstance(each, plan.Recursive) for each in nodes(node))
+
+
+def _some(sink: Op | None) -> list[Op]:
+    return [] if sink is None else [sink]
+
+
+def _of_chain(chain: list[Op]) -> Costs:
+    """Of operators one after the other, each of which has one input."""
+    return [Cost.ONE, *[max(op.node.facts.costs(op.node)) for op in chain]]
+
+
+def _of_join(join: Op, left: Index, right: Index | Keys) -> Costs:
+    """Of a join whose partners are looked up, where they have keys; a row of the left meets one of
+    the right at most where that has its key alone."""
+    if not (_keys(left) and _keys(right)):
+        return (Cost.PAIRS, Cost.PAIRS)
+    costs = join.node.facts.costs(join.node)
+    found = (_finds_one(right), _finds_one(left))
+    return [
+        Cost.ONE if cost is Cost.MATCHES and one else cost
+        for cost, one in zip(costs, found, strict=True)
+    ]
+
+
+def _cost_of_one(side: Index | PartialSums | PairSums) -> Cost:
+    """Of what a row of the other side meets: rows, or sums, of which there is one if nothing of
+    this side is in the groups."""
+    finds_one = _finds_one(side) if isinstance(side, Index) else not side.sums.groups
+    return Cost.ONE if finds_one else Cost.MATCHES
+
+
+def _finds_one(side: Index | Keys) -> bool:
+    key = unique_key(side.source.of)
+    some = all(isinstance(node, plan.Where) for node in side.chain.chain)
+    return some and bool(key) and key <= _keys(side)
+
+
+def _keys(side: Index | Keys) -> frozenset[Expr | None]:
+    """By what rows are looked up; None stands for a callable that was not read."""
+    found: set[Expr | None] = set()
+    for function in keys_of(side.side):
+        found.update(key_parts(function.body) if isinstance(function, Lifted) else [None])
+    return frozenset(found)

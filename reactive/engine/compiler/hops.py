@@ -1,0 +1,331 @@
+"""What a node of a query makes of a move, an old row and the new one in its place.
+
+    linear   old gives o1, o2    new gives n1, n2    o1 -> n1, o2 -> n2, if they are as many
+    join     old gives (old, p)  new gives (new, p)  those with the same partner; the others in
+                                                     their order, if they are as many
+
+What is not told here has come and gone for itself. A callable that raises tells nothing.
+
+    d(A B C)  =  dA B C  +  A' dB C  +  A' B' dC            with A' = A + dA
+
+Moves of several inputs in one commit are followed one input after the other, as deltas are: the
+inputs behind it are as they were before the commit, those in front of it as they are after it. So
+the moves of all inputs are composed to those of the join.
+
+State:  none; partners are found in the indexes of the join.
+Cost:   that of the changes of both rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import partial
+from itertools import chain
+from typing import Any, Protocol
+
+from optimizer import plan
+from optimizer.expr import Expr, Lifted
+from optimizer.plans.multiway import MultiwayJoin
+from optimizer.plans.properties import bindings
+from optimizer.plans.side_conditions import SideTerm, match_of
+from reactive.engine.codegen.cycle_terms import NOTHING as NOTHING_BOUND
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.codegen.probe_order import Intersection, Key, Probe, probe_order, probes_of
+from reactive.engine.collections.index import NOTHING, Mark, Weighted, match_key, rows_of
+from reactive.engine.collections.trie import pairs
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.dataflow.moves import Move
+from reactive.engine.operators.index_by import IndexBy
+from reactive.engine.operators.loops.cyclic_count import variables_of
+from reactive.engine.operators.loops.cyclic_join import Below, CyclicRows
+from reactive.engine.operators.pipelines import Inner
+from reactive.engine.operators.plain import Side, maybe, pair_with, plain_operator, side_key
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+Found = tuple[Hashable, Row]
+"""Who the partners of a row are, and what it makes with them."""
+Find = Callable[..., Any]
+"""Looks a key up."""
+Finding = Callable[[Row, Any], list[Found]]
+"""What a row makes with the partners that were looked up."""
+Known = list[tuple[list[Any], int]]
+"""Rows of several inputs that match, by their places, and how often."""
+
+
+class Hop(Protocol):
+    """From a node to one that reads it."""
+
+    is_late: bool
+    """Whether moves can be followed after the commit too: nothing is looked up."""
+
+    def __call__(self, moves: Iterable[Move]) -> list[Move]: ...
+
+
+class Through:
+    """A linear node."""
+
+    is_late = True
+
+    def __init__(self, node: plan.Node) -> None:
+        make, _ = plain_operator(node)
+        self._step: Callable[[list[Pair]], Sequence[Pair]] = make().step
+
+    def __call__(self, moves: Iterable[Move]) -> list[Move]:
+        return _each(self._both, moves)
+
+    def _both(self, old: Row, new: Row) -> Iterable[Move]:
+        olds = self._step([(old, 1)])
+        news = self._step([(new, 1)]) if olds else ()
+        if len(olds) != len(news):
+            return ()
+        return [(o, n) for (o, _), (n, _) in zip(olds, news, strict=True)]
+
+
+class Looking:
+    """Looks the partners of both rows up; what it hands on are rows with what it found."""
+
+    is_late = False
+
+    def __init__(self, operators: Sequence[IndexBy], found: Finding) -> None:
+        self._operators = operators
+        self.found = found
+        """What is made of it; it knows no index, since deltas wait with it for who asks."""
+
+    def __call__(self, moves: Iterable[Move]) -> list[Move]:
+        if any(operator.poisoned for operator in self._operators):
+            return []
+        finds = self._finds()
+        look = self._look
+        return _each(lambda old, new: [((old, look(old, finds)), (new, look(new, finds)))], moves)
+
+    def _finds(self) -> Any:
+        """What looks up partners."""
+        raise NotImplementedError
+
+    def _look(self, row: Row, finds: Any) -> Any:
+        """The partners of a row, as they are from now on."""
+        raise NotImplementedError
+
+
+class Pairing:
+    """Makes moves of rows whose partners have been looked up."""
+
+    is_late = True
+
+    def __init__(self, found: Finding) -> None:
+        self._found = found
+
+    def __call__(self, moves: Iterable[Move]) -> list[Move]:
+        return _each(self._both, moves)
+
+    def _both(self, old: tuple[Row, Any], new: tuple[Row, Any]) -> Sequence[Move]:
+        olds = self._found(*old)
+        return _paired(olds, self._found(*new)) if olds else ()
+
+
+class Join(Looking):
+    """One side of a join of two."""
+
+    def __init__(
+        self, join: Inner, side: Side, own: IndexBy, other: IndexBy, *, is_left: bool
+    ) -> None:
+        count = bindings(join.left)
+        pair = pair_with(count)
+        made = pair if is_left else lambda row, other: pair(other, row)
+        super().__init__((own, other), partial(_found, made, maybe(match_of(join).on, count + 1)))
+        self._key = _key(side, count if is_left else 1)
+        self._other = other
+        self._is_left = is_left
+
+    def _finds(self) -> Find:
+        return self._other.find(before=self._is_left)
+
+    def _look(self, row: Row, finds: Find) -> Sequence[Pair]:
+        return list(_look_up(finds, self._key(row)))
+
+
+class MultiwayInput(Looking):
+    """One of the inputs of joins that are one."""
+
+    def __init__(
+        self, of: MultiwayJoin, place: int, side: Side, indexes: dict[Key, IndexBy]
+    ) -> None:
+        self._place = place
+        self._size = len(of.tests)
+        tests, row = ([self._of_all(expr) for expr in exprs] for exprs in (of.residual, of.row))
+        found = partial(_found_multiway, place, tests, row)
+        super().__init__(list(dict.fromkeys(indexes.values())), found)
+        self._key = _key(side, 1)
+        self._moves = probe_order(place, of)[0]
+        self._indexes = indexes
+        steps = list(probes_of(self._moves))
+        self._values = {step.key: [self._of_all(expr) for expr in step.exprs] for step in steps}
+        self._tests = {step.key: [self._of_all(test) for test in step.tests] for step in steps}
+
+    def _of_all(self, expr: Expr) -> Callable[..., Any]:
+        """A function of a row per input."""
+        names = tuple(f"row{place}" for place in range(self._size))
+        return callable_of(Lifted(expr, names, (), self._size))
+
+    def _finds(self) -> dict[Key, Find]:
+        return {
+            step.key: self._indexes[step.key].find(before=step.place > self._place)
+            for step in probes_of(self._moves)
+        }
+
+    def _look(self, row: Row, finds: dict[Key, Find]) -> Known:
+        if self._key(row).__class__ is Mark:
+            return []
+        start: list[Any] = [None] * self._size
+        start[self._place] = row
+        known: Known = [(start, 1)]
+        for move in self._moves:
+            known = [
+                (more, times * n)
+                for rows, times in known
+                for more, n in self._along(rows, move, finds)
+            ]
+        return known
+
+    def _along(self, rows: list[Any], move: Probe | Intersection, finds: dict[Key, Find]) -> Known:
+        """The rows, with those of one or two more inputs."""
+        if isinstance(move, Probe):
+            found = _look_up(finds[move.key], self._probe(move, rows))
+            more = [(_with(rows, {move.place: row}), n) for row, n in found]
+            tests = self._tests[move.key]
+            return [(all_, n) for all_, n in more if all(test(*all_) for test in tests)]
+        left, right = move.left, move.right
+        keys = [self._probe(step, rows) for step in (left, right)]
+        if any(key.__class__ is Mark for key in keys):
+            return []
+        below = [finds[step.key](key, {}) for step, key in zip((left, right), keys, strict=True)]
+        return [(_with(rows, {left.place: a, right.place: b}), n) for a, b, n in pairs(*below)]
+
+    def _probe(self, step: Probe, rows: list[Any]) -> Any:
+        values = [value(*rows) for value in self._values[step.key]]
+        return match_key(values[0] if len(values) == 1 else tuple(values))
+
+
+class CyclicInput(MultiwayInput):
+    """One of the inputs of joins in a cycle; `numbers` says which rows each place has."""
+
+    def __init__(
+        self, of: MultiwayJoin, place: int, rows: CyclicRows, numbers: Sequence[int]
+    ) -> None:
+        variables = variables_of(of)
+        assert variables is not None
+        made = [(test, False) for test in of.tests[place]]
+        made += [(expr, True) for expr in variables[place]]
+        steps = tuple(SideTerm(Lifted(e, ("row",), (), 1), is_key) for e, is_key in made)
+        super().__init__(of, place, (None, steps), {})
+        self._rows = rows
+        self._numbers = numbers
+        self._ends = [{end: n == 0 for n, end in enumerate(ends)} for ends in map(_ends, variables)]
+        self._variables = variables
+
+    def _finds(self) -> dict[Key, Find]:
+        finds: dict[Key, Find] = {}
+        for step in probes_of(self._moves):
+            is_before = step.place > self._place
+            below = self._rows.find(self._numbers[step.place], before=is_before)
+            finds[step.key] = partial(self._find, step.key, below)
+        return finds
+
+    def _find(self, of: Key, below: Callable[[Any, bool], Below], key: Any, default: Any) -> Any:
+        """What an index would have of a key; of a trie, what it has below."""
+        place, own, under = of
+        values = key if len(own) > 1 else (key,)
+        bound = {NOTHING_BOUND: None}
+        for expr, value in zip(own, values, strict=True):
+            if bound.setdefault(self._variables[place][expr], value) != value:
+                return default
+        one, *others = [end for end in self._ends[place] if end in bound]
+        found = below(bound[one], self._ends[place][one])
+        if under:
+            return {other: Weighted(enumerate(pairs)) for other, pairs in found.items()}
+        if others:
+            return Weighted(enumerate(found.get(bound[others[0]], ()))) or default
+        return Weighted(enumerate(chain.from_iterable(found.values()))) or default
+
+
+def _ends(variables: Mapping[Expr, int]) -> tuple[int, int]:
+    one, two = (NOTHING_BOUND, *variables.values())[-2:]
+    return one, two
+
+
+def _found(
+    pair: Callable[[Row, Row], Row],
+    on: Callable[[Row], object] | None,
+    row: Row,
+    looked: Sequence[Pair],
+) -> list[Found]:
+    out: list[Found] = []
+    for other, times in looked:
+        made = pair(row, other)
+        if on is None or on(made):
+            out += [(id(other), made)] * times
+    return out
+
+
+def _found_multiway(
+    place: int,
+    tests: Sequence[Callable[..., Any]],
+    row: Sequence[Callable[..., Any]],
+    _: Row,
+    looked: Known,
+) -> list[Found]:
+    out: list[Found] = []
+    for rows, times in looked:
+        if all(test(*rows) for test in tests):
+            partners = tuple([id(other) for other in (*rows[:place], *rows[place + 1 :])])
+            values = [value(*rows) for value in row]
+            out += [(partners, values[0] if len(values) == 1 else tuple(values))] * times
+    return out
+
+
+def _with(rows: list[Any], more: dict[int, Row]) -> list[Any]:
+    return [more.get(place, row) for place, row in enumerate(rows)]
+
+
+def _key(side: Side, count: int) -> Callable[[Row], Any]:
+    """The key of a row, or a mark."""
+    return side_key(side, count) or _no_key
+
+
+def _no_key(row: Row) -> Any:
+    return ()
+
+
+def _look_up(find: Find, key: Any) -> Sequence[Pair]:
+    found = NOTHING if key.__class__ is Mark else find(key, NOTHING)
+    return () if found is NOTHING else rows_of(found)
+
+
+def _paired(olds: Sequence[Found], news: Sequence[Found]) -> list[Move]:
+    """Rows with the same partners; of the others each with the next, if there are as many."""
+    if [partners for partners, _ in olds] == [partners for partners, _ in news]:
+        return [(old, new) for (_, old), (_, new) in zip(olds, news, strict=True)]
+    waiting: dict[Hashable, list[Row]] = {}
+    for partners, new in news:
+        waiting.setdefault(partners, []).append(new)
+    moves: list[Move] = []
+    alone: list[Row] = []
+    for partners, old in olds:
+        same = waiting.get(partners)
+        if same:
+            moves.append((old, same.pop(0)))
+        else:
+            alone.append(old)
+    rest = list(chain.from_iterable(waiting.values()))
+    return moves + list(zip(alone, rest, strict=True)) if len(alone) == len(rest) else moves
+
+
+def _each(both: Callable[[Row, Row], Iterable[Move]], moves: Iterable[Move]) -> list[Move]:
+    """What all moves come to; one of which a callable raises comes to nothing."""
+    found: list[Move] = []
+    for old, new in moves:
+        try:
+            found += both(old, new)
+        except Exception as error:
+            reraise_asynchronous(error)
+    return found

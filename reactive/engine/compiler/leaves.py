@@ -1,0 +1,186 @@
+"""The leaves of views: which one holds the rows of a query, or reads them below; how one reads
+another node in the place of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext, suppress
+from typing import TYPE_CHECKING, Any
+
+from optimizer import plan
+from optimizer.plans.properties import groups, is_nested, key_of_group, may_be_negative, naming
+from reactive.engine.collections.zset import Pair, Pairs, consolidate, negate
+from reactive.engine.dataflow import tree_rows
+from reactive.engine.dataflow.borrowed import (
+    BorrowedGroups,
+    BorrowedOrder,
+    BorrowedRows,
+    ChangesOnly,
+)
+from reactive.engine.dataflow.materialized import (
+    Bag,
+    Groups,
+    Only,
+    Records,
+    SignedBag,
+    SignedRecords,
+)
+from reactive.engine.dataflow.node import Node
+from reactive.engine.remote import remote_leaf
+from reactive.errors import OffloadError, TableError
+
+if TYPE_CHECKING:
+    from reactive.engine.dataflow.graph import Graph
+
+
+def is_grouped(node: plan.Node) -> bool:
+    """Whether the rows of a query are found by the keys of their groups."""
+    aggregate = groups(node)
+    return aggregate is not None and aggregate.key is not None
+
+
+def contents(node: plan.Node, source: Node) -> Any:
+    """What holds the rows of a query, which a node computes, or reads them below."""
+    if isinstance(node, plan.OrderBy):
+        return BorrowedOrder(source.operator)
+    if source.is_remote:
+        return remote_leaf.RemoteLeaf(source.operator, key=key_of_group(node))
+    if getattr(source.operator, "is_tree", False):
+        return tree_rows.TreeRows(source.operator)
+    if not source.deferred:  # what is late changes before the leaves do, which change together
+        rows = getattr(source.operator, "shown", None)
+        if rows is not None and not is_grouped(node):
+            return BorrowedRows(rows)
+        by_group = getattr(source.operator, "groups", None)
+        if by_group is not None and is_grouped(node) and not may_be_negative(node):
+            return BorrowedGroups(by_group)
+    if is_nested(node):
+        records = SignedRecords if may_be_negative(node) else Records
+        return records(key_of_group(node))
+    if is_grouped(node):
+        how = naming(node)
+        is_tuple = how is None or how.generated
+        return Groups() if is_tuple else Records(key_of_group(node))
+    if groups(node) is not None:
+        return Only()
+    return SignedBag() if may_be_negative(node) else Bag()
+
+
+KEEPS_ROWS = (Bag, Groups, Only)
+"""Leaves that are given what there is when they begin; the others read it elsewhere."""
+LOCAL = (*KEEPS_ROWS, BorrowedRows, BorrowedGroups)
+"""Leaves whose rows are in the process."""
+
+
+def reattach(graph: Graph, leaf: Node, source: Node) -> None:
+    """Have a leaf read another node that emits the same rows; it keeps the rows that it holds."""
+    if source is leaf.inputs[0]:
+        return
+    old = leaf.operator
+    if isinstance(leaf.leaf.plan, plan.OrderBy):
+        source.operator.follow(leaf.inputs[0].operator)
+    if isinstance(old, ChangesOnly):
+        order = source.operator if isinstance(leaf.leaf.plan, plan.OrderBy) else None
+        operator: Any = ChangesOnly(order)
+    else:
+        operator = contents(leaf.leaf.plan, source)
+        if isinstance(operator, KEEPS_ROWS) and type(operator) is type(old):
+            operator = old
+        elif isinstance(operator, KEEPS_ROWS):
+            operator.step(graph.contents(source))
+            operator.commit()
+        elif isinstance(operator, remote_leaf.RemoteLeaf):
+            operator = remote_leaf.RemoteLeaf(
+                source.operator, len(old), key_of_group(leaf.leaf.plan)
+            )
+    graph.reattach(leaf, source, operator)
+
+
+def rebuild(graph: Graph, leaf: Node, source: Node) -> None:
+    """Have a leaf that nobody believes any more read a node; subscribers are told all rows.
+
+    Raises `TableError` if there are none to begin with. Who keeps no rows goes on without.
+    """
+    channel, is_tap = leaf.leaf, isinstance(leaf.operator, ChangesOnly)
+    order = source.operator if isinstance(channel.plan, plan.OrderBy) else None
+    operator: Any = ChangesOnly(order) if is_tap else contents(channel.plan, source)
+    pairs: Pairs | None = None
+    if isinstance(operator, KEEPS_ROWS) or channel.subscribers:
+        with nullcontext() if not is_tap else suppress(TableError):
+            pairs = consolidate(graph.contents(source))
+    if isinstance(operator, KEEPS_ROWS):
+        operator.step(pairs or ())
+        operator.commit()
+    graph.reattach(leaf, source, operator)
+    if channel.subscribers and pairs is not None:
+        rows = None if order is None else order.sequence()
+        graph.send(channel.subscribers, channel.snapshot(graph.version, pairs, rows))
+
+
+def refill(graph: Graph, leaf: Node, source: Node) -> list[tuple[Node, list[Pair]]]:
+    """Have a leaf read a node that is ahead of it; the leaf, and what its subscribers did not know
+    yet. Where nobody can say any more what they know, they are told all rows."""
+    known = _known(leaf)
+    if known is None:
+        rebuild(graph, leaf, source)
+        return []
+    rows, old = graph.contents(source), leaf.operator
+    operator = ChangesOnly() if isinstance(old, ChangesOnly) else contents(leaf.leaf.plan, source)
+    if isinstance(operator, KEEPS_ROWS):
+        operator.step(rows)
+        operator.commit()
+    changes = consolidate([*negate(known), *rows])
+    graph.reattach(leaf, source, operator)
+    return [(leaf, changes)]
+
+
+def _known(leaf: Node) -> Pairs | None:
+    """The rows that subscribers of a leaf have been told; None if they cannot be had, or are in an
+    order."""
+    (below,) = leaf.inputs
+    is_tree = hasattr(leaf.operator, "tree")
+    if isinstance(leaf.operator, LOCAL) or (is_tree and not below.deferred):
+        return list(leaf.operator.items())
+    if not (is_tree or below.is_remote) or not leaf.leaf.subscribers:
+        return None
+    try:
+        return list(below.operator.contents())
+    except OffloadError:
+        return None
+
+
+def early_leaves(indexes: Iterable[tuple[Node, str]]) -> list[Node]:
+    """The leaves of queries that want values of fields by which there are indexes, and read the
+    table instead, in their order. The indexes step before all else from now on.
+
+    where o.customer == 1     asked of every row           look up 1 --+
+    ...                                               ->   ...         +-- index by customer
+    where o.customer == 17    the first with an index      look up 17 -+
+
+    The first queries that want values of a field are asked one after the other; once there is an
+    index of the field they are run anew. Their new nodes step when the old ones did (`in_place`),
+    so that views hear of a commit, and raise, in the order in which they were made.
+
+    Cost: once per index, that of making the few queries again.
+    """
+    found: dict[Node, None] = {}
+    for index, field in indexes:
+        (table,) = index.inputs
+        index.order = table.order + 1 - 1 / index.rank
+        for reader, _ in table.consumers:
+            if field in reader.constant_tests.wants:
+                found.update(dict.fromkeys(reader.downstream()))
+    return sorted((node for node in found if node.leaf is not None), key=lambda node: node.order)
+
+
+def in_place(graph: Graph, leaf: Node, act: Callable[[], object]) -> None:
+    """Have a leaf read others by `act`: of these the new ones step when the old ones did, if what
+    they read has stepped by then."""
+    order, since = leaf.order, graph.made
+    act()
+    new = sorted((n for n in leaf.upstream() if n.rank > since), key=lambda node: node.rank)
+    read = [source for node in (leaf, *new) for source in node.inputs if source.rank <= since]
+    if all(source.order <= order - 1 for source in read):
+        for place, node in enumerate(new, 1):
+            node.order = order - 1 + place / (len(new) + 1)
+        leaf.order = order

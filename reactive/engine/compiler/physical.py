@@ -1,0 +1,437 @@
+"""The physical plan: how a query is run, as a tree of operators that are not made yet.
+
+    probe o.customer == c.id, aggregate Count() by c.region
+      index by o.customer, where o.qty > 3
+        scan orders
+      index by c.id
+        scan customers
+
+`choose` makes it from a logical plan; `build` makes nodes of the graph of it, and decides nothing.
+Equal nodes do the same; over the same inputs they are one node of the graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from dataclasses import field
+
+from optimizer import plan
+from optimizer.expressions.naming import Nesting
+from optimizer.expressions.text import written
+from optimizer.plans import clauses, closures, explain, ranges, shredding
+from optimizer.plans import multiway as multiways
+from optimizer.plans.factorization import Factorization, Sums
+from optimizer.plans.side_conditions import AnyJoin, SideTerm
+from optimizer.plans.tree import Hashed, Tree, own
+from optimizer.plans.wanted import AnyOf, Between
+from optimizer.record import record
+from reactive.engine.codegen import probe_order
+from reactive.engine.collections.key_range import Range
+from reactive.engine.compiler import levels
+from reactive.engine.operators import keys as join_keys
+from reactive.engine.operators.pipelines import PipelineSource
+from reactive.engine.operators.plain import Side, keys_of, signature
+from reactive.engine.remote import external, fragments, remote
+
+
+@record
+class Op:
+    """What a node of the logical plan does, whatever it does it to."""
+
+    node: plan.Node = field(compare=False)
+    does: Hashable = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "does", signature(self.node))
+
+    def __repr__(self) -> str:
+        node = self.node
+        return explain.joined(node) if isinstance(node, AnyJoin) else explain.headline(node)
+
+
+Ops = tuple[Op, ...]
+
+
+def ops(nodes: tuple[plan.Node, ...]) -> Ops:
+    return tuple(map(Op, nodes))
+
+
+@record
+class Physical(Tree):
+    """Base of all physical nodes; `of` is the logical node that messages name it by."""
+
+    of: plan.Node = field(compare=False, repr=False)
+
+    @property
+    def does(self) -> Hashable:
+        """What it does, whatever it does it to."""
+        found: Hashable = self.known.get("does")
+        if found is None:
+            found = self.known["does"] = Hashed((type(self), *own(self)))
+        return found
+
+    def headline(self) -> str:
+        """It in words, without its inputs."""
+        raise NotImplementedError
+
+
+@record
+class Scan(Physical):
+    """What a table feeds, or what another part of the query computes."""
+
+    source: Op
+
+    def headline(self) -> str:
+        return explain.headline(self.of)
+
+
+@record
+class Values(Physical):
+    """Rows that are written in the query, or none."""
+
+    source: Op
+
+    def headline(self) -> str:
+        return "nothing" if isinstance(self.of, plan.Empty) else explain.headline(self.of)
+
+
+@record
+class Apply(Physical):
+    """An operator that calls one callable after the other, or none."""
+
+    sources: tuple[Physical, ...]
+    op: Op
+
+    def headline(self) -> str:
+        return f"apply {self.op}"
+
+
+@record
+class Pipeline(Physical):
+    """One loop: a chain of linear nodes, and what takes its rows, by default a list."""
+
+    source: Physical
+    chain: PipelineSource
+    sink: Op | None
+
+    def headline(self) -> str:
+        return f"pipeline {_fused(ops(self.chain.chain), self.sink)}"
+
+
+@record
+class Index(Physical):
+    """The rows of a chain by a key; a `trie` has one of two parts.
+
+    One that is `deferred` follows at flushes, as the other side of its join does.
+    """
+
+    source: Physical
+    chain: PipelineSource
+    side: Side
+    arguments: int
+    deferred: bool = False
+    trie: bool = False
+
+    def headline(self) -> str:
+        kind = "trie" if self.trie else "index"
+        return f"{_where(self.side, self.chain)}{kind}{_by(self.side)}"
+
+
+@record
+class Keys(Physical):
+    """The rows of a chain with their keys, which nobody holds."""
+
+    source: Physical
+    chain: PipelineSource
+    side: Side
+
+    def headline(self) -> str:
+        return f"{_where(self.side, self.chain)}keys{_by(self.side)}"
+
+
+@record
+class Probe(Physical):
+    """The loops of a join over what changes on either side, with the chain above and its sink."""
+
+    left: Index
+    right: Index | Keys
+    join: Op
+    chain: Ops
+    sink: Op | None
+
+    def headline(self) -> str:
+        return f"probe {_fused((self.join, *self.chain), self.sink)}"
+
+
+@record
+class RangeIndex(Physical):
+    """The rows of a chain that pass their tests, in the order of the points or intervals that they
+    have."""
+
+    source: Physical
+    chain: PipelineSource
+    tests: tuple[SideTerm, ...]
+    arguments: int
+    span: ranges.Span
+    range: Range
+
+    @property
+    def side(self) -> Side:
+        """How a row is placed."""
+        return (None, (*self.tests, join_keys.placed(self.span)))
+
+    def headline(self) -> str:
+        kind = "interval" if self.range.own == "interval" else "ordered"
+        by = ", ".join(map(written, self.span.ends))
+        return f"{_where((None, self.tests), self.chain)}{kind} index by {by}"
+
+
+@record
+class Lookup(Physical):
+    """The rows of an index with a value, or with what `AnyOf` or `Between` says; and of those that
+    have no place in it, the rows that pass the condition."""
+
+    index: Index | RangeIndex
+    wanted: Hashable
+    condition: Op
+
+    def headline(self) -> str:
+        wanted = self.wanted
+        return f"look up {wanted if isinstance(wanted, AnyOf | Between) else repr(wanted)}"
+
+
+@record
+class Intervals(Physical):
+    """The loops of a join that find partners by ranges, with the chain above and its sink."""
+
+    left: RangeIndex
+    right: RangeIndex
+    join: Op
+    chain: Ops
+    sink: Op | None
+
+    def headline(self) -> str:
+        return f"intervals {_fused((self.join, *self.chain), self.sink)}"
+
+
+@record
+class Match(Physical):
+    """A join of any kind, a callable at a time."""
+
+    left: Index
+    right: Index | Keys
+    join: Op
+
+    def headline(self) -> str:
+        return f"match {self.join}"
+
+
+@record
+class Multiway(Physical):
+    """Joins of three inputs and more as one: a change of one is followed through the others."""
+
+    indexes: tuple[Index, ...]
+    keys: tuple[tuple[probe_order.Key, int], ...]
+    """For each index that a loop wants, which of `indexes` it is."""
+    joins: Ops
+    chain: Ops
+    sink: Op | None
+    multiway: multiways.MultiwayJoin = field(repr=False)
+
+    def headline(self) -> str:
+        return f"multiway {_fused((*self.joins[::-1], *self.chain), self.sink)}"
+
+
+@record
+class CyclicCount(Physical):
+    """The rows of a cycle of joins, of which nothing is read; a source for each base of the
+    chains."""
+
+    sources: tuple[Physical, ...]
+    chains: tuple[PipelineSource, ...]
+    joins: Ops
+    chain: Ops
+    sink: Op | None
+    multiway: multiways.MultiwayJoin = field(repr=False)
+
+    def headline(self) -> str:
+        return f"count cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
+
+
+@record
+class CyclicJoin(Physical):
+    """The rows of a cycle of joins, by their ends; a source for each base of the chains."""
+
+    sources: tuple[Physical, ...]
+    chains: tuple[PipelineSource, ...]
+    joins: Ops
+    chain: Ops
+    sink: Op | None
+    multiway: multiways.MultiwayJoin = field(repr=False)
+
+    def headline(self) -> str:
+        return f"join cycles {_fused((*self.joins[::-1], *self.chain), self.sink)}"
+
+
+@record
+class Nest(Physical):
+    """A nest as flat relations, whose rows show others by labels; `places` says which index is of
+    which level: by its label, and, of what is inside, by that of it. Parts `elsewhere` take the
+    place of indexes. Once it was read, what has `large` rows or more is kept in the process by
+    its label; less is a value, made whenever it is read."""
+
+    indexes: tuple[Physical, ...]
+    places: tuple[tuple[int, ...], ...]
+    row: Op
+    nesting: Nesting = field(compare=False, repr=False)
+    top: shredding.Shredded = field(compare=False, repr=False)
+    large: int
+    elsewhere: levels.Elsewhere | None = field(default=None, compare=False, repr=False)
+
+    def headline(self) -> str:
+        found = f"tree {shredding.described(self.top, self.nesting)}"
+        return found if self.elsewhere else f"{found}; once read, kept from {self.large} rows on"
+
+
+@record
+class PartialSums(Physical):
+    """The rows of a chain as sums by a key; `owner` is the aggregate that wants them."""
+
+    source: Physical
+    chain: PipelineSource
+    side: Side
+    arguments: int
+    sums: Sums
+    owner: plan.Node = field(compare=False, repr=False)
+
+    def headline(self) -> str:
+        return f"{_where(self.side, self.chain)}sums{_by(self.side)}"
+
+
+@record
+class PairSums(Physical):
+    """The pairs of a join, after a chain, as sums by a key; nobody holds the pairs."""
+
+    left: Index | PartialSums | PairSums
+    right: Index | PartialSums | PairSums
+    join: Op
+    chain: Ops
+    side: Side
+    arguments: int
+    sums: Sums
+    owner: plan.Node = field(compare=False, repr=False)
+
+    def headline(self) -> str:
+        return f"{_fused((self.join, *self.chain), None)} | sums{_by(self.side)}"
+
+
+@record
+class FactorizedGroups(Physical):
+    """The groups of a join of which sums are kept of one side or both."""
+
+    left: Index | PartialSums | PairSums
+    right: Index | PartialSums | PairSums
+    join: Op
+    between: Ops
+    sink: Op
+    factors: Factorization = field(repr=False)
+
+    def headline(self) -> str:
+        return f"groups of sums {_fused((self.join, *self.between), self.sink)}"
+
+
+@record
+class Fixpoint(Physical):
+    """All relations of a recursion; `sources` are what its clauses read of inputs, in their order,
+    also several times."""
+
+    sources: tuple[Physical, ...]
+    rules: tuple[Ops, ...]
+    """What each clause does to recursive relations."""
+    names: tuple[str, ...]
+    max_rounds: int | None
+    best: tuple[plan.Best | None, ...]
+    program: clauses.Program = field(compare=False, repr=False)
+
+    def headline(self) -> str:
+        return explain.headline(self.of)
+
+
+@record
+class Closure(Physical):
+    """A recursion that is the closure of its source by the ends of rows."""
+
+    source: Physical
+    closure: closures.Closure
+
+    def headline(self) -> str:
+        assert isinstance(self.of, plan.Fixpoint)
+        ends = "" if self.closure.is_row else f" of {written(self.closure.ends)}"
+        return f"closure {self.of.names[0]}{ends}"
+
+
+@record
+class Loop(Physical):
+    """All relations of an iteration, whose rounds are no part of the graph; `sources` are where
+    they start, and what its bodies read besides.
+
+    In `node` these are recursive relations: first those of a round, then what stays. Rounds that
+    are laid out go over columns, once the keys of their groups stay.
+    """
+
+    sources: tuple[Physical, ...]
+    op: Op
+    node: plan.Iterate = field(compare=False, repr=False)
+
+    is_laid_out: bool = field(compare=False, default=False)
+
+    def headline(self) -> str:
+        layout = ", over a kept layout" * self.is_laid_out
+        return f"rounds of {explain.headline(self.of)}{layout}"
+
+
+@record
+class Relation(Physical):
+    """One of the relations of a recursion."""
+
+    fixpoint: Fixpoint | Loop
+    index: int
+
+    def headline(self) -> str:
+        return f"relation {self.names[self.index]}"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        within = self.fixpoint
+        return within.names if isinstance(within, Fixpoint) else within.node.names
+
+
+@record
+class Remote(Physical):
+    """A part whose work is elsewhere; `fed` are the sources that are read there, by their place."""
+
+    sources: tuple[Physical, ...]
+    parts: Ops
+    chains: tuple[tuple[int, Ops], ...]
+    fragment: fragments.Fragment = field(compare=False, repr=False)
+    begin: Callable[[fragments.Fragment], remote.Remote] = field(compare=False, repr=False)
+    fed: dict[int, tuple[external.ExternalSource, tuple[plan.Node, ...]]] = field(
+        compare=False, repr=False
+    )
+
+    def headline(self) -> str:
+        return f"elsewhere {', '.join(map(repr, self.parts))}"
+
+
+def _fused(chain: Ops, sink: Op | None) -> str:
+    return " | ".join(map(repr, [*chain, *[sink] * (sink is not None)]))
+
+
+def _by(side: Side) -> str:
+    keys = keys_of(side)
+    return f" by {', '.join(map(written, keys))}" if keys else " of all"
+
+
+def _where(side: Side, chain: PipelineSource) -> str:
+    tests = [f"where {written(step.function)}" for step in side[1] if not step.is_key]
+    return "".join(f"{part} | " for part in [*map(explain.headline, chain.chain), *tests])

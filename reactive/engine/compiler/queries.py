@@ -1,0 +1,327 @@
+"""From queries as they were written to the nodes of the graph that compute them.
+
+    as written   -->   segments, each optimized once   -->   nodes, found again by their segment
+
+A way to run a query may prove not to hold for its rows (`BailOut`): then the segments that it was
+chosen in are run without it, and all that stands on them is compiled again.
+
+Cost: of a query over others, that of the segments which are new. Where parts can move elsewhere a
+query is one segment, since they move as wholes.
+"""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from optimizer import plan
+from optimizer.plans import explain
+from optimizer.plans.properties import free, nodes, tables
+from optimizer.rewriting.optimize import PHASES, Optimized, Phase, optimize
+from optimizer.rewriting.segments import Segment, settle, whole
+from optimizer.traverse import Rule, functions, without_views
+from reactive.engine.compiler import definition
+from reactive.engine.compiler import offloaded as offloading
+from reactive.engine.compiler import placement as placements
+from reactive.engine.compiler.build import Builder
+from reactive.engine.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser
+from reactive.engine.compiler.compile import (
+    Compiled,
+    Running,
+    chosen,
+    compiled,
+    values_wanted,
+    ways_that_may_fail,
+    within,
+)
+from reactive.engine.compiler.leaves import early_leaves, in_place, reattach
+from reactive.engine.compiler.physical import Physical
+from reactive.engine.compiler.query_shape import shaped
+from reactive.engine.compiler.templates import Planned, Prepared, Templates
+from reactive.engine.dataflow.graph import Graph
+from reactive.engine.dataflow.node import Node
+from reactive.engine.operators.operator import BailOut
+
+log = logging.getLogger("reactive")
+T = TypeVar("T")
+
+
+class Queries:
+    """How the queries of a database are run.
+
+    Parameters
+    ----------
+    node_of: the node of the graph that a table feeds.
+    rewrite: whether to use the rules that come with the optimizer; `rules` are tried besides.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        node_of: Callable[[plan.Table], Node],
+        rules: Sequence[Rule],
+        *,
+        rewrite: bool,
+    ) -> None:
+        own: tuple[Phase, ...] = (tuple(rules),) if rules else ()
+        self.phases: tuple[Phase, ...] = (*PHASES, *own) if rewrite else own
+        self.generates = rewrite
+        self.graph = graph
+        self.placement: placements.Placement
+        self._node_of = node_of
+        self._templates: Templates | None = None
+        if rewrite and not rules:
+            self._templates = Templates(
+                self.phases, self._planned, values_wanted(graph, self.source)
+            )
+        self._crowded: list[tuple[Node, str]] = []
+        """New indexes, with the fields that they are by."""
+
+    def optimized(self, written: plan.Node) -> Optimized:
+        """The plan that is run for a plan as written."""
+        return whole(self._segment(written))[0]
+
+    def running(self, written: plan.Node) -> Running:
+        """How a query is run, or would be, if it is none of a view."""
+        segment, placement = self._segment(written), self.placement
+        offloaded = placement.offloaded(placement.moved)
+        tops = {
+            each: self._chosen(each.run, offloaded, each.without).chosen[id(each.run)]
+            for each in segment.every()
+        }
+        return Running(tops[segment], tops)
+
+    def analyzed(self, written: plan.Node) -> tuple[Running, dict[int, Node]]:
+        """How the query of a view is run; the nodes of the graph by the `id` of physical ones."""
+        self.node(written)
+        segment, made = self._segment(written), dict[int, Node]()
+        tops: dict[Segment, Physical] = {}
+        for each in segment.every():
+            found = self.compiled_beside(each.run, self.placement.moved, each)
+            tops[each], made = found.physical, made | found.made
+        return Running(tops[segment], tops), made
+
+    def node(self, written: plan.Node) -> Node:
+        """The node of the graph that computes a plan as written."""
+        return self.over(written, lambda node: node)
+
+    def over(self, written: plan.Node, act: Callable[[Node], T]) -> T:
+        """What is done with the node that computes a plan as written.
+
+        It may be done again, if a way to run it proves not to hold for its rows.
+        """
+        while True:
+            try:
+                return act(self._made(self._segment(written)))
+            except BailOut as bail_out:
+                self.graph.sweep()
+                self._deoptimize([written], bail_out)
+            except BaseException:
+                self.graph.sweep()
+                raise
+
+    def without(self, bail_out: BailOut) -> None:
+        """Have all views computed without what proved not to hold."""
+        failed = bail_out.operator
+        leaves = [
+            leaf
+            for leaf in self.graph.leaves()
+            if any(node.operator is failed for node in leaf.upstream())
+        ]
+        self._deoptimize([leaf.leaf.base for leaf in leaves], bail_out)
+        for leaf in leaves:
+            self.over(leaf.leaf.base, partial(reattach, self.graph, leaf))
+
+    def gather(self) -> None:
+        """Have queries use an index that came after them: of a field whose values they want. One
+        that cannot goes on as it is."""
+        crowded, self._crowded = self._crowded, []
+        if not crowded or self.placement.is_possible or self.graph.forgets:
+            return
+        for leaf in early_leaves(crowded):
+            self._again(leaf)
+
+    def _again(self, leaf: Node) -> None:
+        """Choose how to run the query of a leaf once more."""
+        for segment in self._segment(leaf.leaf.base).every():
+            segment.top = segment.physical = None
+        move = partial(reattach, self.graph, leaf)
+        try:
+            in_place(self.graph, leaf, lambda: self.over(leaf.leaf.base, move))
+        except Exception:
+            log.exception("%s goes on without an index", leaf.leaf)
+
+    def source(self, read: Any) -> Node:
+        """The node of what a plan that is run reads: a table, or what is computed by itself."""
+        if isinstance(read, plan.Settled):
+            top = self._top(read.segment)
+            assert top is not None
+            return top
+        if isinstance(read, plan.Known):
+            node: Node = read.part.node
+            return node if self.graph.has(node) else self.node(read.part.plan)
+        return self._node_of(read)
+
+    def base(self, written: plan.Node) -> plan.Node:
+        """What is compiled for a plan as written: something else for that of a late view."""
+        graph = self.graph
+        if graph.forgets:
+            for leaf in graph.leaves():
+                if leaf.leaf.plan is written:
+                    base: plan.Node = leaf.leaf.base
+                    return base
+        return written
+
+    def watch(self, leaf: Node, written: plan.Node) -> None:
+        """Notice changes of what a query captured, though a rule may have dropped who reads it.
+
+        A segment is watched once, by the leaf that came first; when that goes, by the next.
+        """
+        graph, read = self.graph, [self.source(table) for table in tables(written)]
+        leaf.query = self._segment(written)
+        for segment in leaf.query.every(until=lambda s: s.watcher is not None):
+            called = [function for node in segment.own() for function in functions(node)]
+            ends = {self._top(below) for below in segment.below}
+            graph.watch.begin(leaf, segment, self._top(segment) or leaf, ends, read, called)
+
+    def compiled_beside(
+        self, run: plan.Node, moved: Mapping[plan.Node, offloading.Begin], of: Segment | None = None
+    ) -> Compiled:
+        """A plan that is run, with parts elsewhere, which are not filled yet; and the segment that
+        it is the plan of."""
+        placement = self.placement
+        offloaded = placement.offloaded(moved)
+        if offloaded:
+            placement.flush()
+        if offloaded is not None:
+            placement.read_here(run, offloaded)
+        try:
+            chooser = self._chosen(run, offloaded, set() if of is None else of.without)
+            if of is not None:
+                of.physical = chooser.chosen[id(run)]
+            return compiled(chooser, run, self.graph, self.source)
+        except BaseException:
+            self.graph.sweep()
+            raise
+
+    def _chosen(
+        self, run: plan.Node, offloaded: offloading.OffloadedNodes | None, without: Collection[str]
+    ) -> Chooser:
+        return chosen(
+            run,
+            self.graph,
+            self.source,
+            generate=self.generates,
+            offloaded=offloaded,
+            without=without,
+        )
+
+    def _segment(self, written: plan.Node) -> Segment:
+        known: Segment | None = written.known.get("segment")
+        if known is not None and known.owner is self.graph and not self.graph.forgets:
+            return known
+        if free(written):
+            raise definition.outside(definition.open_names(written))
+        written, graph = self.base(written), self.graph
+        moves = self.placement.is_possible
+
+        def run(node: plan.Node) -> Optimized:
+            return optimize(without_views(node) if moves else node, self.phases)
+
+        if self._templates is not None and not moves and not graph.forgets:
+            given = shaped(written)
+            prepared = None if given is None else self._templates.prepared(written, given)
+            if prepared is not None:
+                made = Segment(graph, written, prepared.optimized, ())
+                made.physical, made.prepared = prepared.physical, prepared
+                written.known["segment"] = made
+                return made
+        return settle(written, graph, run, in_parts=not moves)
+
+    def _planned(self, written: plan.Node) -> Planned:
+        """The plan of a query, and what chose how it is run."""
+        optimized = optimize(written, self.phases)
+        return optimized, self._chosen(optimized.plan, None, ())
+
+    def _built(self, prepared: Prepared) -> Node:
+        """The node of a plan that was made by a template."""
+        builder = Builder(self.graph, self.source, self.generates, within)
+        found = builder.build(prepared.physical)
+        self._crowded += _new_indexes(builder.made, prepared.looked_up)
+        return found
+
+    def _made(self, segment: Segment) -> Node:
+        """The node of the graph that computes a segment, made where it is missing."""
+        found = self._top(segment)
+        for each in segment.every(until=lambda s: self._top(s) is not None):
+            prepared, each.prepared = each.prepared, None
+            if prepared is not None:
+                found = self._built(prepared)
+            else:
+                here = self.compiled_beside(each.run, self.placement.moved, each)
+                found = here.nodes[id(each.run)]
+                self._crowded += _new_indexes(here.made, here.looked_up)
+            each.top = weakref.ref(found)
+        if self.placement.is_used:
+            self.graph.fill()
+        assert found is not None
+        return found
+
+    def _top(self, segment: Segment) -> Node | None:
+        """The node that computes a segment, if it is in the graph. Not if parts may be elsewhere,
+        of which another one may be the right one by now."""
+        if self.placement.is_possible:
+            return None
+        if segment.is_optimized:  # or else it is made by a template, and neither
+            if isinstance(segment.run, plan.Settled):
+                return self._top(segment.run.segment)
+            if isinstance(segment.run, plan.Table):
+                return self.source(segment.run)
+        found = None if segment.top is None else segment.top()
+        return found if found is not None and self.graph.has(found) else None
+
+    def _deoptimize(self, queries: Iterable[plan.Node], bail_out: BailOut) -> None:
+        """Run queries without a way that does not hold for their rows; or, if it cannot be told in
+        which of their segments it was chosen, without all ways that may not hold."""
+        tops = [self._segment(written) for written in queries]
+        every = list(dict.fromkeys(segment for top in tops for segment in top.every()))
+        way = _way(bail_out.owner)
+        used = {segment: ways_that_may_fail(segment.physical) for segment in every}
+        meant = [s for s in every if way in used[s] and bail_out.owner in set(nodes(s.run))]
+        meant = meant or [segment for segment in every if used[segment]]
+        if not meant:
+            raise AssertionError("what was given up is still computed") from bail_out
+        for segment in meant:
+            segment.without |= {way} if way in used[segment] else used[segment]
+        gone = set(meant)
+        for segment in every:  # inputs come first
+            if segment in gone or not gone.isdisjoint(segment.below):
+                gone.add(segment)
+                segment.top = segment.physical = None
+        log.info(
+            "%s: as rows from now on, since %r",
+            explain.headline(bail_out.owner),
+            bail_out.__cause__,
+        )
+
+
+def _new_indexes(
+    made: Mapping[int, Node], looked_up: Iterable[tuple[Physical, str]]
+) -> list[tuple[Node, str]]:
+    """The indexes that nobody has looked anything up in before."""
+    found = [(made[id(index)], field) for index, field in looked_up]
+    return [(node, field) for node, field in found if len(node.routes) == 1]
+
+
+def _way(owner: plan.Node) -> str:
+    """The way to run a node that may prove not to hold."""
+    match owner:
+        case plan.Join():
+            return MULTIWAY
+        case plan.Fixpoint():
+            return CLOSURE
+        case _:
+            return SUMS

@@ -1,0 +1,261 @@
+"""From the clauses of a fixpoint to its operator, and the nodes of the graph that feed it.
+
+    reach <- edges                              port 0: the node of edges
+    reach <- select(join(reach, edges))         port 1: the index of edges; recursive index 0: reach
+    by key
+
+What reads inputs alone is part of the graph like any other query, and shared with it. What reads a
+recursive relation is inside the operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Function, Lifted
+from optimizer.plans.by_left_row import partners_of
+from optimizer.plans.clauses import Clause, Program, is_closed
+from optimizer.plans.properties import bindings, is_set, row_shape, shapes, tables
+from optimizer.plans.side_conditions import residual
+from optimizer.traverse import functions
+from reactive.engine.collections.index import itself
+from reactive.engine.collections.row_index import RowIndex
+from reactive.engine.compiler import physical
+from reactive.engine.dataflow.node import Node, is_deferred
+from reactive.engine.operators.fixpoint.circuit import Circuit
+from reactive.engine.operators.fixpoint.delta_rules import (
+    BaseRule,
+    BinaryRule,
+    GroupedRule,
+    NegatedRule,
+    Negating,
+    UnaryRule,
+)
+from reactive.engine.operators.fixpoint.loops import BinaryLoops, UnaryLoops
+from reactive.engine.operators.fixpoint.partners import Partners
+from reactive.engine.operators.fixpoint.recursive_index import FilteredKeys, RecursiveIndex
+from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelation
+from reactive.engine.operators.fixpoint.subsumption import SubsumingRelation
+from reactive.engine.operators.fuse import chained, keys_of
+from reactive.engine.operators.index_by import IndexBy
+from reactive.engine.operators.key_by import KeyBy
+from reactive.engine.operators.loops.keyed import KeyLoop
+from reactive.engine.operators.loops.nests import DeltaRule
+from reactive.engine.operators.pipelines import PipelineSource, can_nest, nested
+from reactive.engine.operators.plain import Side as KeySide
+from reactive.engine.operators.plain import (
+    chain_over,
+    fitting,
+    group_of_row,
+    plain_join,
+    side_key,
+    sides,
+    signature,
+    spread,
+)
+
+
+def circuit_of(
+    program: Program, of: physical.Fixpoint, inputs: Sequence[Node], *, generate: bool
+) -> tuple[Circuit, list[Node], list[Function]]:
+    """The circuit of a recursion, the nodes of the graph that feed it, each once, and the callables
+    in it. `inputs` are what its clauses read, in their order."""
+    builder = _Builder(program, of, inputs, generate=generate)
+    for clause in program.clauses:
+        builder.add(clause)
+    at_hand = [not (node.forgets or is_deferred(node)) for node in builder.ports]
+    builder.circuit.begins_anew = all(at_hand)
+    called = [f for rule in of.rules for op in rule for f in functions(op.node)]
+    called += [f for best in program.best if best is not None for f in (best.by, best.value)]
+    return builder.circuit, builder.ports, called
+
+
+class _Builder:
+    def __init__(
+        self, program: Program, of: physical.Fixpoint, inputs: Sequence[Node], *, generate: bool
+    ) -> None:
+        self._generates = generate
+        self._inputs = iter(inputs)
+        self._premises: dict[Any, RecursiveIndex] = {}
+        self._ports_of: dict[int, int] = {}
+        self.ports: list[Node] = []
+        self.circuit = Circuit(list(map(_relation_of, program.best)), of.names, of.max_rounds)
+
+    def add(self, clause: Clause) -> None:
+        """The operator of a clause."""
+        circuit = self.circuit
+        if is_closed(clause.body):
+            node = next(self._inputs)
+            port = self._port(node)
+            circuit.all_rows[port] = lambda: node.graph.contents(node, shown=False)
+            circuit.relations[clause.head].may_be_negative |= not all(
+                t.stored for t in tables(clause.body)
+            )
+            circuit.fed.append((BaseRule(clause.head), port))
+            return
+        chain, base = chain_over(clause.body)
+        if isinstance(base, plan.Recursive):
+            is_loop = self._reads([*chain]) and can_nest(nested(chain))
+            loops = UnaryLoops(PipelineSource(chain, base)) if is_loop else None
+            circuit.left.append((UnaryRule(clause.head, chained(chain), loops), base.index))
+        elif isinstance(base, plan.AntiJoin):
+            self._add_negated(clause.head, base, chained(chain))
+        elif isinstance(base, plan.Aggregate):
+            self._add_grouped(clause.head, base, chained(chain))
+        else:
+            assert isinstance(base, plan.Join | plan.Product)
+            self._add_binary(clause.head, base, chain)
+
+    def _add_negated(self, head: int, join: plan.AntiJoin, run: Any) -> None:
+        partners = self._partners(join)
+        rule = NegatedRule(head, run, partners)
+        self._connect(rule, partners.left, partners.right)
+
+    def _add_grouped(self, head: int, node: plan.Aggregate, run: Any) -> None:
+        partners = self._partners(partners_of(node))
+        rule = GroupedRule(head, run, partners, group_of_row(node))
+        self._connect(rule, partners.left, partners.right)
+
+    def _partners(self, join: plan.AntiJoin) -> Partners:
+        left, right = self._sides(join)
+        assert isinstance(left, RecursiveIndex) and isinstance(right, IndexBy)
+        return Partners((left, right), *fitting(join))
+
+    def _add_binary(
+        self, head: int, join: plan.Join | plan.Product, chain: tuple[plan.Node, ...]
+    ) -> None:
+        left, right = self._sides(join)
+        indexes = [s.index_by if isinstance(s, RecursiveIndex) else s for s in (left, right)]
+        loops = (
+            self._loops(join, chain, left, right, is_left=True),
+            self._loops(join, chain, right, left, is_left=False),
+        )
+        rule = BinaryRule(
+            head,
+            plain_join(join, *indexes),
+            chained(chain),
+            (left, right),
+            loops,
+            bindings(join.left),
+            is_set=all(is_set(side) for side in join.inputs() if is_closed(side)),
+        )
+        self._connect(rule, left, right)
+
+    def _connect(
+        self,
+        rule: BinaryRule | Negating,
+        left: RecursiveIndex | IndexBy,
+        right: RecursiveIndex | IndexBy,
+    ) -> None:
+        """Connect a delta rule to the relations and inputs that it reads."""
+        circuit = self.circuit
+        if isinstance(left, RecursiveIndex):
+            circuit.left.append((rule, circuit.relations.index(left.relation)))
+        else:
+            circuit.fed.append((rule, self._ports_of[id(left)]))
+        if isinstance(right, IndexBy):
+            circuit.fed.append((rule, self._ports_of[id(right)]))
+        elif isinstance(rule, BinaryRule):
+            circuit.right.append((rule, circuit.relations.index(right.relation)))
+
+    def _sides(
+        self, join: plan.Join | plan.Product | plan.AntiJoin
+    ) -> tuple[RecursiveIndex | IndexBy, RecursiveIndex | IndexBy]:
+        """The sides of a join, which know of each other."""
+        keys = sides(join)
+        follows = not (is_closed(join.left) or is_closed(join.right))
+        left = self._side(join.left, keys[0], bindings(join.left), follows=follows)
+        right = self._side(join.right, keys[1], 1, follows=follows)
+        first, second = (s.index_by if isinstance(s, RecursiveIndex) else s for s in (left, right))
+        if not all(step.is_key for step in keys[0][1]):
+            first.meets(second)
+        if not all(step.is_key for step in keys[1][1]):
+            second.meets(first)
+        return left, right
+
+    def _side(
+        self, source: plan.Node, key: KeySide, arguments: int, *, follows: bool
+    ) -> RecursiveIndex | IndexBy:
+        if not is_closed(source):
+            return self._recursive_index(source, key, arguments, follows=follows)
+        node = next(self._inputs)
+        index: IndexBy = node.operator
+        port = self._ports_of[id(index)] = self._port(node)
+        self.circuit.indexes[port] = index
+        return index
+
+    def _recursive_index(
+        self, source: plan.Node, key: KeySide, arguments: int, *, follows: bool
+    ) -> RecursiveIndex:
+        chain, base = chain_over(source)
+        assert isinstance(base, plan.Recursive)
+        told = (base.index, key, arguments, follows, *map(signature, chain))
+        if told not in self._premises:
+            make, rows = self._key_maker(PipelineSource(chain, base), key, arguments)
+            relations = self.circuit.relations[base.index]
+            every = lambda: rows([(row, 1) for row in relations.rounds])  # noqa: E731
+            keyed = make()
+            if isinstance(keyed, KeyLoop):
+                keyed.make_batch()  # the rows of a round are one
+            index_by = IndexBy(
+                None, itself, None if follows else every, keyed, RowIndex(), keeps_filtered=follows
+            )
+            recursive_index = self._premises[told] = RecursiveIndex(
+                relations, index_by, follows=follows
+            )
+            self.circuit.recursive_indexes.append(recursive_index)
+        return self._premises[told]
+
+    def _key_maker(self, below: PipelineSource, key: KeySide, arguments: int) -> tuple[Any, Any]:
+        """How to make what keys the rows of a relation below wheres, and how to filter them."""
+        if self._reads(below.chain):
+            return keys_of(below, key, arguments, generate=self._generates)
+        run = chained(below.chain)
+        return lambda: FilteredKeys(run, KeyBy(side_key(key, arguments))), run
+
+    def _loops(
+        self,
+        join: plan.Join | plan.Product,
+        chain: tuple[plan.Node, ...],
+        mine: RecursiveIndex | IndexBy,
+        other: RecursiveIndex | IndexBy,
+        *,
+        is_left: bool,
+    ) -> BinaryLoops | None:
+        """The generated loops of a side, if it is recursive and all that they call was read."""
+        source = join.left if is_left else join.right
+        below, base = chain_over(source)
+        key, steps = sides(join)[not is_left]
+        rest = residual(join)
+        called = [f for part in (*below, *chain) for f in functions(part)]
+        called += [f for f in (key, rest, *(s.function for s in steps)) if f is not None]
+        if not isinstance(mine, RecursiveIndex) or not self._all_read(called):
+            return None
+        if not can_nest(2 + nested(chain)):
+            return None
+        assert key is None or isinstance(key, Lifted)
+        assert rest is None or isinstance(rest, Lifted)
+        of = (*shapes(join.left), row_shape(join.right))
+        rule = DeltaRule(below, (key, steps), is_left, len(of), bindings(base), of, rest, chain)
+        return BinaryLoops(rule, mine, other)
+
+    def _all_read(self, called: Sequence[Function]) -> bool:
+        return self._generates and all(isinstance(f, Lifted) for f in called)
+
+    def _reads(self, parts: Sequence[plan.Node]) -> bool:
+        return self._all_read([f for part in parts for f in functions(part)])
+
+    def _port(self, node: Node) -> int:
+        if node not in self.ports:
+            self.ports.append(node)
+        return self.ports.index(node)
+
+
+def _relation_of(best: plan.Best | None) -> RecursiveRelation:
+    if best is None:
+        return RecursiveRelation()
+    return SubsumingRelation(
+        by=spread(best.by, 1), value=spread(best.value, 1), largest=best.largest
+    )

@@ -1,0 +1,174 @@
+"""Tell a user's exception where it was raised: the note added to it.
+
+    TypeError: '>=' not supported between instances of 'NoneType' and 'int'
+      in where of view 'adults' (people.py:12), on row P(age=None)
+      transaction rolled back: no table or view changed
+
+The operators do not keep track of this while they run. The row is found afterwards, in the local
+variables of the engine's frames in the traceback.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from types import FrameType, TracebackType
+from typing import Any
+
+from optimizer import plan
+from optimizer.callables.opaque import FROM_TEXT, Opaque
+from optimizer.callables.source import Place, code_of
+from optimizer.errors import ReactiveError
+from optimizer.expr import origins
+from optimizer.plans import headlines
+from reactive.engine.collections import unhashable
+from reactive.engine.dataflow.node import Node
+
+LONGEST_ROW = 200
+ROWS_ARE_IN = (
+    "reactive.engine.operators.",
+    "reactive.engine.dataflow.materialized",
+    "reactive.engine.collections.zset",
+    "reactive.engine.collections.index",
+)
+WHERE, ROLLED_BACK = "  in ", "  transaction rolled back: no table or view changed"
+SQL = "<sql>"
+REMEDY = "  None is neither less nor more: "
+
+
+def annotate(error: Exception, node: Node, *, rolled_back: bool) -> None:
+    """Add the note to an exception that came out of a node's step."""
+    if isinstance(error, ReactiveError):
+        return
+    notes = getattr(error, "__notes__", [])
+    notes[:] = [
+        n for n in notes if not n.startswith((WHERE, REMEDY)) and n != ROLLED_BACK
+    ]  # of before
+    frames = list(_frames(error.__traceback__))
+    at = _maker(node, error)
+    function = _running(frames, at)
+    place = f" ({function.place})" if function is not None and function.place else ""
+    error.add_note(f"{WHERE}{_name(at, function)} of {_owner(node)}{place}{_rows(error, frames)}")
+    remedy = _of_none(error, at)
+    if remedy is not None:
+        error.add_note(remedy)
+    if rolled_back:
+        error.add_note(ROLLED_BACK)
+
+
+def _of_none(error: Exception, node: Node) -> str | None:
+    """The remedy where an expression over names, `col("price") > 5`, met a None."""
+    if not isinstance(error, TypeError) or "'NoneType'" not in str(error):
+        return None
+    for each in origins(*node.functions):
+        identity = each.identity
+        is_stated = isinstance(identity, tuple) and identity[:1] == ("stated",)
+        found = re.search(r"\.(\w+)", each.name) if is_stated else None
+        if found is not None and each.place is not None and each.place.file != SQL:
+            return (
+                f"{REMEDY}where(col({found[1]!r}).is_not_none()) first, or "
+                'materialize(on_error="drop"), leaves rows with a None out'
+            )
+    return None
+
+
+def stepped_in(error: BaseException) -> Node | None:
+    """The node that was being stepped: the innermost `node` among the variables of the engine."""
+    found: Node | None = None
+    traceback = error.__traceback__
+    while traceback is not None:
+        node = traceback.tb_frame.f_locals.get("node")
+        if isinstance(node, Node):
+            found = node
+        traceback = traceback.tb_next
+    return found
+
+
+def _maker(node: Node, error: Exception) -> Node:
+    """The node to name: where a row cannot be hashed, it is the one that made the row."""
+    while node.leaf is not None or ("unhashable" in str(error) and _passes_on(node)):
+        node = node.inputs[0]
+    return node
+
+
+def _passes_on(node: Node) -> bool:
+    """Whether the rows of a node are the rows of its input."""
+    if isinstance(node.plan, plan.Distinct):
+        return not node.functions and len(node.inputs) == 1  # it may have a chain below
+    return isinstance(node.plan, plan.Where | plan.OrderBy) and len(node.inputs) == 1
+
+
+def _owner(node: Node) -> str:
+    names = [str(leaf) for leaf in ([node.leaf] if node.leaf is not None else node.leaves())]
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return (names[0] if names else f"{node.graph.making or 'a view'}, being made") + more
+
+
+def _name(node: Node, function: Opaque | None) -> str:
+    """The method that was given the callable; else, the one that the node is named after."""
+    if function is not None and function.role != FROM_TEXT:
+        method = function.role.rpartition(" ")[2]
+        return method if method.islower() else "aggregate"
+    return "view" if node.plan is None else headlines.name(node.plan)
+
+
+def _running(frames: list[FrameType], node: Node) -> Opaque | None:
+    """The callable that was running: the one whose code is in the traceback, or the only one."""
+    codes = {frame.f_code for frame in frames}
+    places = {Place(code.co_filename, code.co_firstlineno) for code in codes}
+    asked = origins(*node.functions)
+    running = [o for o in asked if code_of(o.function) in codes]
+    running = running or [o for o in asked if o.place in places]
+    return next(iter(running or _folded(frames, node) or (asked if len(asked) == 1 else ())), None)
+
+
+def _folded(frames: list[FrameType], node: Node) -> list[Opaque]:
+    """The value callable of the aggregate that was at work."""
+    if not isinstance(node.plan, plan.Aggregate):
+        return []
+    at = [p for f in frames if type(p := f.f_locals.get("position")) is int and p > 0]
+    values = [node.plan.aggregates[position - 1].value for position in at[-1:]]
+    return list(origins(*values))
+
+
+def _rows(error: Exception, frames: list[FrameType]) -> str:
+    """The rows in the hands of the innermost frame of the engine that has some."""
+    for frame in reversed(frames):
+        if frame.f_globals.get("__name__", "").startswith(ROWS_ARE_IN):
+            variables = dict(frame.f_locals)
+            if {"group", "key"} <= variables.keys() and "row" not in variables:
+                return f", in group {_short(variables['key'])}" if variables["key"] != () else ""
+            held = _held(variables)
+            if held:
+                why = unhashable.reason(held[0]) if isinstance(error, TypeError) else None
+                row = held[0] if len(held) == 1 else tuple(held)
+                return f", on row {_short(row)}" + (f": {why}" if why else "")
+    return ""
+
+
+def _held(variables: dict[str, Any]) -> list[Any]:
+    if "row" in variables:
+        return [variables[name] for name in ("row", "other") if name in variables]
+    pair = variables.get("pair")
+    return [pair[0]] if type(pair) is tuple else []
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[FrameType]:
+    """From where the exception was caught to where it was raised.
+
+    An exception object that was raised before has the frames of then behind those of now.
+    """
+    first = None if traceback is None else traceback.tb_frame.f_code
+    while traceback is not None:
+        yield traceback.tb_frame
+        traceback = traceback.tb_next
+        if traceback is not None and traceback.tb_frame.f_code is first:
+            return
+
+
+def _short(row: Any) -> str:
+    try:
+        text = repr(row)
+    except Exception as error:
+        text = f"<{type(row).__name__} whose repr raises {type(error).__name__}>"
+    return text if len(text) <= LONGEST_ROW else text[: LONGEST_ROW - 3] + "..."

@@ -1,0 +1,428 @@
+"""The operator graph: one step per commit, in topological order, all or nothing.
+
+    table --> where --> index_by --+
+                                   join --> aggregate --> contents of a view
+    table ------------> index_by --+
+
+Nodes are found again by their signature (what they do, and to which nodes), so equal subplans of
+all views are one node. A node is made after its inputs, so the order of making is topological.
+
+Invariants
+----------
+1. Between commits every inbox is empty and no operator can be undone.
+2. Every node leads to a leaf that is attached; the others have been dropped with their state.
+3. After a commit that raised, every operator is as it was before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
+from weakref import WeakValueDictionary
+
+from optimizer.expr import Function
+from optimizer.plan import Node as PlanNode
+from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
+from reactive.engine.collections.zset import Pair
+from reactive.engine.dataflow import snapshot
+from reactive.engine.dataflow.compiled_step import compiled_step
+from reactive.engine.dataflow.delivery_queue import DeliveryQueue
+from reactive.engine.dataflow.delta import Delta
+from reactive.engine.dataflow.discrimination import DiscriminationNetwork
+from reactive.engine.dataflow.error_notes import annotate
+from reactive.engine.dataflow.held import as_delta, at_hand
+from reactive.engine.dataflow.limits import Subscribers
+from reactive.engine.dataflow.moment import Kept, Moment, forget, with_past
+from reactive.engine.dataflow.moves import Moved
+from reactive.engine.dataflow.node import (
+    NOWHERE,
+    LeafDelta,
+    Node,
+    fill_node,
+    is_deferred,
+    takes_part,
+)
+from reactive.engine.dataflow.routes import Routes
+from reactive.engine.dataflow.schedule import Fed, Schedule, rank, reached
+from reactive.engine.dataflow.step import Step, Stepped, Trees, deliveries, take_back
+from reactive.engine.dataflow.walk import Walk
+from reactive.engine.dataflow.watch import OnStale, Watch
+
+MANY_SCHEDULES = 256
+Between: TypeAlias = Callable[[], object] | None
+"""What is called when all has stepped, and nothing is published."""
+
+
+class Graph:
+    """All nodes of a database.
+
+    `on_stale` is called when a callable is about to run whose captured variable has changed; what
+    leaves emit is put into the delivery queue.
+    """
+
+    def __init__(self, on_stale: OnStale, delivery_queue: DeliveryQueue) -> None:
+        self.watch = Watch(on_stale, lambda: [*self._nodes.values(), *self._leaves.values()])
+        self.delivery_queue = delivery_queue
+        self._nodes: dict[Hashable, Node] = {}
+        self.remotes: tuple[Node, ...] = ()
+        """The nodes whose work is elsewhere; replaced, never changed."""
+        self.trees = Trees()
+        self.late: dict[Node, None] = {}
+        """The deferred nodes with which changes wait."""
+        self._schedules: dict[tuple[Node, ...], Schedule | Walk] = {}
+        self._leaves: dict[int, Node] = {}
+        self.version = 0
+        """Of the last commit that stands."""
+        self.made = 0
+        """How many nodes there have been."""
+        self._sources: list[Node] = []
+        self.stepping = False
+        """Whether callables of the user's run, which may not change anything. After a commit that
+        raised: whether it has left something half done."""
+        self.is_changing = False
+        """Whether a node is being connected or taken out; so it stays if that is broken off."""
+        self.pinned: set[Node] = set()
+        """Nodes that are kept though nobody reads them yet."""
+        self.restoration: Any = None
+        """What the nodes that are being made begin with, if not with what they compute."""
+        self.making: Any = None
+        """Whom nodes are being made for, for messages."""
+        self.moved: Moved | None = None
+        """What updates of tables are in the commit that is made, if somebody is to hear of them."""
+        self.past: dict[int, dict[Moment, Sequence[Pair]]] = {}
+        """What a commit has changed of rows that are asked for as they were before it, by the
+        version that it makes: that of the last one, and of one that is under way."""
+        self.kept: dict[Moment, Kept] = {}
+        """What checks of such rows have evaluated."""
+        self.forgets = False
+        """Whether there is a table that does not store its rows."""
+        self.loops: WeakValueDictionary[Hashable, Callable[..., Any]] = WeakValueDictionary()
+        """Generated loops that some operator runs, by what they do."""
+
+    def source(self, contents: Callable[[], Iterable[Pair]], plan: PlanNode) -> Node:
+        """A node without inputs, fed by a table."""
+        node = Node(self, None, (), rank=self._next_rank(), plan=plan)
+        node.contents = contents
+        self.forgets |= node.forgets
+        self._sources.append(node)
+        return node
+
+    def drop_source(self, node: Node) -> None:
+        """Forget a table that no leaf reads any more."""
+        self._sources = [source for source in self._sources if source is not node]
+        self._forget_schedules()
+
+    def node(
+        self,
+        signature: Hashable,
+        inputs: tuple[Node, ...],
+        make: Callable[[], Any],
+        *,
+        plan: PlanNode | None = None,
+        functions: Iterable[Function | None] = (),
+        blamed: Iterable[Function | None] = (),
+        constant_tests: ConstantTests = NO_CONSTANT_TESTS,
+        deferred: bool = False,
+        at: Any = NOWHERE,
+    ) -> Node:
+        """The node of this signature over these inputs; made, and brought up to date, if new.
+
+        `functions` are the callables that its operator calls, `blamed` those whose results it is
+        the first to look at. `at` says which rows it wants of an index.
+        """
+        full = (signature, inputs)
+        found = self._nodes.get(full)
+        if found is not None:
+            return found
+        rank = self._next_rank()
+        node = Node(
+            self,
+            make(),
+            inputs,
+            rank=rank,
+            signature=full,
+            plan=plan,
+            functions=functions,
+            blamed=blamed,
+            constant_tests=constant_tests,
+            deferred=deferred,
+            at=at,
+        )
+        self._connect(node)
+        self._nodes[full] = node
+        if node.is_remote:
+            self.remotes = (*self.remotes, node)
+        self.trees.add(node)
+        self.is_changing = False
+        return node
+
+    def attach(self, operator: Any, source: Node, leaf: Any, *, fill: bool = True) -> Node:
+        """A leaf: an operator whose deltas leave the graph. `leaf` is whom it belongs to.
+
+        With `fill` it is given first what the source has emitted so far.
+        """
+        node = Node(self, operator, (source,), rank=self._next_rank(), plan=source.plan)
+        node.leaf = leaf
+        self._connect(node, fill=fill)
+        if operator.edits:
+            operator.forget()
+        self._leaves[node.rank] = node
+        self.is_changing = False
+        return node
+
+    def drop_leaf(self, rank: int) -> None:
+        """Detach the leaf of this rank, if it is still there."""
+        node = self._leaves.get(rank)
+        if node is not None:
+            self.is_changing = True
+            del self._leaves[rank]
+            self.watch.end(node, self._leaves.values(), self._sources)
+            self.detach(node)
+
+    def detach(self, node: Node) -> None:
+        """Drop a node that nothing reads, and then its inputs that nothing else reads."""
+        self.is_changing = True
+        waiting, dropped, is_scheduled = [node], set[Node](), False
+        while waiting:
+            unread = waiting.pop()
+            is_table = not unread.inputs and unread.signature is None
+            if unread.consumers or unread.routes or is_table or unread in self.pinned:
+                continue
+            if unread in dropped:  # it was read in several places
+                continue
+            dropped.add(unread)
+            is_scheduled |= not unread.is_routed
+            if unread.is_remote:
+                self.remotes = tuple(node for node in self.remotes if node is not unread)
+                unread.operator.stop()
+            self.trees.discard(unread)
+            if self.has(unread):  # or another one does the same since a repair
+                del self._nodes[unread.signature]
+            self.late.pop(unread, None)
+            unread.guards = ()
+            for source in dict.fromkeys(unread.inputs):
+                source.disconnect(unread)
+                waiting.append(source)
+        if is_scheduled:
+            self._forget_schedules()
+        self.is_changing = False
+
+    def sweep(self) -> None:
+        """Drop nodes that lead to no leaf, such as those of a view that could not be made."""
+        for node in list(self._nodes.values()):
+            self.detach(node)
+
+    def contents(self, node: Node, *, shown: bool = True) -> Sequence[Any]:
+        """All that the node has emitted so far, as one delta.
+
+        Nodes without state are stepped over the contents of their inputs, each once; unless a view
+        has what one emits, which in the middle of a commit it may not have yet (`shown`).
+        """
+        known: dict[Node, Sequence[Any]] = {}
+        waiting = [node]
+        while waiting:
+            current = waiting[-1]
+            found = at_hand(current) if shown and current not in known else None
+            if found is not None:
+                known[current] = as_delta(found)
+            has_all = current in known or current.contents is not None
+            sources = () if has_all else current.inputs
+            missing = [source for source in sources if source not in known]
+            if missing:
+                waiting.extend(missing)
+                continue
+            waiting.pop()
+            if current not in known:
+                known[current] = self._all_of(current, [known[source] for source in sources])
+        return known[node]
+
+    def _all_of(self, node: Node, inputs: list[Sequence[Any]]) -> Sequence[Any]:
+        with self.running(node):
+            return as_delta(node.run(*inputs) if node.contents is None else node.contents())
+
+    @contextmanager
+    def running(self, node: Node | None = None) -> Iterator[None]:
+        """While callables run outside a commit: they may not change anything either."""
+        outer, self.stepping = self.stepping, True
+        try:
+            yield
+        except Exception as error:
+            if node is not None:
+                annotate(error, node, rolled_back=False)
+            raise
+        finally:
+            self.stepping = outer
+
+    def commit(self, changes: Sequence[Fed], version: int, between: Between = None) -> None:
+        """Both phases of a step: by the function that is generated for these sources, if there is
+        one. If what is called between them raises, the step is undone."""
+        changes = with_past(self, changes)
+        schedule = self._schedules.get(tuple([source for source, _ in changes]))
+        if schedule is None or schedule.compiled_step is None:
+            self.publish(self._prepared(changes, version, between))
+            return
+        schedule.compiled_step(*[delta for _, delta in changes], version, between=between)
+        forget(self)
+
+    def prepare(self, changes: Sequence[Fed], version: int) -> Step:
+        """Step everything that the changes reach; publish it, or undo it.
+
+        If anything raises, all that was stepped is undone.
+        """
+        return self._prepared(with_past(self, changes), version)
+
+    def _prepared(self, changes: Sequence[Fed], version: int, between: Between = None) -> Step:
+        key = tuple([source for source, _ in changes])
+        schedule = self._schedules.get(key) or self._schedule(key)
+        if schedule.is_in_use and schedule.compiled_step is None:
+            self._compile_step(schedule)
+        step = Step(self.delivery_queue, version)
+        self.trees.settle()
+        self.stepping = True
+        try:
+            for source, _ in changes:
+                self.watch.look(source)
+            schedule.step(changes, step.stepped, step.leaf_deltas, self.watch.check)
+            step.address()
+            if between is not None:
+                between()
+        except BaseException as error:
+            schedule.clear()
+            self._take_back(error, step.stepped)
+            raise
+        return step
+
+    def publish(self, step: Step) -> None:
+        """What was prepared stands, as its version."""
+        self.version = step.version
+        step.publish()
+        forget(self)
+        self.stepping = False
+
+    def undo(self, step: Step, error: BaseException) -> None:
+        """Undo what was prepared, because of an error that came afterwards, if that can be done."""
+        self._take_back(error, step.stepped)
+
+    def _take_back(self, error: BaseException, stepped: Sequence[Stepped]) -> None:
+        """Undo what has been stepped of a commit, if that can be done."""
+        if take_back(error, stepped):
+            self.stepping = False
+
+    def send(self, subscribers: Subscribers, delta: Delta[Any]) -> None:
+        """Put a delta for some subscribers into the delivery queue."""
+        self.delivery_queue.append((subscribers, delta))
+
+    def announce(self, leaf_deltas: Sequence[LeafDelta], version: int) -> None:
+        """Put what leaves emit of a commit into the delivery queue."""
+        self.delivery_queue.extend(deliveries(leaf_deltas, version))
+
+    def _compile_step(self, schedule: Schedule | Walk) -> None:
+        """From now on a function commits what comes of its sources together."""
+        if isinstance(schedule, Walk):
+            schedule.compiled_step = schedule.commit(self, self._take_back)
+        else:
+            calls = {
+                "graph": self,
+                "delivery_queue": self.delivery_queue,
+                "check": self.watch.check,
+                "watch": self.watch.look,
+                "take_back": self._take_back,
+            }
+            schedule.compiled_step = compiled_step(schedule.sources, schedule.nodes, calls)
+        if len(schedule.sources) == 1:
+            schedule.sources[0].compiled_step = schedule.compiled_step
+
+    def deferred(self) -> list[Node]:
+        """The nodes that step at flushes, after what they read; leaves last."""
+        inner = sorted(filter(is_deferred, self._nodes.values()), key=rank)
+        return [node for node in inner if takes_part(node)] + [
+            *filter(is_deferred, self._leaves.values())
+        ]
+
+    def fill(self) -> None:
+        """Hand over what new parts begin with that are elsewhere, and in use."""
+        for node in self.remotes:
+            if node not in self.pinned:
+                node.operator.fill()
+
+    def leaves(self) -> list[Node]:
+        """All leaves."""
+        return list(self._leaves.values())
+
+    def nodes(self) -> list[Node]:
+        """All nodes but tables and leaves, in the order they were made."""
+        return list(self._nodes.values())
+
+    def reattach(self, leaf: Node, source: Node, operator: Any) -> None:
+        """Have a leaf read another node that emits the same, by an operator that holds it."""
+        self.is_changing = True
+        (old,) = leaf.inputs
+        old.disconnect(leaf)
+        leaf.inputs = (source,)
+        leaf.order = self._next_rank()
+        leaf.is_routed = source.is_routed
+        leaf.replace(operator)
+        source.connect(leaf, 0)
+        self._forget_schedules()
+        self.is_changing = False
+        if leaf.leaf.lineage is not None:
+            leaf.leaf.lineage.renew()
+        if old is not source:
+            self.detach(old)
+
+    def reset(self) -> None:
+        """Forget all nodes but tables and leaves; these are to be attached again (`reattach`)."""
+        for node in self.remotes:
+            node.operator.stop()
+        for source in self._sources:
+            source.consumers, source.routes = [], Routes()
+            source.clear()
+        for leaf in self._leaves.values():
+            leaf.clear()
+        self.watch.reset(self._leaves.values(), self._sources)
+        self._nodes, self.remotes, self.trees, self.late = {}, (), Trees(self.trees.inside), {}
+        self.pinned.clear()
+        self._forget_schedules()
+        self.stepping = self.is_changing = False
+
+    def _connect(self, node: Node, *, fill: bool = True) -> None:
+        """Bring the operator up to date with its inputs, and from then on feed it."""
+        if node.is_remote:
+            snapshot.begin(self, node)
+        elif hasattr(node.operator, "undo") and fill and not hasattr(node.operator, "outdated"):
+            fill_node(self, node)
+        is_scheduled = not node.is_routed
+        self.is_changing = True
+        for port, source in enumerate(node.inputs):
+            is_scheduled |= node.at is not NOWHERE and not source.routes
+            source.connect(node, port)
+        if is_scheduled:
+            self._forget_schedules()
+
+    def _forget_schedules(self) -> None:
+        self._schedules.clear()
+        for source in self._sources:
+            source.compiled_step = None
+
+    def _schedule(self, sources: tuple[Node, ...]) -> Schedule | Walk:
+        """How to step what these sources reach, in topological order."""
+        if len(self._schedules) > MANY_SCHEDULES:
+            self._forget_schedules()
+        networks = {source: DiscriminationNetwork(source.consumers) for source in sources}
+        nodes = None if any(network.looks_up for network in networks.values()) else reached(sources)
+        found = Walk(networks) if nodes is None else Schedule(sources, nodes)
+        self._schedules[sources] = found
+        return found
+
+    def find(self, signature: Hashable, inputs: tuple[Node, ...]) -> Node | None:
+        """The node of this signature over these inputs, if there is one."""
+        return self._nodes.get((signature, inputs))
+
+    def has(self, node: Node) -> bool:
+        """Whether it is one of its nodes still, and not a table or leaf."""
+        return self._nodes.get(node.signature) is node
+
+    def _next_rank(self) -> int:
+        self.made += 1
+        return self.made

@@ -1,0 +1,332 @@
+"""The leaves of the graph that hold the rows of a view.
+
+A leaf steps like every operator; what it emits is the net delta of what it stands for, which
+its `channel` hands to whoever subscribed.
+
+Where the operator below holds just these rows, the leaf reads them there (`borrowed.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Collection, ItemsView, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from reactive.engine.collections.edits import Edit
+from reactive.engine.collections.index import NOTHING
+from reactive.engine.collections.zset import (
+    Batch,
+    Pair,
+    Pairs,
+    Row,
+    consolidate,
+    delete_held,
+    have_one_hash,
+    insert_new,
+    integrate,
+    negate,
+    repeat,
+    repeated,
+)
+
+Key = Callable[[Row], Any]
+MANY = 16
+"""Rows of a delta from which on it is worth a try that all are new, or all go."""
+NONE_BEFORE: Mapping[Any, Row | None] = MappingProxyType({})
+
+
+class Bag:
+    """The rows of a view with their weights.
+
+    >>> bag = Bag()
+    >>> bag.step([("a", 2), ("b", 1), ("b", -1)])
+    [('a', 2)]
+    >>> len(bag), list(bag.items())
+    (2, [('a', 2)])
+    """
+
+    __slots__ = ("_last", "_weights", "size", "touched")
+    edits: tuple[Edit, ...] = ()
+
+    def __init__(self) -> None:
+        self._weights: dict[Row, int] = {}
+        self._last: Pairs = ()
+        self.size = 0
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> Pairs:
+        count = len(delta)
+        self.touched += count
+        self._last = ()
+        if count > 2 or delta.__class__ is not list:
+            return self._step_many(delta)
+        if count == 2:
+            (one, _), (other, _) = delta
+            try:
+                is_one = one is other or one == other
+            except Exception as error:
+                is_one = have_one_hash(one, other, error)
+            if is_one:
+                return self._step_many(delta)
+        weights, size, done = self._weights, self.size, 0
+        try:
+            for row, weight in delta:  # as `integrate`, whose call would take longer
+                total = weights.get(row, 0) + weight
+                if total:
+                    weights[row] = total
+                else:
+                    del weights[row]
+                size += weight
+                done += 1
+        except BaseException:
+            integrate(weights, negate(delta[:done]))
+            raise
+        self._last = delta
+        self.size = size
+        return delta
+
+    def _step_many(self, delta: Pairs) -> Pairs:
+        change = delete_held if delta and delta[0][1] < 0 else insert_new
+        if len(delta) > MANY and change(self._weights, delta):
+            changes = delta
+        else:
+            changes = consolidate(delta)
+            integrate(self._weights, changes)
+        self._last = changes
+        if type(changes) is Batch:
+            self.size += changes.weight * len(changes)
+        else:
+            self.size += sum([weight for _, weight in changes])
+        return changes
+
+    def undo(self) -> None:
+        integrate(self._weights, negate(self._last))
+        self.size -= sum(weight for _, weight in self._last)
+        self._last = ()
+
+    def commit(self) -> None:
+        self._last = ()
+
+    def __len__(self) -> int:
+        return self.size
+
+    def count(self, row: Row) -> int:
+        return self._weights.get(row, 0)
+
+    def items(self) -> ItemsView[Row, int]:
+        return self._weights.items()
+
+    def rows(self) -> list[Row]:
+        return repeated(self._weights, self.size)
+
+    def footprint(self) -> tuple[int, int]:
+        return len(self._weights), sys.getsizeof(self._weights)
+
+
+class SignedBag(Bag):
+    """The rows over a table that is not stored: it may delete rows that it never inserted.
+
+    Such rows have a negative weight, and are absent until it has become positive.
+
+    >>> bag = SignedBag()
+    >>> bag.step([("a", -1), ("b", 2), ("c", 2)])
+    [('a', -1), ('b', 2), ('c', 2)]
+    >>> len(bag), bag.rows(), bag.count("a")
+    (4, ['b', 'b', 'c', 'c'], -1)
+    """
+
+    __slots__ = ()
+
+    def __len__(self) -> int:
+        return sum(weight for weight in self._weights.values() if weight > 0)
+
+    def rows(self) -> list[Row]:
+        return list(repeat(self._weights.items()))
+
+
+class Only:
+    """The row of an aggregate without groups, if a condition above does not drop it.
+
+    >>> only = Only()
+    >>> only.step([(3, 1)]), only.step([(4, 1), (3, -1)])
+    ([(3, 1)], [(4, 1), (3, -1)])
+    >>> only.rows()
+    [4]
+    """
+
+    __slots__ = ("_before", "_row", "touched")
+    edits: tuple[Edit, ...] = ()
+
+    def __init__(self) -> None:
+        self._row: Any = NOTHING
+        self._before: Any = NOTHING
+        """The row of the last commit, also where an interrupt comes before a step."""
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> Pairs:
+        count = len(delta)
+        self.touched += count
+        if count == 2:
+            (one, weight), (row, _) = delta
+            if one is row or one == row:
+                return self._step_many(delta)
+            if weight > 0:
+                row = one  # the other one goes
+        elif count == 1:
+            ((row, weight),) = delta
+            if weight < 0:
+                row = NOTHING
+        else:
+            return self._step_many(delta)
+        self._row = row
+        return delta
+
+    def _step_many(self, delta: Pairs) -> Pairs:
+        changes = consolidate(delta)
+        if changes:
+            self._row = next((row for row, weight in changes if weight > 0), NOTHING)
+        return changes
+
+    def undo(self) -> None:
+        self._row = self._before
+
+    def commit(self) -> None:
+        self._before = self._row
+
+    def __len__(self) -> int:
+        return int(self._row is not NOTHING)
+
+    def count(self, row: Row) -> int:
+        hash(row)  # as all views do
+        return int(self._row is row or bool(self._row == row))
+
+    def items(self) -> Collection[Pair]:
+        return [(row, 1) for row in self.rows()]
+
+    def rows(self) -> list[Row]:
+        return [] if self._row is NOTHING else [self._row]
+
+    def footprint(self) -> tuple[int, int]:
+        return len(self), 0
+
+
+class Groups:
+    """The rows of a grouped view by their group: one row of weight 1 each."""
+
+    __slots__ = ("_before", "_rows", "touched")
+    edits: tuple[Edit, ...] = ()
+
+    def __init__(self) -> None:
+        self._rows: dict[Any, Row] = {}
+        self._before: Mapping[Any, Row | None] = NONE_BEFORE
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> Pairs:
+        """An aggregate emits different rows, of a group the old one before the new one."""
+        self.touched += len(delta)
+        rows = self._rows
+        before: dict[Any, Row | None] = {}
+        self._before = before
+        for row, weight in delta:
+            key = row[0]
+            if key not in before:
+                before[key] = rows.get(key)
+            if weight > 0:
+                rows[key] = row
+            else:
+                rows.pop(key, None)
+        return delta
+
+    def undo(self) -> None:
+        for key, row in self._before.items():
+            if row is None:
+                self._rows.pop(key, None)
+            else:
+                self._rows[key] = row
+        self._before = NONE_BEFORE
+
+    def commit(self) -> None:
+        self._before = NONE_BEFORE
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def count(self, row: Row) -> int:
+        return int(isinstance(row, tuple) and bool(row) and self._rows.get(row[0]) == row)
+
+    def items(self) -> Collection[Pair]:
+        return [(row, 1) for row in self._rows.values()]
+
+    def rows(self) -> list[Row]:
+        return list(self._rows.values())
+
+    def find(self, key: Any) -> Row | None:
+        """The row of a group, or None."""
+        return self._rows.get(key)
+
+    def keys(self) -> list[Any]:
+        return list(self._rows)
+
+    def footprint(self) -> tuple[int, int]:
+        return len(self._rows), sys.getsizeof(self._rows)
+
+
+class Records(Bag):
+    """The same of rows of the user's class, which are also found by their key.
+
+    >>> records = Records(len)
+    >>> records.step([("to", 1), ("not", 1)])
+    [('to', 1), ('not', 1)]
+    >>> records.find(3), records.keys(), len(records)
+    ('not', [2, 3], 2)
+    """
+
+    __slots__ = ("_by_key", "_key")
+
+    def __init__(self, key: Key) -> None:
+        super().__init__()
+        self._key = key
+        self._by_key: dict[Any, Row] = {}
+
+    def step(self, delta: Pairs) -> Pairs:
+        changes = super().step(delta)
+        self._arrange(changes)
+        return changes
+
+    def undo(self) -> None:
+        changes = self._last
+        super().undo()
+        self._arrange(negate(changes))
+
+    def find(self, key: Any) -> Row | None:
+        """The row of a group, or None."""
+        return self._by_key.get(key)
+
+    def keys(self) -> list[Any]:
+        return list(self._by_key)
+
+    def footprint(self) -> tuple[int, int]:
+        rows, size = super().footprint()
+        return rows, size + sys.getsizeof(self._by_key)
+
+    def _arrange(self, changes: Pairs) -> None:
+        """Per key, the row that is there; those that no longer are before those that are."""
+        by_key, of, weights = self._by_key, self._key, self._weights
+        for row, _ in changes:
+            if weights.get(row, 0) <= 0 and by_key.get(key := of(row)) == row:
+                del by_key[key]
+        by_key.update((of(row), row) for row, _ in changes if weights.get(row, 0) > 0)
+
+
+class SignedRecords(Records, SignedBag):
+    """The same of rows of which some may have a negative weight: these are not found.
+
+    >>> records = SignedRecords(len)
+    >>> records.step([("to", -2), ("not", 1)])
+    [('to', -2), ('not', 1)]
+    >>> records.keys(), len(records)
+    ([3], 1)
+    """
+
+    __slots__ = ()

@@ -1,0 +1,87 @@
+"""Several deltas of one subscription as one, for a reader that does not keep up.
+
+    from version 3 to 4, from 4 to 5    -->    from 3 to 5
+    weights                                    added, what cancels is dropped
+    updates                                    composed: a -> b, b -> c is a -> c
+    edits of an ordered relation               from the older sequence to the newer
+    a snapshot                                 absorbs what comes before and after it
+
+State:  a weight per row that differs between the two versions; of an ordered relation also an item
+        per edit.
+Cost:   O(|d|) to add a delta, an edit O(sqrt(edits)); O(state) to read.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from reactive.engine.collections.edits import Sequenced
+from reactive.engine.collections.zset import Row, integrate
+from reactive.engine.dataflow.delta import Delta
+from reactive.engine.dataflow.moves import Chains
+
+
+class Merged:
+    """A delta that others are added to; `delta` is what they come to.
+
+    >>> both = Merged(Delta(1, [("to", 1), ("be", 1)]))
+    >>> both.add(Delta(2, [("to", -1), ("or", 1)]))
+    >>> both.delta()
+    Delta(version=2, added=('be', 'or'))
+    """
+
+    __slots__ = ("_chains", "_columns", "_is_snapshot", "_key", "_sequence", "_version", "_weights")
+
+    def __init__(self, first: Delta[Any]) -> None:
+        self._begin(first)
+
+    def _begin(self, delta: Delta[Any]) -> None:
+        self._version = delta.version
+        self._is_snapshot = delta.is_snapshot
+        self._key = delta._key
+        self._columns = getattr(delta, "_columns", None)
+        self._weights: dict[Row, int] = dict(delta)
+        self._sequence = Sequenced()
+        self._sequence.edit(delta._edits)
+        self._chains = Chains()
+        self._follow(delta)
+
+    def add(self, delta: Delta[Any]) -> None:
+        """Take in the next delta."""
+        if delta.is_snapshot:
+            self._begin(delta)
+            return
+        integrate(self._weights, delta._pairs)
+        self._sequence.edit(delta._edits)
+        self._version = delta.version
+        self._follow(delta)
+
+    def _follow(self, delta: Delta[Any]) -> None:
+        """Compose what was updated; where rows are paired by their key alone, the sum will tell."""
+        if self._is_snapshot or not (delta._has_moves or self._chains):
+            return
+        for row in delta.removed:
+            self._chains.remove(row)
+        for old, new in delta.updated:
+            self._chains.move(old, new)
+
+    @property
+    def version(self) -> int:
+        """Of the last delta that was added."""
+        return self._version
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether all that came has gone again."""
+        return not (self._is_snapshot or self._weights or self._sequence.is_edited)
+
+    def delta(self) -> Delta[Any] | None:
+        """One for all; None if they come to nothing."""
+        pairs, edits = list(self._weights.items()), self._sequence.edits()
+        if not pairs and not edits and not self._is_snapshot:
+            return None
+        moves = self._chains.moves if self._chains else None
+        made: Delta[Any] = Delta(
+            self._version, pairs, self._key, edits, is_snapshot=self._is_snapshot, moves=moves
+        )
+        return made._with_columns(self._columns)

@@ -1,0 +1,325 @@
+"""A node of the operator graph: an operator, what it reads, and what a commit does with it.
+
+Below an operator whose output comes at flushes only, nodes are deferred: a commit leaves its deltas
+with them, and they step when a flush takes these.
+
+    commit   inbox --> step of the operator --> inboxes of its readers
+    commit   inbox --> pending                                       (a deferred node)
+    flush    pending --> in flight --> step of the operator --> in flight of its readers
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import Any
+
+from optimizer.callables.captures import Capture
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import Function, origins
+from optimizer.plan import Node as PlanNode
+from optimizer.plan import Table
+from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
+from optimizer.rewriting.segments import Segment
+from reactive.engine.collections.sampled_size import SampledSize
+from reactive.engine.collections.zset import consolidate
+from reactive.engine.dataflow.routes import Routes
+
+Guard = tuple[Opaque, Capture]
+NOWHERE: Any = object()
+BESIDE = 8
+"""Bytes that a list takes for a change."""
+NO_SIZE = SampledSize()
+"""Of a node with which nothing waits."""
+LeafDelta = tuple["Node", Sequence[Any]]
+"""A leaf, and the net delta of what it stands for."""
+
+
+class Node:
+    """An operator with its place in the graph. A source has none: a table feeds it."""
+
+    __slots__ = (
+        *("blank", "consumers", "contents", "dirty", "functions", "graph", "guards", "inbox"),
+        *(
+            "inputs",
+            "is_remote",
+            "leaf",
+            "operator",
+            "order",
+            "constant_tests",
+            "plan",
+            "rank",
+            "run",
+        ),
+        *(
+            "at",
+            "is_routed",
+            "routes",
+            "finalize",
+            "signature",
+            "stateful",
+            "step",
+            "compiled_step",
+        ),
+        *("forgets", "note", "query", "undo", "watched", "watchers", "__weakref__"),
+        *(
+            "_arrived",
+            "_is_made_deferred",
+            "pending",
+            "pending_size",
+            "deferred",
+            "physical",
+            "in_flight",
+            "tracers",
+            "wiring",
+        ),
+    )
+    run: Callable[..., Any]
+    """The operator's step; `step` is what a commit calls."""
+    step: Callable[..., Any]
+    finalize: Callable[[], None]
+    undo: Callable[[], None]
+
+    def __init__(
+        self,
+        graph: Any,
+        operator: Any,
+        inputs: tuple[Node, ...],
+        *,
+        rank: int,
+        signature: Hashable = None,
+        plan: PlanNode | None = None,
+        functions: Iterable[Function | None] = (),
+        blamed: Iterable[Function | None] = (),
+        constant_tests: ConstantTests = NO_CONSTANT_TESTS,
+        deferred: bool = False,
+        at: Any = NOWHERE,
+    ) -> None:
+        self.graph = graph
+        self._is_made_deferred = deferred
+        self.operator = operator
+        self.inputs = inputs
+        self.rank = rank
+        """Which it is."""
+        self.order: float = rank
+        """When it steps: after its inputs; of several at a time, the one of the lowest rank."""
+        self.signature = signature
+        self.plan = plan
+        called = [f for f in functions if f is not None]
+        self.guards: tuple[Guard, ...] = tuple((o, c) for o in origins(*called) for c in o.captures)
+        self.functions = (*called, *(f for f in blamed if f is not None))
+        self.is_remote = hasattr(operator, "flush")
+        """Whether its output comes by `flush` only."""
+        self.bind()
+        self.contents: Callable[[], Iterable[Any]] | None = getattr(operator, "contents", None)
+        self.forgets: bool = _is_unstored(self) or (
+            self.contents is None and any(source.forgets for source in inputs)
+        )
+        """Whether rows that it has emitted may be held nowhere, here or below."""
+        self.leaf: Any = None
+        self.query: Segment | None = None
+        """What a leaf is of."""
+        self.watched: list[tuple[Segment, tuple[Guard, ...]]] = []
+        """The segments that a leaf watches, with what no operator of theirs calls any more."""
+        self.constant_tests = constant_tests
+        """The values of fields without which a row of its input is of no use to it."""
+        self.at = at
+        """The rows that it is given of its input, an index (`routes.py`); by default all."""
+        self.routes = Routes()
+        """The readers that are found by the key of a row."""
+        self.is_routed: bool = at is not NOWHERE or (
+            bool(inputs) and all(source.is_routed for source in inputs)
+        )
+        """Whether it is reached by routes only, so that no schedule knows of it."""
+        self.watchers: tuple[Node, ...] = ()
+        """Leaves with captured variables that no operator reads any more (of a source)."""
+        self.compiled_step: Callable[..., None] | None = None
+        """The function that commits a delta of it, once there is one (of a source)."""
+        self.note: Callable[[Sequence[Any], int], None] | None = None
+        """What notes a commit of only a delta of it, if that is written later (of a source)."""
+        self.tracers: dict[Any, None] = {}
+        """What follows updates of a table from here to subscribers (of a source)."""
+        self.physical: Any = None
+        """The node of the physical plan that it was made of."""
+        self.wiring: tuple[Any, ...] = ()
+        """Which of its inputs is which, where the physical node does not say."""
+        self.consumers: list[tuple[Node, int]] = []
+        self.blank: tuple[Sequence[Any], ...] = ((),) * len(inputs)
+        self.inbox: list[Sequence[Any]]
+        self.dirty: bool
+        self.clear()
+
+    def bind(self) -> None:
+        """Decide what a commit does with it: step the operator or, below what comes later, wait."""
+        self.deferred: bool = self._is_made_deferred or any(map(is_deferred, self.inputs))
+        self.pending: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
+        self.in_flight: list[list[Sequence[Any]]] = [[] for _ in self.inputs]
+        self._arrived: tuple[Sequence[Any], ...] = ()
+        self.pending_size = NO_SIZE
+        """About how many bytes of changes wait, those in flight among them."""
+        operator = self.operator
+        self.run = getattr(operator, "step", _no_step)
+        if self.deferred:
+            self.step, self.undo, self.finalize = self._arrive, self._depart, self._hold
+            self.stateful = True
+            self.pending_size = SampledSize(each=BESIDE)
+        else:
+            self.step = self.run
+            self.undo = getattr(operator, "undo", _nothing)
+            self.finalize = getattr(operator, "commit", _nothing)
+            self.stateful = hasattr(operator, "undo")
+
+    def replace(self, operator: Any) -> None:
+        """Have another operator do this one's work, which has the same state."""
+        self.operator = operator
+        self.contents = getattr(operator, "contents", None)
+        self.bind()
+
+    # What waits for a flush.
+
+    def _arrive(self, *inbox: Sequence[Any]) -> Sequence[Any]:
+        self._arrived = inbox
+        return ()
+
+    def _depart(self) -> None:
+        self._arrived = ()
+
+    def _hold(self) -> None:
+        for waiting, delta in zip(self.pending, self._arrived, strict=False):
+            if delta:
+                waiting.append(delta)
+                self.pending_size.add(delta)
+                self.graph.late[self] = None
+        self._arrived = ()
+
+    def set_barrier(self) -> None:
+        """What is held now is what the next flush is of."""
+        for in_flight, pending in zip(self.in_flight, self.pending, strict=True):
+            in_flight += pending
+            pending.clear()
+
+    def taken(self) -> list[Sequence[Any]]:
+        """What the flush is of, per input: without rows that were inserted and deleted
+        meanwhile."""
+        return [
+            _joined(deltas, keyed=source.gives_keys)
+            for deltas, source in zip(self.in_flight, self.inputs, strict=True)
+        ]
+
+    def done(self) -> None:
+        """The flush has taken it in."""
+        self.in_flight = [[] for _ in self.inputs]
+        self.pending_size = SampledSize(each=BESIDE)
+        for delta in chain.from_iterable(self.pending):
+            self.pending_size.add(delta)
+        if not any(self.pending):
+            self.graph.late.pop(self, None)
+
+    @property
+    def gives_keys(self) -> bool:
+        """Whether its output has a key beside each pair."""
+        return getattr(self.operator, "gives_keys", False)
+
+    def connect(self, reader: Node, port: int) -> None:
+        """Have another node read this one."""
+        if reader.at is NOWHERE:
+            self.consumers.append((reader, port))
+        else:
+            self.routes.add(reader)
+
+    def disconnect(self, reader: Node) -> None:
+        """The reverse."""
+        if reader.at is NOWHERE:
+            self.consumers = [c for c in self.consumers if c[0] is not reader]
+        else:
+            self.routes.remove(reader)
+
+    def readers(self) -> Iterator[Node]:
+        """The nodes that read this one."""
+        yield from self.routes.readers()
+        for reader, _ in self.consumers:
+            yield reader
+
+    def send(self, delta: Sequence[Any]) -> None:
+        """Send a delta of this node's output to all its readers, except by routes."""
+        for consumer, port in self.consumers:
+            consumer.inbox[port] = delta
+            consumer.dirty = True
+
+    def clear(self) -> None:
+        """Empty the inbox."""
+        self.inbox = [*self.blank]
+        self.dirty = False
+
+    def upstream(self, until: Container[Node | None] = ()) -> list[Node]:
+        """This node and all that it depends on, each once; without some, and what is below them."""
+        seen: dict[Node, None] = {self: None}
+        waiting = [self]
+        while waiting:
+            for source in waiting.pop().inputs:
+                if source not in seen and source not in until:
+                    seen[source] = None
+                    waiting.append(source)
+        return list(seen)
+
+    def downstream(self) -> list[Node]:
+        """This node and all that depend on it, each once."""
+        seen: dict[Node, None] = {self: None}
+        waiting = [self]
+        while waiting:
+            for consumer in waiting.pop().readers():
+                if consumer not in seen:
+                    seen[consumer] = None
+                    waiting.append(consumer)
+        return list(seen)
+
+    def leaves(self) -> list[Any]:
+        """Whom the leaves belong to that depend on this node."""
+        return [node.leaf for node in self.downstream() if node.leaf is not None]
+
+
+def _is_unstored(node: Node) -> bool:
+    return not node.inputs and isinstance(node.plan, Table) and not node.plan.stored
+
+
+def is_deferred(node: Node) -> bool:
+    """Whether its output changes at flushes, and not at commits."""
+    return node.deferred or node.is_remote
+
+
+def takes_part(node: Node) -> bool:
+    """Whether a flush is to wait for it: not for one that is only being filled."""
+    return not node.is_remote or bool(node.operator.is_filled)
+
+
+def _joined(deltas: Sequence[Sequence[Any]], *, keyed: bool) -> Sequence[Any]:
+    """Deltas of several commits as one."""
+    if len(deltas) == 1:
+        return deltas[0]
+    pairs = [pair for delta in deltas for pair in delta]
+    return pairs if keyed else consolidate(pairs)
+
+
+def _nothing() -> None: ...
+
+
+def _no_step(*deltas: object) -> None:
+    raise AssertionError("a source has no inputs and is never stepped")
+
+
+def fill_node(graph: Any, node: Node) -> None:
+    """Have the operator of a new node hold what it is to hold."""
+
+    def inputs() -> list[Any]:
+        return [graph.contents(source) for source in node.inputs]
+
+    def compute() -> None:
+        rows = inputs()
+        with graph.running(node):
+            node.run(*rows)
+        node.operator.commit()
+
+    if graph.restoration is None:
+        compute()
+    else:
+        graph.restoration.fill(node, inputs, compute)

@@ -1,0 +1,165 @@
+"""Make the nodes of a view with the state that their operators had in an earlier process.
+
+    node is new, its operator is   restorable, and there is a state    restored
+                                   anything else                       computed from its inputs
+
+A node is found again by the class of its operator, and the fingerprint of the part of the query
+that it computes: two that agree on both hold the same. Where tables have changed since, the state
+is that of before: the operator then steps over what has changed of its inputs, if that can be told
+without the rows of before.
+
+    table                           what was committed since
+    where, select, join, index      what follows from the changes of the inputs
+    restored node                   what it has emitted in its own step
+    others with state               not told: what is above is computed anew
+
+State:  the states, until the view is made; how long each operator took.
+Cost:   of restoring O(rows); one fingerprint per node that has a state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from time import perf_counter
+from typing import Any
+
+from optimizer.plans.fingerprint import fingerprint
+from reactive.engine.collections.zset import Pair, consolidate
+from reactive.engine.dataflow.node import Node
+from reactive.engine.operators.index_by import IndexBy
+from reactive.engine.operators.operator_state import State, is_restorable
+
+Find = Callable[[str], State | None]
+Changed = Mapping[Node, Sequence[Pair]]
+
+
+class Unrestored(Exception):
+    """An operator could not begin with a state; its view is to be made without any."""
+
+
+class NotTold(Exception):
+    """Nobody knows what has changed of an input since a state was stored."""
+
+
+class Restoration:
+    """What the operators of a view that is made begin with.
+
+    Parameters
+    ----------
+    find: gives the state of a node by its name, if there is one.
+    changed: what has changed of tables since, by the node of each.
+    """
+
+    def __init__(self, find: Find = lambda name: None, changed: Changed | None = None) -> None:
+        self._find = find
+        self._deltas: dict[Node, Sequence[Any]] = dict(changed or {})
+        """What has changed of the output of nodes since the state was stored."""
+        self._is_late = changed is not None
+        self.computed: dict[str, float] = {}
+        """Seconds that operators took to compute, of those that could have been restored."""
+        self.read: dict[str, float] = {}
+        """Seconds that operators took to be restored."""
+        self.names: dict[int, str] = {}
+        """The names of nodes, by their ranks."""
+
+    def fill(
+        self, node: Node, inputs: Callable[[], Sequence[Any]], compute: Callable[[], None]
+    ) -> None:
+        """Have a new node hold what it is to hold.
+
+        Parameters
+        ----------
+        inputs: gives all rows of its inputs, as they are now.
+        compute: steps its operator over these.
+        """
+        operator = node.operator
+        if node.deferred or not is_restorable(operator):
+            compute()
+            return
+        name, start = name_of(node), perf_counter()
+        self.names[node.rank] = name
+        state = self._find(name)
+        deltas = self._changes_of(node) if state is not None else None
+        if state is None or deltas is None:
+            compute()
+            self.computed[name] = perf_counter() - start
+            return
+        try:
+            operator.restore(state, lambda: _before(inputs(), deltas))
+            self._deltas[node] = _stepped(node, deltas) if any(deltas) else ()
+        except Exception as error:
+            raise Unrestored(f"{type(error).__name__}: {error}") from error
+        self.read[name] = perf_counter() - start
+
+    def _changes_of(self, node: Node) -> Sequence[Sequence[Any]] | None:
+        """What has changed of the inputs of a node; None if nobody knows."""
+        if not self._is_late:
+            return [()] * len(node.inputs)
+        try:
+            return [self._delta(source) for source in node.inputs]
+        except NotTold:
+            return None
+
+    def _delta(self, node: Node) -> Sequence[Any]:
+        """What has changed of the output of a node since the state was stored."""
+        if node not in self._deltas:
+            self._deltas[node] = self._computed_delta(node)
+        return self._deltas[node]
+
+    def _computed_delta(self, node: Node) -> Sequence[Any]:
+        operator = node.operator
+        if not node.inputs:
+            return ()
+        if hasattr(operator, "undo") and not isinstance(operator, IndexBy):
+            raise NotTold
+        deltas = [self._delta(source) for source in node.inputs]
+        if not any(deltas):
+            return ()
+        return operator.keyed(*deltas) if isinstance(operator, IndexBy) else _stepped(node, deltas)
+
+
+def _stepped(node: Node, deltas: Sequence[Sequence[Any]]) -> Sequence[Any]:
+    """Step an operator over changes that its inputs have taken in already."""
+    with ExitStack() as seen:
+        for source, delta in zip(node.inputs, deltas, strict=True):
+            if isinstance(source.operator, IndexBy):
+                seen.enter_context(source.operator.as_stepped(delta))
+        found: Sequence[Any] = node.run(*deltas)
+        node.finalize()
+    return found
+
+
+def name_of(node: Node) -> str:
+    """The name by which the state of a node is found in another process."""
+    return f"{type(node.operator).__name__} {fingerprint(node.plan)}"
+
+
+def states_of(
+    leaf: Node, names: Mapping[int, str], wanted: Callable[[str], bool] = lambda name: True
+) -> Iterator[tuple[str, State]]:
+    """The names and states of the operators below a leaf, except those that nobody can tell apart.
+
+    They are copies: later commits do not change them.
+
+    Parameters
+    ----------
+    names: those that are known, by the ranks of nodes.
+    wanted: tells which states are given, by the name.
+    """
+    named: dict[str, list[Node]] = {}
+    for node in leaf.upstream():
+        if node.operator is not None and not node.deferred and is_restorable(node.operator):
+            named.setdefault(names.get(node.rank) or name_of(node), []).append(node)
+    for name, found in named.items():
+        state = found[0].operator.state() if len(found) == 1 and wanted(name) else None
+        if state is not None:
+            yield name, state
+
+
+def _before(inputs: Sequence[Any], deltas: Sequence[Sequence[Any]]) -> Sequence[Any]:
+    """The rows of inputs as they were before changes."""
+    return [
+        consolidate([*rows, *((row, -weight) for row, weight in delta)]) if delta else rows
+        for rows, delta in zip(inputs, deltas, strict=True)
+    ]

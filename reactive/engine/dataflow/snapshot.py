@@ -1,0 +1,134 @@
+"""All that a node has emitted so far, as it was, to be given out a piece at a time and forgotten.
+
+    table (rows) --> where --> snapshot: references to the rows that pass
+                                 piece, piece, piece, ...          each is forgotten once it is used
+    table (rows) --> snapshot: references to the rows
+                       piece --> select --> piece, ...             made as it is given out
+
+Commits that come later do not change it. Of a chain of nodes without state that makes other rows
+than those of a table, it has the rows of the table: its pieces are to be taken inside the lock, as
+callables are asked then. So nothing but the references is ever there for all rows.
+
+State:  8 bytes per row that is in the process anyway; 16 where weights are not all 1.
+Cost:   O(rows) to make, O(piece) to give a piece out.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+from optimizer import plan
+from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
+from reactive.engine.dataflow.held import at_hand
+
+if TYPE_CHECKING:
+    from reactive.engine.dataflow.graph import Graph
+    from reactive.engine.dataflow.node import Node
+
+PIECE = 20_000
+"""Rows that are worked on at a time."""
+
+
+class Snapshot:
+    """Rows with weights.
+
+    Parameters
+    ----------
+    through: what is made of each piece as it is given out.
+
+    >>> snapshot = Snapshot([[("a", 1), ("b", 2)], [("c", 1)]])
+    >>> snapshot.piece(), len(snapshot)
+    ([('a', 1), ('b', 2), ('c', 1)], 3)
+    >>> snapshot.forget()
+    >>> len(snapshot)
+    0
+    """
+
+    __slots__ = ("_rows", "_through", "_weights")
+
+    def __init__(
+        self, pieces: Iterable[Sequence[Pair]], through: Callable[[Pairs], Pairs] | None = None
+    ) -> None:
+        self._through = through
+        self._rows: list[Row] = []
+        self._weights: array[int] | None = None
+        for piece in pieces:
+            self._take(piece)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether rows are made as they are given out, which may call what may raise."""
+        return self._through is not None
+
+    def piece(self) -> Pairs:
+        """Some of what has not been forgotten."""
+        weights = repeat(1) if self._weights is None else self._weights[-PIECE:]
+        piece = list(zip(self._rows[-PIECE:], weights, strict=False))
+        return piece if self._through is None else self._through(piece)
+
+    def forget(self) -> None:
+        """Forget what `piece` gave."""
+        del self._rows[-PIECE:]
+        if self._weights is not None:
+            del self._weights[-PIECE:]
+
+    def _take(self, piece: Sequence[Pair]) -> None:
+        if isinstance(piece, Batch) and piece.weight == 1:
+            rows, weights = piece.rows, None
+        else:
+            rows, found = [row for row, _ in piece], [weight for _, weight in piece]
+            weights = None if found.count(1) == len(found) else found
+        if weights is not None and self._weights is None:
+            self._weights = array("q", [1]) * len(self._rows)
+        if not self._rows and isinstance(rows, list):
+            self._rows = rows
+        else:
+            self._rows.extend(rows)
+        if self._weights is not None:
+            self._weights.extend(weights or repeat(1, len(rows)))
+
+
+def begin(graph: Graph, node: Node) -> None:
+    """Give a node whose work is elsewhere what its inputs hold. Inside the lock."""
+    with graph.running(node):
+        node.operator.begin([_taken(graph, source) for source in node.inputs])
+
+
+def _taken(graph: Graph, source: Node) -> Snapshot:
+    chain: list[Node] = []
+    base = source
+    while base.contents is None and len(base.inputs) == 1 and at_hand(base) is None:
+        chain.insert(0, base)
+        base = base.inputs[0]
+    held = graph.contents(base)
+    is_new = not base.inputs and isinstance(held, Batch)  # a table makes it anew each time
+    starts = range(0, len(held), PIECE)
+    pieces = [held] if is_new else (held[start : start + PIECE] for start in starts)
+    if not chain:
+        return Snapshot(pieces)
+    through = partial(_through, graph, chain)
+    if any(map(_makes_rows, chain)):
+        return Snapshot(pieces, through)
+    return Snapshot(through(held[start : start + PIECE]) for start in starts)
+
+
+def _makes_rows(node: Node) -> bool:
+    """Whether a node gives other rows than those that it reads."""
+    read, made = node.inputs[0].plan, node.plan
+    while isinstance(made, plan.Where) and made != read:
+        made = made.input
+    return made is None or made != read
+
+
+def _through(graph: Graph, chain: list[Node], delta: Sequence[Any]) -> Sequence[Any]:
+    for node in chain:
+        with graph.running(node):
+            delta = node.run(delta)
+    return delta

@@ -1,0 +1,120 @@
+"""Which captured variables are looked at, and when: what they held may have changed.
+
+    operators   before they step, for those of the callables that they call
+    leaves      at each commit of their tables, for those that no operator calls any more
+
+A segment of a query is watched by one leaf: the first that was made over it; when that goes, by
+another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Iterable
+
+from optimizer.callables.captures import Capture
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import Function, origins
+from optimizer.rewriting.segments import Segment
+from reactive.engine.dataflow.node import Guard, Node
+
+OnStale = Callable[[Opaque, Capture, int], None]
+"""Is told of a callable, of what it captured, and for how many more of its kind it is the same."""
+
+
+class Watch:
+    """Looks at what was captured; `on_stale` is called, once, with what has changed.
+
+    Callables that are made in one place may share a variable, that of a loop: it is called once for
+    all of them. `nodes` are those whose callables are looked through for that.
+    """
+
+    def __init__(self, on_stale: OnStale, nodes: Callable[[], Iterable[Node]]) -> None:
+        self._on_stale = on_stale
+        self._nodes = nodes
+        self._told: dict[int, Capture] = {}
+
+    def begin(
+        self,
+        leaf: Node,
+        segment: Segment,
+        top: Node,
+        ends: Container[Node | None],
+        sources: Iterable[Node],
+        called: Iterable[Function],
+    ) -> None:
+        """Have a leaf watch a segment: of the callables those that no operator from `top` to
+        `ends` calls."""
+        capturing = [origin for origin in origins(*called) if origin.captures]
+        reached = top.upstream(ends) if capturing else ()
+        seen = {id(o) for node in reached for o in origins(*node.functions)}
+        guards = tuple((o, c) for o in capturing if id(o) not in seen for c in o.captures)
+        _give(leaf, segment, guards, sources)
+
+    def end(self, leaf: Node, leaves: Collection[Node], sources: Iterable[Node]) -> None:
+        """Have others of the leaves watch what this one did, as far as they are over it."""
+        watched, leaf.watched = leaf.watched, []
+        reached = [source for source in sources if leaf in source.watchers]
+        for source in reached:
+            source.watchers = tuple(each for each in source.watchers if each is not leaf)
+        for segment, guards in watched:
+            segment.watcher = None
+            for heir in leaves if guards else ():
+                if heir.query is not None and segment in heir.query.every():
+                    _give(heir, segment, guards, reached)
+                    break
+
+    def reset(self, leaves: Iterable[Node], sources: Iterable[Node]) -> None:
+        """Watch nothing any more."""
+        for source in sources:
+            source.watchers = ()
+        for leaf in leaves:
+            for segment, _ in leaf.watched:
+                segment.watcher = None
+            leaf.watched, leaf.guards = [], ()
+
+    def look(self, source: Node) -> None:
+        """Report changes of what leaves watch at commits of a table."""
+        for leaf in source.watchers:
+            self.check(leaf)
+
+    def check(self, node: Node) -> None:
+        """Report what the node's callables captured and has changed since."""
+        for _, capture in node.guards:
+            if capture.changed():
+                self._report(node)
+                return
+
+    def _report(self, node: Node) -> None:
+        changed = {(c.name, id(c.source)): (f, c) for f, c in node.guards if c.changed()}
+        for function, capture in changed.values():
+            if id(capture) not in self._told:  # by another node with a part of the same callable
+                alike = self._alike(function, capture)
+                self._on_stale(function, capture, len(alike))
+                self._told.update(alike)
+                self._told[id(capture)] = capture
+        node.guards = tuple(g for g in node.guards if not g[1].changed())
+
+    def _alike(self, function: Opaque, capture: Capture) -> dict[int, Capture]:
+        """What other callables that were made in the same place captured of the same variable, and
+        has changed too."""
+        return {
+            id(other): other
+            for node in self._nodes()
+            for made, other in node.guards
+            if other.source is capture.source
+            and other.name == capture.name
+            and made.place == function.place
+            and other is not capture
+            and id(other) not in self._told
+            and other.changed()
+        }
+
+
+def _give(leaf: Node, segment: Segment, guards: tuple[Guard, ...], sources: Iterable[Node]) -> None:
+    segment.watcher = leaf
+    leaf.watched.append((segment, guards))
+    if guards:
+        leaf.guards += guards
+        for source in sources:
+            if leaf not in source.watchers:
+                source.watchers = (*source.watchers, leaf)

@@ -1,0 +1,334 @@
+"""How each aggregate is kept up to date: what is held per group, and how a value changes it.
+
+An accumulator has a `zero()` state, `add(state, value, weight)` which gives the next state, and
+`result(state)`. An invertible accumulator forgets a value by adding it with a negative weight.
+
+A group whose rows have weights of both signs may weigh nothing in all, and yet not be empty. So a
+accumulator says which of its states are zero: those to which all that was added has been taken
+away.
+
+An accumulator that works in place returns the same object from `add`; its `add` must be able to
+take back what it did without failing. The others return a new state and leave the old one alone.
+
+With `skip_none` a value that is None is not there, as in SQL. Who writes an accumulator into a loop
+(`generated/grouped.py`) leaves it out before.
+
+    Count, Sum, Avg                       O(1) per change        one number, or `running_sum.py`
+    Min, Max, CountDistinct, Collect      O(log group)           each distinct value
+    Aggregate (the user's)                one call               the user's state
+    Monoid (the user's)                   O(log group) calls     a tree over the values
+
+Source: [dbsp] section 4.2, aggregation; [i3ql] self-maintainable aggregates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import field
+from typing import Any, Protocol
+
+from optimizer.callables.opaque import Opaque
+from optimizer.plans.costs import Cost
+from optimizer.record import record
+from reactive.engine.collections import collected
+from reactive.engine.collections import values as multisets
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.monoid_tree import MonoidTree
+from reactive.engine.collections.running_sum import (
+    RunningSum,
+    plus_value,
+    shown,
+    summable,
+    summable_or_none,
+)
+from reactive.engine.collections.zset import canonical
+
+
+class Held(Protocol):
+    """The values of a group, changed in place."""
+
+    negative: dict[Any, int] | None
+
+    def add(self, value: Any, weight: int) -> None: ...
+    def __len__(self) -> int: ...
+
+
+class Accumulator(Protocol):
+    """What the aggregate operator needs of an aggregate."""
+
+    @property
+    def in_place(self) -> bool: ...
+    @property
+    def cost(self) -> Cost:
+        """That of a changed row; `Cost.ONE` of those that are linear in the rows."""
+        ...
+
+    @property
+    def over_values(self) -> bool:
+        """Whether the state is a `Values`, which other such accumulators of the same value can
+        share."""
+        ...
+
+    @property
+    def skip_none(self) -> bool:
+        """Whether None is left out."""
+        ...
+
+    @property
+    def check(self) -> Callable[[Any], object] | None:
+        """What raises for a value that it cannot take; None if it takes any."""
+        ...
+
+    def zero(self) -> Any: ...
+    def add(self, state: Any, value: Any, weight: int) -> Any: ...
+    def is_zero(self, state: Any) -> bool: ...
+    def result(self, state: Any) -> Any: ...
+
+
+@record
+class CountAccumulator:
+    """The number of rows."""
+
+    cost = Cost.ONE
+    in_place = False
+    over_values = False
+    skip_none = False
+    check = None
+
+    def zero(self) -> int:
+        return 0
+
+    def add(self, state: int, value: Any, weight: int) -> int:
+        return state + weight
+
+    def is_zero(self, state: int) -> bool:
+        return not state
+
+    def result(self, state: int) -> int:
+        return state
+
+
+@record
+class SumAccumulator:
+    """A running sum (`collections/running_sum.py`): an integer while all values are integers."""
+
+    skip_none: bool = False
+    cost = Cost.ONE
+    in_place = True
+    over_values = False
+
+    @property
+    def check(self) -> Callable[[Any], object]:
+        return summable_or_none if self.skip_none else summable
+
+    def zero(self) -> RunningSum:
+        return 0
+
+    def add(self, state: RunningSum, value: Any, weight: int) -> RunningSum:
+        if value is None and self.skip_none:
+            return state
+        return plus_value(state, value, weight)
+
+    def is_zero(self, state: RunningSum) -> bool:
+        return not state
+
+    def result(self, state: RunningSum) -> Any:
+        return shown(state)
+
+
+@record
+class AvgAccumulator:
+    """The exact sum, rounded once, over the number of values."""
+
+    skip_none: bool = False
+    cost = Cost.ONE
+    in_place = True
+    over_values = False
+
+    @property
+    def check(self) -> Callable[[Any], object]:
+        return summable_or_none if self.skip_none else summable
+
+    def zero(self) -> tuple[Any, int]:
+        return (0, 0)
+
+    def add(self, state: tuple[Any, int], value: Any, weight: int) -> tuple[Any, int]:
+        if value is None and self.skip_none:
+            return state
+        return (plus_value(state[0], value, weight), state[1] + weight)
+
+    def is_zero(self, state: tuple[Any, int]) -> bool:
+        return not (state[0] or state[1])
+
+    def result(self, state: tuple[Any, int]) -> Any:
+        total, count = state
+        return canonical(shown(total) / count) if count > 0 else None
+
+
+@record
+class ValuesAccumulator:
+    """What the accumulators over distinct values share: `add` of what they hold, in place."""
+
+    skip_none: bool = False
+    cost = Cost.LOG
+    in_place = True
+    over_values = True
+
+    @property
+    def check(self) -> Callable[[Any], object]:
+        return hash
+
+    def zero(self) -> Held:
+        raise NotImplementedError
+
+    def add(self, state: Held, value: Any, weight: int) -> Held:
+        if value is None and self.skip_none:
+            return state
+        try:
+            state.add(value, weight)
+        except TypeError as error:
+            _advise(error, state, value)
+            raise
+        return state
+
+    def is_zero(self, state: Held) -> bool:
+        return not (len(state) or state.negative)
+
+    def result(self, state: Any) -> Any:
+        raise NotImplementedError
+
+
+@record
+class MinAccumulator(ValuesAccumulator):
+    """The least value; None of no rows."""
+
+    def zero(self) -> multisets.Values:
+        return multisets.Values(in_order=True)
+
+    def result(self, state: multisets.Values) -> Any:
+        return _asked(state, multisets.Values.least)
+
+
+@record
+class MaxAccumulator(ValuesAccumulator):
+    """The greatest value; None of no rows."""
+
+    def zero(self) -> multisets.Values:
+        return multisets.Values(in_order=True)
+
+    def result(self, state: multisets.Values) -> Any:
+        return _asked(state, multisets.Values.greatest)
+
+
+def _asked(state: multisets.Values, read: Callable[[multisets.Values], Any]) -> Any:
+    """What is read of values, which may be compared for the first time."""
+    try:
+        return read(state)
+    except TypeError as error:
+        _advise(error, state)
+        raise
+
+
+def _advise(error: TypeError, state: Held, value: Any = 0) -> None:
+    """Say what to do about a None that does not compare with other values."""
+    if value is None or (isinstance(state, multisets.Values) and state.has_none()):
+        error.add_note(SKIP)
+
+
+SKIP = "  skip_none=True leaves None out"
+
+
+@record
+class CountDistinctAccumulator(ValuesAccumulator):
+    """The number of different values."""
+
+    def zero(self) -> multisets.Values:
+        return multisets.Values()
+
+    def result(self, state: multisets.Values) -> int:
+        return len(state)
+
+
+@record
+class CollectAccumulator(ValuesAccumulator):
+    """All values, as a `Bag`; the changes of a commit are added to it at once."""
+
+    over_values = False
+
+    def zero(self) -> collected.Collected:
+        return collected.Collected()
+
+    def result(self, state: collected.Collected) -> Bag[Any]:
+        return state.bag()
+
+
+@record
+class UserAccumulator:
+    """The user's own invertible aggregate; a state is a value and is never changed in place.
+
+    Folds are equal if their zeros mean the same (0 and 0.0 do not) and their callables do.
+    """
+
+    initial: Any = field(compare=False)
+    meaning: object
+    plus: Opaque
+    minus: Opaque
+    finish: Opaque | None
+    is_empty: Opaque | None = None
+    cost = Cost.ONE
+    in_place = False
+    over_values = False
+    skip_none = False
+
+    def check(self, value: Any) -> None:
+        """Raise for a value that does not add to the zero."""
+        self.plus.function(self.initial, value)
+
+    def zero(self) -> Any:
+        return self.initial
+
+    def is_zero(self, state: Any) -> bool:
+        test = self.is_empty
+        return bool(state == self.initial if test is None else test.function(state))
+
+    def add(self, state: Any, value: Any, weight: int) -> Any:
+        step = self.plus.function if weight > 0 else self.minus.function
+        for _ in range(abs(weight)):
+            state = step(state, value)
+        return state
+
+    def result(self, state: Any) -> Any:
+        return canonical(state if self.finish is None else self.finish.function(state))
+
+
+@record
+class MonoidAccumulator:
+    """The user's own combination of values."""
+
+    initial: Any = field(compare=False)
+    meaning: object
+    combine: Opaque
+    finish: Opaque | None
+    cost = Cost.LOG
+    in_place = True
+    over_values = False
+    skip_none = False
+
+    def check(self, value: Any) -> None:
+        """Raise for a value that has no hash, or does not combine with the zero."""
+        hash(value)
+        self.combine.function(self.initial, value)
+
+    def zero(self) -> MonoidTree:
+        return MonoidTree(self.initial, self.combine.function)
+
+    def add(self, state: MonoidTree, value: Any, weight: int) -> MonoidTree:
+        state.add(canonical(value), weight)
+        return state
+
+    def is_zero(self, state: MonoidTree) -> bool:
+        return not len(state)
+
+    def result(self, state: MonoidTree) -> Any:
+        total = state.total()
+        return canonical(total if self.finish is None else self.finish.function(total))

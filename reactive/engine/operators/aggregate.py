@@ -1,0 +1,324 @@
+"""Aggregate: one row per group, its key and what each accumulator shows; a group lives while it has
+rows.
+
+    d(row of g)  =  - (g, results before)  +  (g, results after)      for each group touched
+
+Without a key there is one group that is always there, so that "of no rows" is a row as well. Its
+row, if it has one aggregate only, is the bare value.
+
+Where weights may be negative (`keeps_negative`), a group of rows that weigh nothing in all is
+dropped only if its accumulators are zero too; it is shown while its rows weigh more than nothing.
+
+A group in state is a list: how many rows it has, the state of each accumulator, the row it shows.
+All callables are evaluated before any group changes. Folds may still raise (values that cannot be
+compared, a user's `remove`), so each group is remembered as it was until the commit stands.
+
+State:  one list per group; what the accumulators hold (`accumulators.py`).
+Cost:   O(|dL|) for Count, Sum, Avg; times log group for Min, Max and Monoid.
+Source: [dbsp] section 4.2, aggregation; [i3ql] aggregation operators.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
+from operator import itemgetter
+from typing import Any
+
+from reactive.engine.collections.running_sum import bytes_of
+from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate, is_mixed
+from reactive.engine.operators.accumulators import (
+    Accumulator,
+    AvgAccumulator,
+    CountAccumulator,
+    SumAccumulator,
+    UserAccumulator,
+)
+from reactive.engine.operators.operator_state import Inputs, State
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+Value = Callable[[Row], Any]
+Group = list[Any]
+Evaluated = tuple[Sequence[Any], Sequence[Sequence[Any]], Pairs]
+
+WEIGHT = 0
+STATES = slice(1, -1)
+SHOWN = -1
+PLAIN = (CountAccumulator, SumAccumulator, AvgAccumulator)
+"""Accumulators whose state is a number, or a tuple of numbers, but in rare sums."""
+NUMBERS = frozenset({int, tuple})
+"""What sums are kept as, except for rare ones."""
+_NOTHING: Evaluated = ((), (), ())
+
+
+class Aggregate:
+    """Keeps groups; `accumulators` are pairs of an accumulator and the value that it reads (None:
+    it reads none). `row` is the class of rows that have names.
+
+    >>> from reactive.engine.operators.accumulators import CountAccumulator, SumAccumulator
+    >>> totals = Aggregate(len, [(CountAccumulator(), None), (SumAccumulator(), len)])
+    >>> totals.step([("anna", 1), ("otto", 1), ("eva", 1)])
+    [((4, 2, 8), 1), ((3, 1, 3), 1)]
+    >>> totals.step([("otto", -1), ("eva", -1)])
+    [((4, 2, 8), -1), ((4, 1, 4), 1), ((3, 1, 3), -1)]
+    """
+
+    __slots__ = (
+        *("_adders", "_bare", "_before", "_homes", "_key", "_last", "_own"),
+        *(
+            "_progress",
+            "_results",
+            "_row",
+            "_values",
+            "accumulators",
+            "groups",
+            "keeps_negative",
+            "touched",
+        ),
+    )
+
+    def __init__(
+        self,
+        key: Value | None,
+        accumulators: Sequence[tuple[Accumulator, Value | None]],
+        *,
+        keeps_negative: bool = False,
+        row: Any = None,
+    ) -> None:
+        self._key = key
+        self.keeps_negative = keeps_negative
+        self._bare = key is None and len(accumulators) == 1 and row is None
+        self._row = row
+        self.accumulators = [accumulator for accumulator, _ in accumulators]
+        self._values = [value for _, value in accumulators]
+        self.groups: dict[Any, Group] = {}
+        self._before: dict[Any, Group | None] = {}  # touched groups, as they were
+        self._last: Evaluated = _NOTHING
+        self._progress = (0, 0)  # the accumulator that is being fed, and how many rows it has
+        self._homes = shared_accumulators_of(accumulators)
+        own = {home: self.accumulators[home - 1] for home in self._homes}
+        self._adders = [(position, accumulator.add) for position, accumulator in own.items()]
+        self._own = {
+            p for p, accumulator in own.items() if isinstance(accumulator, UserAccumulator)
+        }
+        self._results = [
+            (home, accumulator.result)
+            for home, accumulator in zip(self._homes, self.accumulators, strict=True)
+        ]
+        self.touched = 0
+        if key is None:
+            self.groups[()] = group = self._new()
+            group[SHOWN] = self._show((), group)
+
+    def step(self, delta: Pairs) -> list[Pair]:
+        self.touched += len(delta)
+        evaluated = self._evaluate(delta)
+        try:
+            return self._take(delta, *evaluated)
+        except Exception as error:
+            reraise_asynchronous(error)
+            if not is_mixed(delta):
+                raise
+        net = _removals_first(delta)
+        return self._take(net, *self._evaluate(net))
+
+    def _take(self, delta: Pairs, keys: list[Any], columns: list[Sequence[Any]]) -> list[Pair]:
+        self._before, self._last = {}, (keys, columns, delta)
+        position = done = 0
+        try:
+            groups = self._touch(keys, delta)
+            for position, add in self._adders:
+                column = columns[position - 1]
+                done = 0
+                if position in self._own and len(delta) > 1:
+                    _insertions_first(groups, position, add, column, delta)
+                    continue
+                for row, weight in delta:  # noqa: B007
+                    group = groups[done]
+                    group[position] = add(group[position], column[done], weight)
+                    done += 1
+            self._progress = (len(self.accumulators) + 1, 0)
+            return self.differences(self._before)
+        except BaseException:
+            if not self._progress[0]:
+                self._progress = (position, done)
+            self.undo()
+            raise
+
+    def undo(self) -> None:
+        try:
+            self._take_back()
+        finally:
+            for key, before in self._before.items():
+                if before is None:
+                    self.groups.pop(key, None)
+                else:
+                    self.groups[key] = before
+            self.commit()
+
+    def _take_back(self) -> None:
+        """Undo what was added to states that are changed in place, the last first."""
+        keys, columns, delta = self._last
+        complete, done = self._progress
+        for position, add in self._adders:
+            if position > complete:
+                break
+            if self.accumulators[position - 1].in_place:
+                rows = len(delta) if position < complete else done
+                added = islice(zip(keys, columns[position - 1], delta, strict=True), rows)
+                for key, value, (_, weight) in reversed(list(added)):
+                    before = self._before[key]
+                    if before is not None:
+                        add(before[position], value, -weight)
+
+    def commit(self) -> None:
+        self._before, self._last, self._progress = {}, _NOTHING, (0, 0)
+
+    def contents(self) -> Iterable[Pair]:
+        shown = (group[SHOWN] for group in self.groups.values())
+        return self._out([(row, 1) for row in shown if row is not None])
+
+    def state(self) -> State | None:
+        """The groups, in columns; None if an accumulator holds what only it can tell."""
+        if not all(isinstance(accumulator, PLAIN) for accumulator in self.accumulators):
+            return None
+        groups, width = list(self.groups.values()), len(self.accumulators) + 2
+        columns = [list(map(itemgetter(place), groups)) for place in range(width)]
+        for accumulator, states in zip(self.accumulators, columns[STATES], strict=True):
+            is_mean = isinstance(accumulator, AvgAccumulator)
+            sums = map(itemgetter(0), states) if is_mean else states
+            if not {*map(type, sums)} <= NUMBERS:
+                return None
+        parts = {str(place): column for place, column in enumerate(columns)}
+        return {"keys": list(self.groups), "parts": width, **parts}
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold the groups that another one has told as its state."""
+        columns = [state[str(place)] for place in range(state["parts"])]
+        groups = map(list, zip(*columns, strict=True))
+        self.groups.update(zip(state["keys"], groups, strict=True))
+
+    def footprint(self) -> tuple[int, int]:
+        size = sys.getsizeof(self.groups)
+        for group in self.groups.values():
+            size += sys.getsizeof(group) + sum(map(bytes_of, group[STATES]))
+            size += sys.getsizeof(group[SHOWN])
+        return len(self.groups), size
+
+    def _out(self, pairs: list[Pair]) -> list[Pair]:
+        return [(row[0], weight) for row, weight in pairs] if self._bare else pairs
+
+    def _evaluate(self, delta: Pairs) -> tuple[list[Any], list[Sequence[Any]]]:
+        """The key of each row, and for each accumulator its value of each row."""
+        columns: list[Sequence[Any]] = []
+        for position, value in enumerate(self._values, 1):
+            is_own = self._homes[position - 1] == position and value is not None
+            columns.append(_column(value, delta) if is_own and value else delta)
+        if self._key is None:
+            return [()] * len(delta), columns
+        keys = []
+        key = self._key
+        for row, _ in delta:
+            keys.append(canonical(key(row)))
+        return keys, columns
+
+    def _new(self) -> Group:
+        states = [
+            accumulator.zero() if home == position else None
+            for position, (home, accumulator) in enumerate(
+                zip(self._homes, self.accumulators, strict=True), 1
+            )
+        ]
+        return [0, *states, None]
+
+    def _touch(self, keys: list[Any], delta: Pairs) -> list[Group]:
+        """The group of each row, remembered as it was, with the row counted in."""
+        groups, before = self.groups, self._before
+        touched = []
+        for done, (row, weight) in enumerate(delta):  # noqa: B007
+            key = keys[done]
+            group = groups.get(key)
+            if group is None:
+                before.setdefault(key, None)
+                group = groups[key] = self._new()
+            elif key not in before:
+                before[key] = group.copy()
+            group[WEIGHT] += weight
+            touched.append(group)
+        return touched
+
+    def differences(self, touched: Mapping[Any, Group | None]) -> list[Pair]:
+        """What touched groups showed before and show now; those without rows are dropped."""
+        out: list[Pair] = []
+        for key, before in touched.items():
+            group = self.groups[key]
+            old = None if before is None else before[SHOWN]
+            new = self._show(key, group)
+            if old == new:
+                new = old  # equal, but perhaps of another type: what was given out stays
+            group[SHOWN] = new
+            if old is not new:
+                if old is not None:
+                    out.append((old, -1))
+                if new is not None:
+                    out.append((new, 1))
+            if self._key is not None and not group[WEIGHT] and self.is_empty(group):
+                del self.groups[key]
+        return self._out(out) if self._bare else out
+
+    def is_empty(self, group: Group) -> bool:
+        """Whether a group whose rows weigh nothing in all has none, of negative weight neither."""
+        if not self.keeps_negative:
+            return True
+        return all(self.accumulators[p - 1].is_zero(group[p]) for p, _ in self._adders)
+
+    def _show(self, key: Any, group: Group) -> Row | None:
+        """The row of a group as a tuple, or None while it has no rows."""
+        if group[WEIGHT] <= 0 and self._key is not None:
+            return None
+        results = [result(group[position]) for position, result in self._results]
+        row = tuple(results) if self._key is None else (key, *results)
+        return row if self._row is None else self._row(*row)
+
+
+def _insertions_first(
+    groups: Sequence[Group],
+    position: int,
+    add: Callable[[Any, Any, int], Any],
+    column: Sequence[Any],
+    delta: Pairs,
+) -> None:
+    """Feed an accumulator of the user's, whose `remove` may need what the same commit adds."""
+    for comes in (True, False):
+        for group, value, (row, weight) in zip(groups, column, delta, strict=True):  # noqa: B007
+            if (weight > 0) is comes:
+                group[position] = add(group[position], value, weight)
+
+
+def shared_accumulators_of(accumulators: Sequence[tuple[Accumulator, Any]]) -> list[int]:
+    """Where each accumulator has its state: those over the distinct values of one callable share
+    it."""
+    found: dict[Any, int] = {}
+    return [
+        found.setdefault((value, accumulator.skip_none), position)
+        if accumulator.over_values and value is not None
+        else position
+        for position, (accumulator, value) in enumerate(accumulators, 1)
+    ]
+
+
+def _removals_first(delta: Pairs) -> Pairs:
+    """The net delta; a value that comes may not compare with one that goes."""
+    return sorted(consolidate(delta), key=_weight)
+
+
+def _weight(pair: Pair) -> int:
+    return pair[1]
+
+
+def _column(value: Value, delta: Pairs) -> list[Any]:
+    column = []
+    for row, _ in delta:
+        column.append(value(row))
+    return column

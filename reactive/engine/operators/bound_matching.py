@@ -1,0 +1,319 @@
+"""Which left rows have a partner, where the predicate is one comparison: by the bound of a key.
+
+    bound(k)     =  the greatest value of R with key k        (the least one, for `>`)
+    partnered(L, R)(row)  =  L(row)  if value(row) < bound(key(row)), else 0
+
+With P for "less than the bound", and B for the bound:
+
+    d partnered  =  dL * P(B)  +  (L + dL) * (P(B + dB) - P(B))
+
+Values of two families, and those without one, have no common order
+(`reactive.engine.collections.families`). From the first on, or where a test raises,
+`PredicateMatching` asks the pairs, as without this.
+
+State:  the bound of each key; of a key that lost its bound, and has more than `FEW` right rows, its
+        values in order.
+Cost:   O(|dL| + |dR|); where the bound of a key moves, O(left rows of the key), and where it is
+        deleted O(log) of the right rows, after O(right rows) for the first time.
+Source: [dbsp] section 4, antijoin; [stepping] min and max.
+"""
+
+from __future__ import annotations
+
+import operator
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from sortedcontainers import SortedList
+
+from reactive.engine.collections.families import Family, UnorderedError, family_of
+from reactive.engine.collections.index import NO_MATCH, Key, KeyedPair, Mark
+from reactive.engine.collections.zset import Row
+from reactive.engine.operators.hash_matching import Change
+from reactive.engine.operators.index_by import IndexBy
+from reactive.engine.operators.matching import PredicateMatching
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+FEW = 32
+"""Right rows of a key that are looked through for another bound, each time."""
+NONE: Final = object()
+"""The value of a row that matches nothing, and the bound of a key without right rows."""
+Read = Callable[[Row], Any]
+Valued = tuple[Key, Row, int, Any]
+COMPARISONS: Final[dict[tuple[bool, bool], Callable[[Any, Any], bool]]] = {
+    (True, False): operator.lt,
+    (True, True): operator.le,
+    (False, False): operator.gt,
+    (False, True): operator.ge,
+}
+"""The comparison of a value with the bound, by whether that is an upper one, and closed."""
+
+
+class BoundSide:
+    """Reads the value of a row of one side: tests, the value, more tests."""
+
+    __slots__ = ("_after", "_before", "_value")
+
+    def __init__(self, before: Sequence[Read], value: Read, after: Sequence[Read]) -> None:
+        self._before = before
+        self._value = value
+        self._after = after
+
+    def value(self, row: Row, family: Family | None) -> tuple[Any, Family | None]:
+        """Return the value, or `NONE` if a test fails, with the family of all values so far.
+
+        Raises
+        ------
+        UnorderedError: the value has no family, or another one.
+        """
+        if self._before and not all(test(row) for test in self._before):
+            return NONE, family
+        value = self._value(row)
+        own = family_of(value)
+        if family is not None and own != family:
+            raise UnorderedError(f"{value!r} is of another family")
+        if self._after and not all(test(row) for test in self._after):
+            return NONE, own
+        return value, own
+
+
+class BoundMatching:
+    """By key and one comparison; `make` gives the matching that asks pairs.
+
+    >>> from reactive.engine.operators.index_by import IndexBy
+    >>> ages, limits, plain = IndexBy(None), IndexBy(None), BoundSide((), int, ())
+    >>> sides = (plain, plain)
+    >>> matching = BoundMatching(ages, limits, sides, print, is_upper=True, closed=False)
+    >>> matching.step(ages.step([(3, 1), (7, 1)]), limits.step([(5, 1)]))
+    [(3, 0, 1), (7, 0, 1), (3, 1, -1)]
+    >>> matching.step([], limits.step([(8, 1)]))
+    [(7, 1, -1)]
+    """
+
+    __slots__ = (
+        *("_bounds", "_family", "_fell", "_is_upper", "_last", "_left", "_make", "_orders"),
+        *("_passes", "_plain", "_right", "_sides", "_touched", "_was"),
+    )
+
+    def __init__(
+        self,
+        left: IndexBy,
+        right: IndexBy,
+        sides: tuple[BoundSide, BoundSide],
+        make: Callable[[], PredicateMatching],
+        *,
+        is_upper: bool,
+        closed: bool,
+    ) -> None:
+        self._left = left
+        self._right = right
+        self._sides = sides
+        self._is_upper = is_upper
+        self._passes = COMPARISONS[is_upper, closed]
+        self._make = make
+        self._bounds: dict[Key, Any] = {}
+        self._orders: dict[Key, _Order] = {}
+        self._family: Family | None = None
+        self._last: dict[Key, Any] = {}  # the bounds of before
+        self._was: Family | None = None
+        self._plain: PredicateMatching | None = None
+        self._fell = False
+        self._touched = 0
+
+    @property
+    def touched(self) -> int:
+        return self._touched + (0 if self._plain is None else self._plain.touched)
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
+        if self._plain is not None:
+            return self._plain.step(left, right)
+        self._last, self._was = {}, self._family
+        try:
+            if self._left.poisoned or self._right.poisoned:
+                raise UnorderedError("a key could not be computed")
+            ours, theirs = self._valued(0, left), self._valued(1, right)
+        except Exception as error:
+            reraise_asynchronous(error)
+            self._family = self._was
+            return self._fall_back(left)
+        out = [self._change(*each) for each in ours]
+        self._touched += len(left) + len(right)
+        if theirs:
+            out += self._move_bounds(theirs)
+        return out
+
+    def undo(self) -> None:
+        if self._fell:
+            self._plain, self._fell = None, False
+        elif self._plain is not None:
+            self._plain.undo()
+        for key, bound in self._last.items():
+            self._set(key, bound)
+            self._orders.pop(key, None)
+        self._last, self._family = {}, self._was
+
+    def commit(self) -> None:
+        self._last, self._was = {}, self._family
+        if self._fell:
+            self._fell = False
+            self._bounds, self._orders = {}, {}
+        if self._plain is not None:
+            self._plain.commit()
+
+    def contents(self) -> Iterator[Change]:
+        if self._plain is not None:
+            yield from self._plain.contents()
+            return
+        for key, (row, weight) in self._left.index.items():
+            yield self._change(key, row, weight, self._value(0, key, row))
+
+    def footprint(self) -> tuple[int, int]:
+        if self._plain is not None:
+            return self._plain.footprint()
+        held = sum(len(order) for order in self._orders.values())
+        return len(self._bounds) + held, sys.getsizeof(self._bounds) + 100 * held
+
+    def _valued(self, side: int, delta: Sequence[KeyedPair]) -> list[Valued]:
+        return [(k, row, weight, self._value(side, k, row)) for k, (row, weight) in delta]
+
+    def _value(self, side: int, key: Key, row: Row) -> Any:
+        if key.__class__ is Mark:
+            if key is NO_MATCH:
+                return NONE
+            raise UnorderedError("a key could not be computed")
+        value, self._family = self._sides[side].value(row, self._family)
+        return value
+
+    def _change(self, key: Key, row: Row, weight: int, value: Any) -> Change:
+        is_partnered = self._matches(value, self._bounds.get(key, NONE))
+        return (row, weight, 0) if is_partnered else (row, 0, weight)
+
+    def _matches(self, value: Any, bound: Any) -> bool:
+        return value is not NONE and bound is not NONE and self._passes(value, bound)
+
+    # Bounds.
+
+    def _move_bounds(self, changes: Sequence[Valued]) -> list[Change]:
+        """Take in changes of the right; return those of left rows between old and new bounds."""
+        try:
+            bounds = self._new_bounds(changes)
+            out = [each for key, bound in bounds.items() for each in self._flipped(key, bound)]
+        except BaseException:
+            for key, *_ in changes:
+                self._orders.pop(key, None)
+            raise
+        for key, bound in bounds.items():
+            self._last[key] = self._bounds.get(key, NONE)
+            self._set(key, bound)
+        self._touched += len(out)
+        return out
+
+    def _new_bounds(self, changes: Sequence[Valued]) -> dict[Key, Any]:
+        """The bounds of the keys that may have another one."""
+        bounds: dict[Key, Any] = {}
+        lost: dict[Key, None] = {}
+        for key, _, weight, value in changes:
+            if value is NONE:
+                continue
+            order = self._orders.get(key)
+            bound = bounds.get(key, self._bounds.get(key, NONE))
+            if order is not None:
+                order.add(value, weight)
+                lost.setdefault(key)
+            elif weight > 0 and (bound is NONE or self._is_beyond(value, bound)):
+                bounds[key] = value
+            elif weight < 0 and bound is not NONE and not self._is_beyond(bound, value):
+                lost.setdefault(key)
+        for key in lost:
+            bounds[key] = self._outermost(key)
+        return bounds
+
+    def _is_beyond(self, value: Any, bound: Any) -> bool:
+        return bool(value > bound) if self._is_upper else bool(value < bound)
+
+    def _outermost(self, key: Key) -> Any:
+        """The bound of a key, as its right rows are now."""
+        order = self._orders.get(key)
+        if order is None:
+            pairs = self._right.index.pairs(key)
+            self._touched += len(pairs)
+            order = _Order((self._value(1, key, row), weight) for row, weight in pairs)
+            if len(order) > FEW:
+                self._orders[key] = order
+        elif len(order) <= FEW // 2:
+            del self._orders[key]
+        return order.outermost(is_upper=self._is_upper)
+
+    def _flipped(self, key: Key, bound: Any) -> Iterator[Change]:
+        """The left rows of a key that come to have a partner, or to have none."""
+        old = self._bounds.get(key, NONE)
+        if old is bound or (old is not NONE and bound is not NONE and old == bound):
+            return
+        pairs = self._left.index.pairs(key)
+        self._touched += len(pairs)
+        for row, weight in pairs:
+            value = self._value(0, key, row)
+            was, now = self._matches(value, old), self._matches(value, bound)
+            if was != now:
+                yield (row, weight, -weight) if now else (row, -weight, weight)
+
+    def _set(self, key: Key, bound: Any) -> None:
+        if bound is NONE:
+            self._bounds.pop(key, None)
+        else:
+            self._bounds[key] = bound
+
+    # Pairs.
+
+    def _fall_back(self, left: Sequence[KeyedPair]) -> Sequence[Change]:
+        """Ask the pairs from now on; return the changes since the last step."""
+        now = [*self._left.index.items()]
+        before: dict[tuple[Key, Row], int] = {}
+        for key, (row, weight) in [*now, *((k, (r, -w)) for k, (r, w) in left)]:
+            before[key, row] = before.get((key, row), 0) + weight
+        plain = self._make()
+        plain.step(now, ())
+        moved: dict[Row, tuple[int, int]] = {}
+        for (key, row), weight in before.items():
+            if weight:
+                _, partnered, alone = self._change(key, row, weight, self._value(0, key, row))
+                moved[row] = (-partnered, -alone)
+        for row, partnered, alone in plain.contents():
+            more = moved.get(row, (0, 0))
+            moved[row] = (more[0] + partnered, more[1] + alone)
+        self._plain, self._fell = plain, True
+        return [(row, *change) for row, change in moved.items() if any(change)]
+
+
+class _Order:
+    """The values of the right rows of a key, in order."""
+
+    __slots__ = ("_values", "_weights")
+
+    def __init__(self, pairs: Iterable[tuple[Any, int]]) -> None:
+        self._weights: dict[Any, int] = {}
+        for value, weight in pairs:
+            if value is not NONE:
+                self._weights[value] = self._weights.get(value, 0) + weight
+        self._values: Any = SortedList(v for v, weight in self._weights.items() if weight > 0)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def add(self, value: Any, weight: int) -> None:
+        was = self._weights.get(value, 0)
+        now = was + weight
+        if now:
+            self._weights[value] = now
+        else:
+            del self._weights[value]
+        if was <= 0 < now:
+            self._values.add(value)
+        elif now <= 0 < was:
+            self._values.remove(value)
+
+    def outermost(self, *, is_upper: bool) -> Any:
+        if not self._values:
+            return NONE
+        return self._values[-1] if is_upper else self._values[0]

@@ -1,0 +1,201 @@
+"""Closure: which nodes lead to which, of arcs that are the rows of an input.
+
+    rows  --ends-->  arcs between numbered nodes  -->  reachability  -->  rows of what has changed
+
+It does what the rules of a recursion would derive (`fixpoint.py`), with a bit in the place of a row
+and two numbers. Rows are made when somebody asks for them.
+
+What may not be as the plan takes it to be is `BailOut`, and the database goes back to the rules: a
+row of another class, an end that is NaN or equals another of another class, and all that raises.
+
+State:  a number per node, a bit per pair of them (`collections/reachability.py`).
+Cost:   O(rows that come and go, of the input and of the closure), and that of the reachability.
+Source: see `collections/reachability.py`.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from optimizer import plan
+from reactive.engine.collections.bits import gained
+from reactive.engine.collections.numbering import Numbering, Unlike
+from reactive.engine.collections.reachability import Arc, Reachability
+from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
+from reactive.engine.operators.fixpoint.closure_rows import ClosureRows
+from reactive.engine.operators.operator import BailOut
+from reactive.engine.operators.operator_state import Inputs, State
+
+Ends = Callable[[Row], tuple[Any, Any]]
+MANY = 1000
+"""Rows that come at first, of which the nodes are numbered in order."""
+
+
+class Closure:
+    """Rows of two ends, and those that follow.
+
+    Parameters
+    ----------
+    kind: the class of the rows of the closure.
+    of: the class of which all rows of the input have to be, if they are rows of the closure.
+    owner: the recursion that it stands for.
+
+    >>> closure = Closure(lambda row: row, tuple, None, plan.Table(0, "pairs", None, True))
+    >>> sorted(closure.step([((1, 2), 1), ((2, 3), 1)]))
+    [((1, 2), 1), ((1, 3), 1), ((2, 3), 1)]
+    >>> (1, 3) in closure.shown, len(closure.shown)
+    (True, 3)
+    """
+
+    __slots__ = (
+        *("_before", "_ends", "_gone", "_graph", "_more", "_numbering", "_of", "_owner"),
+        *("_read", "_size", "shown"),
+    )
+
+    def __init__(self, ends: Ends, kind: type, of: type | None, owner: plan.Node) -> None:
+        self._ends = ends
+        self._of = of
+        self._owner = owner
+        self._numbering = Numbering()
+        self._graph = Reachability()
+        self.shown = ClosureRows(self._numbering, self._graph, kind)
+        """The rows that are there now: not a copy."""
+        self._more: dict[Arc, int] = {}  # how many rows there are of an arc, but for the first
+        self._before: dict[Arc, int] = {}  # how many there were, of those that changed
+        self._gone: list[Arc] = []
+        self._size = 0
+        self._read = 0
+
+    @property
+    def touched(self) -> int:
+        return self._read + self._graph.touched
+
+    def step(self, delta: Pairs) -> Pairs:
+        self._read += len(delta)
+        collects = gc.isenabled()
+        try:
+            gc.disable()  # as `collector.paused`, which takes longer than many a step
+            came, self._gone = self._arcs(delta)
+            self._graph.change(came, self._gone)
+            return self._changed()
+        except Exception as error:
+            self.undo()
+            raise BailOut(self._owner, self) from error
+        finally:
+            if collects:
+                gc.enable()
+
+    def _arcs(self, delta: Pairs) -> tuple[list[Arc], list[Arc]]:
+        """The arcs that come and go."""
+        came, gone = list[Arc](), list[Arc]()
+        for arc, weight in self._net(delta).items():
+            before = self._weight(arc)
+            if before + weight < 0:
+                raise Unlike(arc)
+            self._before[arc] = before
+            self._put(arc, before + weight)
+            if not before:
+                came.append(arc)
+            elif not before + weight:
+                gone.append(arc)
+        return came, gone
+
+    def _net(self, delta: Pairs) -> dict[Arc, int]:
+        """By how many rows the arcs change."""
+        net: dict[Arc, int] = {}
+        number, ends, of = self._numbering.number, self._ends, self._of
+        if len(delta) > MANY and not self._numbering.numbers:
+            self._number_in_order([ends(row) for row, _ in delta])
+        for row, weight in delta:
+            if of is not None and row.__class__ is not of:
+                raise Unlike(row)
+            source, target = ends(row)
+            arc = number(source), number(target)
+            net[arc] = net.get(arc, 0) + weight
+        return {arc: weight for arc, weight in net.items() if weight}
+
+    def _number_in_order(self, arcs: Sequence[tuple[Any, Any]]) -> None:
+        """Give nodes that one leads to numbers near each other, as bits next to bits are small."""
+        after: dict[Any, list[Any]] = {}
+        for source, target in arcs:
+            after.setdefault(source, []).append(target)
+        numbering, inner = self._numbering, {target for _, target in arcs}
+        for start in (*(source for source in after if source not in inner), *after):
+            waiting = [start]
+            while waiting:
+                node = waiting.pop()
+                if node not in numbering.numbers:
+                    numbering.number(node)
+                    waiting += after.get(node, ())
+
+    def _weight(self, arc: Arc) -> int:
+        return arc[1] in self._graph.after.get(arc[0], ()) and 1 + self._more.get(arc, 0)
+
+    def _put(self, arc: Arc, weight: int) -> None:
+        if weight > 1:
+            self._more[arc] = weight - 1
+        else:
+            self._more.pop(arc, None)
+
+    def _changed(self) -> Pairs:
+        """The rows that come and go."""
+        came, went = list[Row](), list[Row]()
+        graph, rows = self._graph, self.shown.of
+        for node, old in graph.was.items():
+            new = graph.reached(node)
+            if more := gained(new, old) if old else new:
+                came += rows(node, more)
+            if less := gained(old, new) if old else old:
+                went += rows(node, less)
+        self.shown.size += len(came) - len(went)
+        if came and went:
+            return [*Batch(went, -1), *Batch(came, 1)]
+        return Batch(came or went, 1 if came else -1) if came or went else ()
+
+    def undo(self) -> None:
+        self._graph.undo()
+        for arc, weight in self._before.items():
+            self._put(arc, weight)
+        self.shown.size = self._size
+        self._finish()
+
+    def commit(self) -> None:
+        self._graph.commit()
+        self._finish()
+
+    def _finish(self) -> None:
+        """Forget how it was before, and the nodes that no row is of any more."""
+        numbering, gone = self._numbering, self._gone
+        if numbering.fresh or gone:
+            nodes = dict.fromkeys([*numbering.fresh, *(node for arc in gone for node in arc)])
+            numbering.fresh, self._gone = [], []
+            numbering.release(filter(self._graph.is_isolated, nodes))
+        self._before, self._size = {}, self.shown.size
+
+    def contents(self) -> Sequence[Pair]:
+        return Batch(list(self.shown), 1)
+
+    def state(self) -> State:
+        """The values by their numbers, the arcs, and what each node reaches."""
+        numbering = self._numbering
+        more = [(*arc, times) for arc, times in self._more.items()]
+        own = {"values": list(numbering.values), "free": list(numbering.free), "more": more}
+        return {**own, "size": self._size, **self._graph.state()}
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold what a closure has told as its state."""
+        self._numbering.restore(state["values"], state["free"])
+        self._graph.restore(state)
+        self._more.update({(source, target): times for source, target, times in state["more"]})
+        self.shown.size = self._size = state["size"]
+
+    def footprint(self) -> tuple[int, int]:
+        """Rows, and bytes of what is kept of them."""
+        numbering, graph = self._numbering, self._graph
+        held = [numbering.numbers, numbering.values, graph.reach, graph.after, graph.before]
+        sizes = map(sys.getsizeof, [*held, *graph.after.values(), *graph.before.values()])
+        blocks = [block for bits in graph.reach.values() for block in (bits, *bits.values())]
+        return len(self.shown), sum(sizes) + sum(map(sys.getsizeof, blocks))

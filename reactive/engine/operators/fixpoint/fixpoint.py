@@ -1,0 +1,385 @@
+"""Fixpoint: relations that are what their clauses derive from them and from inputs.
+
+                    +------------------------------------+
+                    v                                    |
+    inputs --> delta rules --> derivations --> relations +--> net changes
+                                                         |
+                                  rows that enter or leave in this round
+
+A commit goes through rounds, in each of which some rows enter or leave and the derivations that
+follow are counted, until nothing changes:
+
+1. The changed inputs bring derivations, and take some away.
+2. While rows have lost their last well-founded derivation, they leave, with what was derived from
+   them. This ends before any row enters: no row comes back by support that is about to go.
+3. Rows that are supported and not there enter, as of a new round; those that left in 2 for want of
+   a well-founded derivation among them, if something else supports them.
+
+What was there before the change and is not affected is never looked at.
+
+Where following takes longer than deriving all rows again, that is done (`anew.py`).
+
+State:  for every row two numbers (`fixpoint/relation.py`); an index per recursive side of a join.
+Cost:   O(derivations of the rows that enter or leave, and of those that changed inputs make).
+Source: docs/recursion.md; [dbsp] section 5; [counting]; [elastic].
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack
+from typing import Any
+
+from reactive.engine.collections.index import KeyedPair
+from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
+from reactive.engine.operators.fixpoint import anew
+from reactive.engine.operators.fixpoint.anew import (
+    Before,
+    TooMany,
+    expected,
+    following,
+    is_dear,
+)
+from reactive.engine.operators.fixpoint.circuit import Circuit, Fed
+from reactive.engine.operators.fixpoint.delta_rules import BaseRule, Negating
+from reactive.engine.operators.fixpoint.derivations import GIVEN
+from reactive.engine.operators.operator_state import Inputs, State
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+from reactive.errors import FixpointError
+
+MOST_SHOWN = 3
+
+
+class Fixpoint:
+    """Gives out one delta per relation that has a name."""
+
+    __slots__ = ("_before", "_circuit", "_is_measured", "_round", "evaluated")
+
+    def __init__(self, circuit: Circuit) -> None:
+        self._circuit = circuit
+        self._round = GIVEN
+        self._before: Before | None = None
+        self._is_measured = False
+        self.evaluated = 0
+        """How often it was evaluated anew."""
+
+    @property
+    def source(self) -> str | None:
+        """The generated loops, if there are any."""
+        delta_rules = dict.fromkeys(rule for rule, _ in (*self._circuit.left, *self._circuit.right))
+        return "\n".join(text for rule in delta_rules for text in rule.sources()) or None
+
+    @property
+    def touched(self) -> int:
+        circuit = self._circuit
+        delta_rules = {rule for rule, _ in (*circuit.left, *circuit.right)}
+        relation = sum(relation.touched for relation in circuit.relations)
+        return relation + sum(rule.touched for rule in delta_rules)
+
+    def step(self, *inputs: Sequence[Any]) -> Sequence[Sequence[Pair]]:
+        collects = gc.isenabled()
+        try:  # as `collector.paused`, which takes longer than many a step
+            gc.disable()
+            return self._step(inputs)
+        finally:
+            if collects:
+                gc.enable()
+
+    def _step(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
+        self._is_measured = self._circuit.begins_anew
+        try:
+            return self._followed(inputs)
+        except TooMany:
+            self._is_measured = False
+            changes = self._evaluated()
+        if changes is None:
+            self.undo()
+            return self._followed(inputs)
+        return changes
+
+    def _evaluated(self) -> Sequence[Sequence[Pair]] | None:
+        """Evaluate it anew; None if that cannot be done."""
+        circuit = self._circuit
+        try:
+            given = {port: find() for port, find in circuit.all_rows.items()}
+            self._before = Before(circuit)
+            for rule, port in circuit.fed:
+                if isinstance(rule, BaseRule):
+                    circuit.relations[rule.head].take(rule.given(given[port]))
+            self._settle()
+            self._notify_recursive_indexes()
+        except Exception as error:  # it may have more rounds than following a change
+            reraise_asynchronous(error)
+            return None
+        self.evaluated += 1
+        deltas = [self._before.changes(index) for index in range(len(circuit.names))]
+        return deltas if any(deltas) else ()
+
+    def _followed(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
+        """What follows from changes of the inputs; as long as that pays, if it is measured."""
+        try:
+            if max(map(len, inputs), default=0) >= anew.MANY:
+                self._ask(expected(self._circuit, inputs))
+            self._take(inputs, self._circuit.fed)
+            self._settle()
+        except (FixpointError, TooMany):
+            raise
+        except Exception as error:
+            reraise_asynchronous(error)
+            if not (self._is_negated(inputs) or _is_mixed(inputs)):
+                raise
+            self.undo()
+            self._is_measured = False
+            self._carefully(inputs)
+        return self._finished()
+
+    def _is_negated(self, inputs: Sequence[Sequence[Any]]) -> bool:
+        """Whether rows come where something of an input goes, and go where something comes."""
+        return any(isinstance(rule, Negating) and inputs[port] for rule, port in self._circuit.fed)
+
+    def _carefully(self, inputs: Sequence[Sequence[Any]]) -> None:
+        """The same, so that no callable sees a pair of a row that leaves and one that comes.
+
+        What goes is dealt with before what comes is there, and so is what comes to a negation, as
+        it takes rows away. This takes longer where both derive the same rows, and is done only
+        where something raised.
+        """
+        gone, came = (
+            [[part for part in delta if _weight(part) * sign > 0] for delta in inputs]
+            for sign in (-1, 1)
+        )
+        circuit = self._circuit
+        negated = [(rule, port) for rule, port in circuit.fed if isinstance(rule, Negating)]
+        others = [(rule, port) for rule, port in circuit.fed if not isinstance(rule, Negating)]
+        with ExitStack() as hidden:
+            for port, index in circuit.indexes.items():
+                hidden.enter_context(index.without(came[port]))
+            self._take_with(gone, others, [rule.before(gone[port]) for rule, port in negated])
+            back = [[*gone[port], *_negated(came[port])] for _, port in negated]
+            seeing = [rule.before(keyed) for (rule, _), keyed in zip(negated, back, strict=True)]
+            self._take_with(came, negated, seeing)
+        self._take(came, others)
+        self._take(gone, negated)
+        self._settle()
+        self._forget_recursive_indexes()  # they are told of all changes at the end
+
+    def _take_with(
+        self,
+        gone: Sequence[Sequence[Any]],
+        fed: Sequence[Fed],
+        seeing: Sequence[AbstractContextManager[None]],
+    ) -> None:
+        """Deal with changes of inputs that take rows away, while negations see others."""
+        with ExitStack() as seen:
+            for each in seeing:
+                seen.enter_context(each)
+            self._take(gone, fed)
+            self._let_leave()
+        self._forget_recursive_indexes()
+        self._notify_recursive_indexes()
+
+    def _forget_recursive_indexes(self) -> None:
+        for recursive_index in self._circuit.recursive_indexes:
+            if not recursive_index.follows:
+                recursive_index.undo()
+
+    def _let_leave(self) -> None:
+        """Rows without a well-founded derivation leave, and those that so lose theirs."""
+        relations = self._circuit.relations
+        while self._is_losing():
+            dated = not all(relation.has_only_ones for relation in relations)
+            leaving = [relation.leave(dated=dated) for relation in relations]
+            if max(map(len, leaving)) >= anew.MANY:
+                self._ask(following(self._circuit, leaving))
+            self._derive(leaving, is_loss=True)
+
+    def _ask(self, gone: int) -> None:
+        """Go over to evaluating it anew if it takes too long to follow what vanishes."""
+        if self._is_measured and is_dear(self._circuit.relations, gone):
+            raise TooMany
+
+    def _is_losing(self) -> bool:
+        for relation in self._circuit.relations:  # noqa: SIM110 - a generator takes as long as the rest
+            if relation.is_losing:
+                return True
+        return False
+
+    def _settle(self) -> None:
+        """Let rows leave and enter until nothing changes."""
+        depth, relations = 0, self._circuit.relations
+        while True:
+            self._let_leave()
+            now = self._round = self._round + 1
+            entering = [Batch(relation.enter(now, depth), now) for relation in relations]
+            if any(entering):
+                depth = self._depth(entering)
+                self._derive(entering)
+            elif not self._is_losing():
+                return
+
+    def undo(self) -> None:
+        if self._before is not None:
+            self._before.bring_back()
+            self._before = None
+            return
+        for recursive_index in self._circuit.recursive_indexes:
+            recursive_index.undo()
+        for relation in self._circuit.relations:
+            relation.undo()
+
+    def commit(self) -> None:
+        self._before = None
+        for recursive_index in self._circuit.recursive_indexes:
+            recursive_index.commit()
+        for relation in self._circuit.relations:
+            relation.commit()
+
+    def contents(self) -> Sequence[Sequence[Pair]]:
+        return [self.rows(index) for index in range(len(self._circuit.names))]
+
+    def rows(self, relation: int) -> Sequence[Pair]:
+        """All rows of a relation."""
+        return Batch(list(self.shown(relation)), 1)
+
+    def shown(self, relation: int) -> Mapping[Row, object]:
+        """The rows of a relation: not a copy."""
+        return self._circuit.relations[relation].shown
+
+    def state(self) -> State | None:
+        """The state of each relation, by its place; None if one of them has none to tell."""
+        found: dict[str, Any] = {"round": self._round}
+        for place, relation in enumerate(self._circuit.relations):
+            state = relation.state()
+            if state is None:
+                return None
+            found |= {f"{place} {name}": value for name, value in state.items()}
+        return found
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold what a fixpoint has told as its state, and index it again."""
+        circuit = self._circuit
+        self._round = state["round"]
+        for place, relation in enumerate(circuit.relations):
+            own = f"{place} "
+            mine = {n.removeprefix(own): v for n, v in state.items() if n.startswith(own)}
+            relation.restore(mine)
+        for index in circuit.recursive_indexes:
+            index.change(Batch(list(index.relation.rounds), GIVEN))
+        self.commit()
+
+    def footprint(self) -> tuple[int, int]:
+        sizes = [relation.footprint() for relation in self._circuit.relations]
+        sizes += [
+            recursive_index.index_by.footprint()
+            for recursive_index in self._circuit.recursive_indexes
+        ]
+        return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
+
+    def _take(self, inputs: Sequence[Sequence[Any]], fed: Sequence[Fed]) -> None:
+        out = [(w.head, w.given(inputs[port])) for w, port in fed if inputs[port]]
+        gone = sum([weight < 0 for _, derivations in out for _, weight in derivations])
+        if gone:
+            self._ask(gone)
+        is_loss = gone == sum([len(derivations) for _, derivations in out])
+        for head, derivations in out:
+            relation = self._circuit.relations[head]
+            if is_loss:
+                relation.follow(derivations)
+            else:
+                relation.take(derivations)
+
+    def _finished(self) -> Sequence[Sequence[Pair]]:
+        """The net changes, which recursive indexes that do not follow the rounds take in now."""
+        moved = self._notify_recursive_indexes()
+        named = range(len(self._circuit.names))
+        deltas = [self._circuit.relations[index].net(moved[index]) for index in named]
+        return deltas if any(deltas) else ()
+
+    def _notify_recursive_indexes(self) -> list[Sequence[Pair]]:
+        """Tell them which rows of each relation have entered and left."""
+        circuit = self._circuit
+        moved = [relation.moved() for relation in circuit.relations]
+        for recursive_index in circuit.recursive_indexes:
+            if not recursive_index.follows:
+                delta = moved[circuit.relations.index(recursive_index.relation)]
+                if delta:
+                    recursive_index.change(delta)
+        return moved
+
+    def _depth(self, entering: Sequence[Batch]) -> int:
+        """How many steps the rows that enter are away from the inputs that changed."""
+        relations = self._circuit.relations
+        depth = max(f.depth for f, rows in zip(relations, entering, strict=True) if rows)
+        most = self._circuit.max_rounds
+        if most is not None and depth > most:
+            raise self._endless(entering)
+        return depth
+
+    def _derive(self, changed: Sequence[Pairs], *, is_loss: bool = False) -> None:
+        """Take in what follows from rows that enter or leave.
+
+        With `+` and `-` for what enters and leaves, of two relations first d(L) R, then L' d(R).
+        """
+        circuit = self._circuit
+        out = [(w.head, w.from_left(changed[of])) for w, of in circuit.left if changed[of]]
+        for recursive_index in circuit.recursive_indexes:
+            delta = changed[circuit.relations.index(recursive_index.relation)]
+            if recursive_index.follows and delta:
+                recursive_index.change(delta)
+        out += [(w.head, w.from_right(changed[of])) for w, of in circuit.right if changed[of]]
+        if is_loss:
+            self._ask(sum([len(derivations) for _, derivations in out]))
+        for head, derivations in out:
+            circuit.relations[head].follow(derivations)
+
+    def _endless(self, entering: Sequence[Batch]) -> FixpointError:
+        circuit = self._circuit
+        named = ", ".join(map(repr, circuit.names))
+        rows = [row for batch in entering[: len(circuit.names)] for row in batch.rows]
+        shown = ", ".join(f"{row!r:.60}" for row in rows[:MOST_SHOWN])
+        return FixpointError(
+            f"fixpoint {named} has not come to an end after {circuit.max_rounds} rounds\n"
+            f"  rows that still arrive: {shown}{', ...' * (len(rows) > MOST_SHOWN)}\n"
+            "  transaction rolled back: no table or view changed\n"
+            "  bound what the step makes of a row, or raise max_rounds="
+        )
+
+
+def _is_mixed(inputs: Sequence[Sequence[Any]]) -> bool:
+    return len({_weight(part) > 0 for delta in inputs for part in delta}) > 1
+
+
+def _negated(keyed: Sequence[KeyedPair]) -> list[KeyedPair]:
+    return [(key, (row, -weight)) for key, (row, weight) in keyed]
+
+
+def _weight(part: Any) -> int:
+    """The weight of a pair, or of a pair beside its key."""
+    weight: int = part[1] if isinstance(part[1], int) else part[1][1]
+    return weight
+
+
+class Output:
+    """One of the relations of a fixpoint.
+
+    It has no state of its own.
+    """
+
+    __slots__ = ("_fixpoint", "_relation", "touched")
+
+    def __init__(self, fixpoint: Fixpoint, relation: int) -> None:
+        self._fixpoint = fixpoint
+        self._relation = relation
+        self.touched = 0
+
+    def step(self, deltas: Sequence[Sequence[Pair]]) -> Sequence[Pair]:
+        return deltas[self._relation] if deltas else ()
+
+    def contents(self) -> Sequence[Pair]:
+        return self._fixpoint.rows(self._relation)
+
+    @property
+    def shown(self) -> Mapping[Row, object]:
+        """The rows that are there now: not a copy."""
+        return self._fixpoint.shown(self._relation)

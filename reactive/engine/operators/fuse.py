@@ -1,0 +1,546 @@
+"""Make the generated operators: the loops, and beside each the plain operators it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, MutableMapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
+from typing import Any, TypeGuard, TypeVar
+
+from optimizer import plan
+from optimizer.expr import Expr, Function, Lifted
+from optimizer.plans import multiway as multiways
+from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
+from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
+from optimizer.plans.side_conditions import AnyJoin, residual
+from optimizer.traverse import read_functions
+from reactive.engine.codegen import join_key
+from reactive.engine.codegen import probe_order as order_of_probes
+from reactive.engine.codegen.emitter import RowPipeline, row_names
+from reactive.engine.codegen.functions import source_of
+from reactive.engine.codegen.recalled import Made, Recall, anew
+from reactive.engine.codegen.sinks import CountSink, KeySink, ListSink, Sink
+from reactive.engine.collections.index import Key
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.operators import distinct, index_by, key_by, sums_by
+from reactive.engine.operators.accumulators import CountAccumulator
+from reactive.engine.operators.aggregate import Aggregate
+from reactive.engine.operators.loops import alone, first_load, group_columns, keyed, summing
+from reactive.engine.operators.loops import factored as factored_sums
+from reactive.engine.operators.loops import joined as joined_groups
+from reactive.engine.operators.loops import linear as linear_loop
+from reactive.engine.operators.loops import matched as matched_loop
+from reactive.engine.operators.loops import multiway as multiway_loop
+from reactive.engine.operators.loops.grouped import Grouped, Grouping
+from reactive.engine.operators.loops.large import first_that_fits, when_large
+from reactive.engine.operators.loops.nests import (
+    SinkOf,
+    batch_join_loops,
+    delta_loop,
+    join_loops,
+    keyed_loop,
+    multiway_loops,
+    outer_loops,
+    part_loop,
+    sums_loops,
+)
+from reactive.engine.operators.loops.single import GroupingOfOne
+from reactive.engine.operators.pipelines import (
+    PipelineSource,
+    PlainChain,
+    all_read,
+    inputs_of_multiway,
+    nested,
+)
+from reactive.engine.operators.plain import (
+    Side,
+    plain_aggregate,
+    plain_join,
+    shared_accumulators,
+    side_functions,
+    side_key,
+    signature,
+)
+
+Rows = Callable[[Sequence[Any]], Sequence[Any]]
+Make = Callable[[], Any]
+Loops = MutableMapping[Hashable, Callable[..., Any]]
+G = TypeVar("G", bound=Grouping)
+S = TypeVar("S", bound="factored_sums.GroupingOfSums")
+
+
+def looped(node: plan.Node, below: PipelineSource, loops: Loops, recall: Recall = anew) -> Make:
+    """The operator of a chain, or of what it feeds. `loops` are those of chains that are held."""
+    match node:
+        case plan.Aggregate():
+            return grouped(node, below, loops, recall)
+        case plan.Distinct() if below.chain:
+            return lambda: distinct.Distinct(linear(below, loops, recall))
+        case plan.Distinct():
+            return distinct.Distinct
+        case _:
+            return lambda: linear(below, loops, recall)
+
+
+def linear(below: PipelineSource, loops: Loops, recall: Recall = anew) -> linear_loop.Linear:
+    """The operator of a chain. Chains that do the same to rows of one shape have one loop."""
+    called = read_functions(*below.chain)
+
+    def made(kind: type[ListSink | CountSink]) -> Callable[..., Any]:
+        return recall(kind.__name__, lambda: of_batch(kind))[0]
+
+    def of_batch(kind: type[ListSink | CountSink]) -> Made:
+        pipeline = below.pipeline()
+        sink = ListSink(pipeline, batch=True) if kind is ListSink else CountSink(pipeline)
+        return delta_loop("delta", pipeline, called, sink, batch=True)
+
+    def listing() -> Made:
+        pipeline = below.pipeline()
+        return delta_loop("delta", pipeline, called, ListSink(pipeline))
+
+    if recall is anew:
+        loop = _shared(loops, _doing(below), lambda: listing()[0])
+    else:
+        loop, _ = recall("loop", listing)
+    return linear_loop.Linear(loop, PlainChain(below.chain).run, source_of(loop), made)
+
+
+def _doing(below: PipelineSource) -> tuple[Hashable, ...]:
+    """What a loop does to rows of one shape."""
+    return below.does, bindings(below.base), shapes(below.base)
+
+
+def _shared(
+    loops: Loops, key: Hashable, make: Callable[[], Callable[..., Any]]
+) -> Callable[..., Any]:
+    """The loop that does the same, if some operator runs it; or a new one."""
+    found = loops.get(key)
+    if found is None:
+        found = loops[key] = make()
+    return found
+
+
+def keys_of(
+    below: PipelineSource,
+    side: Side,
+    arguments: int,
+    *,
+    generate: bool,
+    deferred: bool = False,
+    recall: Recall = anew,
+) -> tuple[Make, Rows]:
+    """How to make what keys the rows of a chain, and these rows of those of the base.
+
+    What is late gets the changes of several commits at once, in which a row may have gone and an
+    equal one come: it goes by equality.
+    """
+    key = side_key(side, arguments)
+    identity = is_interned(below.top) and not deferred
+    if generate and all_read(side_functions(side)):
+        return _keyed(below, side, arguments, key, recall, identity=identity)
+    return (lambda: key_by.KeyBy(key, identity=identity)), (lambda rows: rows)
+
+
+def keys_of_rows(node: plan.Node, side: Side, arguments: int) -> Callable[[list[Any]], Any]:
+    """What gives the keys of the rows of a node, and the rows, for a side that was read."""
+    below = PipelineSource((), node)
+    called = list(filter(_is_read, side_functions(side)))
+    pipeline = below.pipeline()
+    pipeline.narrow(arguments)
+    parts, is_written = _key(pipeline, side)
+    sink = KeySink(pipeline, parts, is_written=is_written, batch=True)
+    return keyed_loop(pipeline, called, sink, batch=True)[0]
+
+
+def _keyed(
+    below: PipelineSource,
+    side: Side,
+    arguments: int,
+    key: Callable[[Row], Key] | None,
+    recall: Recall,
+    *,
+    identity: bool,
+) -> tuple[Make, Rows]:
+    rows = PlainChain(below.chain).run
+    called = [*read_functions(*below.chain), *filter(_is_read, side_functions(side))]
+
+    def made(batch: bool) -> Made:
+        pipeline = below.pipeline()
+        pipeline.narrow(arguments)
+        parts, is_written = _key(pipeline, side)
+        sink = KeySink(pipeline, parts, is_written=is_written, batch=batch)
+        return keyed_loop(pipeline, called, sink, batch=batch)
+
+    def recalled(batch: bool) -> Made:
+        return recall("batch" if batch else "loop", lambda: made(batch))
+
+    def make() -> keyed.KeyLoop:
+        return keyed.KeyLoop(
+            recalled, key_by.KeyBy(key, identity=identity), rows, identity=identity
+        )
+
+    return make, rows
+
+
+def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
+    """The parts of the key of a side, and whether it is as the user wrote it."""
+    written, steps = side
+    assert written is None or isinstance(written, Lifted)
+    return join_key.key_parts(pipeline, written, steps), written is not None
+
+
+def grouped(
+    node: plan.Aggregate, below: PipelineSource, loops: Loops, recall: Recall = anew
+) -> Make:
+    """The operator of an aggregate over a chain. Those that do the same to rows of one shape have
+    the same loops, but where these ask their own operator whether a group is empty."""
+
+    called = read_functions(*below.chain, node)
+
+    def made(plain: Aggregate, kind: type[Grouping]) -> Callable[..., Any]:
+        again = anew if plain.keeps_negative else recall
+        return again(kind.__name__, lambda: written(plain, kind))[0]
+
+    def written(plain: Aggregate, kind: type[Grouping]) -> Made:
+        pipeline = below.pipeline()
+        sink = grouping_sink(node, pipeline, plain, kind)
+        return delta_loop("groups, before, delta", pipeline, called, sink)
+
+    def make() -> Grouped:
+        plain = plain_aggregate(node)
+        held = loops if recall is anew and not plain.keeps_negative else {}
+        key = (signature(node), *_doing(below))
+        loop = _shared(held, (Grouping, key), lambda: made(plain, Grouping))
+        one = None
+        if not nested(below.chain) and GroupingOfOne.fits(plain.accumulators):
+            one = _shared(held, (GroupingOfOne, key), lambda: made(plain, GroupingOfOne))
+        sink_of = partial(grouping_sink, node, plain=plain)
+        columns = when_large(lambda: group_columns.group_columns(below.pipeline, sink_of))
+        first = when_large(
+            lambda: first_load.FirstLoad(plain, below.pipeline(), sink_of, called).step,
+            needs_fields=False,
+        )
+        return Grouped(
+            plain,
+            loop,
+            PlainChain(below.chain).run,
+            source_of(loop),
+            one=one,
+            at_once=first_that_fits(columns, first),
+        )
+
+    return make
+
+
+def joined(
+    join: plan.Join | plan.Product,
+    node: plan.Node,
+    chain: tuple[plan.Node, ...],
+    left: index_by.IndexBy,
+    right: index_by.IndexBy,
+    table: Callable[[], Iterable[Any]] | None = None,
+    recall: Recall = anew,
+) -> Make:
+    """The operator of a join, with the chain above it and what the chain feeds. `table` gives what
+    the left index is of, where a table has it."""
+
+    def make() -> Any:
+        rest, of = _residual(join), shapes(join)
+        plain = cache(lambda: plain_join(join, left, right))
+        operators = PlainChain(chain)
+        pairing = joined_groups.Pairing(left, right, table)
+
+        def carefully(*deltas: Sequence[Any]) -> Sequence[Pair]:
+            return operators.run(plain().step(*deltas))
+
+        count = bindings(join.left)
+        if isinstance(node, plan.Aggregate):
+            aggregate = plain_aggregate(node)
+            again = anew if aggregate.keeps_negative else recall
+
+            def sink_of(pipeline: RowPipeline) -> Sink:
+                return grouping_sink(node, pipeline, aggregate)
+
+            loops, text = again("loop", lambda: join_loops(count, of, rest, chain, sink_of))
+            return Grouped(aggregate, loops, carefully, text, pairing)
+        loops, text = recall("loop", lambda: join_loops(count, of, rest, chain, ListSink))
+        plainly = lambda: operators.run(list(plain().contents()))  # noqa: E731
+        batch = lambda: batch_join_loops(count, of, rest, chain)  # noqa: E731
+        return joined_groups.Joined(pairing, loops, batch, carefully, plainly, text)
+
+    return make
+
+
+def matched(
+    join: plan.OuterJoin | plan.SemiJoin | plan.AntiJoin,
+    node: plan.Node,
+    chain: tuple[plan.Node, ...],
+    left: index_by.IndexBy,
+    right: Any,
+    recall: Recall = anew,
+) -> Make:
+    """The operator of a join that tells rows with a partner from rows alone, of a chain, and what
+    the chain feeds."""
+
+    def loops(sink_of: SinkOf) -> tuple[Callable[..., Any], str]:
+        count, of = bindings(join.left), shapes(join)
+        if not isinstance(join, plan.OuterJoin):
+            return part_loop(count, of, chain, sink_of)
+        return outer_loops(count, of, _residual(join), chain, join.kind, sink_of)
+
+    def make() -> matched_loop.Matched | matched_loop.GroupedMatched:
+        pairing = joined_groups.Pairing(left, right) if isinstance(join, plan.OuterJoin) else None
+        plain = plain_join(join, left, right)
+        chained = PlainChain(chain).run
+        if not isinstance(node, plan.Aggregate):
+            found = recall("loop", lambda: loops(ListSink))
+            return matched_loop.Matched(plain, pairing, *found, chained)
+        groups = plain_aggregate(node)
+        again = anew if groups.keeps_negative else recall
+        sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, groups)  # noqa: E731
+        made = again("loop", lambda: loops(sink))
+        return matched_loop.GroupedMatched(groups, plain, pairing, *made, chained)
+
+    return make
+
+
+def _residual(join: AnyJoin) -> Lifted | None:
+    rest = residual(join)
+    assert rest is None or isinstance(rest, Lifted)
+    return rest
+
+
+def _asked(join: plan.Join | plan.Product) -> tuple[Expr, ...]:
+    rest = _residual(join)
+    return () if rest is None else (rest.body,)
+
+
+def sums_of_rows(
+    below: PipelineSource,
+    side: Side,
+    arguments: int,
+    sums: Sums,
+    owner: plan.Node,
+    recall: Recall = anew,
+) -> Make:
+    """What keeps the rows of a chain as sums by a key."""
+
+    called = [*read_functions(*below.chain), *filter(_is_read, side_functions(side))]
+
+    def row_pipeline() -> RowPipeline:
+        pipeline = below.pipeline()
+        pipeline.narrow(arguments)
+        return pipeline
+
+    def loop_over(parameters: str, kind: type[summing.Summing]) -> Made:
+        pipeline = row_pipeline()
+        return delta_loop(
+            parameters,
+            pipeline,
+            called,
+            _summing(pipeline, side, sums, kind),
+            batch=kind.is_of_batch,
+        )
+
+    def make() -> sums_by.SumsBy:
+        loop, text = recall("loop", lambda: loop_over("delta", summing.Summing))
+        columns = when_large(
+            lambda: _summing(row_pipeline(), side, sums, summing.Summing).over_columns()
+        )
+        width, by_group = len(sums.values), bool(sums.groups)
+        lists = when_large(
+            lambda: summing.of_lists(loop_over("changed, delta", summing.SummingInLists)[0], width),
+            needs_fields=False,
+        )
+        one = None
+        if not by_group and not row_pipeline().makes_several:
+            one = recall("one", lambda: loop_over("sums, delta", summing.SummingOfOne))[0]
+        return sums_by.SumsBy(
+            loop,
+            width,
+            owner,
+            text,
+            by_group=by_group,
+            one=one,
+            at_once=first_that_fits(columns, lists),
+        )
+
+    return make
+
+
+def sums_of_pairs(
+    join: plan.Join | plan.Product,
+    chain: tuple[plan.Node, ...],
+    side: Side,
+    arguments: int,
+    sums: Sums,
+    sides: tuple[Any, Any],
+    owner: plan.Node,
+    recall: Recall = anew,
+) -> Make:
+    """What keeps the pairs of a join, after a chain, as sums by a key."""
+
+    def make() -> sums_by.SumsBy:
+        below = sums.below
+        called = [*read_functions(join, *chain)]
+        written = side[0] is not None
+
+        def sink_of(pipeline: RowPipeline) -> summing.Summing:
+            if below is None:
+                pipeline.narrow(arguments)
+                return _summing(pipeline, side, sums, summing.Summing)
+            parts = list(map(pipeline.take, below.parts))
+            values = [_term(pipeline, v) for v in below.values if v is not None]
+            count = len(parts) - len(sums.groups)
+            return summing.Summing(
+                parts[:count], parts[count:], values, pipeline, is_written=written
+            )
+
+        above = () if below is not None else chain
+        factors = below or replace(NO_FACTORIZATION, tests=_asked(join))
+        loop, text = recall(
+            "loop", lambda: _pair_loops(join, above, factors, called, sink_of, counts=False)
+        )
+        width = len(sums.values)
+        look_ups = factored_sums.Sides(*sides).look_ups
+        return sums_by.SumsBy(
+            loop, width, owner, text, by_group=bool(sums.groups), look_ups=look_ups
+        )
+
+    return make
+
+
+def factored(
+    node: plan.Aggregate,
+    join: plan.Join | plan.Product,
+    factors: Factorization,
+    sides: tuple[Any, Any],
+    recall: Recall = anew,
+) -> Make:
+    """The operator of an aggregate over a join of which sums are kept."""
+
+    def make() -> factored_sums.Factored:
+        def sink_of(pipeline: RowPipeline, kind: type[S] = factored_sums.GroupingOfSums) -> S:  # type: ignore[assignment]
+            given = zip(node.aggregates, factors.values, strict=True)
+            accumulators = [
+                (a.accumulator, None if value is None else _term(pipeline, value))
+                for a, value in given
+            ]
+            key = None if node.key is None else pipeline.take(factors.parts[0])
+            return kind(key, accumulators, shared_accumulators(node), row=node.row)
+
+        called, both = read_functions(join, node), factored_sums.Sides(*sides)
+        loop, text = recall(
+            "loop", lambda: _pair_loops(join, (), factors, called, sink_of, counts=True)
+        )
+        of = shapes(join)
+        names = row_names(called, len(of))
+        accumulators = [folded.accumulator for folded in node.aggregates]
+        one = alone.alone(
+            names,
+            of,
+            factors,
+            lambda pipeline: sink_of(pipeline, alone.GroupingOfOneSum),
+            accumulators,
+            both,
+            recall,
+        )
+        return factored_sums.Factored(plain_aggregate(node), loop, text, both, node, one)
+
+    return make
+
+
+def multiway(
+    join: plan.Join,
+    of: multiways.MultiwayJoin,
+    node: plan.Node,
+    chain: tuple[plan.Node, ...],
+    indexes: dict[Any, index_by.IndexBy],
+    recall: Recall = anew,
+) -> Make:
+    """The operator of joins as one, with the chain above and what the chain feeds."""
+
+    def make() -> Any:
+        paths = [order_of_probes.probe_order(place, of) for place in range(len(of.tests))]
+        relations = inputs_of_multiway(join, of)
+        shown = tuple(row_shape(relation) for relation in relations)
+        names = tuple(f"row{place}" for place in range(len(relations)))
+        if not isinstance(node, plan.Aggregate):
+            loop, text = recall(
+                "loop", lambda: multiway_loops(names, shown, of, paths, chain, ListSink)
+            )
+            return multiway_loop.MultiwayJoined(
+                multiway_loop.ProbeOrders(paths, indexes, is_filled=True), loop, text, join
+            )
+        plain = plain_aggregate(node)
+        again = anew if plain.keeps_negative else recall
+        sink: SinkOf = lambda pipeline: grouping_sink(node, pipeline, plain)  # noqa: E731
+        loop, text = again("loop", lambda: multiway_loops(names, shown, of, paths, chain, sink))
+        return factored_sums.Factored(
+            plain, loop, text, multiway_loop.ProbeOrders(paths, indexes), join
+        )
+
+    return make
+
+
+def _pair_loops(
+    join: plan.Join | plan.Product,
+    chain: tuple[plan.Node, ...],
+    factors: Factorization,
+    called: Sequence[Lifted],
+    sink_of: SinkOf,
+    *,
+    counts: bool,
+) -> tuple[Callable[..., Any], str]:
+    of = shapes(join)
+    names = row_names(called, len(of))
+    return sums_loops(names, of, factors, chain, sink_of, counts=counts)
+
+
+def _summing(
+    pipeline: RowPipeline, side: Side, sums: Sums, kind: type[summing.Summing]
+) -> summing.Summing:
+    for test in sums.tests:
+        pipeline.test(test)
+    key, is_written = _key(pipeline, side)
+    groups = list(map(pipeline.take, sums.groups))
+    values = [factored_sums.Term(pipeline.take(value)) for value in sums.values]
+    return kind(key, groups, values, pipeline, is_written=is_written)
+
+
+def _term(pipeline: RowPipeline, value: Expr | tuple[Expr, Expr]) -> factored_sums.Term:
+    factors = value if isinstance(value, tuple) else (value,)
+    return factored_sums.Term(*map(pipeline.take, factors))
+
+
+def _is_read(function: Function | None) -> TypeGuard[Lifted]:
+    return isinstance(function, Lifted)
+
+
+def chained(chain: tuple[plan.Node, ...]) -> Rows:
+    """What the plain operators of a chain make of a delta."""
+    return PlainChain(chain).run
+
+
+def grouping_sink(
+    node: plan.Aggregate,
+    pipeline: RowPipeline,
+    plain: Aggregate,
+    kind: type[G] = Grouping,  # type: ignore[assignment]
+) -> G:
+    """What takes the rows of a pipeline into the groups of an aggregate."""
+    accumulators: list[tuple[Any, Expr | None]] = []
+    for folded in node.aggregates:
+        if isinstance(folded.accumulator, CountAccumulator):
+            accumulators.append((folded.accumulator, None))
+            continue
+        value = pipeline.value() if folded.value is None else pipeline.take(_body(folded.value))
+        accumulators.append((folded.accumulator, value))
+    key = None if node.key is None else pipeline.take(_body(node.key))
+    is_empty = plain.is_empty if plain.keeps_negative else None
+    return kind(key, accumulators, shared_accumulators(node), is_empty=is_empty, row=node.row)
+
+
+def _body(function: Any) -> Expr:
+    assert isinstance(function, Lifted)
+    return function.body

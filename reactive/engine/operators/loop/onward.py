@@ -1,0 +1,255 @@
+"""A loop with a contraction, until settled: it goes on from where it was.
+
+    inputs --+--> bodies --> tolerate --> rows that are shown
+             |                             |
+             +------- what has moved <-----+        until nothing moves
+
+There is one x that stays, whatever the rounds begin with, and a loop that has settled is near it.
+So after a change the rounds begin with what is shown, and follow what moves by enough to be passed
+on: one copy of the operators, that steps as often as there are rounds. What starts matters where a
+key comes or goes only. Changes of many rows are followed by rounds evaluated whole; the operators
+are then made anew by the next one of few, or a later one if that led nowhere.
+
+State:  that of the operators of one round, and of a tolerance for each relation; how many rows of
+        each key a relation starts with.
+Cost:   that of the rows that move, in each round.
+Source: Banach's fixed-point theorem; asynchronous iterations: Chazan and Miranker, *Chaotic
+        Relaxation*, 1969.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Protocol
+
+from reactive.engine.collections.zset import Pair, Pairs, consolidate
+from reactive.engine.operators.loop.anew import Anew, Log, Loop, grow, shrink
+from reactive.engine.operators.operator_state import Inputs, State
+from reactive.engine.operators.tolerate import Tolerate
+
+PART = 8
+"""Of all rows, the part that operators follow at most in a round."""
+FEW = 64
+"""Rows that they follow in any case."""
+LONGEST = 64
+"""Commits that are not followed at most, after those that could not be."""
+
+Contents = Callable[[], Iterable[Pair]]
+
+
+class OneRound(Protocol):
+    """The bodies as operators, which step several times in a commit."""
+
+    @property
+    def touched(self) -> int: ...
+    def contents(self) -> list[Sequence[Pair]]: ...
+    def step(self, deltas: Sequence[Pairs]) -> list[Pairs] | None: ...
+    def undo(self) -> None: ...
+    def commit(self) -> None: ...
+    def footprint(self) -> tuple[int, int]: ...
+
+
+class Onward:
+    """Follows what moves until nothing does."""
+
+    __slots__ = (
+        "_anew",
+        "_body",
+        "_fed",
+        "_injected",
+        "_is_new",
+        "_log",
+        "_loop",
+        "_make",
+        "_patience",
+        "_shown",
+        "_started",
+        "_waits",
+        "touched",
+    )
+
+    def __init__(
+        self,
+        anew: Anew,
+        loop: Loop,
+        shown: Sequence[Tolerate],
+        make: Callable[[Sequence[Contents]], OneRound],
+    ) -> None:
+        self._anew = anew
+        self._loop = loop
+        self._shown = list(shown)
+        self._started: list[dict[Any, int]] = [{} for _ in shown]
+        """How many rows of each key the relations start with."""
+        self._log: Log = []
+        self._make = make
+        self._body: OneRound | None = None
+        self._is_new = False
+        """Whether the operators were made in this commit: then nothing leads back to before it."""
+        self._fed: list[Sequence[Pairs]] = []
+        self._injected: list[Pairs] = []
+        self._waits = 0
+        self._patience = 1
+        self.touched = 0
+
+    def step(self, *deltas: Pairs) -> Sequence[Sequence[Pair]]:
+        nets = self._anew.take(deltas)
+        self._injected = [
+            self._inject(place, net) for place, net in enumerate(nets[: len(self._shown)])
+        ]
+        moved: list[list[Pair]] = [[] for _ in self._shown]
+        if not (self._may_follow(nets) and self._follow(nets[len(self._shown) :], moved)):
+            self._settle(moved)
+        found = [consolidate(pairs) for pairs in moved]
+        return found if any(found) else ()
+
+    def undo(self) -> None:
+        self._anew.undo()
+        shrink(self._log)
+        for tolerate in self._shown:
+            tolerate.undo()
+        if self._body is not None and (self._is_new or not self._is_back(self._body)):
+            self._body = None
+        self._fed, self._is_new = [], False
+
+    def commit(self) -> None:
+        self._anew.commit()
+        self._log = []
+        for tolerate in self._shown:
+            tolerate.commit()
+        if self._body is not None:
+            self._body.commit()
+        self._fed, self._is_new = [], False
+
+    def rows(self, relation: int) -> Iterable[Pair]:
+        """The rows of a relation that are shown."""
+        return self._shown[relation].contents()
+
+    def contents(self) -> Sequence[Sequence[Pair]]:
+        return [list(tolerate.contents()) for tolerate in self._shown]
+
+    def state(self) -> State:
+        """The rows that are shown and those that are there; operators are made again."""
+        found: dict[str, Any] = {"whole": self._anew.whole}
+        for place, tolerate in enumerate(self._shown):
+            found |= {f"{place} {name}": rows for name, rows in tolerate.state().items()}
+        return found
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold what a loop has told as its state, over inputs with the same rows."""
+        self._anew.begin_with(inputs())
+        self._anew.whole = state["whole"]
+        for place, tolerate in enumerate(self._shown):
+            tolerate.restore(state[f"{place} there"], state[f"{place} shown"])
+            starts = self._anew.given[place].items()
+            started = consolidate([(tolerate.key(row), n) for row, n in starts])
+            grow(self._started[place], started, [])
+        self.commit()
+
+    def footprint(self) -> tuple[int, int]:
+        sizes = [self._anew.footprint(), *(tolerate.footprint() for tolerate in self._shown)]
+        sizes += [] if self._body is None else [self._body.footprint()]
+        sizes += [(0, sys.getsizeof(keys)) for keys in self._started]
+        return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
+
+    def _inject(self, place: int, starts: Pairs) -> Pairs:
+        """The rows with which keys come and go where a relation starts."""
+        tolerate, started = self._shown[place], self._started[place]
+        held, keyed = tolerate.held, [(tolerate.key(row), row, n) for row, n in starts]
+        grow(started, consolidate([(key, n) for key, _, n in keyed]), self._log)
+        come = {key: row for key, row, n in keyed if n > 0 and key not in held}
+        gone = {key for key, _, n in keyed if n < 0 and key in held and key not in started}
+        return [(row, 1) for row in come.values()] + [(held[key][1], -1) for key in gone]
+
+    def _are_few(self, deltas: Sequence[Pairs]) -> bool:
+        rows = sum(len(tolerate.held) for tolerate in self._shown)
+        return rows > 0 and sum(map(len, deltas)) <= FEW + rows // PART
+
+    def _may_follow(self, nets: Sequence[Pairs]) -> bool:
+        """Whether to try: seldom, where it led nowhere the last times."""
+        if not self._are_few(nets):
+            return False
+        self._waits -= 1
+        return self._waits < 0
+
+    # What moves is followed.
+
+    def _follow(self, inputs: Sequence[Pairs], moved: list[list[Pair]]) -> bool:
+        """Have the operators step until nothing moves; whether they did."""
+        body, outs = self._body, self._begun(inputs)
+        for _ in range(self._loop.max_rounds + 1):
+            if outs is None:
+                break
+            passed = [t.step(out) for t, out in zip(self._shown, outs, strict=True)]
+            for pairs, more in zip(moved, passed, strict=True):
+                pairs += more
+            feeds = [_less(*both) for both in zip(passed, self._injected, strict=True)]
+            self._injected = [()] * len(feeds)
+            body = self._body
+            assert body is not None
+            if not any(feeds):
+                self._waits, self._patience = 0, 1
+                return True
+            if not self._are_few(feeds):
+                break
+            body.commit()
+            outs = self._stepped(body, [*feeds, *[()] * len(inputs)])
+        self._waits, self._patience = self._patience, min(2 * self._patience, LONGEST)
+        return False
+
+    def _begun(self, inputs: Sequence[Pairs]) -> list[Pairs] | None:
+        """What comes of the inputs in the first round."""
+        if self._body is not None:
+            return self._stepped(self._body, [*self._injected, *inputs])
+        of_rounds: list[Contents] = [
+            lambda t=t, more=more: consolidate([*t.contents(), *more])  # type: ignore[misc]
+            for t, more in zip(self._shown, self._injected, strict=True)
+        ]
+        given = self._anew.given[len(of_rounds) :]
+        try:
+            self._body = self._make([*of_rounds, *(bag.items for bag in given)])
+        except Exception:  # evaluated whole, it does not raise, or is raised there
+            return None
+        self._is_new = True
+        found = zip(self._body.contents(), self._shown, strict=True)
+        return [consolidate([*rows, *_negated(t.there())]) for rows, t in found]
+
+    def _stepped(self, body: OneRound, feeds: Sequence[Pairs]) -> list[Pairs] | None:
+        before = body.touched
+        outs = body.step(feeds)
+        self.touched += body.touched - before
+        self._fed.append(feeds)
+        return outs
+
+    def _is_back(self, body: OneRound) -> bool:
+        """Take back what the operators were fed; whether that could be done."""
+        body.undo()
+        for feeds in reversed(self._fed[:-1]):
+            if body.step([_negated(feed) for feed in feeds]) is None:
+                return False
+            body.commit()
+        return True
+
+    # Or rounds are evaluated whole.
+
+    def _settle(self, moved: list[list[Pair]]) -> None:
+        """Evaluate rounds until nothing moves; operators do not follow where that leads."""
+        self._body = None
+        before = [list(tolerate.contents()) for tolerate in self._shown]
+        begin = [
+            [row for row, _ in consolidate([*rows, *more])]
+            for rows, more in zip(before, self._injected, strict=True)
+        ]
+        settled = self._anew.settled(begin)
+        self.touched += self._anew.whole
+        for tolerate, rows, was, pairs in zip(self._shown, settled, before, moved, strict=True):
+            tolerate.reset(rows)
+            pairs += [*_negated(was), *((row, 1) for row in rows)]
+
+
+def _less(pairs: Pairs, others: Pairs) -> Pairs:
+    return consolidate([*pairs, *_negated(others)]) if others else pairs
+
+
+def _negated(pairs: Iterable[Pair]) -> list[Pair]:
+    return [(row, -weight) for row, weight in pairs]

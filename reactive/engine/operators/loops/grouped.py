@@ -1,0 +1,408 @@
+"""Aggregation of what a loop makes, in the same loop: no row is made between.
+
+    for row, weight in delta:
+        ...                                 the chain below, in terms of the row
+        group = get(key)                    its group, remembered as it was at the first touch
+        group[1] += weight                  Count
+        group[2] += value * weight          Sum (`codegen/running_sums.py`)
+        group[3].add(value, weight)         Min, Max and such, over the values of the group
+
+The groups, and what they show, are those of the plain operator (`operators/aggregate.py`), which
+does the delta again if anything raises.
+
+State:  the groups of the plain operator.
+Cost:   O(|dL|).
+Source: [dbsp] section 4.2; deforestation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any
+
+from optimizer.expr import Expr
+from reactive.engine.codegen.emitter import Emitter
+from reactive.engine.codegen.running_sums import (
+    RUNNING_SUMS,
+    text_mean,
+    text_shown,
+    write_plus_value,
+)
+from reactive.engine.collections import values as multisets
+from reactive.engine.collections.zset import Batch, Pair
+from reactive.engine.operators.accumulators import (
+    AvgAccumulator,
+    CollectAccumulator,
+    CountAccumulator,
+    MaxAccumulator,
+    MinAccumulator,
+    SumAccumulator,
+    ValuesAccumulator,
+)
+from reactive.engine.operators.aggregate import Aggregate
+from reactive.engine.operators.in_line import InLine
+from reactive.engine.operators.loops import joined
+from reactive.engine.operators.operator_state import Inputs, State
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+IN_LINE = (CountAccumulator, SumAccumulator, AvgAccumulator, ValuesAccumulator)
+"""The accumulators whose state is a number, or a running sum, which can be copied; or their
+values."""
+
+Loop = Callable[..., Any]
+NONE_BEFORE: Mapping[Any, Any] = MappingProxyType({})
+
+
+class Grouping:
+    """Writes what an aggregate does with a row of a loop."""
+
+    result = "out"
+
+    def __init__(
+        self,
+        key: Expr | None,
+        accumulators: Sequence[tuple[Any, Expr | None]],
+        shared_accumulators: Sequence[int],
+        *,
+        is_empty: Callable[[Any], bool] | None = None,
+        row: Any = None,
+    ) -> None:
+        self.row = row
+        self.key = key
+        self._keeps_debts = is_empty is not None
+        self.accumulators = accumulators
+        self.shared = shared_accumulators
+        own = {
+            f"result_{place}": accumulator.result
+            for place, (accumulator, _) in enumerate(accumulators, 1)
+        }
+        own |= {
+            f"zero_{place}": accumulator.zero
+            for place, (accumulator, _) in enumerate(accumulators, 1)
+        }
+        self.bound = {**BOUND, **own, "is_empty": is_empty, "Row": row, "made": tuple.__new__}
+
+    def exprs(self) -> list[Expr]:
+        """What it evaluates of each row."""
+        own = [] if self.key is None else [self.key]
+        return own + [value for _, value in self.accumulators if value is not None]
+
+    def prologue(self) -> list[str]:
+        """The lines before the loops."""
+        has_values = any(
+            isinstance(accumulator, ValuesAccumulator) for accumulator, _ in self.accumulators
+        )
+        return ["    get = groups.get", *["    log = before.log"] * has_values]
+
+    def epilogue(self) -> list[str]:
+        """The lines after the loops: what the touched groups showed and now show."""
+        states = [f"group[{self.shared[place]}]" for place in range(len(self.accumulators))]
+        row = "{0}[0]" if self.is_bare else "{0}"
+        lines = [
+            "    out = []",
+            "    for key, old in before.items():",
+            "        group = groups[key]",
+            f"        new = {self._shown(states, 'key', 'group[0]')}",
+            "        if old is not None: old = old[-1]",
+            "        if old == new:",
+            "            group[-1] = old",
+            "        else:",
+            "            group[-1] = new",
+            f"            if old is not None: out.append(({row.format('old')}, -1))",
+            f"            if new is not None: out.append(({row.format('new')}, 1))",
+        ]
+        lines += [
+            f"        if not group[0]{self._and_empty('group')}: del groups[key]"
+        ] * self.is_keyed
+        return lines
+
+    def _and_empty(self, group: str) -> str:
+        """What is asked of a group whose rows weigh nothing in all, before it is dropped."""
+        return f" and is_empty({group})" if self._keeps_debts else ""
+
+    @property
+    def is_keyed(self) -> bool:
+        """Whether there is a group per key, and none without rows."""
+        return self.key is not None
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether what it shows is one value, and no row of several."""
+        return self.key is None and len(self.accumulators) == 1 and self.row is None
+
+    def _shown(self, states: Sequence[str], key: str, size: str) -> str:
+        """What a group shows, in terms of the states of its accumulators; None if it has no
+        rows."""
+        accumulators = [accumulator for accumulator, _ in self.accumulators]
+        shown = [key] * self.is_keyed
+        shown += [
+            self._result(*each) for each in enumerate(zip(accumulators, states, strict=True), 1)
+        ]
+        is_there = f" if {size} > 0 else None" if self.is_keyed else ""
+        row = f"({', '.join(shown)}{',' * (len(shown) == 1)})"
+        return f"{row if self.row is None else f'made(Row, {row})'}{is_there}"
+
+    def _result(self, place: int, of: tuple[Any, str]) -> str:
+        match of:
+            case CountAccumulator(), state:
+                return state
+            case SumAccumulator(), state:
+                return text_shown(state)
+            case AvgAccumulator(), state:
+                return text_mean(state)
+            case MinAccumulator(), state:
+                return f"{state}.least()"
+            case MaxAccumulator(), state:
+                return f"{state}.greatest()"
+            case CollectAccumulator(), state:
+                return f"{state}.bag()"
+            case _, state:
+                return f"result_{place}({state})"
+
+    def write(self, emitter: Emitter, weight: str) -> None:
+        """The lines: first all that may raise, then the changes."""
+        names = self._values(emitter)
+        key = self._key_name(emitter)
+        self._find(emitter, key)
+        if any(isinstance(accumulator, ValuesAccumulator) for accumulator, _ in self.accumulators):
+            emitter.line(f"was = before[{key}]")
+        emitter.line(f"group[0] += {weight}")
+        for place, ((accumulator, _), value) in enumerate(
+            zip(self.accumulators, names, strict=True), 1
+        ):
+            if self.shared[place - 1] != place:
+                continue  # another one has its state
+            if accumulator.skip_none:
+                emitter.line(f"if {value} is not None:")
+            emitter.indent += accumulator.skip_none
+            self._add(emitter, place, accumulator, value, weight)
+            emitter.indent -= accumulator.skip_none
+
+    def _values(self, emitter: Emitter) -> list[str | None]:
+        """The names of what the accumulators read."""
+        return [None if value is None else emitter.named(value) for _, value in self.accumulators]
+
+    def _key_name(self, emitter: Emitter) -> str:
+        """The variable that holds the key of the group."""
+        if self.key is None:
+            return "()"
+        key = emitter.canonical(self.key)
+        return key if key.isidentifier() else emitter.variable("key", key)
+
+    def _find(self, emitter: Emitter, key: str) -> None:
+        emitter.line(f"group = get({key})")
+        emitter.line("if group is None:")
+        emitter.line(f"    before[{key}] = None")
+        emitter.line(f"    group = groups[{key}] = {self._new()}")
+        emitter.line(f"elif {key} not in before:")
+        emitter.line(f"    before[{key}] = group.copy()")
+        for place, (accumulator, _) in enumerate(self.accumulators, 1):
+            state = f"group[{place}]"
+            match accumulator:
+                case SumAccumulator():
+                    emitter.line(f"    if {state}.__class__ is ExactSum:")
+                    emitter.line(f"        {state} = copied({state})")
+                case AvgAccumulator():
+                    emitter.line(f"    if {state}[0].__class__ is ExactSum:")
+                    emitter.line(f"        {state} = (copied({state}[0]), {state}[1])")
+
+    def _new(self) -> str:
+        zeros = [
+            self._zero(place, accumulator)
+            for place, (accumulator, _) in enumerate(self.accumulators, 1)
+        ]
+        return f"[0, {', '.join(zeros)}, None]"
+
+    def _zero(self, place: int, accumulator: Any) -> str:
+        if isinstance(accumulator, ValuesAccumulator):
+            return f"zero_{place}()" if self.shared[place - 1] == place else "None"
+        return "(0, 0)" if isinstance(accumulator, AvgAccumulator) else "0"
+
+    def _add(
+        self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
+    ) -> None:
+        state = f"group[{place}]"
+        match accumulator:
+            case CountAccumulator():
+                emitter.line(f"{state} += {weight}")
+            case SumAccumulator():
+                emitter.line(f"total = {state}")
+                self._plus(emitter, "total", value, weight)
+                emitter.line(f"{state} = total")
+            case AvgAccumulator():
+                emitter.line(f"total, count = {state}")
+                self._plus(emitter, "total", value, weight)
+                emitter.line(f"{state} = (total, count + {weight})")
+            case _:
+                emitter.line(f"{state}.add({value}, {weight})")
+                # a new group goes as a whole
+                emitter.line(f"if was is not None: log.append(({state}, {value}, {weight}))")
+
+    def _plus(
+        self, emitter: Emitter, total: str, value: str | None, weight: str, *, is_own: bool = True
+    ) -> None:
+        """Add a value to the running sum in a variable."""
+        assert value is not None
+        for line in write_plus_value(total, value, weight, is_own=is_own):
+            emitter.line(line)
+
+
+BOUND: dict[str, Any] = {**RUNNING_SUMS, "avg_of": AvgAccumulator().result}
+"""What the lines call by name."""
+
+
+class Remembered(dict[Any, Any]):
+    """Groups as they were before a delta; `log` is what was added to values, which have no copy."""
+
+    __slots__ = ("log",)
+
+    def __init__(self) -> None:
+        self.log: list[tuple[multisets.Values, Any, int]] = []
+
+
+class Grouped:
+    """Runs the loop on the groups of a plain operator; when it raises, the plain operators.
+
+    For a single row there may be another one (`single.py`).
+    """
+
+    __slots__ = (
+        *("_at_once", "_before", "_carefully", "_groups", "_loop", "_one", "_pairing", "_plain"),
+        *("_was_plain", "new_before", "source", "step", "touched"),
+    )
+
+    def __init__(
+        self,
+        plain: Aggregate,
+        loop: Loop,
+        carefully: Callable[..., Sequence[Pair]],
+        source: str,
+        pairing: joined.Pairing | None = None,
+        one: Loop | None = None,
+        at_once: Loop | None = None,
+    ) -> None:
+        self._plain = plain
+        self._at_once = at_once
+        self._groups = plain.groups
+        self._loop = loop
+        self._carefully = carefully
+        self._pairing = pairing
+        self._one = loop if one is None else one
+        self._before: Any = NONE_BEFORE
+        self._was_plain = False
+        has_values = any(
+            isinstance(accumulator, ValuesAccumulator) for accumulator in plain.accumulators
+        )
+        self.new_before: Callable[[], dict[Any, Any]] | None = Remembered if has_values else None
+        self.step: Callable[..., Sequence[Pair]] = (
+            self._step if pairing is None else self._step_pairs
+        )
+        self.source = source
+        self.touched = 0
+
+    def _step(self, delta: Sequence[Pair]) -> Sequence[Pair]:
+        self.touched += len(delta)
+        before = self._before = {} if self.new_before is None else self.new_before()
+        loop = self._loop
+        if len(delta) == 1:
+            loop = self._one
+        try:
+            out: Sequence[Pair] | None = None
+            if self._at_once is not None and delta.__class__ is Batch:
+                out = self._at_once(delta, self._groups, before)
+            return loop(self._groups, before, delta) if out is None else out
+        except Exception as error:
+            return self.recovered(error, delta)
+
+    def recovered(self, error: Exception, delta: Sequence[Pair]) -> Sequence[Pair]:
+        """What the plain operators make of a delta whose loop has raised."""
+        reraise_asynchronous(error)
+        return self._do_plainly(delta)
+
+    def in_line(self) -> InLine | None:
+        """The same of a single row, if there is a loop for it."""
+        if self._one is self._loop:
+            return None
+        by_name = {"own": self, "one": self._one, "groups": self._groups, "none": NONE_BEFORE}
+        return InLine(_IN_LINE, _FINALIZE, by_name)
+
+    def _step_pairs(self, left: Sequence[Any], right: Sequence[Any]) -> Sequence[Pair]:
+        self.touched += len(left) + len(right)
+        before = self._before = {} if self.new_before is None else self.new_before()
+        assert self._pairing is not None
+        found = self._pairing.look_ups(left, right)
+        try:
+            if found is not None:
+                changes, pairs = self._loop(self._groups, before, left, right, *found)
+                self.touched += pairs
+                return changes  # type: ignore[no-any-return]
+        except Exception as error:
+            reraise_asynchronous(error)
+        return self._do_plainly(left, right)
+
+    def _do_plainly(self, *deltas: Sequence[Any]) -> Sequence[Pair]:
+        """The plain operators raise it, or see that it does not count."""
+        self._restore()
+        self._was_plain = True
+        return self._plain.step(self._carefully(*deltas))
+
+    def undo(self) -> None:
+        if self._was_plain:
+            self._plain.undo()
+        self._restore()
+        self._was_plain = False
+
+    def commit(self) -> None:
+        self._before = NONE_BEFORE
+        if self._was_plain:
+            self._plain.commit()
+            self._was_plain = False
+
+    @property
+    def groups(self) -> dict[Any, list[Any]]:
+        """What it holds of each group; last what the group shows."""
+        return self._groups
+
+    def contents(self) -> Iterable[Pair]:
+        return self._plain.contents()
+
+    def state(self) -> State | None:
+        """As `Aggregate.state`."""
+        return self._plain.state()
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """As `Aggregate.restore`."""
+        self._plain.restore(state, inputs)
+
+    def footprint(self) -> tuple[int, int]:
+        return self._plain.footprint()
+
+    def _restore(self) -> None:
+        groups = self._groups
+        if self._before.__class__ is Remembered:
+            for values, value, weight in reversed(self._before.log):
+                values.add(value, -weight)
+        for key, group in self._before.items():
+            if group is None:
+                groups.pop(key, None)
+            else:
+                groups[key] = group
+        self._before = NONE_BEFORE
+
+
+_IN_LINE = """\
+if len({given}) == 1:
+    own_{n}.touched += 1
+    own_{n}._before = before = {{}}
+    try: {out} = one_{n}(groups_{n}, before, {given})
+    except Exception as error: {out} = own_{n}.recovered(error, {given})
+else: {out} = step_{n}({given})"""
+_FINALIZE = """\
+own_{n}._before = none_{n}
+if own_{n}._was_plain: finalize_{n}()"""
+
+
+def is_in_line(accumulators: Iterable[Any]) -> bool:
+    """Whether all accumulators can be part of a loop."""
+    return all(isinstance(accumulator, IN_LINE) for accumulator in accumulators)

@@ -1,0 +1,349 @@
+"""Rounds over a kept layout: columns in, columns out, and no row between rounds.
+
+    pairs     positions of the round's rows, and what stays of each pair, arranged by group
+    a round   values of pairs -> totals of groups -> fields of the round's rows, by position
+
+A group has the position of the row that is made of it, so that what a round makes is where the
+next one looks for it. That is sound while the keys of the groups are those of the round before.
+Which groups there are depends on the keys alone, so if they are the same once, they stay so: that
+is looked at when the layout is made, and there is none where it is not so. Keys that are equal and
+not the same (`1` and `1.0`) have none either.
+
+State:  the layout, for one evaluation.
+Cost:   one look at each pair for the layout; in each round, one at each pair and group.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter, ne
+from typing import Any
+
+from optimizer.expr import Constant, Expr, Local, Operation
+from reactive.engine.codegen.comprehension import Column
+from reactive.engine.collections.index import NO_MATCH, match_key
+from reactive.engine.collections.zset import canonical
+from reactive.engine.operators.accumulators import CountAccumulator
+from reactive.engine.operators.loops.layout import Groups, Layout, Pairs, Value
+from reactive.engine.operators.loops.totals import rows_of, totals
+
+Row = Any
+SINGLE = frozenset({int, str, bytes, type(None)})
+"""Classes of keys that are the same if they are equal; `True` is one where no integer is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """The pairs of a loop, those of each group side by side.
+
+    at: the position of the round's row of each pair. ends: where groups begin and end.
+    """
+
+    pairs: Pairs
+    at: list[int]
+    ends: list[tuple[int, int]]
+    kept: list[Column]
+    kinds: dict[Local, type]
+
+
+@dataclass(frozen=True, slots=True)
+class Arrangement:
+    """What stays of an aggregate; `names` are the keys of its groups by position."""
+
+    groups: Groups
+    names: Column
+    parts: list[Arranged]
+    given: list[list[list[Any]]]
+    """For each aggregate of values, the values that stay of each group, if there are any."""
+    kinds: list[set[type]]
+    counts: list[int]
+    """How many rows each group has."""
+
+
+class Kept:
+    """The rounds of one evaluation."""
+
+    def __init__(
+        self, layout: Layout, fields: list[list[Column]], arranged: dict[int, Arrangement]
+    ) -> None:
+        self._layout = layout
+        self._fields = fields
+        self._arranged = arranged
+        self._forms: dict[int, list[int]] = {relation: [] for relation in arranged}
+        for form, relation in enumerate(layout.relations):
+            self._forms[relation].append(form)
+
+    def run(self, times: int) -> dict[int, list[Row]]:
+        """The rows of all aggregates after a number of rounds, by their slots."""
+        made: dict[int, list[Column]] = {}
+        for _ in range(times):
+            later: list[tuple[int, list[Column]]] = []
+            for relation, arrangement in self._arranged.items():
+                made[relation] = _totals(arrangement, self._fields)
+                for form in self._forms[relation]:
+                    columns = self._made(form, made[relation])
+                    if self._layout.is_now[form]:
+                        self._fields[form] = columns
+                    else:
+                        later.append((form, columns))
+            for form, columns in later:
+                self._fields[form] = columns
+        return {a.groups.slot: rows_of(made[r]) for r, a in self._arranged.items()}
+
+    def looked(self) -> int:
+        """How many pairs and groups a round looks at."""
+        return sum(len(a.names) + sum(a.counts) for a in self._arranged.values())
+
+    def _made(self, form: int, columns: list[Column]) -> list[Column]:
+        """The fields of a form, made of the keys and totals of groups."""
+        found = list(self._fields[form])
+        for place, make in self._layout.of_totals[form].items():
+            values = make(*columns)
+            if place >= 0:
+                found[place] = _canonical(values)
+        return found
+
+
+def kept(layout: Layout, slots: list[Any], rows: Sequence[list[Row]]) -> Kept | None:
+    """The rounds from some rows on; None if the keys do not stay."""
+    arranging = _Arranging(layout, slots, rows)
+    arranged = {}
+    for relation, groups in layout.groups.items():
+        found = arranging.of(relation, groups)
+        if found is None:
+            return None
+        arranged[relation] = found
+    return Kept(layout, arranging.fields, arranged)
+
+
+class _Arranging:
+    """Makes the layout of an aggregate."""
+
+    def __init__(self, layout: Layout, slots: list[Any], rows: Sequence[list[Row]]) -> None:
+        self._layout = layout
+        self._slots = slots
+        self._rows = rows
+        self.fields: list[list[Column]] = [
+            [_canonical(read(some)) for read in readers]
+            for readers, some in zip(layout.readers, rows, strict=False)
+        ]
+        self.fields += [[[]] * len(readers) for readers in layout.readers[len(rows) :]]
+        self._sizes = list(map(len, rows))
+
+    def of(self, relation: int, groups: Groups) -> Arrangement | None:
+        met = []
+        for pairs in groups.pairs:
+            found = self._met(pairs)
+            if found is None:
+                return None
+            outer, at = found
+            met.append((outer, at, _canonical(self._column(pairs, pairs.key, outer, at))))
+        given: dict[Any, list[Any]] = defaultdict(list)
+        for loop in groups.given:
+            loop(self._slots, given)
+        position = self._positions(relation, [*(keys for *_, keys in met), list(given)])
+        if position is None:
+            return None
+        names: Column = [None] * len(position)
+        for name, place in position.items():
+            names[place] = name
+        size = len(names)
+        self._sizes[relation] = size
+        self._stay(relation, names)
+        parts = [
+            self._arranged(pairs, outer, at, list(map(position.__getitem__, keys)), size)
+            for pairs, (outer, at, keys) in zip(groups.pairs, met, strict=True)
+        ]
+        own = list(map(given.__getitem__, names))
+        of_values = _of_values(own, len(groups.valued)) if groups.given else []
+        kinds = [set(map(type, chain.from_iterable(some))) for some in of_values]
+        counts = list(map(len, own))
+        for part in parts:
+            counts = [n + end - begin for n, (begin, end) in zip(counts, part.ends, strict=True)]
+        return Arrangement(groups, names, parts, of_values, kinds, counts)
+
+    def _met(self, pairs: Pairs) -> tuple[list[Row], list[int]] | None:
+        """The rows that stay, and the positions of those of the round, of all pairs."""
+        size = self._sizes[self._layout.relations[pairs.form]]
+        if pairs.outer is None or pairs.keys is None or pairs.inner is None:
+            return [], list(range(size))
+        keys = [match_key(key) for key in self._column(pairs, pairs.inner, [], list(range(size)))]
+        if NO_MATCH in keys:
+            return None
+        asked, outer = pairs.keys(self._slots[pairs.outer])
+        spots = dict(zip(keys, range(size), strict=True))
+        if len(spots) == size:
+            at = list(map(spots.get, asked))
+            if None not in at:
+                return outer, at  # type: ignore[return-value]
+            both = [(row, place) for row, place in zip(outer, at, strict=True) if place is not None]
+        else:
+            several: dict[Any, list[int]] = {}
+            for place, key in enumerate(keys):
+                several.setdefault(key, []).append(place)
+            both = [
+                (row, place)
+                for row, key in zip(outer, asked, strict=True)
+                for place in several.get(key, ())
+            ]
+        return [row for row, _ in both], [place for _, place in both]
+
+    def _column(self, pairs: Pairs, value: Value, outer: list[Row], at: list[int]) -> Column:
+        """A column of pairs, of what stays."""
+        fields = self.fields[pairs.form]
+        rows = [at] if pairs.outer is None else [at, outer]
+        return value.make(*rows[: value.width], *(fields[place] for place in value.found))
+
+    def _stay(self, relation: int, names: Column) -> None:
+        """Have the fields that stay of what this round makes of a relation."""
+        for form, of_keys in enumerate(self._layout.of_keys):
+            if self._layout.is_now[form] and self._layout.relations[form] == relation:
+                for place, make in of_keys.items():
+                    self.fields[form][place] = _canonical(make(names))
+
+    def _positions(self, relation: int, columns: list[Column]) -> dict[Any, int] | None:
+        """The positions of groups: those of the rows that are made of them."""
+        keys = list(chain.from_iterable(columns))
+        if not are_alike(keys):
+            return None
+        names = list(dict.fromkeys(keys))
+        of_keys, fields = self._layout.of_keys[relation], self.fields[relation]
+        if not of_keys:  # nobody looks at the rows of the round before
+            return dict(zip(names, range(len(names)), strict=True))
+        size = self._sizes[relation]
+        places = dict(zip(_tied([fields[place] for place in of_keys]), range(size), strict=True))
+        own = {place: _canonical(make(names)) for place, make in of_keys.items()}
+        found = [places.get(key) for key in _tied(list(own.values()))]
+        if len(places) != size or None in found or not len({*found}) == len(names) == size:
+            return None
+        if not all(are_alike([*fields[place], *values]) for place, values in own.items()):
+            return None
+        return dict(zip(names, found, strict=True))
+
+    def _arranged(
+        self, pairs: Pairs, outer: list[Row], at: list[int], of: list[int], size: int
+    ) -> Arranged:
+        """The pairs by their groups, which are `of` them."""
+        members: list[list[int]] = [[] for _ in range(size)]
+        for number, group in enumerate(of):
+            members[group].append(number)
+        order = list(chain.from_iterable(members))
+        ends, begin = [], 0
+        for some in members:
+            ends.append((begin, begin + len(some)))
+            begin += len(some)
+        columns = [self._column(pairs, value, outer, at) for value in pairs.kept]
+        kept = [_ordered(values, order) for values in columns]
+        kinds = {Local(f"kept_{place}"): kind for place, kind in _single(columns)}
+        return Arranged(pairs, _ordered(at, order), ends, kept, kinds)
+
+
+def are_alike(keys: Column) -> bool:
+    """Whether keys that are equal are the same in all that one can ask of them."""
+    kinds = set(map(type, keys))
+    if kinds <= SINGLE or (bool in kinds and kinds <= SINGLE - {int} | {bool}):
+        return True
+    if float in kinds and kinds <= SINGLE - {int} | {float}:
+        zeros = {str(key) for key in keys if key == 0}
+        if len(zeros) < 2 and not any(map(ne, keys, keys)):
+            return True
+    if len(kinds) == 1 and tuple in kinds:
+        lengths = set(map(len, keys))
+        return len(lengths) == 1 and all(are_alike(list(some)) for some in zip(*keys, strict=True))
+    first: dict[Any, Any] = {}
+    return all(first.setdefault(key, key) is key for key in keys)
+
+
+def kind_of(expr: Expr, kinds: dict[Local, type]) -> type | None:
+    """The class of all values of an expression, where those of its variables tell it."""
+    match expr:
+        case Constant(value):
+            return type(value)
+        case Local():
+            return kinds.get(expr)
+        case Operation("+" | "-" | "*" | "/" as symbol, (left, right)):
+            both = {kind_of(left, kinds), kind_of(right, kinds)}
+            if not both <= {int, float}:
+                return None
+            return int if both == {int} and symbol != "/" else float
+    return None
+
+
+def _totals(arrangement: Arrangement, forms: list[list[Column]]) -> list[Column]:
+    """The keys of groups, and what their aggregates show in a round."""
+    valued = iter(range(len(arrangement.groups.valued)))
+    fields = [forms[part.pairs.form] for part in arrangement.parts]
+    for part, columns in zip(arrangement.parts, fields, strict=True):
+        for value in part.pairs.checked:
+            _values(part, value, columns)
+    found = [arrangement.names]
+    for aggregate in arrangement.groups.node.aggregates:
+        if isinstance(aggregate.accumulator, CountAccumulator):
+            found.append(arrangement.counts)
+        else:
+            found.append(_shown(arrangement, aggregate.accumulator, next(valued), fields))
+    return found
+
+
+def _shown(
+    arrangement: Arrangement, accumulator: Any, place: int, fields: list[list[Column]]
+) -> Column:
+    """What an aggregate of values shows of all groups."""
+    lists: list[list[Any]] | None = arrangement.given[place] if arrangement.given else None
+    kinds = set(arrangement.kinds[place]) if arrangement.given else set()
+    for part, columns in zip(arrangement.parts, fields, strict=True):
+        value = part.pairs.values[place]
+        flat = _values(part, value, columns)
+        known = {Local(f"found_{j}[pair]"): kind for j, kind in _single(columns, value.found)}
+        kind = kind_of(value.expr, {**part.kinds, **known})
+        kinds |= set(map(type, flat)) if kind is None else {kind} if flat else set()
+        if lists is None:
+            lists = [flat[a:b] for a, b in part.ends]
+        else:
+            lists = [flat[a:b] + more for (a, b), more in zip(part.ends, lists, strict=True)]
+    return totals(accumulator, lists or [], kinds)
+
+
+def _values(part: Arranged, value: Value, columns: list[Column]) -> Column:
+    kept = [part.kept[place] for place in value.kept]
+    return value.make(part.at, *kept, *[columns[place] for place in value.found])
+
+
+def _single(columns: list[Column], places: Iterable[int] | None = None) -> list[tuple[int, type]]:
+    """The columns whose values have one class, and that."""
+    found = []
+    for place in range(len(columns)) if places is None else places:
+        kinds = set(map(type, columns[place]))
+        if len(kinds) == 1:
+            found.append((place, kinds.pop()))
+    return found
+
+
+def _of_values(groups: list[list[Any]], count: int) -> list[list[list[Any]]]:
+    """For each of so many aggregates, the values of groups."""
+    if count == 1:
+        return [groups]
+    return [[[value[place] for value in some] for some in groups] for place in range(count)]
+
+
+def _canonical(values: Column) -> Column:
+    """Values in which every NaN is the one that rows hold."""
+    kinds = set(map(type, values))
+    if kinds <= SINGLE | {bool}:
+        return values
+    if kinds == {float} and not any(map(ne, values, values)):
+        return values
+    return list(map(canonical, values))
+
+
+def _tied(columns: list[Column]) -> Iterable[Any]:
+    return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+def _ordered(values: Column, order: list[int]) -> Column:
+    if len(order) < 2:
+        return [values[place] for place in order]
+    return list(itemgetter(*order)(values))

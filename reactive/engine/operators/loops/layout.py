@@ -1,0 +1,401 @@
+"""What several rounds over a kept layout need to know of a loop: which parts of it stay.
+
+    groups of  r.value / s.edges  by s.dst,  for s of shares, r of ranks where s.src == r.node
+    ranks <-   Rank(node, 0.15 + 0.85 * total)
+
+Which rows meet, and to which group a pair goes, reads `r.node` alone, which is the group's key: it
+stays as long as the keys do. So a round is a few columns: `r.value` by group, `s.edges` by pair.
+
+Fits are bodies that are selects over an aggregate by a key, of relations of the round alone, or
+each joined with one that stays. What is asked of pairs, and what they are grouped by, may read of
+the round what a select makes of a key; nothing may be dropped by what it reads of totals.
+
+State:  none; `kept.py` has that of an evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import (
+    Attribute,
+    Constant,
+    Display,
+    Expr,
+    Item,
+    Lifted,
+    Local,
+    Parameter,
+    constant,
+    one_value,
+    parts,
+    reads,
+    rebuilt,
+    substitute,
+    transform,
+    walk,
+)
+from optimizer.expressions.compose import needs, projected, surely
+from optimizer.expressions.knowledge import makes_record
+from optimizer.plans.properties import bindings, row_shape, shapes
+from optimizer.plans.side_conditions import residual
+from reactive.engine.codegen.comprehension import Column, column
+from reactive.engine.codegen.emitter import RowPipeline
+from reactive.engine.operators.accumulators import CountAccumulator
+from reactive.engine.operators.fuse import keys_of_rows
+from reactive.engine.operators.pipelines import all_read, is_read
+from reactive.engine.operators.plain import Side, sides
+
+Joined = plan.Join | plan.Product
+Keyed = Callable[[list[Any]], tuple[list[Any], list[Any]]]
+"""The keys of rows, and the rows that have one."""
+ROW = Local("row")
+"""A row that stays."""
+KEY = Local("key")
+
+
+class Unfit(Exception):
+    """A loop whose rounds have no layout."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stream:
+    """A loop into an aggregate: its chain, what it is over, which may be a join, and what slots it
+    reads."""
+
+    chain: tuple[plan.Node, ...]
+    base: plan.Node
+    join: Joined | None
+    loop: Callable[..., Any]
+    reads: tuple[int, ...]
+
+    @property
+    def inputs(self) -> tuple[plan.Node, ...]:
+        return (self.base,) if self.join is None else (self.join.left, self.join.right)
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A column with a value for each pair, of columns that are kept and of those of the round."""
+
+    make: Callable[..., Column]
+    expr: Expr
+    width: int
+    """Of the position of the round's row, and the row that stays, how many it is given."""
+    kept: tuple[int, ...]
+    found: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Pairs:
+    """The pairs of an aggregate's input that one loop makes.
+
+    Parameters
+    ----------
+    form: of the rows of the round.
+    outer: the slot of the rows that stay, if there are any, which have keys that `keys` gives.
+    inner: the keys of the rows of the round.
+    key, kept: columns of the pairs that stay, over the rows that stay and the fields of the form.
+    values: what is computed in each round, for the aggregates; `checked`, for what it may raise.
+    """
+
+    form: int
+    outer: int | None
+    keys: Keyed | None
+    inner: Value | None
+    key: Value
+    kept: tuple[Value, ...]
+    checked: tuple[Value, ...]
+    values: tuple[Value, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """An aggregate: its slot, what makes the values that stay, and the pairs of each round."""
+
+    node: plan.Aggregate
+    slot: int
+    given: tuple[Callable[..., Any], ...]
+    pairs: tuple[Pairs, ...]
+
+    @property
+    def valued(self) -> list[Any]:
+        """The accumulators that look at values."""
+        return [
+            a.accumulator
+            for a in self.node.aggregates
+            if not isinstance(a.accumulator, CountAccumulator)
+        ]
+
+
+Told = tuple[int, int | None, Keyed | None, Value | None]
+
+
+class Fields:
+    """What is read of the rows that selects make of an aggregate; each field is also known as made
+    of a key and totals.
+
+    Rows are those of the round before, or `is_now` what this one has made of a relation.
+    """
+
+    def __init__(self, body: plan.Node, *, is_now: bool = False) -> None:
+        chain: list[plan.Node] = []
+        node = body
+        while isinstance(node, plan.Select) and is_read(node):
+            chain.insert(0, node)
+            node = node.input
+        if not isinstance(node, plan.Aggregate) or node.key is None or bindings(body) != 1:
+            raise Unfit
+        self.aggregate = node
+        self.is_now = is_now
+        self._pipeline = RowPipeline(chain, bindings(node), shapes(node))
+        self._inlined, self._touched = _inlined(self._pipeline)
+        self._read: dict[Expr, int] = {}
+        self._made: list[Expr] = []
+
+    def local(self, field: Expr) -> Local:
+        """The variable of a field in expressions over pairs."""
+        place = self._read.get(field)
+        if place is None:
+            place = self._read[field] = len(self._made)
+            self._made.append(self._inlined(self._pipeline.of(field)))
+        return Local(f"found_{place}[pair]")
+
+    @property
+    def stay(self) -> list[int]:
+        """The fields that are made of the key alone."""
+        return [place for place, made in enumerate(self._made) if reads(made) <= {0}]
+
+    @property
+    def move(self) -> list[int]:
+        """The others."""
+        return [place for place, made in enumerate(self._made) if not reads(made) <= {0}]
+
+    def moves(self, expr: Expr) -> bool:
+        """Whether an expression over pairs reads what is made of totals."""
+        moving = {Local(f"found_{place}[pair]") for place in self.move}
+        return any(part in moving for part in walk(expr))
+
+    def readers(self) -> list[Callable[..., Column]]:
+        """The columns of all fields, from rows."""
+        return [column(substitute(field, (ROW,)), ["row"]) for field in self._read]
+
+    def of_keys(self) -> dict[int, Callable[..., Column]]:
+        """The columns of fields that stay, from the keys of groups."""
+        return {
+            place: column(substitute(self._made[place], (KEY,)), ["key"]) for place in self.stay
+        }
+
+    def of_totals(self) -> dict[int, Callable[..., Column]]:
+        """The columns of the others, from those of the key and the totals; and, by numbers below
+        zero, of what else may raise."""
+        count = bindings(self.aggregate)
+        names = ["key", *(f"total_{place}" for place in range(1, count))]
+        locals_ = tuple(map(Local, names))
+        asked = {part for made in self._made for part in surely(made)}
+        touched = [expr for expr in self._touched if expr not in asked]
+        wanted = [(place, self._made[place]) for place in self.move]
+        wanted += [(-1 - place, expr) for place, expr in enumerate(touched)]
+        return {place: column(substitute(expr, locals_), names) for place, expr in wanted}
+
+
+class Layout:
+    """The parts of a loop that stay from round to round, and the rest as columns."""
+
+    def __init__(
+        self,
+        bodies: Sequence[plan.Node],
+        loops: Sequence[tuple[plan.Aggregate, int, Sequence[Stream]]],
+        slot_of: Callable[[plan.Node], tuple[int, bool]],
+    ) -> None:
+        self._slot_of = slot_of
+        self._forms = [Fields(body) for body in bodies]
+        self._of_node: dict[int, int] = {}
+        self._owners = {id(form.aggregate): place for place, form in enumerate(self._forms)}
+        if len(self._owners) != len(bodies) or len(loops) != len(bodies):
+            raise Unfit
+        self.groups: dict[int, Groups] = {}
+        """By the relation that they make, in the order in which a round makes them."""
+        self.reads: list[int] = []
+        """The slots, of what stays, that it is made of."""
+        for node, slot, streams in loops:
+            if id(node) not in self._owners:
+                raise Unfit
+            self.groups[self._owners[id(node)]] = self._groups(node, slot, streams)
+        self.relations = [self._owners[id(form.aggregate)] for form in self._forms]
+        """The relation of each form; the first ones are those of the round before."""
+        self.is_now = [form.is_now for form in self._forms]
+        self.readers = [form.readers() for form in self._forms]
+        self.of_keys = [form.of_keys() for form in self._forms]
+        self.of_totals = [form.of_totals() for form in self._forms]
+
+    def _groups(self, node: plan.Aggregate, slot: int, streams: Sequence[Stream]) -> Groups:
+        given, pairs = [], []
+        for stream in streams:
+            if any(self._slot_of(each)[1] for each in stream.inputs):
+                pairs.append(self._pairs(node, stream))
+                self.reads += [] if pairs[-1].outer is None else [pairs[-1].outer]
+            else:
+                given.append(stream.loop)
+                self.reads += stream.reads
+        return Groups(node, slot, tuple(given), tuple(pairs))
+
+    def _form(self, node: plan.Node) -> int:
+        """The form of the rows of a node: those of the round before, or what this one makes."""
+        if isinstance(node, plan.Recursive):
+            return node.index
+        place = self._of_node.get(id(node))
+        if place is None:
+            form = Fields(node, is_now=True)
+            if id(form.aggregate) not in self._owners:
+                raise Unfit
+            place = self._of_node[id(node)] = len(self._forms)
+            self._forms.append(form)
+        return place
+
+    def _pairs(self, node: plan.Aggregate, stream: Stream) -> Pairs:
+        chain, base, join = stream.chain, stream.base, stream.join
+        if join is None:
+            form = self._form(base)
+            if bindings(base) != 1:
+                raise Unfit
+            reader = Reader(self._forms[form], 0, {})
+            pipeline = RowPipeline(chain, 1, shapes(base))
+            return self._read(node, pipeline, reader, (form, None, None, None))
+        (left, of_left), (right, of_right) = self._slot_of(join.left), self._slot_of(join.right)
+        count = bindings(join.left)
+        if (of_left and of_right) or residual(join) is not None or (of_left and count != 1):
+            raise Unfit
+        form = self._form(join.left if of_left else join.right)
+        others: dict[int, Expr] = {count: ROW}
+        if of_right:
+            is_one = count == 1
+            others = {p: ROW if is_one else Item(ROW, constant(p)) for p in range(count)}
+        reader = Reader(self._forms[form], 0 if of_left else count, others)
+        pipeline = RowPipeline(chain, count + 1, (*shapes(join.left), row_shape(join.right)))
+        stays, outer = (join.right, right) if of_left else (join.left, left)
+        keys = keys_of_rows(stays, sides(join)[of_left], 1 if of_left else count)
+        told = (form, outer, keys, self._inner(form, sides(join)[of_right]))
+        return self._read(node, pipeline, reader, told)
+
+    def _inner(self, form: int, side: Side) -> Value:
+        """The key of a side, which may read what stays."""
+        written, steps = side
+        functions = [*([] if written is None else [written]), *(step.function for step in steps)]
+        if not all(step.is_key for step in steps) or not all_read(functions):
+            raise Unfit
+        reader = Reader(self._forms[form], 0, {})
+        parts = [reader.read(f.body) for f in functions if isinstance(f, Lifted)]
+        key = one_value(parts)
+        if self._forms[form].moves(key):
+            raise Unfit
+        return _value(key)
+
+    def _read(
+        self, node: plan.Aggregate, pipeline: RowPipeline, reader: Reader, told: Told
+    ) -> Pairs:
+        """What is read of each pair: of what stays, and in each round."""
+        fields = reader.fields
+        assert isinstance(node.key, Lifted)
+        asked = [
+            a.value for a in node.aggregates if not isinstance(a.accumulator, CountAccumulator)
+        ]
+        taken = [pipeline.take(node.key.body)]
+        taken += [pipeline.value() if f is None else pipeline.take(f.body) for f in asked]  # type: ignore[union-attr]
+        inlined, needed = _inlined(pipeline)
+        key, *values = [reader.read(inlined(expr)) for expr in taken]
+        touched = list(map(reader.read, needed))
+        if fields.moves(key):
+            raise Unfit
+        if not fields.stay:  # nothing tells which row is which
+            raise Unfit
+        sure = {part for expr in (key, *values) for part in surely(expr)}
+        kept: list[Expr] = []
+        made = [_value(reader.hoisted(value, kept)) for value in values]
+        checked = [_value(reader.hoisted(t, kept)) for t in touched if t not in sure]
+        stays = tuple(_value(expr) for expr in kept)
+        return Pairs(*told, _value(key), stays, tuple(checked), tuple(made))
+
+
+class Reader:
+    """Reads expressions over a pair: of a relation's row, at a place, and of a row that stays."""
+
+    def __init__(self, fields: Fields, place: int, others: dict[int, Expr]) -> None:
+        self.fields = fields
+        self._row = Parameter(place)
+        self._others = others
+
+    def read(self, expr: Expr) -> Expr:
+        """The same over variables: fields of the relation, and the row that stays."""
+        match expr:
+            case Attribute(of, name) if of == self._row:
+                return self.fields.local(Attribute(Parameter(0), name))
+            case Item(of, Constant() as key) if of == self._row:
+                return self.fields.local(Item(Parameter(0), key))
+            case Parameter(index):
+                is_ours = expr == self._row
+                return self.fields.local(Parameter(0)) if is_ours else self._others[index]
+        return _with_parts(expr, self.read)
+
+    def hoisted(self, expr: Expr, kept: list[Expr]) -> Expr:
+        """An expression in which what stays is a column that is kept."""
+        sure = set(surely(expr))
+
+        def change(part: Expr) -> Expr:
+            if not any(isinstance(each, Local) for each in walk(part)):
+                return part
+            if self.fields.moves(part) or not (part in sure or isinstance(part, Local)):
+                return part if isinstance(part, Local) else _with_parts(part, change)
+            if part not in kept:
+                kept.append(part)
+            return Local(f"kept_{kept.index(part)}")
+
+        return change(expr)
+
+
+def _inlined(pipeline: RowPipeline) -> tuple[Callable[[Expr], Expr], list[Expr]]:
+    """What puts the rows that a pipeline makes in the place of their names, and what may raise."""
+    known: dict[Expr, Expr] = {}
+    touched: list[Expr] = []
+
+    def inlined(expr: Expr) -> Expr:
+        return transform(expr, lambda part: known[part] if part in known else projected(part))
+
+    for instruction in pipeline.instructions:
+        expr = inlined(instruction.expr)
+        if instruction.kind == "touch":
+            touched.append(expr)
+        elif instruction.kind == "set" and (makes_record(expr) or _is_tuple(expr)):
+            known[Local(instruction.name)] = expr
+            touched += needs(expr, pipeline.shapes)
+        else:
+            raise Unfit
+    return inlined, touched
+
+
+def _is_tuple(expr: Expr) -> bool:
+    return isinstance(expr, Display) and expr.kind == "tuple"
+
+
+def _with_parts(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
+    old = parts(expr)
+    return rebuilt(expr, tuple(map(change, old))) if old else expr
+
+
+def _value(expr: Expr) -> Value:
+    """What computes an expression over pairs, from the columns that it reads."""
+    names = {part.name for part in walk(expr) if isinstance(part, Local)}
+    kept = _numbers(names, "kept_")
+    found = _numbers({name.removesuffix("[pair]") for name in names}, "found_")
+    each = ["pair", "row"] if ROW.name in names else ["pair"]
+    width = len(each)
+    each += [f"kept_{place}" for place in kept]
+    made = column(expr, each, [f"found_{place}" for place in found])
+    return Value(made, expr, width, kept, found)
+
+
+def _numbers(names: set[str], prefix: str) -> tuple[int, ...]:
+    return tuple(sorted(int(n.removeprefix(prefix)) for n in names if n.startswith(prefix)))

@@ -1,0 +1,207 @@
+"""A join that tells rows with a partner from rows alone, and the chain above it, as loops.
+
+    for key, (row, weight) in left: ...         pairs, as `joined.py`: of outer joins
+    for row, weight in alone_left: ...          rows that come to be alone, or are no longer
+
+Who is alone is counted by the plain operators (`matching.py`); rows are made in the loops.
+
+What takes the rows is a list, or the groups of an aggregate.
+
+State:  that of the matchings, and of the groups.
+Cost:   as the plain operators.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from reactive.engine.collections.index import KeyedPair
+from reactive.engine.collections.zset import Pair, Pairs
+from reactive.engine.operators.aggregate import Aggregate
+from reactive.engine.operators.loops.grouped import Grouped
+from reactive.engine.operators.loops.joined import Pairing
+from reactive.engine.operators.matching import MatchingJoin
+from reactive.engine.operators.outer_join import OuterJoin
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+
+class Matched:
+    """Runs the loops over what the plain join matched; when they may not run, or raise, the plain
+    operators.
+
+    `pairing` is that of an outer join; other joins make no pairs. `chained` is what the plain
+    operators of the chain make of a delta.
+    """
+
+    __slots__ = ("_chained", "_loop", "_met", "_pairing", "_plain", "source")
+
+    def __init__(
+        self,
+        plain: OuterJoin | MatchingJoin,
+        pairing: Pairing | None,
+        loop: Callable[..., tuple[list[Pair], int]],
+        source: str,
+        chained: Callable[[Pairs], Sequence[Pair]],
+    ) -> None:
+        self._plain = plain
+        self._pairing = pairing
+        self._loop = loop
+        self._chained = chained
+        self._met = 0
+        self.source = source
+
+    @property
+    def touched(self) -> int:
+        return self._plain.touched + self._met
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Pair]:
+        plain = self._plain
+        alone = plain.match(left, right)
+        try:
+            out = self._looped(left, right, alone)
+            return self._chained(plain.rows(left, right, alone)) if out is None else out
+        except BaseException:
+            plain.undo()
+            raise
+
+    def _looped(
+        self,
+        left: Sequence[KeyedPair],
+        right: Sequence[KeyedPair],
+        alone: Sequence[Sequence[Pair]],
+    ) -> Sequence[Pair] | None:
+        found = _run(self._loop, (None, None), self._pairing, left, right, alone)
+        if found is None:
+            return None
+        out, met = found
+        self._met += met
+        return out
+
+    def undo(self) -> None:
+        self._plain.undo()
+
+    def commit(self) -> None:
+        self._plain.commit()
+
+    def contents(self) -> Iterable[Pair]:
+        return self._chained(list(self._plain.contents()))
+
+    def footprint(self) -> tuple[int, int]:
+        return self._plain.footprint()
+
+
+class GroupedMatched(Grouped):
+    """Runs the loops into the groups of a plain operator; otherwise as `Matched`."""
+
+    __slots__ = ("_chained", "_join", "_met", "_sides")
+
+    def __init__(
+        self,
+        plain: Aggregate,
+        join: OuterJoin | MatchingJoin,
+        pairing: Pairing | None,
+        loop: Callable[..., Any],
+        source: str,
+        chained: Callable[[Pairs], Sequence[Pair]],
+    ) -> None:
+        self._join = join
+        super().__init__(plain, loop, _never, source)
+        self._sides = pairing
+        self._chained = chained
+        self.step = self._step_matched
+
+    @property
+    def touched(self) -> int:
+        return self._join.touched + self._met
+
+    @touched.setter
+    def touched(self, rows: int) -> None:
+        self._met = rows
+
+    def _step_matched(
+        self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]
+    ) -> Sequence[Pair]:
+        join = self._join
+        alone = join.match(left, right)
+        try:
+            self._before = {} if self.new_before is None else self.new_before()
+            out = self._looped(left, right, alone)
+            if out is None:
+                self._restore()
+                self._was_plain = True
+                out = self._plain.step(self._chained(join.rows(left, right, alone)))
+            return out
+        except BaseException:
+            join.undo()
+            raise
+
+    def _looped(
+        self,
+        left: Sequence[KeyedPair],
+        right: Sequence[KeyedPair],
+        alone: Sequence[Sequence[Pair]],
+    ) -> Sequence[Pair] | None:
+        found = _run(self._loop, (self._groups, self._before), self._sides, left, right, alone)
+        if found is None:
+            return None
+        out, met = found
+        self._met += met
+        return out
+
+    def undo(self) -> None:
+        self._join.undo()
+        super().undo()
+
+    def commit(self) -> None:
+        self._join.commit()
+        super().commit()
+
+    def footprint(self) -> tuple[int, int]:
+        (rows, size), (more, larger) = super().footprint(), self._join.footprint()
+        return rows + more, size + larger
+
+
+def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
+    raise AssertionError("it is done with what was matched")
+
+
+def _run(
+    loop: Callable[..., Any],
+    into: tuple[Any, Any],
+    pairing: Pairing | None,
+    left: Sequence[KeyedPair],
+    right: Sequence[KeyedPair],
+    alone: Sequence[Sequence[Pair]],
+) -> tuple[Sequence[Pair], int] | None:
+    """What a loop gives, and how many rows met; None if the plain operators are to run."""
+    try:
+        if pairing is None:
+            return loop(*into, *alone)  # type: ignore[no-any-return]
+        found = pairing.look_ups(left, right)
+        if found is not None:
+            return loop(*into, left, right, *found, *alone)  # type: ignore[no-any-return]
+        if into[0] is not None:
+            return None  # groups are told once of all that came to them
+        return _of_parts(loop, into, pairing.parts(left, right), alone)
+    except Exception as error:  # the plain operators raise it, or see that it does not count
+        reraise_asynchronous(error)
+        return None
+
+
+def _of_parts(
+    loop: Callable[..., Any],
+    into: tuple[Any, Any],
+    parts: Sequence[tuple[Any, ...]],
+    alone: Sequence[Sequence[Pair]],
+) -> tuple[Sequence[Pair], int] | None:
+    """The same, where rows of the left go while others come; None if they are not told apart."""
+    if not parts:
+        return None
+    out: list[Pair] = []
+    met = 0
+    for number, part in enumerate(parts):
+        pairs, asked = loop(*into, *part, *(alone if not number else [()] * len(alone)))
+        out += pairs
+        met += asked
+    return out, met

@@ -1,0 +1,507 @@
+"""The nests of loops of all operators, as combinations of sources, probes and what is done then.
+
+chain              pairs, or a batch                               -> any sink
+join               keyed pairs of a side    x rows of the other    -> list, groups
+join of sums       keyed pairs, or sums     x rows, or sums        -> groups, sums
+join of several    keyed pairs of an input  x each other input     -> list, groups
+recursion          rows of a round, pairs   x an input, a relation -> list
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import (
+    Expr,
+    Item,
+    Lifted,
+    Local,
+    Parameter,
+    all_parameters,
+    constant,
+    substitute,
+)
+from optimizer.expressions.knowledge import Shapes
+from optimizer.plans import multiway as multiways
+from optimizer.plans.factorization import Factorization, Sums
+from optimizer.plans.side_conditions import SideTerm
+from optimizer.record import record
+from optimizer.traverse import read_functions
+from reactive.engine.codegen import inner_bags, join_key, probe_order
+from reactive.engine.codegen import probes as probing
+from reactive.engine.codegen.emitter import Chain, Emitter, RowPipeline, row_names
+from reactive.engine.codegen.nest import Bound, Move, Nest, Source, Then
+from reactive.engine.codegen.recalled import Made
+from reactive.engine.codegen.sinks import KeySink, ListSink, Sink
+from reactive.engine.collections.index import Mark
+
+KeySide = tuple[Lifted | None, tuple[SideTerm, ...]]
+SinkOf = Callable[[RowPipeline], Sink]
+LEFT, RIGHT = "left", "right"
+OF_SIDES = "left, right, find_right, find_left"
+"""The parameters of loops over both sides of a join."""
+
+
+# Chains.
+
+
+def delta_loop(
+    parameters: str,
+    pipeline: RowPipeline,
+    called: Iterable[Lifted],
+    sink: Sink,
+    *,
+    batch: bool = False,
+) -> Made:
+    """The loop over the pairs of a delta, or the rows of a batch."""
+    nest = Nest(row_names(called, pipeline.bindings), pipeline, sink)
+    places = range(pipeline.bindings)
+    if not batch:
+        _look_inside(nest, pipeline, sink, "delta", places)
+    nest.loop(_rows(nest, places) if batch else _pairs(nest, places))
+    return nest.build(parameters)
+
+
+def _look_inside(
+    nest: Nest,
+    pipeline: RowPipeline,
+    sink: Sink,
+    over: str,
+    places: Sequence[int],
+    *,
+    keyed: bool = False,
+    moves: Iterable[Move] = (),
+) -> None:
+    """Go over no more of a bag that changed than what changed in it."""
+    if not pipeline.makes_several:
+        return
+    after = [*sink.exprs(), *(expr for move in moves for expr in move.exprs())]
+    for bag in inner_bags.inner_bags(pipeline, after, places):
+        nest.first(over, bag.keyed if keyed else bag, "inside")
+
+
+def keyed_loop(
+    pipeline: RowPipeline, called: Iterable[Lifted], sink: KeySink, *, batch: bool
+) -> Made:
+    """The loop that puts keys beside pairs, or rows of a batch."""
+    nest = Nest(row_names(called, pipeline.bindings), pipeline, sink)
+    places = tuple(range(pipeline.bindings))
+    source = Source("delta", "pair", ("row, weight = pair",), places=places)
+    if not batch:
+        _look_inside(nest, pipeline, sink, "delta", places)
+    nest.loop(_rows(nest, places) if batch else source)
+    return nest.build("delta", "keyed")
+
+
+def _pairs(nest: Nest, places: Iterable[int]) -> Source:
+    places = tuple(places)
+    return Source("delta", f"{nest.one(places)}, weight", places=places)
+
+
+def _rows(nest: Nest, places: Iterable[int]) -> Source:
+    places = tuple(places)
+    return Source("delta", nest.one(places), weights=(), places=places)
+
+
+# Joins of two.
+
+
+def join_loops(
+    bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain, sink_of: SinkOf
+) -> Made:
+    """The loops over what changes of either side of a join, with what is left of its predicate and
+    the chain above. `groups` and `before` are for a sink that has groups."""
+    nest = _nest_of_pairs(bindings, shapes, rest, chain, sink_of)
+    return nest.build(f"groups, before, {OF_SIDES}")
+
+
+def batch_join_loops(
+    bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain
+) -> Callable[..., Any]:
+    """The same over keys and rows of one weight, into a batch; the function returns None if what
+    they meet has others."""
+    nest = _nest_of_pairs(bindings, shapes, rest, chain, _batch, batch=True)
+    return nest.build(OF_SIDES)[0]
+
+
+def outer_loops(
+    bindings: int, shapes: Shapes, rest: Lifted | None, chain: Chain, kind: str, sink_of: SinkOf
+) -> Made:
+    """The same, and loops over the rows that come to be alone on a side that is kept, or are no
+    longer: `alone_left`, `alone_right`."""
+    nest = _nest_of_pairs(bindings, shapes, rest, chain, sink_of)
+    whole, places = all_parameters(bindings + 1), tuple(range(bindings + 1))
+    nest.values.bind({"nothing": None})  # no literal, of which the interpreter warns: `None[0]`
+    nothing = Local("nothing")
+    for side, own, padded in (
+        ("left", places[:-1], (*whole[:-1], nothing)),
+        ("right", places[-1:], (*[nothing] * bindings, whole[-1])),
+    ):
+        if kind in (side, "full"):
+            pipeline = _of_joined(shapes, (), chain, padded)
+            sink = sink_of(pipeline)
+            nest.become(pipeline, sink)
+            _look_inside(nest, pipeline, sink, f"alone_{side}", own)
+            nest.loop(Source(f"alone_{side}", f"{nest.one(own)}, weight", places=own))
+    return nest.build(f"groups, before, {OF_SIDES}, alone_left, alone_right")
+
+
+def part_loop(bindings: int, shapes: Shapes, chain: Chain, sink_of: SinkOf) -> Made:
+    """The loop over the rows of a side that come to have a partner, or to be alone."""
+    pipeline = RowPipeline(chain, bindings, shapes)
+    sink = sink_of(pipeline)
+    nest = Nest(row_names(read_functions(*chain), bindings), pipeline, sink, counts=True)
+    _look_inside(nest, pipeline, sink, "delta", range(bindings))
+    nest.loop(_pairs(nest, range(bindings)))
+    return nest.build("groups, before, delta")
+
+
+def _nest_of_pairs(
+    bindings: int,
+    shapes: Shapes,
+    rest: Lifted | None,
+    chain: Chain,
+    sink_of: SinkOf,
+    *,
+    batch: bool = False,
+) -> Nest:
+    asked = [] if rest is None else [rest]
+    pipeline = _of_joined(shapes, [test.body for test in asked], chain)
+    names = row_names([*asked, *read_functions(*chain)], bindings + 1)
+    sink = sink_of(pipeline)
+    nest = Nest(names, pipeline, sink, counts=True)
+    left, right = tuple(range(bindings)), (bindings,)
+    for over, mine, find, theirs in (
+        ("left", left, "find_right", right),
+        ("right", right, "find_left", left),
+    ):
+        keyed = Source(over, f"key, {nest.one(mine)}", weights=(), places=mine)
+        source = keyed if batch else _keyed(nest, over, "weight", mine)
+        if not batch:
+            _look_inside(nest, pipeline, sink, over, mine, keyed=True)
+        nest.loop(source, probing.Probe(find, probing.split(*theirs)))
+    return nest
+
+
+def _of_joined(
+    shapes: Shapes,
+    tests: Iterable[Expr],
+    chain: Chain,
+    row: tuple[Expr, ...] | None = None,
+) -> RowPipeline:
+    """What is done with joined rows: tests, then a chain over them, or over a `row` made of them.
+
+    `shapes` are those of the bindings of a joined row.
+    """
+    pipeline = RowPipeline((), len(shapes), shapes)
+    pipeline.is_input = False  # the row has to be made
+    for test in tests:
+        pipeline.test(test)
+    if row is not None:
+        pipeline.row = row
+    pipeline.extend(chain)
+    return pipeline
+
+
+def _keyed(nest: Nest, over: str, weight: str, places: tuple[int, ...]) -> Source:
+    return Source(over, "key, pair", (f"{nest.one(places)}, {weight} = pair",), (weight,), places)
+
+
+# Joins of sums.
+
+
+def sums_loops(
+    names: tuple[str, ...],
+    shapes: Shapes,
+    factors: Factorization,
+    chain: Chain,
+    sink_of: SinkOf,
+    *,
+    counts: bool,
+) -> Made:
+    """The loops over both sides of a join of which sums are kept, with a chain on the pairs.
+
+    Parameters
+    ----------
+    names: of the bindings of a pair.
+    counts: whether it is given groups, and gives the number of what it met as well.
+    """
+    nest = _nest_of_sums(names, shapes, factors, chain, sink_of, counts=counts)
+    for outer, inner in ((LEFT, RIGHT), (RIGHT, LEFT)):
+        form = _form(factors, names, inner)
+        nest.loop(_kept(nest, factors, outer), probing.Probe(f"find_{inner}", form))
+    given = "groups, before, " if counts else ""
+    return nest.build(f"{given}{OF_SIDES}")
+
+
+def changes_loop(sums: Sequence[str], pipeline: RowPipeline, sink: Sink) -> Callable[..., Any]:
+    """The loop over sums by key, which are joined with nothing."""
+    more = ("key", "times_left", "times_right", *sums)
+    nest = Nest(("row",), pipeline, sink, more=more)
+    taken = (f"{', '.join(('times_left', *sums))}, = sums", "times_right = 1")
+    nest.loop(Source("left", "key, sums", taken, ("times_left",), ()))
+    return nest.build("groups, before, left")[0]
+
+
+def loop_of_one(
+    names: tuple[str, ...], shapes: Shapes, factors: Factorization, sink_of: SinkOf, outer: str
+) -> tuple[Callable[..., Any], str]:
+    """What a single change of a side makes of what it meets, if that is a single row or sum."""
+    nest = _nest_of_sums(names, shapes, factors, (), sink_of, counts=False)
+    inner = RIGHT if outer == LEFT else LEFT
+    form = _form(factors, names, inner, alone=True)
+    nest.loop(_kept(nest, factors, outer), probing.Probe(f"find_{inner}", form))
+    return nest.build(f"groups, before, {outer}, find_{inner}")
+
+
+def _nest_of_sums(
+    names: tuple[str, ...],
+    shapes: Shapes,
+    factors: Factorization,
+    chain: Chain,
+    sink_of: SinkOf,
+    *,
+    counts: bool,
+) -> Nest:
+    pipeline = _of_joined(shapes, factors.tests, chain)
+    kept = ((LEFT, factors.left), (RIGHT, factors.right))
+    spelled = [name for side, of in kept if of for name in (*_groups(side, of), *_sums(side, of))]
+    more = (*spelled, "times_left", "times_right")
+    return Nest(names, pipeline, sink_of(pipeline), more=more, counts=counts)
+
+
+def _side(factors: Factorization, side: str) -> Sums | None:
+    return factors.left if side == LEFT else factors.right
+
+
+def _places(names: Sequence[str], side: str) -> tuple[int, ...]:
+    count = len(names) - 1
+    return tuple(range(count)) if side == LEFT else (count,)
+
+
+def _kept(nest: Nest, factors: Factorization, side: str) -> Source:
+    """What changes of a side, of which rows are kept, or sums."""
+    of, weight = _side(factors, side), f"times_{side}"
+    if of is None:
+        return _keyed(nest, side, weight, _places(nest.names, side))
+    each = "(key, part), sums" if of.groups else "key, sums"
+    return Source(side, each, tuple(_taken(side, of)), (weight,), ())
+
+
+def _form(
+    factors: Factorization, names: Sequence[str], side: str, *, alone: bool = False
+) -> probing.Form:
+    """The loops over what is found of a side; of an `alone` change there is one sum, or row."""
+    of, weight = _side(factors, side), f"times_{side}"
+    if of is None:
+        places = _places(names, side)
+        return probing.only(weight, *places) if alone else probing.paired(weight, *places)
+    taken = _taken(side, of)
+
+    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+        nest.hoist(emitter, bound)
+        if of.groups:
+            nest.count(emitter, f"len({found})")
+            emitter = emitter.loop(f"for part, sums in {found}.items():")
+        else:
+            nest.count(emitter, "1")
+            emitter.line(f"sums = {found}")
+        for line in taken:
+            emitter.line(line)
+        then(emitter, bound.and_found((), weight))
+
+    return form
+
+
+def _taken(side: str, of: Sums) -> Iterator[str]:
+    """The lines that put what is kept of a side into variables."""
+    yield f"{', '.join([f'times_{side}', *_sums(side, of)])}, = sums"
+    if of.groups:
+        yield f"{', '.join(_groups(side, of))} = part"
+
+
+def _sums(side: str, of: Sums) -> list[str]:
+    return [f"{side}_sum{place}" for place in range(len(of.values))]
+
+
+def _groups(side: str, of: Sums) -> list[str]:
+    return [f"{side}_group{place}" for place in range(len(of.groups))]
+
+
+# Joins of several.
+
+
+def multiway_loops(
+    names: tuple[str, ...],
+    shapes: Shapes,
+    multiway: multiways.MultiwayJoin,
+    paths: Sequence[probe_order.ProbeOrder],
+    chain: Chain,
+    sink_of: SinkOf,
+) -> Made:
+    """The loops over what changes of each input, along its path, with a chain on what is joined."""
+    pipeline = joined_plan(multiway, chain, shapes)
+    more = [f"{name}_{n}" for name in ("times", "found", "also") for n in range(len(names))]
+    sink = sink_of(pipeline)
+    nest = Nest(names, pipeline, sink, more=more, counts=True)
+    nest.values.bind({"Mark": Mark})
+    parameters = ["groups", "before"]
+    for place, path in enumerate(paths):
+        finds = {
+            key: f"find_{place}_{number}" for number, key in enumerate(probe_order.keys_of(path))
+        }
+        parameters += [f"delta_{place}", *finds.values()]
+        taken = ("if key.__class__ is Mark: continue", f"{names[place]}, times_{place} = pair")
+        source = Source(f"delta_{place}", "key, pair", taken, (f"times_{place}",), (place,))
+        orders = [_moves(moves, finds) for moves in path]
+        every = [move for order in orders for move in order]
+        _look_inside(nest, pipeline, sink, source.over, (place,), keyed=True, moves=every)
+        if len(orders) == 1:
+            nest.loop(source, *orders[0])
+        else:
+            same = next(n for n, (a, b) in enumerate(zip(*path, strict=False)) if a != b)
+            one, other = (_found_as(moves[same:], f"found_{n}") for n, moves in enumerate(orders))
+            nest.loop(source, *orders[0][:same], probing.Shorter(one, other))
+    return nest.build(", ".join(parameters))
+
+
+def joined_plan(multiway: multiways.MultiwayJoin, chain: Chain, shapes: Shapes) -> RowPipeline:
+    """What is done with the rows that are joined."""
+    return _of_joined(shapes, multiway.residual, chain, multiway.row)
+
+
+def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, str]) -> list[Move]:
+    """The moves of a path, after the row that it begins with."""
+    made: list[Move] = []
+    for move in reversed(moves):
+        number = len(moves) - len(made)
+        if isinstance(move, probe_order.Intersection):
+            left, right = (
+                probing.Probe(
+                    finds[step.key], probing.paired("times"), step.exprs, found=f"{name}_{number}"
+                )
+                for step, name in ((move.left, "found"), (move.right, "also"))
+            )
+            places = (move.left.place, move.right.place)
+            made.insert(0, probing.Meeting(left, right, places, f"times_{places[0]}", tuple(made)))
+        else:
+            place, found = move.place, f"found_{number}"
+            form = (
+                probing.only_one(place) if move.is_only else probing.paired(f"times_{place}", place)
+            )
+            made.insert(
+                0, probing.Probe(finds[move.key], form, move.exprs, None, found, move.tests)
+            )
+    return made
+
+
+def _found_as(moves: Sequence[Move], found: str) -> list[Move]:
+    first = moves[0]
+    assert isinstance(first, probing.Probe)
+    return [replace(first, found=found), *moves[1:]]
+
+
+# Recursion.
+
+
+def _batch(pipeline: RowPipeline) -> Sink:
+    return ListSink(pipeline, batch=True)
+
+
+@record
+class DeltaRule:
+    """What a loop has to do: a relation below wheres, joined with another side, below a chain."""
+
+    below: tuple[plan.Node, ...]
+    key: KeySide
+    is_left: bool
+    bindings: int
+    """Of the pair."""
+    width: int
+    """Of the recursive side."""
+    shapes: Shapes
+    residual: Lifted | None
+    above: tuple[plan.Node, ...]
+
+    @property
+    def mine(self) -> tuple[int, ...]:
+        """The bindings of the pair that the recursive side has."""
+        count = self.bindings
+        return tuple(range(count - 1)) if self.is_left else (count - 1,)
+
+    @property
+    def theirs(self) -> tuple[int, ...]:
+        """Those that the other side has."""
+        return tuple(place for place in range(self.bindings) if place not in self.mine)
+
+
+def entering(rule: DeltaRule, sink_of: SinkOf = _batch, into: str = "") -> Made:
+    """`rows, find -> rows`: all derivations are of this round. Another sink may be given more."""
+    nest = _nest_of(rule, sink_of)
+    return _outward(rule, nest, _rows(nest, rule.mine), f"{into}delta, find", "entering")
+
+
+def leaving(rule: DeltaRule) -> Made:
+    """`(row, -round), find -> (row, -round)`, joined with an input."""
+    nest = _nest_of(rule)
+    return _outward(rule, nest, _pairs(nest, rule.mine), "delta, find", "leaving")
+
+
+def leaving_both(rule: DeltaRule) -> Made:
+    """`(row, -round), find, since -> (row, -round)`, joined with a relation: of the later round of
+    the two."""
+    nest = _nest_of(rule)
+    later = "min({weight}, -since({row}))"
+    source = _pairs(nest, rule.mine)
+    return _outward(rule, nest, source, "delta, find, since", "leaving", weight=later)
+
+
+def meeting(rule: DeltaRule) -> Made:
+    """`keyed, find, rounds -> pairs`: partners that come to an input (1) or go (-1).
+
+    The round is that of the row found.
+    """
+    nest = _nest_of(rule)
+    form = probing.members(*rule.mine, weight="{weight} * rounds[{row}]")
+    nest.loop(_keyed(nest, "delta", "weight", rule.theirs), probing.Probe("find", form))
+    return nest.build("delta, find, rounds", "meeting")
+
+
+def _outward(
+    rule: DeltaRule, nest: Nest, source: Source, parameters: str, name: str, weight: str = ""
+) -> Made:
+    """From rows of the relation to their partners."""
+    first = RowPipeline((), rule.bindings, rule.shapes)
+    for node in rule.below:
+        assert isinstance(node, plan.Where) and isinstance(node.predicate, Lifted)
+        first.test(_moved(rule, node.predicate.body, rule.width))
+    written, steps = rule.key
+    moved = [replace(s, function=_moved_in(rule, s.function)) for s in steps]
+    key = join_key.key_parts(first, None if written is None else _moved_in(rule, written), moved)
+    form = probing.members(*rule.theirs, weight=weight)
+    probe = probing.Probe("find", form, tuple(key), is_written=written is not None)
+    nest.loop(source, probe, first=first)
+    return nest.build(parameters, name)
+
+
+def _nest_of(rule: DeltaRule, sink_of: SinkOf = ListSink) -> Nest:
+    asked = [] if rule.residual is None else [rule.residual]
+    pipeline = _of_joined(rule.shapes, [test.body for test in asked], rule.above)
+    names = row_names([*asked, *read_functions(*rule.above)], rule.bindings)
+    return Nest(names, pipeline, sink_of(pipeline))
+
+
+def _moved_in(rule: DeltaRule, function: Lifted) -> Lifted:
+    return function.with_body(_moved(rule, function.body, len(rule.mine)))
+
+
+def _moved(rule: DeltaRule, expr: Expr, arguments: int) -> Expr:
+    """An expression of the recursive row, with so many parameters, in terms of the pair."""
+    places = rule.mine
+    if arguments == len(places):
+        return substitute(expr, tuple(map(Parameter, places)))
+    row = Parameter(places[0])  # one value of the pair, several bindings by itself
+    return substitute(expr, tuple(Item(row, constant(i)) for i in range(arguments)))

@@ -1,0 +1,383 @@
+"""A round of a loop evaluated whole: rows in, rows out, by loops without weights or state.
+
+    ranks --> probe shares --> values by node --> sums --> select Rank(...)      each round
+    shares --> index by src                                                      while it stays
+
+A plan over relations that are given becomes passes, each a loop of `codegen/nest.py` that makes a
+list, values by group, or an index. Those that read only what stays from round to round are run
+once. Rows are in lists, a row that is there twice is in them twice.
+
+What raises in a pass is evaluated by the reference, which raises it, or sees that it does not
+count.
+
+Several rounds go over a kept layout (`layout.py`, `kept.py`), once the keys of groups stay.
+
+State:  what was made of relations that stay, until they change.
+Cost:   one look at each row and pair of the round, a tenth of what operators take for them.
+Source: T. Neumann, *Efficiently Compiling Efficient Query Plans for Modern Hardware*, 2011.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import Lifted
+from optimizer.plans.properties import bindings, nodes, row_shape, shapes
+from optimizer.plans.side_conditions import has_keys, residual
+from optimizer.traverse import read_functions
+from reactive.engine.codegen.emitter import RowPipeline
+from reactive.engine.codegen.sinks import ListSink, Sink
+from reactive.engine.operators.accumulators import CountAccumulator
+from reactive.engine.operators.fuse import keys_of_rows
+from reactive.engine.operators.loops.gathering import Gathering, indexed, value_of
+from reactive.engine.operators.loops.kept import Kept, kept
+from reactive.engine.operators.loops.layout import Joined, Layout, Stream, Unfit
+from reactive.engine.operators.loops.nests import DeltaRule, SinkOf, delta_loop, entering
+from reactive.engine.operators.loops.totals import totals_of
+from reactive.engine.operators.pipelines import PipelineSource, can_nest, is_read, nested
+from reactive.engine.operators.plain import LINEAR, side_functions, sides
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+Slots = list[Any]
+"""What has been made so far: first the relations that are given."""
+Pass = Callable[[Slots], Any]
+Row = Any
+Chained = tuple[tuple[plan.Node, ...], plan.Node, Joined | None]
+"""A chain, what it is over, and that once more if it is a join in the same loop."""
+MOST_NODES = 200
+"""Of a round that is made into passes."""
+FEWEST = 3
+"""Rounds for which a layout is made."""
+TRIES = 2
+"""Rounds after which it is looked whether keys stay."""
+LONGEST = 64
+"""Evaluations that have no layout at most, after those in which keys did not stay."""
+
+
+class Refused(Exception):
+    """A plan that has no such passes."""
+
+
+class Whole:
+    """The passes of a round, for the bodies of a loop.
+
+    Parameters
+    ----------
+    bodies: over `Recursive` relations, of which the first `changing` are those of the round.
+    """
+
+    def __init__(self, bodies: Sequence[plan.Node], given: int, changing: int) -> None:
+        self.given = given
+        self.changing = changing
+        if sum(len(nodes(body)) for body in bodies) > MOST_NODES:
+            raise Refused
+        self._passes: list[tuple[Pass, Sequence[int]]] = []
+        self._grouped: list[tuple[plan.Aggregate, list[Stream]]] = []
+        self._made: dict[Any, int] = {}
+        self._varies = {place: place < changing for place in range(given)}
+        self._readers: Counter[int] = Counter()
+        known: dict[int, None] = {}
+        for body in bodies:
+            for node in nodes(body):
+                if id(node) not in known:
+                    known[id(node)] = None
+                    self._readers.update(map(id, node.inputs()))
+        self._keep = list(bodies)
+        self._tops = [self._list(body) for body in bodies]
+        self._slots: Slots = [None] * (given + len(self._passes))
+        self._looked = 0
+        self.layout = self._laid_out()
+        self._first = 0
+        self._waits, self._patience = 0, 1
+
+    def begin(self, place: int, rows: list[Row]) -> None:
+        """Give a relation that stays."""
+        self._slots[place] = rows
+        for number in range(self.given, len(self._slots)):
+            self._slots[number] = None
+
+    def run(self, rows: Sequence[list[Row]], times: int) -> list[list[Row]]:
+        """What a number of rounds make of its relations: over a kept layout, once keys stay."""
+        found = list(rows)
+        tries = range(self._first, self._first + TRIES) if self._may_try() else range(0)
+        for done in range(times):
+            if done in tries and has_layout(times - done):
+                kept = self._kept(found)
+                if kept is not None:
+                    self._first, self._waits, self._patience = done, 0, 1
+                    return self._run(kept, times - done)
+            found = self.round(found)
+        if tries:
+            self._waits, self._patience = self._patience, min(2 * self._patience, LONGEST)
+        return found
+
+    def round(self, rows: Sequence[list[Row]]) -> list[list[Row]]:
+        """What the bodies make of the relations of a round."""
+        slots = self._slots
+        slots[: self.changing] = rows
+        for place, (make, _) in enumerate(self._passes, self.given):
+            if self._varies[place]:
+                found = slots[place] = make(slots)
+                self._looked += len(found)
+            elif slots[place] is None:
+                slots[place] = make(slots)
+        return [slots[place] for place in self._tops]
+
+    def looked(self) -> int:
+        """How many rows and pairs there were since it was last asked."""
+        looked, self._looked = self._looked, 0
+        return looked
+
+    def forget(self) -> None:
+        """Hold nothing until the next round."""
+        self._slots = [None] * len(self._slots)
+
+    # Rounds over a kept layout.
+
+    def _laid_out(self) -> Layout | None:
+        loops = [
+            (node, self._made[id(node)], streams)
+            for node, streams in self._grouped
+            if self._varies[self._made[id(node)]]
+        ]
+        try:
+            return Layout(self._keep, loops, self._slot_of)
+        except Unfit:
+            return None
+
+    def _slot_of(self, node: plan.Node) -> tuple[int, bool]:
+        """The slot of a node's rows, and whether they change from round to round."""
+        place = self._list(node)
+        return place, self._varies[place]
+
+    def _may_try(self) -> bool:
+        """Whether to look for a layout: seldom, where there was none the last times."""
+        if self.layout is None:
+            return False
+        self._waits -= 1
+        return self._waits < 0
+
+    def _kept(self, rows: Sequence[list[Row]]) -> Kept | None:
+        """The layout of rounds from some rows on, if there is one."""
+        assert self.layout is not None
+        try:
+            for place in self.layout.reads:
+                self._fill(place)
+            return kept(self.layout, self._slots, rows)
+        except Exception as error:  # a round raises it, or sees that it does not count
+            reraise_asynchronous(error)
+            return None
+
+    def _fill(self, place: int) -> None:
+        """Make what stays from round to round, if it has not been made."""
+        if place >= self.given and self._slots[place] is None:
+            make, reads = self._passes[place - self.given]
+            for read in reads:
+                self._fill(read)
+            self._slots[place] = make(self._slots)
+
+    def _run(self, kept: Kept, times: int) -> list[list[Row]]:
+        """Rounds over a layout, and the rows of the last."""
+        slots = self._slots
+        made = kept.run(times)
+        self._looked += times * kept.looked() // 2  # they take half the time of those in rows
+        for place in range(self.given, len(slots)):
+            if self._varies[place]:
+                slots[place] = made.get(place)
+        for place in self._tops:
+            self._fill(place)
+        return [slots[place] for place in self._tops]
+
+    # What a node is made of.
+
+    def _list(self, node: plan.Node) -> int:
+        """The slot that has the rows of a node."""
+        if isinstance(node, plan.Recursive):
+            return node.index
+        found = self._made.get(id(node))
+        if found is None:
+            found = self._made[id(node)] = self._add(*self._rows(node))
+        return found
+
+    def _add(self, make: Pass, reads: Sequence[int]) -> int:
+        place = self.given + len(self._passes)
+        self._varies[place] = any(self._varies[read] for read in reads)
+        self._passes.append((make, reads))
+        return place
+
+    def _rows(self, node: plan.Node) -> tuple[Pass, list[int]]:
+        match node:
+            case plan.Aggregate():
+                return self._aggregate(node)
+            case plan.Distinct(source):
+                place = self._list(source)
+                return (lambda slots: list(dict.fromkeys(slots[place]))), [place]
+            case plan.View(source) | plan.Shared(source):
+                place = self._list(source)
+                return (lambda slots: slots[place]), [place]
+            case plan.Union(left, right):
+                first, second = self._list(left), self._list(right)
+                return (lambda slots: list(dict.fromkeys([*slots[first], *slots[second]]))), [
+                    first,
+                    second,
+                ]
+            case plan.SemiJoin() | plan.AntiJoin():
+                return self._half(node)
+            case plan.UnionAll() | plan.Join() | plan.Product():
+                return self._joined_up(node)
+            case _ if isinstance(node, LINEAR):
+                return self._joined_up(node)
+            case _:
+                raise Refused
+
+    def _joined_up(self, node: plan.Node) -> tuple[Pass, list[int]]:
+        """The rows of loops, one after the other."""
+        streams = self._loops(node, lambda pipeline: ListSink(pipeline, batch=True), "")
+        loops = [stream.loop for stream in streams]
+
+        def make(slots: Slots) -> list[Row]:
+            if len(loops) == 1:
+                found: list[Row] = loops[0](slots)
+                return found
+            return [row for loop in loops for row in loop(slots)]
+
+        return make, _read_by(streams)
+
+    def _loops(self, node: plan.Node, sink_of: SinkOf, into: str) -> list[Stream]:
+        """The loops that give the rows of a node to a sink; `into` is what they are given."""
+        streams = []
+        for chain, base, join in self._chains(node):
+            if join is None:
+                loop, places = self._chain_loop(base, chain, sink_of, into)
+            else:
+                loop, places = self._join_loop(join, chain, sink_of, into)
+            streams.append(Stream(chain, base, join, loop, tuple(places)))
+        return streams
+
+    def _chains(self, node: plan.Node) -> list[Chained]:
+        """The chains whose rows together are those of a node."""
+        found: list[Chained] = []
+        waiting: list[tuple[plan.Node, tuple[plan.Node, ...]]] = [(node, ())]
+        while waiting:
+            part, chain = waiting.pop()
+            is_ours = part is node or self._readers[id(part)] < 2
+            if isinstance(part, LINEAR) and is_ours:
+                if not is_read(part) or not can_nest(2 + nested((part, *chain))):
+                    raise Refused
+                waiting.append((part.input, (part, *chain)))
+            elif isinstance(part, plan.UnionAll) and is_ours:
+                waiting += [(part.right, chain), (part.left, chain)]
+            elif isinstance(part, plan.Join | plan.Product) and is_ours:
+                found.append((chain, part, part))
+            else:
+                found.append((chain, part, None))
+        return found
+
+    def _chain_loop(
+        self, base: plan.Node, chain: tuple[plan.Node, ...], sink_of: SinkOf, into: str
+    ) -> tuple[Callable[..., Any], list[int]]:
+        place = self._list(base)
+        pipeline = PipelineSource(chain, base).pipeline()
+        sink = sink_of(pipeline)
+        loop, _ = delta_loop(f"{into}delta", pipeline, read_functions(*chain), sink, batch=True)
+        return (lambda slots, *given: loop(*given, slots[place])), [place]
+
+    def _join_loop(
+        self,
+        join: plan.Join | plan.Product,
+        chain: tuple[plan.Node, ...],
+        sink_of: SinkOf,
+        into: str,
+    ) -> tuple[Callable[..., Any], list[int]]:
+        """The loop over the side that changes, or the left, with the other side looked up."""
+        left, right = self._list(join.left), self._list(join.right)
+        rest = residual(join)
+        called = [f for side in sides(join) for f in side_functions(side) if f is not None]
+        if not all(isinstance(f, Lifted) for f in (*called, *([rest] * (rest is not None)))):
+            raise Refused
+        is_left = self._varies[left] or not self._varies[right]
+        outer, inner = (left, right) if is_left else (right, left)
+        of = (*shapes(join.left), row_shape(join.right))
+        width = bindings(join.left if is_left else join.right)
+        key: Any = sides(join)[not is_left]
+        asked: Any = rest
+        rule = DeltaRule((), key, is_left, len(of), width, of, asked, chain)
+        loop, _ = entering(rule, sink_of, into)
+        index = self._index(join, inner, is_left=not is_left)
+        return (lambda slots, *given: loop(*given, slots[outer], slots[index].get)), [outer, index]
+
+    def _index(self, join: plan.Node, place: int, *, is_left: bool) -> int:
+        """The slot of the rows of a side by their key."""
+        assert isinstance(join, plan.Join | plan.Product | plan.SemiJoin | plan.AntiJoin)
+        side = sides(join)[not is_left]
+        source = join.left if is_left else join.right
+        told = (place, side)
+        if told not in self._made:
+            keyed = keys_of_rows(source, side, bindings(source) if is_left else 1)
+            self._made[told] = self._add(lambda slots: indexed(*keyed(slots[place])), [place])
+        return self._made[told]
+
+    def _half(self, join: plan.SemiJoin | plan.AntiJoin) -> tuple[Pass, list[int]]:
+        """The rows of the left that have a partner, or none."""
+        functions = [f for side in sides(join) for f in side_functions(side) if f is not None]
+        has_rest = residual(join) is not None or not has_keys(join)
+        if has_rest or not all(isinstance(f, Lifted) for f in functions):
+            raise Refused
+        left, wanted = self._list(join.left), isinstance(join, plan.SemiJoin)
+        keyed = keys_of_rows(join.left, sides(join)[0], bindings(join.left))
+        index = self._index(join, self._list(join.right), is_left=False)
+
+        def make(slots: Slots) -> list[Row]:
+            keys, rows = keyed(slots[left])
+            there = slots[index]
+            return [row for key, row in zip(keys, rows, strict=True) if (key in there) is wanted]
+
+        return make, [left, index]
+
+    def _aggregate(self, node: plan.Aggregate) -> tuple[Pass, list[int]]:
+        if not is_read(node) or node.row is not None:
+            raise Refused
+        asked = [a for a in node.aggregates if not isinstance(a.accumulator, CountAccumulator)]
+        places = [a.value for a in asked]
+
+        def sink_of(pipeline: RowPipeline) -> Sink:
+            values = [value_of(pipeline, value) for value in places]
+            key = node.key
+            assert key is None or isinstance(key, Lifted)
+            return Gathering(None if key is None else pipeline.take(key.body), values)
+
+        streams = self._loops(node.input, sink_of, "groups, ")
+        self._grouped.append((node, streams))
+        loops = [stream.loop for stream in streams]
+        totals = totals_of(node)
+
+        def make(slots: Slots) -> list[Row]:
+            groups: dict[Any, list[Any]] = defaultdict(list)
+            if node.key is None:
+                groups[()] = []
+            for loop in loops:
+                loop(slots, groups)
+            self._looked += sum(map(len, groups.values()))
+            return totals(groups)
+
+        return make, _read_by(streams)
+
+
+def whole_of(bodies: Sequence[plan.Node], given: int, changing: int) -> Whole | None:
+    """The passes of a round; None where there are none."""
+    try:
+        return Whole(bodies, given, changing)
+    except Refused:
+        return None
+
+
+def has_layout(times: int) -> bool:
+    """Whether a layout is made for a number of rounds, if they have one."""
+    return times >= FEWEST
+
+
+def _read_by(streams: Sequence[Stream]) -> list[int]:
+    return [place for stream in streams for place in stream.reads]

@@ -1,0 +1,317 @@
+"""Which rows of one input have a partner in the other: what semi, anti and outer joins share.
+
+    partnered(L, R)(row)  =  L(row)  if some row of R matches, else 0
+    alone(L, R)(row)      =  L(row)  -  partnered(L, R)(row)
+
+`KeyMatching` matches by key alone: a key either has rows in `R` or not, so the total weight per
+key tells all, and rows of `R` are not kept. With P for "R has the key":
+
+    d partnered  =  dL * P  +  (L + dL) * dP
+
+`PredicateMatching` has a predicate too, and counts the matches of each row of `L`.
+
+State:  the weight of R per key; or weight and matches of each row of L.
+Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the pairs it is asked.
+Source: [i3ql] exists and not exists; [dbsp] section 4, antijoin.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Protocol
+
+from reactive.engine.collections.index import NO_MATCH, Key, KeyedPair
+from reactive.engine.collections.zset import Pair, Row, consolidate
+from reactive.engine.operators.error_rows import Candidates
+from reactive.engine.operators.hash_matching import Change
+from reactive.engine.operators.index_by import IndexBy
+
+Fits = Callable[[Row, Row], object]
+
+
+class KeyMatching:
+    """By key alone.
+
+    >>> from reactive.engine.operators.index_by import IndexBy
+    >>> names = IndexBy(len)
+    >>> matching = KeyMatching(names)
+    >>> matching.step(names.step([("anna", 1)]), [])
+    [('anna', 0, 1)]
+    >>> matching.step([], [(4, ("otto", 1))])
+    [('anna', 1, -1)]
+    """
+
+    __slots__ = ("_last", "_left", "_weights", "touched")
+
+    def __init__(self, left: IndexBy) -> None:
+        self._left = left
+        self._weights: dict[Key, int] = {}
+        self._last: dict[Key, int] = {}
+        self.touched = 0
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
+        weights = self._weights
+        if len(right) == 1 and not left:
+            return self._step_one(*right[0])
+        out: list[Change] = []
+        for key, (row, weight) in left:
+            has_partner = weights.get(key, 0) > 0
+            out.append((row, weight, 0) if has_partner else (row, 0, weight))
+        before = self._last = {}
+        if not right:
+            self.touched += len(out)
+            return out
+        for key, (_, weight) in right:
+            if key is NO_MATCH:
+                continue
+            old = weights.get(key, 0)
+            before.setdefault(key, old)
+            if old + weight:
+                weights[key] = old + weight
+            else:
+                del weights[key]
+        out.extend(self._flipped())
+        self.touched += len(out) + len(right)
+        return out
+
+    def _step_one(self, key: Key, pair: Pair) -> Sequence[Change]:
+        """A single row of the right comes or goes."""
+        self.touched += 1
+        if key is NO_MATCH:
+            self._last = {}
+            return ()
+        weights = self._weights
+        old = weights.get(key, 0)
+        self._last = {key: old}
+        now = old + pair[1]
+        if now:
+            weights[key] = now
+        else:
+            del weights[key]
+        if (now > 0) == (old > 0):
+            return ()
+        out = list(self._flipped())
+        self.touched += len(out)
+        return out
+
+    def undo(self) -> None:
+        for key, weight in self._last.items():
+            self._set(key, weight)
+        self._last = {}
+
+    def commit(self) -> None:
+        self._last = {}
+
+    def contents(self) -> Iterator[Change]:
+        for key, (row, weight) in self._left.contents():
+            yield (row, weight, 0) if self._weights.get(key, 0) > 0 else (row, 0, weight)
+
+    def footprint(self) -> tuple[int, int]:
+        return len(self._weights), sys.getsizeof(self._weights)
+
+    def _flipped(self) -> Iterator[Change]:
+        rows = self._left.index.buckets
+        for key, old in self._last.items():
+            now = self._weights.get(key, 0) > 0
+            if now != (old > 0) and key in rows:
+                for row, weight in self._left.index.pairs(key):
+                    yield (row, weight, -weight) if now else (row, -weight, weight)
+
+    def _set(self, key: Key, weight: int) -> None:
+        if weight:
+            self._weights[key] = weight
+        else:
+            self._weights.pop(key, None)
+
+
+class PredicateMatching:
+    """By key and predicate: `fits(row, other)`; `whole(row, other)` while there are error rows.
+
+    >>> from reactive.engine.operators.index_by import IndexBy
+    >>> names, others = IndexBy(None), IndexBy(None)
+    >>> matching = PredicateMatching(names, others, str.startswith)
+    >>> matching.step(names.step([("anna", 1)]), others.step([("an", 1), ("ot", 1)]))
+    [('anna', 1, 0)]
+    """
+
+    __slots__ = ("_asked", "_fits", "_held", "_last", "_left", "_right", "_whole", "touched")
+
+    def __init__(
+        self, left: IndexBy, right: IndexBy, fits: Fits, whole: Fits | None = None
+    ) -> None:
+        self._left = left
+        self._right = right
+        self._fits = fits
+        self._whole = fits if whole is None else whole
+        self._held: dict[Row, tuple[int, int]] = {}  # row -> weight, matches
+        self._last: dict[Row, tuple[int, int]] = {}  # the same, of before
+        self._asked: tuple[Fits, Any, Any] = (fits, left.index, right.index)
+        self.touched = 0
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
+        self._last = {}
+        if self._left.poisoned or self._right.poisoned:
+            self._asked = (self._whole, Candidates(self._left), Candidates(self._right))
+        else:
+            self._asked = (self._fits, self._left.index, self._right.index)
+        try:
+            self._count_right(right)
+            self._count_left(left)
+        except BaseException:
+            self.undo()
+            raise
+        self.touched += len(left) + len(right)
+        return [change for row, old in self._last.items() for change in self._moved(row, old)]
+
+    def undo(self) -> None:
+        for row, held in self._last.items():
+            self._set(row, held)
+        self._last = {}
+
+    def commit(self) -> None:
+        self._last = {}
+
+    def contents(self) -> Iterator[Change]:
+        for row, (weight, matches) in self._held.items():
+            yield (row, weight, 0) if matches > 0 else (row, 0, weight)
+
+    def footprint(self) -> tuple[int, int]:
+        size = sys.getsizeof((0, 0))
+        return len(self._held), sys.getsizeof(self._held) + size * len(self._held)
+
+    def _count_right(self, right: Sequence[KeyedPair]) -> None:
+        """Rows that stay on the left gain or lose matches."""
+        (fits, rows, _), held = self._asked, self._held
+        for key, (other, times) in right:
+            counted: set[Row] = set()  # a row may be there in several pieces
+            for row, _ in rows.pairs(key):
+                if row in held:  # one that comes now counts its matches below
+                    self.touched += 1
+                    if fits(row, other) and row not in counted:
+                        counted.add(row)
+                        weight, matches = self._touch(row)
+                        self._set(row, (weight, matches + times))
+
+    def _count_left(self, left: Sequence[KeyedPair]) -> None:
+        """Rows change their weight; one that is new counts its matches on the right of now."""
+        for key, (row, change) in left:
+            weight, matches = self._touch(row)
+            if not weight:
+                matches = self._matches(row, key)
+            self._set(row, (weight + change, matches))
+
+    def _matches(self, row: Row, key: Key) -> int:
+        fits, _, others = self._asked
+        candidates = others.pairs(key)
+        self.touched += len(candidates)
+        matches = 0
+        for other, times in candidates:
+            if fits(row, other):
+                matches += times
+        return matches
+
+    def _touch(self, row: Row) -> tuple[int, int]:
+        held = self._held.get(row, (0, 0))
+        self._last.setdefault(row, held)
+        return held
+
+    def _set(self, row: Row, held: tuple[int, int]) -> None:
+        if held[0]:
+            self._held[row] = held
+        else:
+            self._held.pop(row, None)
+
+    def _moved(self, row: Row, old: tuple[int, int]) -> Iterator[Change]:
+        now = self._held.get(row, (0, 0))
+        partnered = (now[0] if now[1] > 0 else 0) - (old[0] if old[1] > 0 else 0)
+        alone = now[0] - old[0] - partnered
+        if partnered or alone:
+            yield row, partnered, alone
+
+
+class Matching(Protocol):
+    """What tells the left rows with a partner from those alone."""
+
+    @property
+    def touched(self) -> int:
+        """The rows that were looked at so far."""
+        ...
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
+        """Take deltas in; return which left rows came to have a partner, or to have none."""
+        ...
+
+    def undo(self) -> None:
+        """Be as before the last step."""
+        ...
+
+    def commit(self) -> None:
+        """Keep the last step."""
+        ...
+
+    def contents(self) -> Iterable[Change]:
+        """Return all left rows, as if they came now."""
+        ...
+
+    def footprint(self) -> tuple[int, int]:
+        """Return how much is held, in entries and bytes."""
+        ...
+
+
+Part = Callable[..., list[Pair]]
+
+
+class MatchingJoin:
+    """The rows of the left that one part of a matching has: `partnered`, or `alone`."""
+
+    __slots__ = ("_matching", "_part")
+
+    def __init__(self, matching: Matching, part: Part) -> None:
+        self._matching = matching
+        self._part = part
+
+    @property
+    def touched(self) -> int:
+        return self._matching.touched
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
+        both_changed = bool(left and right)
+        return self._part(self._matching.step(left, right), both_changed=both_changed)
+
+    def match(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[list[Pair]]:
+        """Its delta, as the only one (`OuterJoin.match`)."""
+        return [self.step(left, right)]
+
+    def rows(
+        self,
+        left: Sequence[KeyedPair],
+        right: Sequence[KeyedPair],
+        matched: Sequence[Sequence[Pair]],
+    ) -> Sequence[Pair]:
+        """The delta, of what `match` found."""
+        return matched[0]
+
+    def undo(self) -> None:
+        self._matching.undo()
+
+    def commit(self) -> None:
+        self._matching.commit()
+
+    def contents(self) -> Iterable[Pair]:
+        return self._part(self._matching.contents(), both_changed=False)
+
+    def footprint(self) -> tuple[int, int]:
+        return self._matching.footprint()
+
+
+def partnered(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
+    """The delta of the rows that have a partner."""
+    pairs = [(row, weight) for row, weight, _ in changes if weight]
+    return consolidate(pairs) if both_changed else pairs
+
+
+def alone(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
+    """The delta of the rows that have none."""
+    pairs = [(row, weight) for row, _, weight in changes if weight]
+    return consolidate(pairs) if both_changed else pairs

@@ -1,0 +1,368 @@
+"""Order by: the rows in order of a key, all of them or a window of them.
+
+    order_by(k).limit(n, offset)  =  rows offset .. offset + n of the sorted rows
+
+A row that comes or goes shifts the window by one place at most, so each changes at most one row
+at either edge:
+
+    comes before the window   the first row of the rest enters in front, the last one leaves
+    comes inside              it enters, the last one leaves
+    comes behind              nothing
+
+    going is the mirror image
+
+The window's edits (position and row) are kept for those who follow the order: no more than needed,
+so that a row which passes through the window within a commit is in none.
+
+A row that is taken out more often than it came has a negative weight: it is not in the order until
+it has come as often.
+
+What rows stand by may be a part of them that is not shown. Then a row may move though none comes or
+goes: it is in the edits, and in what is emitted it goes and comes.
+
+State:  every row, sorted; once per copy; rows with a negative weight.
+Cost:   O(|dL| * log |L|), whatever the size of the window.
+Source: [i3ql] order by; the law is SQL's LIMIT and OFFSET.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from operator import eq
+from typing import Any
+
+from reactive.engine.collections.edits import Edit, Insertions, fewest, without_copies
+from reactive.engine.collections.order import advise, sort_key
+from reactive.engine.collections.ranked import ABSENT, Ranked
+from reactive.engine.collections.zset import Batch, Pair, Pairs, Row, consolidate
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+_edit: Callable[[type[Edit], tuple[int, Row, int]], Edit] = tuple.__new__
+PLAIN = frozenset([int, str])
+"""Classes of keys that are what they are sorted by."""
+PARTS = PLAIN | {float, bytes, bool, type(None)}
+"""Those of parts of such keys, but for NaN."""
+MANY = 16
+"""From so many rows on they are inserted together, if there are none."""
+NEGATIVE = -1
+LOADED = -2
+Step = tuple[Row, Any, int, int]
+"""A row that came or went as it is shown, its key, how many with its key stood before it when it
+went, and 1 or -1. `NEGATIVE`: its weight is negative, and it is whole. `LOADED`: all that there are
+came at once."""
+
+
+class OrderBy:
+    """Keeps rows sorted and tells how the window moves.
+
+    >>> top = OrderBy(lambda row: row, limit=2)
+    >>> top.step([(5, 1), (3, 1), (8, 1)])
+    [(3, 1), (5, 1)]
+    >>> top.step([(3, -1)]), top.sequence()
+    ([(3, -1), (8, 1)], [5, 8])
+    """
+
+    __slots__ = (
+        *("_descending", "_hash", "_key", "_log", "_owed", "_ranked", "_show"),
+        *("edits", "first", "last", "touched"),
+    )
+
+    def __init__(
+        self,
+        key: Callable[[Row], Any],
+        *,
+        descending: bool = False,
+        limit: int | None = None,
+        offset: int = 0,
+        show: Callable[[Row], Row] | None = None,
+        are_hashable: bool = False,
+    ) -> None:
+        self._key = key
+        self._hash = _nothing if are_hashable else hash
+        self._show = show
+        self._descending = descending
+        self._ranked = self._no_rows()
+        self._log: list[Step] = []
+        self._owed: dict[Row, int] = {}
+        self.first = offset
+        self.last = sys.maxsize if limit is None else offset + limit
+        if limit == 0:
+            self.first = self.last = sys.maxsize  # no place is inside, none is before
+        self.edits: list[Edit] | Insertions = []
+        self.touched = 0
+
+    @property
+    def shows_parts(self) -> bool:
+        """Whether rows are shown without what they stand by."""
+        return self._show is not None
+
+    def __len__(self) -> int:
+        """How many rows the window has."""
+        rows, first, last = self._ranked.size, self.first, self.last
+        end = rows if rows < last else last
+        return end - first if end > first else 0
+
+    def step(self, delta: Pairs) -> Sequence[Pair]:
+        self.touched += len(delta)
+        if len(delta) != 1:
+            return self._step_many(delta)
+        ((row, weight),) = delta
+        self._hash(row)  # or else it is refused
+        key_of = self._key
+        order = key_of(row)
+        if order.__class__ not in PLAIN:
+            order = sort_key(order)
+        edits: list[Edit] = []
+        self.edits, self._log = edits, []
+        try:
+            if weight == 1:
+                self._insert(row, order, edits)
+            elif weight == -1:
+                self._remove(row, order, edits)
+            else:
+                self._change(row, order, weight, edits)
+            if len(edits) == 2:
+                (_, one, its), (_, other, more) = edits
+                if not (one is other or one == other):
+                    return [(one, its), (other, more)]
+            self._shorten()
+        except BaseException as error:
+            self.undo()
+            advise(error)
+            raise
+        return self._net()
+
+    def _refuse_unhashable(self, rows: Iterable[Row]) -> None:
+        if self._hash is hash:
+            deque(map(hash, rows), 0)
+
+    def _step_many(self, delta: Pairs) -> Sequence[Pair]:
+        if len(delta) >= MANY and not (self._ranked.size or self._owed):
+            rows = _copies(delta)
+            if rows is not None:
+                self._refuse_unhashable(rows)
+                return self._load(self._keys(rows), rows)
+        pairs = consolidate(delta)
+        if len(pairs) == 2:  # more of them it has hashed
+            self._refuse_unhashable([row for row, _ in pairs])
+        keyed = self._keyed(pairs)
+        edits: list[Edit] = []
+        self.edits, self._log = edits, []
+        try:
+            for row, order, weight in keyed:
+                if weight == -1:
+                    self._remove(row, order, edits)
+                elif weight < 0:
+                    self._change(row, order, weight, edits)
+            for row, order, weight in keyed:
+                if weight == 1:
+                    self._insert(row, order, edits)
+                elif weight > 0:
+                    self._change(row, order, weight, edits)
+            self._shorten()
+        except BaseException as error:
+            self.undo()
+            advise(error)
+            raise
+        return self._net()
+
+    def _shorten(self) -> None:
+        """Drop the edits of rows that only pass through the window, or stay where they are; without
+        bounds the first does not happen, and the other only to rows that are shown in part."""
+        if len(self.edits) > 1 and (self.first or self.last < sys.maxsize or self._show):
+            self.edits = without_copies(fewest(self.edits), self.at, len(self))
+
+    def _net(self) -> Sequence[Pair]:
+        """What the edits come to; of rows that are shown in part, all that moved."""
+        pairs = [edit[1:] for edit in self.edits]
+        return pairs if self._show is not None else consolidate(pairs) if pairs else []
+
+    def _keys(self, rows: list[Row]) -> list[Any]:
+        """What rows are sorted by."""
+        try:
+            keys = list(map(self._key, rows))
+        except Exception as error:
+            reraise_asynchronous(error)
+            return [order for _, order, _ in self._keyed(Batch(rows, 1))]  # says which row it is
+        return keys if _are_plain(keys) else list(map(sort_key, keys))
+
+    def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
+        """Each row with what it is sorted by."""
+        key, keyed = self._key, []
+        for row, weight in delta:
+            order = key(row)
+            if order.__class__ not in PLAIN:
+                order = sort_key(order)
+            keyed.append((row, order, weight))
+        return keyed
+
+    def _change(self, row: Row, order: Any, weight: int, edits: list[Edit]) -> None:
+        for _ in range(weight):
+            self._insert(row, order, edits)
+        for _ in range(-weight):
+            self._remove(row, order, edits)
+
+    def undo(self) -> None:
+        for row, order, place, weight in reversed(self._log):
+            if place == NEGATIVE:
+                self._owe(row, weight)
+            elif place == LOADED:
+                self._ranked = self._no_rows()
+            elif weight > 0:
+                found = self._ranked.place_of(order, row)
+                assert found is not None
+                self._ranked.delete(found)
+                self._ranked.tidy(found[0])
+            else:
+                self._ranked.restore(order, row, place)
+        self.edits = []
+        self._log = []
+
+    def commit(self) -> None:
+        self._log = []
+
+    def contents(self) -> Iterable[Pair]:
+        return Batch(self.sequence(), 1)
+
+    def follow(self, other: OrderBy) -> None:
+        """Have rows that no order tells apart stand as they do in another, which has the same."""
+        keys: defaultdict[Row, list[Any]] = defaultdict(list)
+        known = list(self._ranked.items())
+        for key, row in known if self._descending else reversed(known):
+            keys[row].append(key)
+        found = [(keys[row].pop(), row) for row in other.all_rows() if keys.get(row)]
+        found += [(key, row) for row, several in keys.items() for key in several]
+        ranked = self._no_rows()
+        ranked.load([key for key, _ in found], [row for _, row in found])
+        self._ranked = ranked
+
+    def all_rows(self) -> Iterator[Row]:
+        """All rows in order, those of the window and the others."""
+        return reversed(list(self._ranked)) if self._descending else iter(self._ranked)
+
+    def sequence(self) -> list[Row]:
+        """The rows of the window, in order."""
+        ranked, last = self._ranked, self.last
+        return ranked.between(self.first, last if last < ranked.size else ranked.size)
+
+    def between(self, start: int, stop: int) -> list[Row]:
+        """The rows of the window from a position up to another, both within it."""
+        return self._ranked.between(self.first + start, self.first + stop)
+
+    def at(self, position: int) -> Row:
+        """The row at a position of the window; from the end for a negative one."""
+        size = len(self)
+        if not -size <= position < size:
+            raise IndexError(f"position {position} of an ordered view of {size} rows")
+        return self._ranked.at(self.first + position % size)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is held, in the window or outside."""
+        return not (self._ranked.size or self._owed)
+
+    def footprint(self) -> tuple[int, int]:
+        size = self._ranked.bytes() + (sys.getsizeof(self._owed) if self._owed else 0)
+        return len(self._ranked) + len(self._owed), size
+
+    def _no_rows(self) -> Ranked:
+        return Ranked(descending=self._descending, one_key=self._show is None)
+
+    def _owe(self, row: Row, times: int) -> None:
+        """Owe a row once more, or once less."""
+        left = self._owed.get(row, 0) + times
+        if left:
+            self._owed[row] = left
+        else:
+            del self._owed[row]
+
+    def _insert(self, row: Row, order: Any, edits: list[Edit]) -> None:
+        if self._owed and row in self._owed:
+            self._owe(row, -1)
+            self._log.append((row, order, NEGATIVE, 1))
+            return
+        ranked, show = self._ranked, self._show
+        if show is not None:
+            row = show(row)
+        at = ranked.insert(order, row)
+        self._log.append((row, order, 0, 1))
+        last, size = self.last, ranked.size
+        place = ranked.rank(at, last)
+        if place >= last:
+            return
+        first = self.first
+        if place >= first:
+            edits.append(_edit(Edit, (place - first, row, 1)))
+        elif first < size:
+            edits.append(_edit(Edit, (0, ranked.at(first), 1)))
+        if last < size:
+            edits.append(_edit(Edit, (last - first, ranked.at(last), -1)))
+
+    def _load(self, keys: list[Any], rows: list[Row]) -> Sequence[Pair]:
+        """As `_insert` each of them, where there are none; what comes into the window."""
+        self.edits, self._log = [], [(None, None, LOADED, 1)]
+        if self._show is not None:
+            rows = list(map(self._show, rows))
+        try:
+            shown = self._ranked.load(keys, rows)
+            if self._descending or self.first or self.last < len(shown):
+                shown = self.sequence()
+        except BaseException as error:
+            self.undo()
+            advise(error)
+            raise
+        self.edits = Insertions(shown)
+        return Batch(shown, 1)
+
+    def _remove(self, row: Row, order: Any, edits: list[Edit]) -> None:
+        ranked, whole, show = self._ranked, row, self._show
+        if show is not None:
+            row = show(row)
+        at = ranked.place_of(order, row)
+        if at is None and show is None:
+            order = ranked.search(row)
+            at = None if order is ABSENT else ranked.place_of(order, row)
+        if at is None:  # a table that is not stored may take back what it never gave
+            self._owe(whole, 1)
+            self._log.append((whole, order, NEGATIVE, -1))
+            return
+        last, size = self.last, ranked.size
+        place = ranked.rank(at, last)
+        if place < last:
+            first = self.first
+            if place >= first:
+                edits.append(_edit(Edit, (place - first, row, -1)))
+            elif first < size:
+                edits.append(_edit(Edit, (0, ranked.at(first), -1)))
+            if last < size:
+                edits.append(_edit(Edit, (last - first - 1, ranked.at(last), 1)))
+        step = (row, order, ranked.nth(at, order), -1)
+        ranked.delete(at)
+        self._log.append(step)
+        ranked.tidy(at[0])
+
+
+def _are_plain(keys: list[Any]) -> bool:
+    """Whether keys are what rows are sorted by: also numbers and tuples, without a NaN."""
+    kinds = set(map(type, keys))
+    if kinds == {tuple}:
+        kinds = set(map(type, chain.from_iterable(keys)))
+        parts, same = chain.from_iterable(keys), chain.from_iterable(keys)
+        return kinds <= PLAIN or (kinds <= PARTS and all(map(eq, parts, same)))
+    return kinds <= PLAIN or (kinds == {float} and all(map(eq, keys, keys)))
+
+
+def _nothing(row: Row) -> int:
+    return 0
+
+
+def _copies(delta: Pairs) -> list[Row] | None:
+    """The rows that come, as often as each does; None if some go."""
+    if type(delta) is Batch and delta.weight == 1:
+        return list(delta.rows)
+    if any(weight < 0 for _, weight in delta):
+        return None
+    return [row for row, weight in delta for _ in range(weight)]

@@ -1,0 +1,126 @@
+"""Aggregates of the user's own in views that no row may stop: what a function raises is a value.
+
+    values of a group   --add, remove, combine, result-->   the result, or a `Fault`
+
+Once a function has raised, the next result is computed anew of all values, so that it follows from
+the rows that are there, whatever came before.
+
+State:  that of the aggregate, and the values of each group.
+Cost:   that of the aggregate; O(values of the group) for each commit that changes a group of which
+        a function has raised, until none raises.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from optimizer.expressions.attempts import Fault
+from optimizer.plans.costs import Cost
+from optimizer.record import record
+from reactive.engine.collections.monoid_tree import MonoidTree
+from reactive.engine.collections.zset import canonical
+from reactive.engine.operators.accumulators import MonoidAccumulator, UserAccumulator
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+
+
+@record
+class Tolerant:
+    """An aggregate of the user's own; its result is a `Fault` where a function raises."""
+
+    inner: UserAccumulator | MonoidAccumulator
+    in_place = True
+    over_values = False
+    skip_none = False
+    check = None
+
+    @property
+    def cost(self) -> Cost:
+        return self.inner.cost
+
+    def zero(self) -> MonoidTree | TolerantState:
+        if isinstance(self.inner, MonoidAccumulator):
+            return self.inner.zero()
+        return TolerantState(self.inner)
+
+    def add(self, state: Any, value: Any, weight: int) -> Any:
+        state.add(canonical(value), weight)
+        return state
+
+    def is_zero(self, state: Any) -> bool:
+        return not len(state)
+
+    def result(self, state: Any) -> Any:
+        """Return a result that goes into rows, or the `Fault` of what it raises."""
+        try:
+            is_tree = isinstance(self.inner, MonoidAccumulator)
+            found = self.inner.result(state if is_tree else state.folded())
+            hash(found)
+        except Exception as error:
+            reraise_asynchronous(error)
+            return Fault.of(error)
+        return found
+
+
+_STALE = object()
+
+
+class TolerantState:
+    """The values of a group, and what the functions make of them, unless one has raised."""
+
+    __slots__ = ("_held", "_inner", "_loose", "_state")
+
+    def __init__(self, inner: UserAccumulator) -> None:
+        self._inner = inner
+        self._held: dict[Any, int] = {}
+        self._loose: list[list[Any]] = []  # values that have no hash, with their weights
+        self._state: Any = inner.zero()
+
+    def __len__(self) -> int:
+        return len(self._held) + len(self._loose)
+
+    def add(self, value: Any, weight: int) -> None:
+        try:
+            self._hold(value, weight)
+        except Exception as error:  # its hash or its == raises
+            reraise_asynchronous(error)
+            self._hold_loose(value, weight)
+        if self._state is _STALE:
+            return
+        try:
+            self._state = self._inner.add(self._state, value, weight)
+        except Exception as error:
+            reraise_asynchronous(error)
+            self._state = _STALE
+
+    def folded(self) -> Any:
+        """Return what `add` and `remove` make of the values; raises what they raise."""
+        if self._state is _STALE:
+            state = self._inner.zero()
+            for value, weight in (*self._held.items(), *self._loose):
+                state = self._inner.add(state, value, weight)
+            self._state = state
+        return self._state
+
+    def _hold(self, value: Any, weight: int) -> None:
+        weight += self._held.get(value, 0)
+        if weight:
+            self._held[value] = weight
+        else:
+            del self._held[value]
+
+    def _hold_loose(self, value: Any, weight: int) -> None:
+        for place, (other, before) in enumerate(self._loose):
+            if other is value or _is_equal(other, value):
+                self._loose[place][1] = before + weight
+                if not before + weight:
+                    del self._loose[place]
+                return
+        self._loose.append([value, weight])
+
+
+def _is_equal(value: Any, other: Any) -> bool:
+    try:
+        return bool(value == other)
+    except Exception as error:
+        reraise_asynchronous(error)
+        return False

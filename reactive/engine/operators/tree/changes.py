@@ -1,0 +1,312 @@
+"""What a commit has changed in a tree: whole rows of before and of now, and edits with their paths.
+
+    rows of now     row + bag of its label, of the index
+    rows of before  the same bag, with what changed taken back (it shares all else with it)
+    edits           from the label of a change to the rows that show it, level by level
+
+It is read of the tree as of after the commit, and before the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from reactive.engine.collections.bag import Bag, changed
+from reactive.engine.collections.edits import Edit
+from reactive.engine.collections.index import NO_MATCH, KeyedPair
+from reactive.engine.collections.keyed_batch import KeyedBatch
+from reactive.engine.collections.nested_edits import edits_of_parts, inside_of
+from reactive.engine.collections.order_tree import Tree as OrderTree
+from reactive.engine.collections.order_tree import parts_between
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.operators.tree.levels import Label, Level, Path
+from reactive.engine.operators.tree.shown import sequence_after, sequence_of
+
+if TYPE_CHECKING:
+    from reactive.engine.operators.tree.tree import Tree
+
+Touched = dict[Any, tuple[Row, int]]
+"""Rows of a label that changed, or inside of which something did, by their handle; with how often
+they came more than went."""
+
+
+class Changes:
+    """What came and went at each level in a commit, and which rows that is inside of."""
+
+    __slots__ = ("_around_too", "_bags", "_before", "_deltas", "_own", "_tree")
+
+    def __init__(self, tree: Tree, deltas: Sequence[Sequence[KeyedPair]]) -> None:
+        self._tree = tree
+        self._deltas = deltas
+        self._own: dict[int, dict[Label, Touched]] = {}
+        self._around_too = False
+        self._bags: dict[tuple[int, Label], tuple[Any, Any]] = {}
+        self._before: dict[int, Mapping[Label, OrderTree]] = {}
+
+    def step(self) -> None:
+        """Have the levels in an order take in what comes."""
+        for level in self._tree.levels:
+            if level.sequences is not None and self._deltas[level.port]:
+                own = {label: rows.values() for label, rows in self.own(level).items()}
+                self._before[level.number] = level.sequences.step(own)
+
+    def trees(self, level: Level, label: Label) -> tuple[OrderTree, OrderTree]:
+        """The rows of a label in their order, of before and of now."""
+        assert level.sequences is not None
+        now = level.sequences.now(label)
+        return self._before.get(level.number, {}).get(label, now), now
+
+    def own(self, level: Level) -> dict[Label, Touched]:
+        """What came and went at a level itself, net; rows around may be there with weight 0."""
+        found = self._own.get(level.number)
+        if found is None:
+            delta = self._deltas[level.port]
+            found = self._own[level.number] = _net(level, delta) if delta else {}
+        return found
+
+    def touched(self, level: Level) -> dict[Label, Touched]:
+        """The same, and rows inside of which something did."""
+        if not self._around_too:
+            self._around_too = True
+            for each in reversed(self._tree.levels):
+                if each.parent is not None:
+                    for label in self.own(each):
+                        _touch(each.parent, each.shown_in.pairs(label), self.own(each.parent))
+        return self.own(level)
+
+    def reach(self) -> bool:
+        """Whether any row of the top is touched."""
+        levels, deltas = self._tree.levels, self._deltas
+        if any(len(delta) > 1 and _may_cancel(delta) for delta in deltas):
+            return bool(self.touched(levels[0]))
+        for level in levels:
+            delta = deltas[level.port]
+            if delta and (level.parent is None or _reaches(level, delta)):
+                return True
+        return False
+
+    def inside(self, level: Level, label: Label) -> tuple[Any, Any]:
+        """What was inside of a label before, and what is now: one is made of the other."""
+        rows = self.touched(level).get(label)
+        if rows is None:
+            bag = self._tree.bag(level, label)
+            return bag, bag
+        found = self._bags.get((level.number, label))
+        if found is None:
+            found = self._bags[level.number, label] = self._compared(level, label, rows)
+        return found
+
+    def _compared(self, level: Level, label: Label, rows: Touched) -> tuple[Any, Any]:
+        kept = level.bags.get(label)
+        if level.sequences is None:
+            before, now = self._bags_of(level, label, rows, kept)
+        else:
+            before, now = self._sequences_of(level, label, rows, kept)
+        if now and level.shown_in.pairs(label):
+            level.bags[label] = now
+        else:
+            level.bags.pop(label, None)
+        return before, now
+
+    def _bags_of(
+        self, level: Level, label: Label, rows: Touched, before: Bag[Any] | None
+    ) -> tuple[Bag[Any], Bag[Any]]:
+        changes: dict[Any, int] = {}
+        for old, new, went, came in self.rows(level, label, rows):
+            if new is old:
+                changes[new] = changes.get(new, 0) + came - went
+            else:
+                changes[new] = changes.get(new, 0) + came
+                changes[old] = changes.get(old, 0) - went
+        changes = {row: weight for row, weight in changes.items() if weight}
+        if before is not None:
+            return before, changed(before, changes, None)
+        now = self._tree.made_of(level, label, self.now)
+        return changed(now, {row: -weight for row, weight in changes.items()}, None), now
+
+    def _sequences_of(self, level: Level, label: Label, rows: Touched, kept: Any) -> Any:
+        old, new = self.trees(level, label)
+        before = sequence_of(level, old, self.was) if kept is None else kept
+        stay = (row for row, weight in rows.values() if not weight)
+        inside = [] if not level.inside else [self._places(level, label, row) for row in stay]
+        touched = sorted(chain.from_iterable(inside))
+        return before, sequence_after(level, before, (old, new), touched, self.now)
+
+    def _places(self, level: Level, label: Label, row: Row) -> list[int]:
+        assert level.sequences is not None
+        return level.sequences.places(label, row)
+
+    def now(self, level: Level, label: Label) -> Any:
+        """What is inside of a label."""
+        return self.inside(level, label)[1]
+
+    def was(self, level: Level, label: Label) -> Any:
+        """What was inside of a label before."""
+        return self.inside(level, label)[0]
+
+    def rows(
+        self, level: Level, label: Label, rows: Touched
+    ) -> Iterator[tuple[Row, Row, int, int]]:
+        """Touched rows: as they were shown before, and are now; how often before, and now."""
+        for row, weight in rows.values():
+            now = level.weight(label, row)
+            if not level.inside:
+                new = level.seen(row, self.now)
+                yield new, new, now - weight, now
+            else:
+                old, new = level.both(row, self.inside)
+                yield old, new, now - weight, now
+
+    def pairs(self) -> list[Pair]:
+        """The rows of the top that went and came."""
+        top, found = self._tree.levels[0], []
+        for old, new, before, now in self.rows(top, None, self.touched(top).get(None, {})):
+            if old is new or old == new:
+                found.append((new, now - before))
+            else:
+                found.append((old, -before))
+                found.append((new, now))
+        return [pair for pair in found if pair[1]]
+
+    def edits(self) -> Iterator[Edit]:
+        """The smallest changes, by their paths."""
+        return self._edits(self._tree.levels[0], None, ())
+
+    def _edits(self, level: Level, label: Label, path: Path) -> Iterator[Edit]:
+        """What goes, what changes inside, and what comes."""
+        if level.sequences is not None:
+            yield from self._in_order(level, label, path)
+            return
+        gone: dict[Any, tuple[Row, int]] = {}
+        stays, came = [], []
+        for row, weight in self.touched(level).get(label, {}).values():
+            now = level.weight(label, row)
+            if level.inside and now and now > weight:
+                stays.append((row, row))
+            if weight > 0:
+                came.append((row, weight))
+            elif weight:
+                gone[level.beginning(level.held(row))] = row, weight
+        for place, (row, weight) in enumerate(came if gone else ()):
+            old, count = gone.pop(level.beginning(level.held(row)), (None, 0))
+            if count:
+                stays.append((old, row))
+                came[place] = row, max(weight + count, 0)
+                if weight + count < 0:
+                    gone[level.beginning(level.held(row))] = old, weight + count
+        for row, weight in gone.values():
+            yield Edit(None, level.seen(row, self.was), weight, path=path)
+        for old, new in stays:
+            yield from self._inside(level, level.held(old), level.held(new), path)
+        for row, weight in came:
+            if weight:
+                yield Edit(None, level.seen(row, self.now), weight, path=path)
+
+    def _in_order(self, level: Level, label: Label, path: Path) -> Iterator[Edit]:
+        """The same of rows in an order: each goes from a place, or comes at one."""
+        parts = parts_between(*self.trees(level, label))
+        touched = self.touched(level).get(label, {}) if level.inside else {}
+        stay = [row for row, weight in touched.values() if 0 <= weight < level.weight(label, row)]
+
+        def inside(pairs: Iterable[tuple[Row, Row]]) -> Iterator[Edit]:
+            pairs = [(row, row) for row in stay] + [(a, b) for a, b in pairs if a != b]
+            for old, new in {level.beginning(new): (old, new) for old, new in pairs}.values():
+                yield from self._inside(level, old, new, path)
+
+        yield from edits_of_parts(
+            parts,
+            level.beginning,
+            path,
+            was=lambda row: level.shown(row, self.was),
+            now=lambda row: level.shown(row, self.now),
+            inside=inside,
+        )
+
+    def _inside(self, level: Level, old: Row, new: Row, path: Path) -> Iterator[Edit]:
+        """What changed inside of a row that is held: at its labels, and in its values."""
+        for inner in level.inside:
+            label = inner.under(new)
+            if label in self.touched(inner):
+                yield from self._edits(inner, label, level.path(new, path, inner))
+        if old is not new:
+            own = level.shown(old, self.was), level.shown(new, self.now)
+            labels = {inner.place for inner in level.inside}
+            yield from inside_of(level.naming, *own, path, labels)
+
+
+def _net(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touched]:
+    """A delta by labels that match, without what came and went; the top has no labels."""
+    handle, is_top = level.handle, level.label is None
+    if len(delta) == 1:
+        ((key, pair),) = delta
+        label = None if is_top else key
+        return {} if label is NO_MATCH else {label: {handle(pair[0]): pair}}
+    found: dict[Label, Touched] = {}
+    for key, (row, weight) in delta:
+        label = None if is_top else key
+        if label is NO_MATCH:
+            continue
+        rows = found.setdefault(label, {})
+        held, total = rows.pop(handle(row), (row, 0))
+        if total + weight:
+            rows[handle(row)] = held, total + weight
+    return {label: rows for label, rows in found.items() if rows}
+
+
+def _touch(level: Level, pairs: Iterable[Pair], found: dict[Label, Touched]) -> None:
+    """Note rows inside of which something changed."""
+    handle = level.handle
+    for row, _ in pairs:
+        label = None if level.label is None else level.label(row)
+        if label is not NO_MATCH:
+            found.setdefault(label, {}).setdefault(handle(row), (row, 0))
+
+
+def _may_cancel(delta: Sequence[KeyedPair]) -> bool:
+    """Whether some of it goes, which may have come in it too."""
+    return type(delta) is not KeyedBatch and any(pair[1] < 0 for _, pair in delta)
+
+
+def _reaches(level: Level, delta: Sequence[KeyedPair]) -> bool:
+    """Whether a row of the top shows what changed."""
+    labels = delta.keys if type(delta) is KeyedBatch else (key for key, _ in delta)
+    asked: set[Label] = set()
+    for label in labels:
+        if label not in asked:
+            if _is_shown(level, label):
+                return True
+            asked.add(label)
+    return False
+
+
+def _is_shown(level: Level, label: Label) -> bool:
+    """Whether a row of the top shows a label, in others or by itself."""
+    above = level.parent
+    if label is NO_MATCH or above is None:
+        return above is None
+    pairs = level.shown_in.pairs(label)
+    if above.label is None or not pairs:
+        return bool(pairs)
+    return any(_is_shown(above, above.label(row)) for row, _ in pairs)
+
+
+def change_bags(tree: Tree, changes: Changes, least: int) -> None:
+    """Have the bags that are kept be as of a commit; drop those whose label nobody shows any more,
+    and, of which nobody reads how they change, those of fewer rows, and those that are at hand."""
+    for level in tree.levels:
+        bags = level.bags
+        for label in changes.touched(level) if bags else ():
+            if label in bags:
+                if least and (level.is_at_hand or len(bags[label]) < least):
+                    del bags[label]
+                else:
+                    changes.inside(level, label)
+        for inner in level.inside:
+            if inner.bags:
+                for rows in changes.own(level).values():
+                    for row, weight in rows.values():
+                        label = inner.under(row) if weight < 0 else NO_MATCH
+                        if label in inner.bags and not inner.shown_in.pairs(label):
+                            del inner.bags[label]

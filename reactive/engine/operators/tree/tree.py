@@ -1,0 +1,290 @@
+"""A tree of levels: the rows of a nest, of which nobody holds what is inside.
+
+    index of c by c.id      which rows show a label of orders
+    index of o by o.c       the orders of a label         index of o by o.id      which show
+    index of l by l.o       the lines of a label
+    sequences               of a level in an order: the rows of a label, as they stand
+
+Levels are flat relations, arranged by their label and, for what is inside, by that of it: the
+indexes of the joins that they would be without nesting. A step looks at nothing but its changes and
+hands on what is `Unread`: whole rows of before and of now, and edits with their paths, are made
+when somebody reads them, of the indexes and the changes. That is before the next commit, or never.
+
+A bag of at least `large` rows that somebody has read is kept, and changed by what comes, so that
+reading it again costs its changes. Smaller bags are made when they are read, but for those of which
+a delta has told the change: they are values as long as all their changes are read. What is kept
+takes in a commit when it is read, or before the next one. Labels that no row shows any more lose
+theirs.
+
+State:  large bags that were read, and small ones whose changes are; rows by their key, once
+        somebody asked for one; the rows of levels in an order (`sequences.py`).
+Cost:   O(|dL|) per commit, in an order O(|dL| log label); reading a delta the changes and their
+        ways up.
+Source: [slender] shredding, domain maintenance; query shredding [cheney2014].
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, overload
+
+from reactive.engine.collections.bag import bag_of
+from reactive.engine.collections.collected import EMPTY
+from reactive.engine.collections.edits import Edit
+from reactive.engine.collections.index import KeyedPair
+from reactive.engine.collections.zset import Pair, Row, canonical
+from reactive.engine.operators.tree.changes import Changes, change_bags
+from reactive.engine.operators.tree.levels import Label, Level
+from reactive.engine.operators.tree.shown import sequence_of
+
+
+class Tree:
+    """The rows of a nest, by levels: the first is the top, others come after what shows them."""
+
+    __slots__ = (
+        *(
+            "_by_key",
+            "_changes",
+            "_large",
+            "_last",
+            "_ordered",
+            "inside",
+            "levels",
+            "touched",
+            "__weakref__",
+        ),
+    )
+    is_tree = True
+
+    def __init__(
+        self,
+        levels: Sequence[Level],
+        inside: Callable[[], AbstractContextManager[None]],
+        large: int,
+    ) -> None:
+        self.levels = levels
+        self._large = large
+        self.inside = inside
+        """Within which what only commits change is read."""
+        self.touched = 0
+        self._changes: Changes | None = None
+        self._last: weakref.ref[Unread] | None = None
+        self._by_key: dict[Any, Row] | None = None
+        self._ordered = [level.sequences for level in levels if level.sequences is not None]
+
+    # Commits.
+
+    def step(self, *deltas: Sequence[KeyedPair]) -> Unread:
+        for delta in deltas:
+            self.touched += len(delta)
+        changes = Changes(self, deltas)
+        if self._ordered:
+            changes.step()
+        self._changes = changes
+        found = Unread(self, changes)
+        self._last = weakref.ref(found)
+        return found
+
+    def settle(self) -> None:
+        """Read what of the last commit is unread, and may be read later: there will be another."""
+        if self._last is not None:
+            last, self._last = self._last(), None
+            if last is not None:
+                last.end()
+        if self._changes is not None:
+            self.apply(self._changes, self._large)
+
+    def apply(self, changes: Changes, least: int = 0) -> None:
+        """Have what is kept be as of the last commit; of bags with fewer rows, nothing."""
+        if self._changes is changes:
+            self._changes = None
+            if self._by_key is not None:
+                self._find_again(changes)
+            if self._has_bags():
+                change_bags(self, changes, least)
+
+    def undo(self) -> None:
+        for sequences in self._ordered:
+            sequences.undo()
+        if self._changes is None:
+            self._by_key = None
+            for level in self.levels:
+                level.bags.clear()
+        self._changes, self._last = None, None
+
+    def commit(self) -> None:
+        for sequences in self._ordered:
+            sequences.commit()
+        if self._by_key is None and not self._has_bags():
+            self._changes = None
+
+    def _has_bags(self) -> bool:
+        return any(level.bags for level in self.levels)
+
+    def _refresh(self) -> None:
+        """Have what is kept be as of now, for who reads it."""
+        if self._changes is not None:
+            self.apply(self._changes, self._large)
+
+    # What it has now.
+
+    def __len__(self) -> int:
+        return sum(weight for _, weight in self._top())
+
+    def pairs(self) -> Iterator[Pair]:
+        """The rows with their weights."""
+        self._refresh()
+        top = self.levels[0]
+        for row, weight in self._top():
+            yield top.seen(row, self.made), weight
+
+    def contents(self) -> list[Pair]:
+        return list(self.pairs())
+
+    def count(self, row: Any) -> int:
+        """How often a row is there."""
+        hash(row)  # as all views do
+        self._refresh()
+        top = self.levels[0]
+        if not isinstance(row, tuple) or len(row) != len(top.kind._fields):
+            return 0
+        found = self._row(top.naming.key(row))
+        return 0 if found is None or top.seen(found, self.bag) != row else top.weight(None, found)
+
+    def find(self, key: Any) -> Row | None:
+        """The row with a key, or None."""
+        self._refresh()
+        found = self._row(key)
+        return None if found is None else self.levels[0].seen(found, self.bag)
+
+    def keys(self) -> list[Any]:
+        """The keys of all rows."""
+        self._refresh()
+        return list(self._found())
+
+    def footprint(self) -> tuple[int, int]:
+        rows, size = 0, 0 if self._by_key is None else sys.getsizeof(self._by_key)
+        for count, taken in (sequences.footprint() for sequences in self._ordered):
+            rows, size = rows + count, size + taken
+        return rows, size + sum(sys.getsizeof(level.bags) for level in self.levels)
+
+    def bag(self, level: Level, label: Label) -> Any:
+        """What is inside of a label; a large one is kept."""
+        kept = level.bags.get(label)
+        if kept is not None:
+            return kept
+        last = None if self._last is None else self._last()
+        if last is not None and last.touches(level, label):
+            return last.now(level, label)
+        bag = self.made_of(level, label, self.bag)
+        is_large = len(bag) >= self._large and not level.is_at_hand
+        if is_large and level.shown_in.pairs(label):
+            level.bags[label] = bag
+        return bag
+
+    def made(self, level: Level, label: Label) -> Any:
+        """The same for once, as of a reading of all rows: what is not kept is not kept then."""
+        kept = level.bags.get(label)
+        return self.made_of(level, label, self.made) if kept is None else kept
+
+    def made_of(self, level: Level, label: Label, inner: Callable[[Level, Label], Any]) -> Any:
+        """What is inside of a label, made of the rows of its level."""
+        if level.sequences is not None:
+            return sequence_of(level, level.sequences.now(label), inner)
+        pairs = level.rows.pairs(label)
+        if not pairs:
+            return EMPTY
+        if level.inside or level.is_made:
+            return bag_of({level.seen(row, inner): weight for row, weight in pairs})
+        return bag_of({canonical(row): weight for row, weight in pairs})
+
+    def _top(self) -> Iterator[Pair]:
+        return (pair for _, pair in self.levels[0].rows.items())
+
+    def _row(self, key: Any) -> Row | None:
+        return self._found().get(key)
+
+    def _found(self) -> dict[Any, Row]:
+        if self._by_key is None:
+            top = self.levels[0]
+            self._by_key = {top.naming.key(top.parts(row)): row for row, _ in self._top()}
+        return self._by_key
+
+    def _find_again(self, changes: Changes) -> None:
+        top, by_key = self.levels[0], self._by_key
+        assert by_key is not None
+        pairs = [*changes.own(top).get(None, {}).values()]
+        for row, weight in pairs:
+            if weight < 0 and not top.weight(None, row):
+                by_key.pop(top.naming.key(top.parts(row)), None)
+        by_key.update((top.naming.key(top.parts(row)), row) for row, weight in pairs if weight > 0)
+
+
+class Unread(Sequence[Pair]):
+    """The rows that went and came, made once somebody looks; before the next commit."""
+
+    __slots__ = ("__weakref__", "_changes", "_edits", "_is_some", "_pairs", "_tree")
+    is_net = True
+
+    def __init__(self, tree: Tree, changes: Changes) -> None:
+        self._tree = tree
+        self._changes: Changes | None = changes
+        self._pairs: list[Pair] | None = None
+        self._edits: tuple[Edit, ...] | None = None
+        self._is_some: bool | None = None
+
+    def read(self) -> list[Pair]:
+        """The pairs."""
+        if self._pairs is None:
+            with self._tree.inside():
+                changes = self._changes
+                if self._pairs is None and changes is not None:
+                    self._tree.apply(changes)
+                    self._pairs = changes.pairs()
+        assert self._pairs is not None
+        return self._pairs
+
+    def touches(self, level: Level, label: Label) -> bool:
+        """Whether it may still be asked for what was inside of a label, which has changed."""
+        return self._changes is not None and label in self._changes.touched(level)
+
+    def now(self, level: Level, label: Label) -> Any:
+        """What is inside of a label, made of what was."""
+        assert self._changes is not None
+        return self._changes.now(level, label)
+
+    def end(self) -> None:
+        """Be read now, since there will be another commit."""
+        self.read()
+        self._changes = None
+
+    def edits(self) -> tuple[Edit, ...] | None:
+        """The edits; None if that is too late, and they are to be found by comparing rows."""
+        if self._edits is None and self._changes is not None:
+            with self._tree.inside():
+                if self._changes is not None:
+                    self._tree.apply(self._changes)
+                    self._edits = tuple(self._changes.edits())
+        return self._edits
+
+    def __bool__(self) -> bool:
+        if self._is_some is None:
+            changes = self._changes
+            self._is_some = bool(self._pairs) if changes is None else changes.reach()
+        return self._is_some
+
+    def __len__(self) -> int:
+        return len(self.read())
+
+    def __iter__(self) -> Iterator[Pair]:
+        return iter(self.read())
+
+    @overload
+    def __getitem__(self, place: int) -> Pair: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Pair]: ...
+    def __getitem__(self, place: int | slice) -> Pair | Sequence[Pair]:
+        return self.read()[place]

@@ -1,0 +1,377 @@
+"""Sub-queries that are evaluated for values of the row around them, or for a group of rows.
+
+    Asked      the rows of a query for some values, stored by these values
+    Query      a query that is evaluated for values, or for a group
+
+What of a query depends on no value around is evaluated once, or inside a recursion once until it
+changes (`rooms.py`).
+
+Cost: per value, the rows that agree in the equations; without one, all rows of the sub-query.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator
+from typing import Any, TypeVar
+
+from optimizer import plan
+from optimizer.expr import Call, Constant, Function, Lifted, conjuncts, constant, walk
+from optimizer.plans.properties import fact, nodes, once
+from optimizer.traverse import functions
+from reactive.engine.reference.bags import Bag, Of, asked
+from reactive.engine.reference.candidates import Candidates, equation, first_passing
+from reactive.engine.reference.groups import grouping
+from reactive.engine.reference.joins import pairing
+from reactive.engine.reference.nodes import inputs_of, linear, rows_of, together
+from reactive.engine.reference.quantified import Followed, Ranked
+from reactive.engine.reference.rooms import Rooms
+
+T = TypeVar("T")
+Step = Callable[[Of, dict[Any, Any]], Bag]
+"""Makes the rows of a node of those of others, and of what is stored of the query."""
+NO_VALUE = constant(object(), "no value")
+"""In the place of a value of the row around that raises: who reads it raises, and nobody else."""
+
+
+class Around:
+    """The values of the row around a sub-query, while it is evaluated."""
+
+    def __init__(self) -> None:
+        self.now: tuple[Any, ...] = ()
+        self._reads: dict[int, Callable[[], Any]] = {}
+
+    @property
+    def read(self) -> Collection[int]:
+        """The places of the values that a query reads."""
+        return self._reads.keys()
+
+    def at(self, index: int) -> Callable[[], Any]:
+        """Return the function that reads one of the values."""
+
+        def read() -> Any:
+            value = self.now[index]
+            if value is NO_VALUE.value:
+                raise LookupError("a value of the row around raised when it was computed")
+            return value
+
+        return self._reads.setdefault(index, read)
+
+
+class Asked:
+    """The rows of a sub-query for some values, stored by these values."""
+
+    def __init__(self, query: Query, around: Around) -> None:
+        self.query = query
+        self._around = around
+        self._is_stored = not reads(query.root) & query.rooms.levels
+        self._places = tuple(sorted(around.read))
+
+    def __call__(self, *values: Any) -> Bag:
+        return self._answer("rows", values, self.query.rows)
+
+    def has_row(self, *values: Any) -> bool:
+        """Return True if there is a row for some values."""
+        return self._answer("has row", values, self.query.has_row)
+
+    def ranked(self, symbol: str, *values: Any) -> Ranked | Followed:
+        """Return the rows for some values by what decides a comparison."""
+        root, room = self.query.root, self.query.rooms.now
+        if self._is_stored and not self._places and id(root) in room.held:
+            return room.followed(root, symbol)
+        return self._answer(symbol, values, lambda: Ranked(self.query.rows(), symbol))
+
+    def _answer(self, kind: str, values: tuple[Any, ...], answer: Callable[[], T]) -> T:
+        """An answer for some values, stored by those that the query reads if it depends on no
+        group."""
+        if not self._is_stored:
+            return self._for(values, answer)
+        room = self.query.rooms.now
+        known: dict[Any, tuple[T, Any]] = room.stored((self, kind), dict)
+        read = tuple([values[place] for place in self._places])
+        key = read, tuple(map(type, read))
+        try:
+            found = known.get(key)
+        except TypeError:
+            return self._for(values, answer)
+        if found is None and room.notes is None:
+            found = known[key] = self._for(values, answer), ()
+        elif found is None:
+            found = known[key] = room.noted(
+                lambda: self._for(values, answer), lambda: known.pop(key, None)
+            )
+        elif room.notes is not None:
+            room.notes |= found[1]
+        return found[0]
+
+    def _for(self, values: tuple[Any, ...], answer: Callable[[], T]) -> T:
+        before, self._around.now = self._around.now, values
+        try:
+            return answer()
+        finally:
+            self._around.now = before
+
+
+class Exists:
+    """True for values for which a query has a row."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.query, self._asked = asked.query, asked
+
+    def __call__(self, *values: Any) -> bool:
+        return self._asked.has_row(*values)
+
+
+class Only:
+    """The only row that a query has for some values."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.query, self._asked = asked.query, asked
+
+    def __call__(self, *values: Any) -> Any:
+        (row,) = self._asked(*values)
+        return row
+
+
+class Beside:
+    """All rows that a query has for some values, or others if it has none."""
+
+    def __init__(self, asked: Asked, nothing: list[Any]) -> None:
+        self.query, self._asked, self._nothing = asked.query, asked, nothing
+
+    def __call__(self, *values: Any) -> list[Any]:
+        return list(self._asked(*values).elements()) or self._nothing
+
+
+class OfGroup:
+    """All rows that a query has for a group of rows, which are those of a level in it."""
+
+    def __init__(self, query: Query, level: Any) -> None:
+        self.query, self.level = query, level
+
+    def __call__(self, key: Any, rows: Any) -> Iterator[Any]:
+        self.query.rooms.groups[self.level] = Counter(dict(rows.items()))
+        return self.query.rows().elements()
+
+
+class Query:
+    """A query that is evaluated again for each values, or each group."""
+
+    def __init__(self, root: plan.Node, rooms: Rooms) -> None:
+        self.root, self.rooms = root, rooms
+        self._open = self._opened()
+        self._steps: dict[int, Step] = {}
+        self._is_there: Step | None = None
+
+    def rows(self) -> Bag:
+        """Return the rows for the values, or the group, of now."""
+        return self._reading()(self.root)
+
+    def has_row(self) -> bool:
+        """Return True if there is a row; of rows that are only filtered, the first is enough."""
+        if self._is_there is None:
+            self._is_there = self._first_of(self.root)
+        reading = self._reading()
+        return any(n > 0 for n in self._is_there(reading, reading.mine).values())
+
+    def _reading(self) -> _Reading:
+        return _Reading(self, self.rooms.now.stored(self, dict))
+
+    def relations(self) -> Iterator[plan.Node]:
+        """Return the plans whose rows are asked for and change in a recursion around the query."""
+        seen: set[int] = set()
+        waiting = [self.root]
+        while waiting:
+            node = waiting.pop()
+            if id(node) in seen:
+                continue
+            seen.add(id(node))
+            if id(node) in self._open:
+                waiting.extend(inputs_of(node))
+                yield from relations_asked(node)
+            elif reads(node) - self.rooms.levels:
+                yield node
+
+    def _opened(self) -> set[int]:
+        """The nodes whose rows depend on the values or the group."""
+        found: set[int] = set()
+        for node in nodes(self.root):
+            is_below = any(id(source) in found for source in node.inputs())
+            is_group = isinstance(node, plan.Recursive) and node.level in self.rooms.levels
+            if is_below or is_group or self._reads_around(node):
+                found.add(id(node))
+        return found
+
+    def _reads_around(self, node: plan.Node) -> bool:
+        is_outer = any(
+            getattr(part.function, "name", None) == "outer"
+            for f in functions(node)
+            if isinstance(f, Lifted)
+            for part in walk(f.body)
+            if isinstance(part, Call)
+        )
+        return is_outer or any(reads(q.root) & self.rooms.levels for q in _queries_of(node))
+
+    def of(self, node: plan.Node, of: Of, mine: dict[Any, Any]) -> Bag:
+        """Return the rows of a node; `mine` is what is stored of the query in the room of now."""
+        found: Bag | None
+        if id(node) not in self._open:
+            found = mine.get(id(node))
+            if found is None:
+                found = mine[id(node)] = self.rooms.closed(node)
+            room = self.rooms.now
+            if room.notes is not None and id(node) in room.held:
+                room.notes.add(id(node))
+            return found
+        step = self._steps.get(id(node))
+        if step is None:
+            step = self._steps[id(node)] = self._step(node)
+        return step(of, mine)
+
+    def _step(self, node: plan.Node) -> Step:
+        """The function that makes the rows of a node that depends on the values or the group."""
+        rooms = self.rooms  # a step holds no query: that holds it
+        if isinstance(node, plan.Recursive):
+            level, groups = node.level, rooms.groups
+            return lambda of, mine: groups[level]
+        if isinstance(node, plan.Where):
+            found = self._candidates(node)
+            if found is not None:
+                return lambda of, mine: found(of, mine).rows(rooms.now.notes)
+        if pairing(node) is not None:
+            return lambda of, mine: rows_of(node, of)
+        call = linear(node)
+        if call is not None:
+            (source,) = node.inputs()
+            return lambda of, mine: call(of(source))
+        if isinstance(node, plan.Aggregate):
+            group, source = grouping(node), node.input
+            return lambda of, mine: group(of(source))
+        return lambda of, mine: together(node, of)
+
+    def _first_of(self, node: plan.Node) -> Step:
+        """Do as `_step`, where only one of the rows is wanted."""
+        rooms = self.rooms
+        if isinstance(node, plan.Select | plan.Extend) and id(node.input) in self._open:
+            below, call = self._first_of(node.input), linear(node)
+            assert call is not None
+            return lambda of, mine: call(below(of, mine))
+        if not isinstance(node, plan.Where) or id(node) not in self._open:
+            return lambda of, mine: of(node)
+        found = self._candidates(node)
+        if found is not None:
+            return lambda of, mine: found(of, mine).first(rooms.now.notes)
+        tests, source = self._filters(node)
+        if isinstance(source, plan.Product):
+            return lambda of, mine: of(node)
+        passes = [asked(test.predicate, source) for test in reversed(tests)]
+        return lambda of, mine: first_passing(of(source), passes)
+
+    def _filters(self, node: plan.Where) -> tuple[list[plan.Where], plan.Node]:
+        """The filters above rows, the last first, and the rows."""
+        tests: list[plan.Where] = []
+        source: plan.Node = node
+        while isinstance(source, plan.Where) and id(source) in self._open:
+            tests.append(source)
+            source = source.input
+        return tests, source
+
+    def _candidates(self, node: plan.Where) -> Callable[[Of, dict[Any, Any]], Candidates] | None:
+        """The filters of rows that depend on nothing around, by the equations in them."""
+        tests, source = self._filters(node)
+        if id(source) in self._open or isinstance(source, plan.Product):
+            return None
+        pairs = [
+            pair
+            for test in tests
+            if isinstance(test.predicate, Lifted)
+            for pair in map(equation, conjuncts(test.predicate.body))
+            if pair is not None
+        ]
+        if not pairs:
+            return None
+        key, rooms = ("candidates", id(node)), self.rooms
+
+        def found(of: Of, mine: dict[Any, Any]) -> Candidates:
+            made: Candidates | None = mine.get(key)
+            if made is None:
+                made = mine[key] = rooms.now.candidates(
+                    source, lambda: Candidates(source, of(source), tests, pairs)
+                )
+            return made
+
+        return found
+
+
+class _Reading:
+    """The rows of nodes for some values, each made once."""
+
+    __slots__ = ("_known", "_query", "mine")
+
+    def __init__(self, query: Query, mine: dict[Any, Any]) -> None:
+        self.mine = mine
+        self._query, self._known = query, dict[int, Bag]()
+
+    def __call__(self, node: plan.Node) -> Bag:
+        found = self._known.get(id(node))
+        if found is None:
+            found = self._known[id(node)] = self._query.of(node, self, self.mine)
+        return found
+
+
+def relations_asked(node: plan.Node) -> tuple[plan.Node, ...]:
+    """Return the plans that the sub-queries of a node read and that change in a recursion."""
+    found = {id(each): each for query in _queries_of(node) for each in query.relations()}
+    return tuple(found.values())
+
+
+def rooms_of(node: plan.Node) -> Rooms:
+    """Return the rooms of a node that asks sub-queries."""
+    return _queries_of(node)[0].rooms
+
+
+def reads(node: plan.Node) -> frozenset[Any]:
+    """Return the levels of the relations that a node reads, or that its sub-queries do."""
+    found: frozenset[Any] = fact(node, "read with sub-queries", _reads)
+    return found
+
+
+def _reads(node: plan.Node) -> frozenset[Any]:
+    def of(*several: plan.Node) -> frozenset[Any]:
+        return frozenset[Any]().union(*map(reads, several))
+
+    match node:
+        case plan.Recursive(level):
+            return frozenset([level])
+        case plan.Fixpoint(level=level):
+            return of(*node.inputs()) - {level}
+        case plan.Iterate(starts, bodies, level):
+            return of(*starts) | (of(*bodies) - {level})
+        case _:
+            asking = [
+                (reads(each.query.root), getattr(each, "level", None)) for each in _asks(node)
+            ]
+            own = [read - {level} for read, level in asking]
+            return of(*node.inputs()).union(*own)
+
+
+def _queries_of(node: plan.Node) -> list[Query]:
+    return [each.query for each in _asks(node)]
+
+
+def _asks(node: plan.Node) -> list[Any]:
+    """The callables in those of a node that ask a sub-query."""
+    return once(node, "asks", _find_asks) if node.facts.calls else []
+
+
+def _find_asks(node: plan.Node) -> list[Any]:
+    return [each for f in functions(node) for each in asks_of(f)]
+
+
+def asks_of(f: Function) -> list[Any]:
+    """Return the callables in a function that ask a sub-query."""
+    found: list[Any] = [] if isinstance(f, Lifted) else [f.function]
+    if isinstance(f, Lifted):
+        called = [part.function for part in walk(f.body) if isinstance(part, Call)]
+        found = [each.value for each in called if isinstance(each, Constant)]
+    return [each for each in found if isinstance(getattr(each, "query", None), Query)]

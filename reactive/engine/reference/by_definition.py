@@ -1,0 +1,254 @@
+"""Sub-queries by definition: each is evaluated for the values of the one row that asks for it.
+
+    where any(o.customer == c.id ...)     of each c: the rows of orders `where o.customer == c.id`
+    each(query), rows(query)              of each group: the query, of the rows of that group
+
+A translation keeps the form that it was given beside its result (`asked_form.py` of the optimizer).
+`Definitions` evaluates that form in place of the joins, so that it shares nothing with the
+translation. IN, ANY and ALL of SQL are comparisons with each row (`quantified.py`).
+
+An equation between the sub-query and a value of the row around finds the candidate rows by a hash.
+All conditions are then tested on each candidate, as they stand.
+
+Inside a recursion a sub-query may read relations that change from round to round. What is stored of
+it is stored per place of the plan that is evaluated there, a `Room`, and is forgotten when these
+relations change (`rooms.py`).
+
+Cost: per value, the rows that agree in the equations; without one, all rows of the sub-query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from optimizer import plan
+from optimizer.callables.opaque import opaque
+from optimizer.expr import (
+    Attempt,
+    Call,
+    Expr,
+    Function,
+    Item,
+    Lifted,
+    Outer,
+    Parameter,
+    Quantified,
+    Subquery,
+    constant,
+    row_names,
+    transform,
+)
+from optimizer.plans.asked_form import (
+    BesideRows,
+    ByPolicy,
+    Form,
+    InRows,
+    OfGroups,
+    form_of,
+    levels_in,
+)
+from optimizer.plans.extended import extend_of
+from optimizer.plans.properties import bindings, free
+from optimizer.rewriting.closing import with_own_levels
+from optimizer.rewriting.on_error import guarded
+from optimizer.traverse import with_functions, with_inputs
+from reactive.engine.codegen.functions import compiled_of
+from reactive.engine.reference.asking import (
+    NO_VALUE,
+    Around,
+    Asked,
+    Beside,
+    Exists,
+    OfGroup,
+    Only,
+    Query,
+)
+from reactive.engine.reference.bags import Bag
+from reactive.engine.reference.quantified import Quantifier
+from reactive.engine.reference.rooms import Rooms
+
+Of = Callable[[plan.Node], Bag]
+
+
+class Definitions:
+    """The plan with its sub-queries as they were asked, which evaluate themselves."""
+
+    def __init__(self, closed: Of) -> None:
+        self._rooms = Rooms(closed)
+        self._made: dict[tuple[int, int], plan.Node] = {}
+        self._kept: list[plan.Node] = []
+        self._levelled: dict[int, plan.Node] = {}
+        self._policy: ByPolicy | None = None
+        """The policy for rows that raise, of the query and of the sub-queries in it."""
+
+    def of(self, root: plan.Node, values: Around | None = None) -> plan.Node:
+        """The plan in which callables ask the sub-queries; `values` are those of the row around."""
+        waiting = [root]
+        while waiting:
+            node = waiting[-1]
+            if self._key(node, values) in self._made:
+                waiting.pop()
+                continue
+            below = self._below(node)
+            missing = [each for each in below if self._key(each, values) not in self._made]
+            if missing:
+                waiting.extend(missing)
+                continue
+            waiting.pop()
+            self._kept.append(node)
+            self._made[self._key(node, values)] = self._written(node, values)
+        return self._made[self._key(root, values)]
+
+    def _query(self, root: plan.Node, values: Around) -> Query:
+        """A sub-query, whose rows that raise go by the policy of the query around."""
+        made = self.of(root, values)
+        if self._policy is not None:
+            made = _by_policy(made, self._policy)
+        return Query(made, self._rooms)
+
+    def _asked(self, root: plan.Node) -> Asked:
+        around = Around()
+        return Asked(self._query(root, around), around)
+
+    def close(self) -> None:
+        """Forget the plans whose callables hold this object, so that no cycle holds the tables."""
+        self._made.clear()
+        self._kept.clear()
+        self._levelled.clear()
+
+    def _key(self, node: plan.Node, values: Around | None) -> tuple[int, int]:
+        return id(node), id(values)
+
+    def _form(self, node: plan.Node) -> Form | None:
+        """Return the form that a node was made of, if it reads what the node does."""
+        form = form_of(node)
+        if form is None or levels_in(form) <= free(node) | self._rooms.levels:
+            return form
+        return None
+
+    def _apart(self, by: ByPolicy) -> plan.Node:
+        """The query under a policy, in which each recursion has a level of its own already."""
+        found = self._levelled.get(id(by.query))
+        if found is None:
+            found = self._levelled[id(by.query)] = with_own_levels(by.query)
+        return found
+
+    def _below(self, node: plan.Node) -> tuple[plan.Node, ...]:
+        """The nodes that are read in the place of the inputs."""
+        match self._form(node):
+            case InRows(written):
+                return written.inputs()
+            case ByPolicy() as found:
+                self._policy = found
+                return (self._apart(found),)
+            case BesideRows(left, query) as found:
+                return (left, query) if _is_product(found) else (left,)
+            case OfGroups(source):
+                return (source,)
+            case _:
+                return node.inputs()
+
+    def _written(self, node: plan.Node, values: Around | None) -> plan.Node:
+        def made(source: plan.Node) -> plan.Node:
+            return self._made[self._key(source, values)]
+
+        match self._form(node):
+            case InRows(written):
+                node = with_inputs(written, map(made, written.inputs()))
+            case ByPolicy() as found:
+                return _by_policy(made(self._apart(found)), found)
+            case BesideRows(left, query) as found if _is_product(found):
+                node = plan.Product(made(left), made(query))
+            case BesideRows(left, query, arguments, is_left):
+                node = self._beside(made(left), query, arguments, is_left, values)
+            case OfGroups(source, key, query, level):
+                node = self._of_groups(made(source), key, query, level, values)
+            case _:
+                node = with_inputs(node, map(made, node.inputs()))
+        return with_functions(node, lambda f: self._asking(f, values))
+
+    def _asking(self, f: Function, values: Around | None) -> Function:
+        """A callable that asks its sub-queries, and knows the values around."""
+        if not isinstance(f, Lifted):
+            return f
+
+        def asks(expr: Expr) -> Expr:
+            asked: Exists | Only | Quantifier
+            match expr:
+                case Outer(index) if values is not None:
+                    return Call(constant(values.at(index), "outer"), ())
+                case Subquery(kind, query, arguments):
+                    asked = (Exists if kind == "exists" else Only)(self._asked(query))
+                case Quantified(comparison, query, arguments):
+                    asked = Quantifier(comparison, self._asked(query), NO_VALUE.value)
+                case _:
+                    return expr
+            given = tuple(Attempt(each, NO_VALUE) for each in arguments)
+            return Call(constant(asked, "asked"), given)
+
+        body = transform(transform(f.body, _by_itself), asks)
+        if body is f.body and (values is None or f.made is not None):
+            return f
+        made = replace(f, body=body, made=None)
+        return replace(made, made=opaque(compiled_of(made), made.parameters, "a sub-query"))
+
+    def _beside(
+        self,
+        left: plan.Node,
+        query: plan.Node,
+        arguments: tuple[Expr, ...],
+        is_left: bool,
+        values: Around | None,
+    ) -> plan.Node:
+        """Rows, each with those that a query has for it."""
+        width, count = bindings(query), bindings(left)
+        nothing = [None if width == 1 else (None,) * width] if is_left else []
+        found = Beside(self._asked(query), nothing)
+        body = Call(constant(found, "asked"), tuple(Attempt(a, NO_VALUE) for a in arguments))
+        asking = self._asking(Lifted(body, row_names(count), (), count), values)
+        made = plan.Unnest(left, asking)
+        return made if width == 1 else _spread(made, count, width)
+
+    def _of_groups(
+        self,
+        source: plan.Node,
+        key: Function,
+        query: plan.Node,
+        level: Any,
+        values: Around | None,
+    ) -> plan.Node:
+        """The rows of a query for each group."""
+        self._rooms.levels.add(level)
+        width = bindings(query)
+        found = OfGroup(self._query(query, values or Around()), level)
+        made = plan.Reduce(
+            source, self._asking(key, values), opaque(found, 2, "a query of each group")
+        )
+        return made if width == 1 else _spread(made, 1, width)
+
+
+def _is_product(form: BesideRows) -> bool:
+    """Return True if all rows get the same rows of the query beside them.
+
+    Then filters above are conditions of a join, and no pairs are made that they leave out.
+    """
+    return not form.arguments and not form.is_left
+
+
+def _by_policy(node: plan.Node, by: ByPolicy) -> plan.Node:
+    return guarded(node, by.policy, read=by.read).query
+
+
+def _spread(node: plan.Node, count: int, width: int) -> plan.Node:
+    """The node with the items of its last binding as bindings."""
+    last = Parameter(count)
+    row = (*map(Parameter, range(count)), *[Item(last, constant(each)) for each in range(width)])
+    names = row_names(count + 1)
+    return extend_of(node, [Lifted(each, names, (), count + 1) for each in row])
+
+
+def _by_itself(expr: Expr) -> Expr:
+    """A comparison with a query without what it was translated to."""
+    return replace(expr, translated=NO_VALUE) if isinstance(expr, Quantified) else expr

@@ -1,0 +1,356 @@
+"""How the rows of one node change when those of its inputs do; one short class per kind of node.
+
+A part holds what it needs of the rows that it was given so far, and in each round makes a change of
+the changes of its inputs. So it is with rows that come and with rows that go.
+
+    linear nodes     of the change alone
+    joins            of the change of either side and all of the other
+    sets             of the rows that changed, as they were and as they are
+    all others       evaluated anew, and compared with what they were
+
+State: the rows of the inputs, arranged as the node needs them; of linear nodes none.
+Source: [dbsp] section 4, semi-naive evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
+
+from optimizer import plan
+from optimizer.expr import Function, Lifted, conjuncts
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.zset import Row
+from reactive.engine.reference.asking import asks_of, rooms_of
+from reactive.engine.reference.bags import Bag, bag_of, difference, grow, net, paired
+from reactive.engine.reference.joins import Matching, Pairing, pairing
+from reactive.engine.reference.nodes import inputs_of, linear, rows_of
+from reactive.engine.reference.rooms import Room, Rooms
+
+WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
+    plan.View: lambda n: n,
+    plan.Distinct: lambda n: int(n > 0),
+    plan.Union: lambda n, m: int(n + m > 0),
+    plan.UnionAll: lambda n, m: n + m,
+    plan.Difference: lambda n, m: int(n > 0 >= m),
+    plan.DifferenceAll: lambda n, m: max(0, max(0, n) - max(0, m)),
+    plan.Intersection: lambda n, m: int(n > 0 and m > 0),
+    plan.IntersectionAll: lambda n, m: max(0, min(n, m)),
+}
+"""Nodes whose rows depend on the same rows of their inputs: how often one is there."""
+
+NONE: Mapping[int, Any] = {}
+NOTHING = Bag()
+
+
+class Part(Protocol):
+    """What stands for a node: its change in this round, made of those of its inputs."""
+
+    change: Bag
+
+    def step(self) -> None:
+        """Make the change of the next round."""
+        ...
+
+
+def part_of(node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part] = NONE) -> Part:
+    """Return the part of a node that is neither a table nor a recursion; `asked` are the
+    relations that sub-queries in its callables read, by the ids of their plans."""
+    if not asked:
+        return _alone(node, inputs)
+    call, found = linear(node), pairing(node)
+    if found is not None and isinstance(node, plan.Where | plan.Join):
+        return _asking_pairs(node, found, inputs, asked)
+    if call is None or found is not None:
+        return _Asking(node, inputs, asked)
+    return _AskingRows(rooms_of(node), call, *inputs, asked=asked)
+
+
+def _asking_pairs(
+    node: plan.Node, found: Pairing, inputs: Sequence[Part], asked: Mapping[int, Part]
+) -> Part:
+    """Return the part of a join: pairs by the conditions that ask no sub-query, of which the others
+    are then asked one by one.
+
+    A condition that asks is taken for one that does not raise: an equation after it finds pairs.
+    """
+    if any(asks_of(key) for key in found.keys or ()):
+        return _Asking(node, inputs, asked)
+    tests = [each for predicate in found.predicates for each in _conditions(predicate)]
+    quiet = tuple(each for each in tests if not asks_of(each))
+    first = next(n for n, each in enumerate(tests) if asks_of(each))
+    pairs = _Join(replace(found, predicates=quiet), *inputs, tests=tests[:first])
+    calls = [callable_of(each) for each in tests[first:]]
+
+    def matching(bag: Bag) -> Bag:
+        return bag_of({row: n for row, n in bag.items() if all(call(*row) for call in calls)})
+
+    return _Chain(pairs, _AskingRows(rooms_of(node), matching, pairs, asked=asked))
+
+
+def _alone(node: plan.Node, inputs: Sequence[Part]) -> Part:
+    found = pairing(node)
+    if isinstance(node, plan.SemiJoin | plan.AntiJoin) and found is not None:
+        return _Half(found, *inputs, keeps=isinstance(node, plan.SemiJoin))
+    if found is not None and not isinstance(node, plan.OuterJoin):
+        return _Join(found, *inputs)
+    call = linear(node)
+    if call is not None:
+        return _Linear(call, *inputs)
+    weight = WEIGHTS.get(type(node))
+    return _Anew(node, inputs) if weight is None else _Pointwise(weight, inputs)
+
+
+def _conditions(predicate: Function) -> list[Function]:
+    """Return the conditions that are true together where a predicate is."""
+    if not isinstance(predicate, Lifted):
+        return [predicate]
+    return [replace(predicate, body=each, made=None) for each in conjuncts(predicate.body)]
+
+
+class Given:
+    """Rows that somebody hands in."""
+
+    def __init__(self) -> None:
+        self.change = Bag()
+        self.following = Bag()
+
+    def step(self) -> None:
+        self.change, self.following = self.following, Bag()
+
+
+class Constant:
+    """Rows that are there from the first round on."""
+
+    def __init__(self, rows: Bag) -> None:
+        self.change = Bag()
+        self._following = bag_of(rows)
+
+    def step(self) -> None:
+        self.change, self._following = self._following, Bag()
+
+
+class _Linear:
+    """Of a node that looks at rows one by one."""
+
+    def __init__(self, call: Callable[[Bag], Bag], source: Part) -> None:
+        self.change = Bag()
+        self._call = call
+        self._source = source
+
+    def step(self) -> None:
+        given = self._source.change
+        self.change = net(self._call(given)) if given else given
+
+
+class _Pointwise:
+    """Of a node whose rows depend on the same rows of its inputs."""
+
+    def __init__(self, weight: Callable[..., int], inputs: Sequence[Part]) -> None:
+        self.change = Bag()
+        self._weight = weight
+        self._inputs = inputs
+        self._held = [Bag() for _ in inputs]
+
+    def step(self) -> None:
+        changed = {row for source in self._inputs for row in source.change}
+        before = {row: self._weight(*self._there(row)) for row in changed}
+        for held, source in zip(self._held, self._inputs, strict=True):
+            grow(held, source.change)
+        after = {row: self._weight(*self._there(row)) for row in changed}
+        self.change = bag_of({r: n - before[r] for r, n in after.items() if n != before[r]})
+
+    def _there(self, row: Row) -> list[int]:
+        """How often a row is there in each input."""
+        return [held.get(row, 0) for held in self._held]
+
+
+class _Join:
+    """Of pairs. What goes, goes first: no pair is asked of which one row is gone."""
+
+    def __init__(
+        self,
+        found: Pairing,
+        left: Part,
+        right: Part,
+        *,
+        tests: Sequence[Function] | None = None,
+    ) -> None:
+        self.change = Bag()
+        self._inputs = left, right
+        self._matching = Matching(found, tests=tests)
+        self._pair = paired(found.left)
+
+    def step(self) -> None:
+        left, right = self._inputs
+        self.change = Bag()
+        for is_coming in (False, True):
+            for row, weight in _moving(left.change, is_coming):
+                self._add(((row, b), weight * m) for b, m in self._matching.partners(row))
+                self._matching.left.move(row, weight)
+            for row, weight in _moving(right.change, is_coming):
+                self._add(((a, row), n * weight) for a, n in self._matching.partnered(row))
+                self._matching.right.move(row, weight)
+        self.change = net(self.change)
+
+    def _add(self, pairs: Any) -> None:
+        change, pair = self.change, self._pair
+        for (a, b), weight in pairs:
+            row = pair(a, b)
+            change[row] = change.get(row, 0) + weight
+
+
+class _Chain:
+    """Parts, each of which reads the one before it; the change is that of the last."""
+
+    def __init__(self, *parts: Part) -> None:
+        self.change = Bag()
+        self._parts = parts
+
+    def step(self) -> None:
+        for part in self._parts:
+            part.step()
+        self.change = self._parts[-1].change
+
+
+class _Half:
+    """Of the left rows that have a partner, or have none."""
+
+    def __init__(self, found: Pairing, left: Part, right: Part, *, keeps: bool) -> None:
+        self.change = Bag()
+        self._inputs = left, right
+        self._matching = Matching(found)
+        self._keeps = keeps
+        self._held, self._shown = Bag(), Bag()
+
+    def step(self) -> None:
+        left, right = self._inputs
+        touched = dict.fromkeys(left.change)
+        for is_coming in (False, True):
+            for row, weight in _moving(left.change, is_coming):
+                self._matching.left.move(row, weight)
+            for row, weight in _moving(right.change, is_coming):
+                touched |= dict.fromkeys(a for a, _ in self._matching.partnered(row))
+                self._matching.right.move(row, weight)
+        grow(self._held, left.change)
+        shown = {row: self._weight(row) for row in touched}
+        self.change = bag_of(
+            {r: n - self._shown[r] for r, n in shown.items() if n != self._shown[r]}
+        )
+        grow(self._shown, self.change)
+
+    def _weight(self, row: Row) -> int:
+        """How often a left row is shown."""
+        held = self._held[row]
+        partners = sum(weight for _, weight in self._matching.partners(row)) if held else 0
+        return held if (partners > 0) is self._keeps else 0
+
+
+class _AskingRows:
+    """The part of a node that looks at rows one by one, and asks sub-queries that read relations of
+    the recursion. When what was read for a row changes, the row is looked at again."""
+
+    def __init__(
+        self,
+        rooms: Rooms,
+        call: Callable[[Bag], Bag],
+        source: Part,
+        *,
+        asked: Mapping[int, Part],
+    ) -> None:
+        self.change = Bag()
+        self._rooms, self._room = rooms, Room()
+        self._call, self._source, self._asked = call, source, asked
+        self._room.held = {number: Bag() for number in asked}
+        self._held = Bag()
+        self._made: dict[Row, Bag] = {}
+        self._again: set[Row] = set()
+
+    def step(self) -> None:
+        for number, part in self._asked.items():
+            if part.change:
+                self._room.touched(number, part.change)
+        grow(self._held, self._source.change)
+        rows, self._again = self._again | self._source.change.keys(), set()
+        self.change = Bag()
+        with self._rooms.within(self._room):
+            for row in rows:
+                before = self._made.pop(row, NOTHING)
+                weight = self._held.get(row, 0)
+                after = self._of(row, weight) if weight else NOTHING
+                if after != before:
+                    grow(self.change, difference(after, before) if before else after)
+
+    def _of(self, row: Row, weight: int) -> Bag:
+        one = bag_of({row: weight})
+        made, _ = self._room.noted(lambda: self._call(one), lambda: self._again.add(row))
+        self._made[row] = made = net(made)
+        return made
+
+
+class _Asking:
+    """The part of a node whose callables ask sub-queries that read relations of the recursion.
+
+    When these change, all rows may: the node begins anew, over the rows that its inputs have.
+    """
+
+    def __init__(self, node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part]) -> None:
+        self.change = Bag()
+        self._node, self._inputs, self._asked = node, inputs, asked
+        self._rooms, self._room = rooms_of(node), Room()
+        self._room.held = {number: Bag() for number in asked}
+        self._held = [Bag() for _ in inputs]
+        self._rows = Bag()
+        self._begin()
+
+    def step(self) -> None:
+        for held, source in zip(self._held, self._inputs, strict=True):
+            grow(held, source.change)
+        is_anew = False
+        for number, part in self._asked.items():
+            grow(self._room.held[number], part.change)
+            is_anew = is_anew or bool(part.change)
+        if is_anew:
+            self._room.forget()
+            self._begin()
+        following = self._held if is_anew else [source.change for source in self._inputs]
+        for given, rows in zip(self._given, following, strict=True):
+            given.following = bag_of(rows)
+            given.step()
+        with self._rooms.within(self._room):
+            self._made.step()
+        change = self._made.change
+        self.change = difference(change, self._rows) if is_anew else change
+        grow(self._rows, self.change)
+
+    def _begin(self) -> None:
+        self._given = [Given() for _ in self._inputs]
+        self._made = _alone(self._node, self._given)
+
+
+class _Anew:
+    """Of a node of any other kind."""
+
+    def __init__(self, node: plan.Node, inputs: Sequence[Part]) -> None:
+        self.change = Bag()
+        self._node = node
+        self._inputs = inputs
+        self._held = {id(source): Bag() for source in inputs_of(node)}
+        self._rows: Bag | None = None
+
+    def step(self) -> None:
+        sources = inputs_of(self._node)
+        changes = {id(s): part.change for s, part in zip(sources, self._inputs, strict=True)}
+        if self._rows is not None and not any(changes.values()):
+            self.change = Bag()
+            return
+        for source, change in changes.items():
+            grow(self._held[source], change)
+        rows = rows_of(self._node, lambda source: self._held[id(source)])
+        self.change, self._rows = difference(rows, self._rows or Bag()), rows
+
+
+def _moving(change: Bag, is_coming: bool) -> list[tuple[Row, int]]:
+    """The rows that come, or those that go."""
+    return [(row, weight) for row, weight in change.items() if (weight > 0) is is_coming]

@@ -1,0 +1,326 @@
+"""Recursion evaluated from scratch, semi-naively: each round follows what the last one changed.
+
+    reach = edges U select(join(reach, edges))
+
+    round     1         2                         3
+    change    edges     select(join(c1, edges))   select(join(c2, edges))    ... until there is none
+
+After each round the relations are what evaluating their bodies anew would give, for bodies of any
+kind: rows may go too, as when one is beaten (`keep=`). What is read from outside changes in the
+first round only. An inner fixpoint goes on from where it was.
+
+State: `changes.py`.
+Cost:  that of the changes, and one look at each part per round.
+Source: [dbsp] section 4, semi-naive evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from typing import Any
+
+from optimizer import plan
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.ranking import Rank, ranker
+from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.reference.asking import reads, relations_asked
+from reactive.engine.reference.bags import Bag, Of, bag_of, caller, difference, grow, net
+from reactive.engine.reference.changes import Constant, Given, Part, part_of
+from reactive.engine.reference.nodes import inputs_of
+from reactive.engine.runtime.progress import SILENT, Progress
+from reactive.errors import FixpointError
+
+RECURSIONS = (plan.Fixpoint, plan.Component, plan.Iterate)
+Place = tuple[Any, int]
+"""A recursive relation: the level of its definition, and which of its relations it is."""
+Changes = Mapping[Place, Bag]
+Known = Mapping[Place, Part]
+"""What stands for recursive relations."""
+
+
+def smallest(node: plan.Fixpoint, outside: Of, progress: Progress = SILENT) -> list[Bag]:
+    """All relations of a fixpoint, from none on; `outside` gives the rows of what is not in it."""
+    return _Fixpoint(node, outside, (), progress).follow({})
+
+
+def iterated(node: plan.Iterate, outside: Of, progress: Progress = SILENT) -> list[Bag]:
+    """The bodies, applied `times` times, or until no row is passed on."""
+    rows = [outside(start) for start in node.starts]
+    if node.times == 0:
+        return rows
+    own = [(node.level, index) for index in range(len(rows))]
+    circuit = _Circuit(node.bodies, outside, own)
+    tolerances = node.tolerances if node.times is None else ()
+    made = list(map(Bag, circuit.step(dict(zip(own, rows, strict=True)))))
+    rows, changes = _passed_on(rows, made, tolerances, node.starts)
+    for number in range(1, node.max_rounds if node.times is None else node.times):
+        if not any(changes):
+            return rows
+        progress.round(node.names[0], number)
+        _all_grown(made, circuit.step(dict(zip(own, changes, strict=True))))
+        rows, changes = _passed_on(rows, made, tolerances, node.starts)
+    if node.times is None and any(changes):
+        names = ", ".join(map(repr, node.names))
+        raise FixpointError(f"iterate {names} has not settled after {node.max_rounds} rounds")
+    return rows
+
+
+def _passed_on(
+    before: list[Bag],
+    made: list[Bag],
+    tolerances: Sequence[plan.Tolerance | None],
+    starts: Sequence[plan.Node],
+) -> tuple[list[Bag], list[Bag]]:
+    """The rows that the next round begins with, and how they differ from those before."""
+    rows = [bag_of(bag) for bag in made]
+    for index, tolerance in enumerate(tolerances):
+        if tolerance is not None:
+            rows[index] = _within(tolerance, before[index], made[index], starts[index])
+    return rows, [difference(now, was) for now, was in zip(rows, before, strict=True)]
+
+
+def _within(tolerance: plan.Tolerance, before: Bag, made: Bag, start: plan.Node) -> Bag:
+    """Rows, those of before in the place of those whose value has hardly changed."""
+    value, key = caller(tolerance.value, start), caller(tolerance.by, start)
+    known = {key(row): row for row in before}
+    rows = Bag()
+    for row, weight in made.items():
+        old = known.get(key(row), row)
+        is_near = old is not row and abs(value(row) - value(old)) < tolerance.least
+        rows[old if is_near else row] += weight
+    return rows
+
+
+class _Fixpoint:
+    """The relations of a fixpoint, which go on from where they were.
+
+    Where rows go, others may still be there because of them: then all begins anew. So it is where
+    one row of each key is kept.
+    """
+
+    def __init__(
+        self, node: plan.Fixpoint, outside: Of, around: Iterable[Place], progress: Progress
+    ) -> None:
+        self._node = node
+        self._outside = outside
+        self._around = {place: Bag() for place in around}
+        self._progress = progress
+        self._begin()
+
+    def follow(self, changes: Changes) -> list[Bag]:
+        """How the relations change when those around them do."""
+        for place, change in changes.items():
+            grow(self._around[place], change)
+        if not self._has_begun:
+            return self._rounds(changes)
+        if not any(changes.values()):
+            return [Bag() for _ in self._relations]
+        if any(self._node.best) or _shrinks(changes.values()):
+            return self._anew()
+        found = self._rounds(changes)
+        return found if not _shrinks(found) else _all_grown(found, self._anew())
+
+    def _begin(self) -> None:
+        own = [(self._node.level, index) for index in range(len(self._node.bodies))]
+        self._circuit = _Circuit(self._node.bodies, self._outside, (*self._around, *own))
+        self._relations = [_relation(best) for best in self._node.best]
+        self._rows = [Bag() for _ in own]
+        self._has_begun = False
+
+    def _anew(self) -> list[Bag]:
+        before = self._rows
+        self._begin()
+        self._rounds(self._around)
+        return [difference(rows, was) for rows, was in zip(self._rows, before, strict=True)]
+
+    def _rounds(self, changes: Changes) -> list[Bag]:
+        """Follow changes until there are none; how the relations have changed then."""
+        self._has_begun = True
+        totals = [Bag() for _ in self._rows]
+        most = self._node.max_rounds
+        for number in count() if most is None else range(most + 2):
+            self._progress.round(self._node.names[0], number)
+            made = self._circuit.step(changes)
+            found = [take(change) for take, change in zip(self._relations, made, strict=True)]
+            if not any(found):
+                return totals
+            _all_grown(totals, found)
+            _all_grown(self._rows, found)
+            changes = {(self._node.level, index): change for index, change in enumerate(found)}
+        raise FixpointError(f"fixpoint {', '.join(self._node.names)} does not come to an end")
+
+
+def _all_grown(bags: list[Bag], changes: list[Bag]) -> list[Bag]:
+    for bag, change in zip(bags, changes, strict=True):
+        grow(bag, change)
+    return bags
+
+
+def _shrinks(changes: Iterable[Bag]) -> bool:
+    return any(weight < 0 for change in changes for weight in change.values())
+
+
+Take = Callable[[Bag], Bag]
+"""How a relation changes when the rows of its body do."""
+
+
+def _relation(best: plan.Best | None) -> Take:
+    return _Set().take if best is None else _Kept(best).take
+
+
+class _Set:
+    """A relation that has each row once."""
+
+    def __init__(self) -> None:
+        self._derived = Bag()
+
+    def take(self, change: Bag) -> Bag:
+        found, derived = Bag(), self._derived
+        for row, weight in change.items():
+            before = derived.get(row, 0)
+            if (before > 0) != (before + weight > 0):
+                found[row] = 1 if weight > 0 else -1
+        grow(derived, change)
+        return found
+
+
+class _Kept:
+    """A relation that has the best row of each key; one that is beaten never comes back."""
+
+    def __init__(self, best: plan.Best) -> None:
+        self._rank = ranker(callable_of(best.value), largest=best.largest)
+        self._key = callable_of(best.by)
+        self._best: dict[Any, tuple[Rank, Row]] = {}
+
+    def take(self, change: Bag) -> Bag:
+        found = Bag()
+        for row, weight in change.items():
+            if weight > 0:
+                self._compare(canonical(self._key(row)), self._rank(row), row, found)
+        return net(found)
+
+    def _compare(self, key: Any, rank: Rank, row: Row, found: Bag) -> None:
+        held = self._best.get(key)
+        if held is not None and not rank < held[0]:
+            return
+        if held is not None:
+            found[held[1]] -= 1
+        self._best[key] = rank, row
+        found[row] += 1
+
+
+class _Inner:
+    """A fixpoint inside another recursion."""
+
+    def __init__(self, fixpoint: _Fixpoint, around: Known) -> None:
+        self.changes: list[Bag] = []
+        self.change = Bag()
+        self._fixpoint = fixpoint
+        self._around = around
+
+    def step(self) -> None:
+        around = {place: part.change for place, part in self._around.items()}
+        self.changes = self._fixpoint.follow(around)
+
+
+class _Component:
+    """One of the relations of a fixpoint inside another recursion."""
+
+    def __init__(self, inner: _Inner, index: int) -> None:
+        self.change = Bag()
+        self._inner = inner
+        self._index = index
+
+    def step(self) -> None:
+        self.change = self._inner.changes[self._index]
+
+
+class _Circuit:
+    """The parts of some bodies, in an order in which each comes after its inputs."""
+
+    def __init__(self, bodies: Sequence[plan.Node], outside: Of, places: Iterable[Place]) -> None:
+        self._outside = outside
+        self._parts: list[Part] = []
+        self._made: dict[Any, Part] = {}
+        self._given = {place: Given() for place in places}
+        self._parts.extend(self._given.values())
+        self._bodies = [self._body(body, self._given) for body in bodies]
+
+    def step(self, changes: Changes) -> list[Bag]:
+        """How the rows of the bodies change when those of recursive relations do."""
+        for place, change in changes.items():
+            self._given[place].following = change
+        for part in self._parts:
+            part.step()
+        return [body.change for body in self._bodies]
+
+    def _body(self, root: plan.Node, known: Known) -> Part:
+        """What stands for a node; and for all below it, which are made first."""
+        waiting = [(root, False)]
+        while waiting:
+            node, is_complete = waiting.pop()
+            key = _key(node, known)
+            if key in self._made:
+                continue
+            if is_complete or isinstance(node, RECURSIONS) or _is_constant(node, known):
+                self._made[key] = self._part(node, known)
+            else:
+                waiting.append((node, True))
+                sources = (*inputs_of(node), *relations_asked(node))
+                waiting.extend((source, False) for source in reversed(sources))
+        return self._made[_key(root, known)]
+
+    def _part(self, node: plan.Node, known: Known) -> Part:
+        if _is_constant(node, known):
+            return self._put(Constant(self._outside(node)))
+        match node:
+            case plan.Recursive(level, index):
+                return known[level, index]
+            case plan.Fixpoint():
+                return self._component(node, 0, known)
+            case plan.Component(plan.Iterate() as iterate, index):
+                return self._rounds(iterate, known)[index]
+            case plan.Component(plan.Fixpoint() as fixpoint, index):
+                return self._component(fixpoint, index, known)
+            case plan.Iterate():
+                return self._rounds(node, known)[0]
+            case _:
+                sources = [self._made[_key(source, known)] for source in inputs_of(node)]
+                asked = {id(s): self._made[_key(s, known)] for s in relations_asked(node)}
+                return self._put(part_of(node, sources, asked))
+
+    def _rounds(self, node: plan.Iterate, known: Known) -> list[Part]:
+        """An iteration inside another recursion, written out."""
+        assert node.times is not None
+        rows = [self._body(start, known) for start in node.starts]
+        for _ in range(node.times):
+            given = {(node.level, index): part for index, part in enumerate(rows)}
+            rows = [self._body(body, {**known, **given}) for body in node.bodies]
+        return rows
+
+    def _component(self, node: plan.Fixpoint, index: int, known: Known) -> Part:
+        key = "inner", _key(node, known)
+        inner = self._made.get(key)
+        if inner is None:
+            around = {place: part for place, part in known.items() if place[0] in reads(node)}
+            fixpoint = _Fixpoint(node, self._outside, around, SILENT)
+            inner = self._made[key] = self._put(_Inner(fixpoint, around))
+        assert isinstance(inner, _Inner)
+        return self._put(_Component(inner, index))
+
+    def _put(self, part: Part) -> Part:
+        self._parts.append(part)
+        return part
+
+
+def _is_constant(node: plan.Node, known: Known) -> bool:
+    """Whether it reads none of the relations that change."""
+    read = reads(node)
+    return not any(level in read for level, _ in known)
+
+
+def _key(node: plan.Node, known: Known) -> Any:
+    """A node, and the parts for the relations that it reads: it may stand in several rounds."""
+    read = reads(node)
+    return id(node), *(id(part) for (level, _), part in known.items() if level in read)

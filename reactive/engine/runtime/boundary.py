@@ -1,0 +1,158 @@
+"""Where the library ends: tracebacks of what is raised in it show the user's own frames.
+
+    Traceback (most recent call last):
+      File "shop.py", line 12, in <module>            the call that was made
+        sales.add(Sale(0, 2.0))
+      File "shop.py", line 7, in <lambda>             the callable that raised, if one did
+        ratios = sales.select(lambda s: s.price / s.id).materialize("ratios")
+    ZeroDivisionError: float division by zero
+      in select of view 'ratios' (shop.py:7), on row Sale(id=0, price=2.0)
+
+A public method that catches an exception, takes the frames out, its own too, and raises it again by
+a bare `raise`, is in the traceback no more: Python adds the frame that an exception leaves by only
+where it is raised. A `try` that nothing is raised in costs nothing; methods for which a call more
+is of no account are given theirs by `boundary`.
+
+All frames are shown where the environment variable `REACTIVE_TRACEBACK` is `full`, and of what can
+only be an error of the library.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Callable, Iterator
+from functools import wraps
+from inspect import iscoroutinefunction
+from os.path import dirname
+from types import FunctionType, TracebackType
+from typing import Any, TypeVar
+
+import sortedcontainers
+
+from optimizer.callables.source import FOLDERS
+from optimizer.errors import ReactiveError
+from reactive.engine.runtime.foreign_names import KEYWORDS
+
+F = TypeVar("F", bound=Callable[..., Any])
+C = TypeVar("C", bound=type)
+
+GENERATED = "<reactive "
+"""How the names of generated files begin."""
+VARIABLE = "REACTIVE_TRACEBACK"
+HELPERS = (contextlib.__file__, f"{dirname(sortedcontainers.__file__)}{os.sep}", "<string>")
+"""Files that the library goes through on its way; dataclasses have their methods in a string."""
+BUGS = (AssertionError, NameError, NotImplementedError, RecursionError, SystemError)
+"""What the library never raises by intention."""
+OPERATORS = frozenset(f"__{n}__" for n in ("or", "and", "sub", "add", "iter", "copy", "deepcopy"))
+OPERATORS |= {"__reduce_ex__", "__getattr__"}
+
+
+def _name_keyword(error: TypeError, name: str) -> None:
+    """Add the name that it has here to the message for an argument that a method does not have."""
+    known = KEYWORDS.get(name)
+    traceback = error.__traceback__
+    if known is None or traceback is None or traceback.tb_next is not None or not error.args:
+        return
+    text = str(error.args[0])
+    _, found, rest = text.partition(" got an unexpected keyword argument '")
+    hint = known.get(rest.rstrip("'"))
+    if found and hint is not None:
+        error.args = (f"{text}\n  {hint}",)
+
+
+def hide(error: BaseException) -> None:
+    """Take the library's frames out of the traceback of an exception, and of those behind it.
+
+    >>> def fails():
+    ...     raise ValueError("no")
+    >>> try: fails()
+    ... except ValueError as error:
+    ...     hide(error)
+    ...     print([frame.f_code.co_name for frame in frames(error.__traceback__)])
+    ['<module>', 'fails']
+    """
+    if os.environ.get(VARIABLE) == "full":
+        return
+    seen: set[int] = set()
+    waiting: list[BaseException | None] = [error]
+    while waiting:
+        each = waiting.pop()
+        if each is not None and id(each) not in seen:
+            seen.add(id(each))
+            _hide(each)
+            waiting += [each.__cause__, each.__context__]
+
+
+def outermost(function: F) -> F:
+    """A function of the library that users call: without frames of the library in tracebacks."""
+
+    # `made` has the globals of the function, by which `doctest` finds it
+    take_out, note = hide, _name_keyword
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        try:
+            return function(*arguments, **named)
+        except TypeError as error:
+            note(error, function.__name__)
+            take_out(error)
+            raise
+        except Exception as error:
+            take_out(error)
+            raise
+
+    module: dict[str, Any] = function.__globals__
+    made = FunctionType(call.__code__, module, function.__name__, None, call.__closure__)
+    return wraps(function)(made)  # type: ignore[return-value]
+
+
+def boundary(kind: C) -> C:
+    """Have the public methods of a class be `outermost`, except methods that `hide` themselves."""
+    for name, value in list(vars(kind).items()):
+        is_called = not name.startswith("_") or name in OPERATORS
+        if is_called and isinstance(value, FunctionType) and not _hides(value):
+            setattr(kind, name, outermost(value))
+    return kind
+
+
+def _hides(function: FunctionType) -> bool:
+    return "hide" in function.__code__.co_names or iscoroutinefunction(function)
+
+
+def frames(traceback: TracebackType | None) -> Iterator[Any]:
+    """The frames of a traceback, from the call to where it was raised."""
+    while traceback is not None:
+        yield traceback.tb_frame
+        traceback = traceback.tb_next
+
+
+def _hide(error: BaseException) -> None:
+    kept: list[TracebackType] = []
+    traceback, is_ours = error.__traceback__, False
+    while traceback is not None:
+        is_ours = _is_ours(traceback.tb_frame.f_code.co_filename, is_ours)
+        if not is_ours:
+            kept.append(traceback)
+        traceback = traceback.tb_next
+    if is_ours and isinstance(error, BUGS) and not isinstance(error, ReactiveError):
+        return  # somebody has to find out
+    context = error.__context__
+    if context is not None and context.__traceback__ is not None and _is_inner(context):
+        error.__suppress_context__ = True
+    following: TracebackType | None = None
+    for each in reversed(kept):
+        if each.tb_next is not following:
+            each.tb_next = following
+        following = each
+    error.__traceback__ = following
+
+
+def _is_inner(error: BaseException) -> bool:
+    """Whether an exception was raised and caught within the library."""
+    files = [frame.f_code.co_filename for frame in frames(error.__traceback__)]
+    return all(file.startswith((*FOLDERS, GENERATED)) for file in files)
+
+
+def _is_ours(file: str, was_ours: bool) -> bool:
+    """Whether a frame is of the library, or of a helper that it called."""
+    return file.startswith((*FOLDERS, GENERATED)) or (was_ours and file.startswith(HELPERS))

@@ -1,0 +1,299 @@
+"""The check of rows of one class against the annotations of its fields, as generated functions.
+
+    class Order:                    def is_unfit(row):
+        id: int                         return row.id is None or row.town is None
+        town: str                   None may stand only where it is declared: note: str | None
+        note: str | None
+                                    strict:
+                                        return row.id.__class__ not in Classes or ...
+
+A field that admits everything costs nothing. Where rows are found plain by one loop over all of
+them (`plain_rows.py`), the classes that are admitted are a part of that loop, and no other check is
+made.
+
+Cost: of a row 5 ns for a field; of making the functions O(fields), once per class.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from types import MappingProxyType
+from typing import Any
+
+from optimizer.kinds.class_facts import by_class
+from optimizer.kinds.fields import is_record
+from optimizer.kinds.kind import Anything, Either, Items, Kind, Places, Scalar, Struct, kind_of
+from optimizer.kinds.kind import name_of as kind_name
+from optimizer.kinds.values import admits, admits_none, classes_of, with_none
+from reactive.engine.codegen.functions import Values, build
+from reactive.engine.collections.zset import Row
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+from reactive.engine.storage import plain_rows
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+FEW = 4
+"""So many items of a named tuple are asked for None at once: 22 ns and 18 for each item, where to
+unpack them takes 54 ns and 10 for each."""
+ALWAYS_STRICT = "__always_strict__"
+"""The attribute of row classes whose values are of the declared classes in every database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a row that does not admit everything.
+
+    place: the name of the field, or the place of an item; None for all items, or the row itself.
+    text: its value in generated code.
+    kind: what it is declared to be.
+    """
+
+    place: Any
+    text: str
+    kind: Kind
+
+
+class RowCheck:
+    """The check of rows of one class.
+
+    Parameters
+    ----------
+    kind: the class of the rows.
+    row_type: what the table declares; it has the types of places of tuples.
+    strict: whether values of other classes than declared are refused, besides None.
+
+    >>> from typing import NamedTuple
+    >>> Order = NamedTuple("Order", [("id", int), ("town", str), ("note", str | None)])
+    >>> check = row_check(Order, Order, strict=False)
+    >>> check.is_unfit(Order(1, "Bonn", None)), check.is_unfit(Order(1, None, None))
+    (False, True)
+    >>> print(check.refusal(Order(1, None, None)))
+    field 'town' is None, and is declared str
+      give a value, or declare `town: str | None`
+    """
+
+    def __init__(self, kind: Any, row_type: Any, *, strict: bool) -> None:
+        self._strict = strict
+        self._kind = kind
+        self.parts: list[Part] = self._parts(kind, kind_of(row_type))
+        self.has_plain_items = bool(self.parts) and not strict and _has_plain_items(kind)
+        """True if looking for None among the items of a row calls no code that a user has written,
+        as long as the items are as declared."""
+
+    def texts(self, values: Values, *, at_once: bool = True) -> list[str]:
+        """Return tests, of which one is true if a row may not be as declared.
+
+        at_once: whether all items may be asked by one test; `None in row` is many times faster than
+                 to read the fields of a named tuple.
+        """
+        asked = [self._asked(part, values) for part in self.parts]
+        if not (at_once and self.has_plain_items):
+            return asked
+        is_all = len(self.parts) == len(self._kind._fields)
+        return ["None in row" if is_all else f"None in row and ({' or '.join(asked)})"]
+
+    @cached_property
+    def is_unfit(self) -> Callable[[Row], bool] | None:
+        """Return whether a row may not be as declared; None if nothing is to be asked."""
+        if not self.parts:
+            return None
+        values = Values({"row", "rows"})
+        line = f"return {' or '.join(self.texts(values))}"
+        return _built("is_unfit", "row", [line], values.by_name)
+
+    def admitted(self, width: int, kind: Any) -> plain_rows.Shape:
+        """Return the classes of plain values that each compared field, or item, of rows may have;
+        nothing if all may have any."""
+        if not self.parts:
+            return ()
+        names: Any = range(width) if kind is tuple else plain_rows.plain_fields(kind) or (None,)
+        by_place = {part.place: self._classes(part.kind) for part in self.parts}
+        everywhere = by_place.get(None, plain_rows.PLAIN)
+        return tuple([by_place.get(name, everywhere) for name in names])
+
+    def refusal(self, row: Row) -> str | None:
+        """Return why a row is not as declared, with the remedy; None if it is."""
+        found = (self._why(part, _value(row, part)) for part in self.parts)
+        return next((why for why in found if why is not None), None)
+
+    def refusal_of(self, place: Any, value: Any) -> str | None:
+        """Return why a value is not as its field is declared, as `refusal` does."""
+        part = next((part for part in self.parts if part.place == place), None)
+        return None if part is None else self._why(part, value)
+
+    def _why(self, part: Part, value: Any) -> str | None:
+        if value is None and not admits_none(part.kind):
+            return self._none(part)
+        if not self._strict or value is _ABSENT or admits(part.kind, value):
+            return None
+        declared, kind = kind_name(part.kind), type(value).__name__
+        is_inside = kind == declared.partition("[")[0]
+        what = f"{value!r:.100}" if is_inside else f"the {kind} {value!r:.100}"
+        return (
+            f"{_called(part)} is {what}, and is declared {declared}\n"
+            "  give a value of that type, or declare another one"
+        )
+
+    def _none(self, part: Part) -> str:
+        kind = part.kind
+        if isinstance(part.place, str):
+            remedy = f"declare `{part.place}: {with_none(kind)}`"
+        elif part.place is not None:
+            remedy = f"declare item {part.place} as `{with_none(kind)}`"
+        else:
+            kind = kind.item if isinstance(kind, Items) else kind
+            remedy = f"declare its items as `{with_none(kind)}`"
+        what = f"{_called(part)} is None, and is declared {kind_name(kind)}"
+        return f"{what}\n  give a value, or {remedy}"
+
+    def _parts(self, kind: Any, declared: Kind) -> list[Part]:
+        found: list[Part] = []
+        which = _declared_as(kind, declared)
+        match which:
+            case Struct():
+                fields = which.fields.items()
+                found = [Part(name, f"row.{name}", of) for name, of in fields]
+            case Places(items):
+                found = [Part(place, f"row[{place}]", of) for place, of in enumerate(items)]
+            case Items():
+                return [Part(None, "row", which)] if self._is_asked(which.item) else []
+            case None:
+                pass
+            case _ if self._strict:
+                found = [Part(None, "row", which)]
+        return [part for part in found if self._is_asked(part.kind)]
+
+    def _is_asked(self, kind: Kind) -> bool:
+        return not isinstance(kind, Anything) if self._strict else not admits_none(kind)
+
+    def _asked(self, part: Part, values: Values) -> str:
+        if not self._strict:
+            is_many = part.place is None
+            return f"None in {part.text}" if is_many else f"{part.text} is None"
+        classes = classes_of(part.kind)
+        if classes is None:
+            test = values.name(partial(admits, part.kind), "admits")
+            return f"not {test}({part.text})"
+        if len(classes) == 1:
+            (kind,) = classes
+            return f"{part.text}.__class__ is not {values.name(kind, kind.__name__)}"
+        return f"{part.text}.__class__ not in {values.name(classes, 'Classes')}"
+
+    def _classes(self, kind: Kind) -> frozenset[type]:
+        """The plain classes of which all instances are good values."""
+        kind = kind.item if isinstance(kind, Items) else kind
+        if self._strict:
+            return (classes_of(kind) or frozenset()) & plain_rows.PLAIN
+        return plain_rows.PLAIN - ({type(None)} if not admits_none(kind) else set())
+
+
+def row_check(kind: Any, row_type: Any, *, strict: bool) -> RowCheck:
+    """Return the check of rows of a class in a table that declares rows of a type."""
+    try:
+        return _made(kind, row_type, strict)
+    except TypeError:  # a type that has no hash: Annotated[int, []]
+        return RowCheck(kind, row_type, strict=strict)
+
+
+@by_class
+def _made(kind: Any, row_type: Any, strict: bool) -> RowCheck:
+    return RowCheck(kind, row_type, strict=strict)
+
+
+def row_text(kind: Any, nan: Sequence[str], check: RowCheck) -> plain_rows.RowText:
+    """Return the tests of a row of a class, of which the annotations say enough.
+
+    nan: tests, of which one is true if a row holds a NaN.
+
+    Where several items of a named tuple are asked, they are unpacked: to read one by its name takes
+    longer than that. `None in row` is faster than both for few items, and slower for many.
+    """
+    values = Values({"row", "rows"})
+    values.by_name |= {"Kind": kind, "reraise_asynchronous": reraise_asynchronous}
+    at_once = check.has_plain_items and len(kind._fields) <= FEW
+    asked = check.texts(values, at_once=at_once)
+    is_unpacked = bool(asked) and not at_once and _is_named(kind)
+    is_odd, lines = " or ".join([*nan, *asked]), list[str]()
+    if is_unpacked:
+        parts = {f"row.{name}": f"part_{place}" for place, name in enumerate(kind._fields)}
+        is_odd = re.sub(r"row\.\w+", lambda name: parts[name[0]], is_odd)
+        lines = ["".join(f"{part}, " for part in parts.values()) + "= row"]
+    return plain_rows.RowText(lines, is_odd, "row", values.by_name, ())
+
+
+def one_test(text: plain_rows.RowText) -> Callable[[Row], bool]:
+    """Return a function that is true of a row of another class, or if it is odd.
+
+    A row whose fields cannot be read, or compared with None, is looked at whole, too.
+    """
+    lines = ["if row.__class__ is not Kind:", "    return True", *text.unpacked]
+    return _built("is_odd", "row", [*lines, f"return {text.is_odd or False}"], text.by_name)
+
+
+def many_tests(kind: Any, text: plain_rows.RowText) -> Callable[[Sequence[Row]], bool]:
+    """Return a function that is true of rows if the same is true of one of them."""
+    if not text.is_odd:
+        return lambda rows: set(map(type, rows)) != {kind}
+    each = ["if row.__class__ is not Kind:", "    return True", *text.unpacked]
+    each += [f"if {text.is_odd}:", "    return True"]
+    lines = ["for row in rows:", *(f"    {line}" for line in each), "return False"]
+    return _built("are_odd", "rows", lines, text.by_name)
+
+
+def _is_named(kind: Any) -> bool:
+    """True if rows are named tuples, of which Python reads the items without a call."""
+    if not issubclass(kind, tuple) or not getattr(kind, "_fields", ()):
+        return False
+    its, plain = (kind.__iter__, kind.__contains__), (tuple.__iter__, tuple.__contains__)
+    return bool(its == plain)
+
+
+def _built(
+    name: str, parameter: str, lines: Sequence[str], by_name: Mapping[str, Any]
+) -> Callable[[Any], bool]:
+    values = Values({"row", "rows"})
+    values.by_name |= by_name
+    values.by_name["reraise_asynchronous"] = reraise_asynchronous
+    return build(name, plain_rows.careful(name, parameter, lines, "True"), values)
+
+
+_ABSENT = object()
+
+
+def _value(row: Row, part: Part) -> Any:
+    if isinstance(part.place, str):
+        return getattr(row, part.place, _ABSENT)
+    if part.place is not None:
+        return row[part.place]
+    return None if isinstance(part.kind, Items) and _holds_none(row) else row
+
+
+def _has_plain_items(kind: Any) -> bool:
+    if not _is_named(kind):
+        return False
+    fields = Struct(kind).fields
+    some = [classes_of(fields.get(name, Anything())) for name in kind._fields]
+    return all(each is not None and each <= plain_rows.PLAIN for each in some)
+
+
+def _holds_none(row: Any) -> bool:
+    return any(item is None for item in row)
+
+
+def _called(part: Part) -> str:
+    if part.place is None:
+        return "an item" if isinstance(part.kind, Items) else "the row"
+    return f"field {part.place!r}" if isinstance(part.place, str) else f"item {part.place}"
+
+
+def _declared_as(kind: Any, declared: Kind) -> Kind | None:
+    """Return the part of a table's declared type that rows of a class belong to."""
+    some = declared.kinds if isinstance(declared, Either) else (declared,)
+    same = [each for each in some if getattr(each, "python", tuple) is kind]
+    if len(same) == 1:
+        return same[0]
+    if is_record(kind):
+        return Struct(kind)
+    return declared if isinstance(declared, Scalar) else None

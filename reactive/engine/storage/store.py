@@ -1,0 +1,357 @@
+"""The rows of a table: where equal rows become one object.
+
+A store changes by statements, and can take one back. Each statement gives the delta that it was,
+in which a row is always the object that the store holds ("interned"), so that operators may know
+it by its identity.
+
+    row -> row                 a row that is there once
+    row -> Copies              one that is there several times
+
+Where a first load has shown that a field tells all rows apart, its value is the key in the place of
+the row: it is the same of equal rows, and takes a fraction of the time to hash. The first row that
+is not told apart by it, or is of another class, has all rows hashed by themselves from then on.
+
+State:  every row, once; 8 bytes for a reference beside what the dictionary takes.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Protocol
+
+from reactive.engine.collections.zset import Pair, Row, consolidate, repeat
+from reactive.engine.storage import plain_rows
+from reactive.engine.storage.copies import NONE, Copies, count_again, row_of, uncount
+
+
+class Absent(Exception):
+    """The store does not hold what was to be removed."""
+
+
+class Duplicate(Exception):
+    """The key is taken; the argument is the row that has it."""
+
+
+class Store(Protocol):
+    """What a table needs of its rows. Each method is all or nothing."""
+
+    @property
+    def interns(self) -> bool:
+        """Whether equal rows are one object in what it says that has come and gone."""
+
+    def add(self, row: Row, count: int) -> Pair: ...
+    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]: ...
+    def remove(self, row: Row, count: int) -> Pair: ...
+    def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]: ...
+    def revert(self, changes: Iterable[Pair]) -> None: ...
+    def recount(self) -> None:
+        """Make what is known of the rows agree with them, after what was broken off."""
+        ...
+
+    def count(self, row: Row) -> int: ...
+    def pairs(self) -> Iterable[Pair]: ...
+    def __len__(self) -> int: ...
+    def bytes(self) -> int: ...
+
+
+def rows_of(store: Store) -> list[Row]:
+    """All rows, each repeated by its weight."""
+    distinct = getattr(store, "distinct", None)
+    found: list[Row] | None = None if distinct is None else distinct()
+    return list(repeat(store.pairs())) if found is None else found
+
+
+def take_back(changes: Iterable[Pair], change: Callable[[Row, int], object]) -> None:
+    """Do the reverse of changes; all of them, or none if anything raises."""
+    pairs, done = consolidate(changes), 0
+    try:
+        for row, weight in pairs:
+            change(row, -weight)
+            done += 1
+    except BaseException:  # an interrupt: who takes it back later begins anew
+        for row, weight in pairs[:done]:
+            change(row, weight)
+        raise
+
+
+def fitted(held: dict[Any, Any]) -> dict[Any, Any]:
+    """The same dictionary, or another one if it has far more room than it needs."""
+    return held if sys.getsizeof(held) < ROOMY * (len(held) + 8) else dict(held)
+
+
+ROOMY = 120
+"""Bytes for each entry from which on a dictionary that shrinks is made anew."""
+MANY = 64
+"""From so many rows on, which are the first, a field is looked for that tells them apart."""
+
+
+class BagStore:
+    """Rows with how often they are there.
+
+    >>> store = BagStore()
+    >>> _ = store.add_plain([("a", n) for n in range(MANY)])
+    >>> store.add(("a", 1), 1), store.count(("a", 1)), store.count(("b", 1))
+    ((('a', 1), 1), 2, 0)
+    """
+
+    interns: ClassVar[bool] = True
+    __slots__ = ("field", "held", "size")
+
+    def __init__(self) -> None:
+        self.held: dict[Any, Row | Copies] = {}
+        """The rows; only this class changes it, and what is generated for it (`one_row.py`)."""
+        self.field: plain_rows.Field | None = None
+        """The field whose values are the keys; else the rows are."""
+        self.size = 0
+
+    def add(self, row: Row, count: int) -> Pair:
+        if self.field is not None:
+            return self._add_at(self._key(row), row, count)
+        held = self.held
+        if count == 1:
+            before = len(held)
+            try:
+                held.setdefault(row, row)
+                if len(held) > before:
+                    self.size += 1
+                    return (row, 1)
+            except BaseException:
+                if len(held) > before:  # an interrupt
+                    held.popitem()
+                raise
+        return self._add_at(row, row, count)
+
+    def _add_at(self, key: Any, row: Row, count: int) -> Pair:
+        held = self.held
+        kept = held.get(key, NONE)
+        if kept is NONE:
+            held[key] = row if count == 1 else Copies(row, count)
+        elif kept.__class__ is Copies:
+            kept.count += count
+            row = kept.row
+        else:
+            held[key] = Copies(kept, 1 + count)
+            row = kept
+        self.size += count
+        return (row, count)
+
+    def _key(self, row: Row) -> Any:
+        """The key of a row that comes; all rows are keys if the field does not tell it apart."""
+        field = self.field
+        if field is None:
+            return row
+        try:
+            key = field.place(row)
+        except plain_rows.OtherClass:
+            return self._by_row(row)
+        kept = row_of(self.held.get(key, row))
+        return key if kept is row or kept == row else self._by_row(row)
+
+    def _by_row(self, row: Row) -> Row:
+        """Have the rows themselves be the keys."""
+        held = {row_of(kept): kept for kept in self.held.values()}
+        self.held, self.field = held, None  # no call comes between
+        return row
+
+    @property
+    def wants_plain(self) -> bool:
+        """Whether it helps to know that rows are plain."""
+        return self.field is not None or not self.held
+
+    def add_plain(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """As `add_rows`, of rows that are plain (`plain_rows.py`)."""
+        if not self.held:
+            self.field = plain_rows.telling_field(rows) if len(rows) >= MANY else None
+        field = self.field
+        if field is None or field.kind is not type(rows[0]):
+            return self.add_rows(rows)
+        held, new = self.held, dict(zip(map(field.of, rows), rows, strict=True))
+        if len(new) < len(rows) or not new.keys().isdisjoint(held.keys()):
+            self.field = field if held else None  # of the first rows it must tell all apart
+            return self.add_rows(rows)
+        if not held:
+            self.held, self.size = new, len(rows)
+            return rows
+        size = self.size + len(new)
+        try:
+            held.update(new)
+        except BaseException:  # an interrupt
+            for key, row in new.items():
+                if held.get(key) is row:
+                    del held[key]
+            raise
+        self.size = size  # no call comes between
+        return rows
+
+    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Add each once, and say as which objects they are held."""
+        if self.field is not None:
+            return self._add_each(rows)
+        held, kept, doubled = self.held, list[Any](), list[Row]()
+        size, count = len(held), len(rows)
+        try:
+            kept.extend(map(held.setdefault, rows, rows))
+            if len(held) - size < count:
+                count_again(held, rows, kept, len(held) - size, doubled)
+        except BaseException:
+            for row in doubled:
+                uncount(held, row)
+            while len(held) > size:  # what came last are the new ones
+                held.popitem()
+            raise
+        self.size += count  # no call comes between
+        return kept
+
+    def _add_each(self, rows: Sequence[Row]) -> list[Row]:
+        kept: list[Row] = []
+        try:
+            for row in rows:
+                kept += (self._add_at(self._key(row), row, 1)[0],)
+        except BaseException:
+            self.revert((row, 1) for row in kept)
+            raise
+        return kept
+
+    def remove(self, row: Row, count: int) -> Pair:
+        if self.field is not None:
+            return self._remove_at(self._key_there(row), count)
+        if count == 1 and self.size == len(self.held):  # none is there several times
+            try:
+                kept = self.held.pop(row, NONE)
+            except BaseException:
+                if len(self.held) < self.size:  # an interrupt
+                    self.held[row] = row
+                raise
+            if kept is NONE:
+                raise Absent
+            self.size -= 1
+            return (kept, -1)
+        return self._remove_at(row, count)
+
+    def _key_there(self, row: Row) -> Any:
+        """The key of a row that goes."""
+        assert self.field is not None
+        try:
+            key = self.field.place(row)
+        except plain_rows.OtherClass:
+            return self._by_row(row)
+        kept = row_of(self.held.get(key, NONE))
+        if kept is row or kept == row:
+            return key
+        raise Absent
+
+    def _remove_at(self, key: Any, count: int) -> Pair:
+        kept = self.held.get(key, NONE)
+        if kept.__class__ is not Copies:
+            if count != 1:
+                raise Absent
+            del self.held[key]
+            self.size -= 1
+            return (kept, -1)
+        left = kept.count - count
+        if left < 0:
+            raise Absent
+        if left == 1:
+            self.held[key] = kept.row
+        elif not left:
+            del self.held[key]
+        kept.count = left
+        self.size -= count
+        return (kept.row, -count)
+
+    def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        """Remove each once, and say as which objects they were held."""
+        gone: list[Row] = []
+        try:
+            keys = None if self.size > len(self.held) else self._keys_there(rows)
+            if keys is None:
+                for row in rows:
+                    gone.append(self.remove(row, 1)[0])
+            else:
+                self._pop(keys, gone)
+        except BaseException:
+            self.revert((row, -1) for row in gone)
+            raise
+        return gone
+
+    def _keys_there(self, rows: Sequence[Row]) -> Sequence[Any] | None:
+        """The keys of rows that go, if that is seen of all together."""
+        field = self.field
+        if field is None:
+            return rows
+        if {*map(type, rows)} != {field.kind}:
+            return None
+        keys = list(map(field.of, rows))
+        are_there = list(map(self.held.get, keys)) == list(rows)
+        return keys if are_there and len({*keys}) == len(keys) else None
+
+    def _pop(self, keys: Sequence[Any], gone: list[Row]) -> None:
+        """Remove rows of which none is there several times."""
+        held = self.held
+        try:
+            gone.extend(map(held.pop, keys))
+            size = len(held)
+        except BaseException as error:
+            self.size = len(held)
+            if isinstance(error, KeyError):
+                raise Absent from None
+            raise
+        self.size = size  # no call comes between
+
+    def revert(self, changes: Iterable[Pair]) -> None:
+        take_back(changes, self._change)
+
+    def _change(self, row: Row, weight: int) -> None:
+        if weight > 0:
+            self.add(row, weight)
+        else:
+            self.remove(row, -weight)
+
+    def take(self, count: int) -> list[Pair]:
+        """Let `count` different rows go to another store, with all their copies; the last ones that
+        came go first."""
+        taken: list[Pair] = []
+        for _ in range(min(count, len(self.held))):
+            _, kept = self.held.popitem()
+            taken.append((kept.row, kept.count) if kept.__class__ is Copies else (kept, 1))
+        self.held = fitted(self.held)
+        self.size -= sum(count for _, count in taken)
+        return taken
+
+    def recount(self) -> None:
+        self.size = sum(count for _, count in self.pairs())
+
+    def count(self, row: Row) -> int:
+        kept = self.held.get(row, NONE) if self.field is None else self._found(row)
+        return kept.count if kept.__class__ is Copies else 1
+
+    def held_row(self, row: Row) -> Row:
+        """The object that is kept of an equal row; the row itself if there is none."""
+        kept = self.held.get(row, NONE) if self.field is None else self._found(row)
+        return row if kept is NONE else row_of(kept)
+
+    def _found(self, row: Row) -> Row | Copies:
+        """What is kept of a row. Readers outside the lock may ask, so that nothing is changed."""
+        field, values = self.field, self.held.values()
+        try:
+            kept = NONE if field is None else self.held.get(field.place(row), NONE)
+        except plain_rows.OtherClass:
+            return next((kept for kept in list(values) if row_of(kept) == row), NONE)
+        held = row_of(kept)
+        return kept if held is row or held == row else NONE
+
+    def pairs(self) -> Iterable[Pair]:
+        for kept in self.held.values():
+            yield (kept.row, kept.count) if kept.__class__ is Copies else (kept, 1)
+
+    def distinct(self) -> list[Row] | None:
+        """All rows, if none is there twice."""
+        return list(self.held.values()) if self.size == len(self.held) else None
+
+    def __len__(self) -> int:
+        return self.size
+
+    def bytes(self) -> int:
+        copies = sum(kept.__class__ is Copies for kept in self.held.values())
+        return sys.getsizeof(self.held) + copies * sys.getsizeof(NONE)

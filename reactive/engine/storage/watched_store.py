@@ -1,0 +1,184 @@
+"""A store that notices rows that were changed in place, for `Database(strict=True)`.
+
+It keeps what the fields of each row were when it came, and compares when the row goes.
+
+State:  the fields of each row, beside the store that it watches.
+Cost:   O(fields) of each row that comes or goes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from copy import copy
+from typing import Any
+
+from optimizer.kinds.fields import compared, members
+from reactive.engine.collections.zset import Pair, Row, negate
+from reactive.engine.storage.store import Store
+from reactive.errors import TableError
+
+Fields = dict[str, Any]
+MUTABLE = (list, dict, set, bytearray)
+"""Built-in containers; fields that hold one are copied."""
+
+
+class WatchedStore:
+    """The rows of a store, with the fields that they had.
+
+    >>> from types import SimpleNamespace
+    >>> class Player(SimpleNamespace):
+    ...     __hash__ = object.__hash__
+    >>> from reactive.engine.storage.store import BagStore
+    >>> store, ann = WatchedStore(BagStore(), "players"), Player(hp=10)
+    >>> _ = store.add(ann, 1)
+    >>> ann.hp = 0
+    >>> store.remove(ann, 1)
+    Traceback (most recent call last):
+    reactive.errors.TableError: Player(hp=0) of table 'players' was changed in place since it ...
+    """
+
+    __slots__ = ("_fields", "_held", "_table")
+
+    def __init__(self, held: Store, table: str) -> None:
+        self._held = held
+        self._table = table
+        self._fields: dict[int, Fields] = {}
+
+    @property
+    def interns(self) -> bool:
+        """As the store that it watches."""
+        return self._held.interns
+
+    def add(self, row: Row, count: int) -> Pair:
+        self._check(row)
+        fields = _fields(row)
+        pair = self._held.add(row, count)
+        try:
+            self._fields.setdefault(id(pair[0]), fields)
+        except BaseException:  # an interrupt
+            self.revert([pair])
+            raise
+        return pair
+
+    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        for row in rows:
+            self._check(row)
+        fields = [_fields(row) for row in rows]
+        kept = self._held.add_rows(rows)
+        try:
+            for row, found in zip(kept, fields, strict=True):
+                self._fields.setdefault(id(row), found)
+        except BaseException:
+            self.revert([(row, 1) for row in kept])
+            raise
+        return kept
+
+    def remove(self, row: Row, count: int) -> Pair:
+        self._check(row)
+        pair = self._held.remove(row, count)
+        try:
+            self._left(pair[0])
+        except BaseException:
+            self.revert([pair])
+            raise
+        return pair
+
+    def remove_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        for row in rows:
+            self._check(row)
+        gone = self._held.remove_rows(rows)
+        try:
+            for row in gone:
+                self._left(row)
+        except BaseException:
+            self.revert([(row, -1) for row in gone])
+            raise
+        return gone
+
+    def revert(self, changes: Iterable[Pair]) -> None:
+        pairs = list(changes)
+        self._held.revert(pairs)
+        try:
+            for row, _ in pairs:
+                self._note(row)
+        except BaseException:  # an interrupt: who takes it back later begins anew
+            self._held.revert(negate(pairs))
+            raise
+
+    def recount(self) -> None:
+        self._held.recount()
+        rows = [row for row, _ in self._held.pairs()]
+        self._fields = {id(row): self._fields.get(id(row)) or _fields(row) for row in rows}
+
+    def count(self, row: Row) -> int:
+        return self._held.count(row)
+
+    def get(self, key: Any) -> Row | None:
+        """The row of a key, of a keyed table."""
+        found: Row | None = getattr(self._held, "get")(key)  # noqa: B009
+        return found
+
+    def pairs(self) -> Iterable[Pair]:
+        return self._held.pairs()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def bytes(self) -> int:
+        return self._held.bytes()
+
+    def _note(self, row: Row) -> None:
+        """Remember the fields of a row if it is there, and forget them if it is not."""
+        if self._held.count(row):
+            self._fields.setdefault(id(row), _fields(row))
+        else:
+            self._fields.pop(id(row), None)
+
+    def _left(self, row: Row) -> None:
+        """Compare a row that has gone, which is another object perhaps than the one given."""
+        self._check(row)
+        if not self._held.count(row):
+            self._fields.pop(id(row), None)
+
+    def _check(self, row: Row) -> None:
+        """Raise if a row that is there is not as it was when it came."""
+        before = self._fields.get(id(row))
+        if before is None:
+            return
+        now = _fields(row)
+        for name in before.keys() | now.keys():
+            old, new = before.get(name, _MISSING), now.get(name, _MISSING)
+            if old is not new and old != new:
+                raise TableError(
+                    f"{row!r:.100} of table {self._table!r} was changed in place since it was "
+                    f"added: {name} was {old!r:.60}, is {new!r:.60}\n"
+                    "  views are not told of that; update(old, new) takes another object"
+                )
+
+
+class _Missing:
+    def __repr__(self) -> str:
+        return "missing"
+
+
+_MISSING: Any = _Missing()
+
+
+def _fields(row: Row) -> Fields:
+    """What a row consists of, by name: its declared fields, or all that it has.
+
+    Of those by which rows are not equal, such as what a row has computed of itself, only the
+    public ones.
+    """
+    equal_by = compared(type(row))
+    declared = members(type(row))
+    names = [name for name in declared if name in equal_by or not name.startswith("_")]
+    found = {name: getattr(row, name, _MISSING) for name in names}
+    if not names:
+        found |= getattr(row, "__dict__", {})
+        for base in type(row).__mro__:
+            slots = vars(base).get("__slots__", ())
+            for name in (slots,) if isinstance(slots, str) else slots:
+                if not name.startswith("__"):
+                    found[name] = getattr(row, name, _MISSING)
+    return {name: copy(v) if isinstance(v, MUTABLE) else v for name, v in found.items()}

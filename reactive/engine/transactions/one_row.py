@@ -1,0 +1,184 @@
+"""A row added or removed, as one generated function of a table whose rows are found by a field.
+
+    def add_one(row):
+        if row.__class__ is not Kind or row.id.__class__ is not int: return otherwise(row)
+        ...
+        if row.id in held: return otherwise(row)
+        held[row.id] = row
+        return [(row, 1)]
+
+It is made of what the rows of the first load have in common (`plain_rows.py`): a row that is like
+them, and there once or not at all, is looked at and taken without a call. Until then it is made of
+what the annotations of the class say (`row_check.py`), and a row is found by its hash, or its key.
+With any other row, the statement is the general one, before anything has changed.
+
+State:  none.
+Cost:   a fifth of a microsecond, 0.6 less than the general way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from reactive.engine.codegen.functions import Values, build
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.storage import plain_rows
+from reactive.engine.storage.copies import NONE
+from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.rows import SURE
+from reactive.engine.storage.store import BagStore, Store
+
+if TYPE_CHECKING:
+    from reactive.engine.transactions.engine import Engine
+    from reactive.engine.transactions.statements import Statements
+
+Statement = Callable[[Row], Sequence[Pair]]
+
+
+def one_row(
+    statements: Statements,
+    engine: Engine,
+    store: BagStore | KeyedStore,
+    field: plain_rows.Field,
+) -> tuple[Statement, Statement]:
+    """The functions that add and remove a row, while it is this store that is found by this field.
+
+    `statements` has the general way.
+    """
+    known = {"statements": statements, "engine": engine, "store": store, "field": field}
+    known |= {"NONE": NONE, **field.text.by_name}
+    is_keyed = isinstance(store, KeyedStore)
+    values = Values()
+    values.by_name |= known
+    unfit = _unfit(field, statements.gate.admitted, values)
+    known = values.by_name
+    texts = {
+        "looked_at": "".join(f"    {line}\n" for line in _looked_at(field)),
+        "unfit": unfit,
+        "part": field.text.part,
+        "held": "store.by_key" if is_keyed else "store.held",
+        "one_more": "" if is_keyed else "    store.size += 1\n",
+        "one_less": "" if is_keyed else "    store.size -= 1\n",
+    }
+    return (
+        _built("add_one", _ADD.format(**texts), {**known, "otherwise": statements.add}),
+        _built("remove_one", _REMOVE.format(**texts), {**known, "otherwise": statements.remove}),
+    )
+
+
+def add_by_class(
+    statements: Statements, engine: Engine, store: Store, text: plain_rows.RowText
+) -> Statement | None:
+    """The function that adds a row of a class, of which no load has shown more; None where a store
+    is of another kind, or its key no field."""
+    values = Values()
+    values.by_name |= {"statements": statements, "engine": engine, "store": store}
+    values.by_name |= {"SURE": SURE, "otherwise": statements.add, **text.by_name}
+    asked = [*text.unpacked, f"is_odd = {text.is_odd or False}"]
+    if type(store) is BagStore:
+        form = _ADD_ANY
+    elif type(store) is KeyedStore and (key := store.key_field) is not None:
+        form = _ADD_KEYED
+        asked.append(f"key = row.{key}")
+    else:
+        return None
+    asked = [f"        {line}" for line in asked]
+    return build("add_one", form.format(asked="\n".join(asked)), values)
+
+
+def _looked_at(field: plain_rows.Field) -> list[str]:
+    """The lines that leave what is not as usual to the general way."""
+    text = field.text
+    first = "row.__class__ is not Kind or statements.store is not store or store.field is not field"
+    lines = [f"if {first}:", "    return otherwise(row)"]
+    for line in text.unpacked:
+        lines += ["try:", f"    {line}", "except ValueError:", "    return otherwise(row)"]
+    return [*lines, f"if {text.is_odd}:", "    return otherwise(row)"]
+
+
+def _unfit(field: plain_rows.Field, admitted: plain_rows.Admitted, values: Values) -> str:
+    """The lines that leave rows to the general way in which a field has a class that is not
+    admitted, though it was in rows of the first load, or may be in rows that are plain."""
+    parts = field.text.parts
+    some = zip(parts, admitted(len(parts), field.kind), strict=False)
+    lines = [
+        f"    if {part}.__class__ not in {values.name(classes, 'Admitted')}:\n"
+        "        return otherwise(row)\n"
+        for (part, kinds), classes in some
+        if not kinds <= classes
+    ]
+    return "".join(lines)
+
+
+def _built(name: str, text: str, by_name: dict[str, Any]) -> Statement:
+    values = Values()
+    values.by_name |= by_name
+    return build(name, text, values)
+
+
+_ADD = """\
+def add_one(row):
+{looked_at}\
+{unfit}\
+    if statements._known is not None or statements._lost_at == engine.version:
+        return otherwise(row)
+    held, key = {held}, {part}
+    if key in held: return otherwise(row)
+    held[key] = row
+{one_more}\
+    return [(row, 1)]
+"""
+
+_REMOVE = """\
+def remove_one(row):
+{looked_at}\
+    if statements._known is not None: return otherwise(row)
+    held, key = {held}, {part}
+    kept = held.get(key, NONE)
+    if kept is not row and not kept == row: return otherwise(row)  # nor are copies equal to it
+    statements._lost_at = engine.version
+    del held[key]
+{one_less}\
+    return [(kept, -1)]
+"""
+
+_ASKED = """\
+def add_one(row):
+    if row.__class__ is not Kind or statements.store is not store or store.field is not None:
+        return otherwise(row)
+    try:
+{asked}
+    except Exception as error:
+        reraise_asynchronous(error)
+        return otherwise(row)
+    if is_odd or statements._known is not None or statements._lost_at == engine.version:
+        return otherwise(row)
+"""
+
+_ADD_ANY = f"""{_ASKED}\
+    held = store.held
+    size = len(held)
+    try:
+        held.setdefault(row, row)
+        is_new = len(held) > size
+    except TypeError:
+        return otherwise(row)
+    except BaseException:
+        if len(held) > size: held.popitem()  # an interrupt
+        raise
+    if not is_new: return otherwise(row)
+    store.size += 1
+    return [(row, 1)]
+"""
+
+_ADD_KEYED = f"""{_ASKED}\
+    held = store.by_key
+    if key.__class__ not in SURE or key in held: return otherwise(row)
+    try:
+        hash(row)
+    except TypeError:
+        return otherwise(row)
+    held[key] = row
+    return [(row, 1)]
+"""

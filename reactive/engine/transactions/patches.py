@@ -1,0 +1,317 @@
+"""Deep changes of rows: what is added to bags inside of them, and what is removed.
+
+    customers.patch(1, ("orders", o7, "lines"), added=[tea], removed=[rum])
+
+    customer 1         its `orders`, in which o7 goes and another comes in its place:
+      o7               its `lines`, with tea and without rum
+
+Patches of one row are gathered first, by fields and by rows inside, so that each bag is changed
+once, and each row is made once.
+
+State:  none.
+Cost:   O(changes log values) per bag on the path (`Bag.plus`), and the making of a row per level.
+Source: [slender] deep updates.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import sys
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from optimizer.kinds.fields import MODEL, members
+from reactive.engine.collections import unhashable
+from reactive.engine.collections.bag import Bag, held
+from reactive.engine.collections.zset import Pair, Row, canonical
+from reactive.engine.storage.immutable import check_objects
+from reactive.engine.transactions import refusals
+from reactive.errors import TableError
+
+if TYPE_CHECKING:
+    from reactive.engine.transactions.statements import Statements
+
+
+class Patch(NamedTuple):
+    """A change of a bag inside of a row, for `Table.patch_all`.
+
+    Parameters
+    ----------
+    key: of the row in a table with a key, else the row itself.
+    path: the field that is a `Bag`; or a tuple, from outside to inside: a field, a row in its bag,
+        a field of that row, and so on. The row is given as itself, or as a callable of a row that
+        is true of one of them.
+    added, removed: values, or how often each is added, or removed.
+
+    >>> Patch(1, "orders", added=["tea"])
+    Patch(key=1, path='orders', added=['tea'], removed=())
+    """
+
+    key: Any
+    path: Any
+    added: Iterable[Any] = ()
+    removed: Iterable[Any] = ()
+
+
+class Patches:
+    """Gathers the patches of one row. `name` is what errors call the row's table."""
+
+    __slots__ = ("_fields", "_name", "before")
+
+    def __init__(self, name: str, row: Row) -> None:
+        self._name = name
+        self.before = row
+        self._fields: dict[Any, _BagPatch] = {}
+
+    def add(self, patch: Patch) -> None:
+        """One more; its path is that of the row as it was before any of them."""
+        path = _path(self._name, patch.path)
+        at = self._bag(path[0], path[:1])
+        for place in range(1, len(path), 2):
+            at = at.inner(path[place], path[: place + 1])._bag(path[place + 1], path[: place + 2])
+        at.change(patch.added, 1)
+        at.change(patch.removed, -1)
+
+    def row(self) -> Row:
+        """The row with all of them; the same where nothing changes."""
+        made = self.before
+        for field, each in self._fields.items():
+            bag = each.bag()
+            if bag is not each.before:
+                made = with_field(made, field, bag)
+        return made
+
+    def _bag(self, field: Any, path: tuple[Any, ...]) -> _BagPatch:
+        """What is done to the bag in a field."""
+        found = self._fields.get(field)
+        if found is None:
+            bag = _read(self._name, self.before, field, path)
+            found = self._fields[field] = _BagPatch(self._name, bag, path)
+        return found
+
+
+class _BagPatch:
+    """Gathers the changes of one bag, and the patches of rows in it."""
+
+    __slots__ = ("_changes", "_name", "_path", "_rows", "before")
+
+    def __init__(self, name: str, before: Bag[Any], path: tuple[Any, ...]) -> None:
+        self._name = name
+        self.before = before
+        self._path = path
+        self._changes: dict[Any, int] = {}
+        self._rows: dict[Row, Patches] = {}
+
+    def inner(self, wanted: Any, path: tuple[Any, ...]) -> Patches:
+        """The patches of a row in the bag."""
+        row = self._found(wanted, path)
+        return self._rows.setdefault(row, Patches(self._name, row))
+
+    def change(self, values: Iterable[Any], sign: int) -> None:
+        """Values are added, or removed."""
+        if hasattr(values, "_fields") or not hasattr(values, "__iter__"):
+            self._refuse(f"{values!r:.100} is one value", "give a list of values: added=[value]")
+        for value, count in _counted(values):
+            if type(count) is not int or count < 0:
+                self._refuse(f"of {value!r:.100} are to be {count!r}", "a count is 0 or more")
+            self._add(value, sign * count)
+
+    def bag(self) -> Bag[Any]:
+        """The bag with all changes; the same where there are none."""
+        for old, patches in self._rows.items():
+            new = patches.row()
+            if new is not old:
+                self._add(old, -1)
+                self._add(new, 1)
+        changes = {value: weight for value, weight in self._changes.items() if weight}
+        for value, weight in changes.items():
+            held = self.before.count(value) if weight < 0 else 0
+            if held + weight < 0 > weight:
+                self._refuse(
+                    f"{-weight} of {value!r:.100} are to go, and it has {held}",
+                    "remove what is there; table[key] is the row as it is now",
+                )
+        return self.before.plus(changes) if changes else self.before
+
+    def _add(self, value: Any, weight: int) -> None:
+        value = canonical(value)
+        if weight > 0:
+            check_objects(value, f"a bag in table {self._name!r}")
+        try:
+            self._changes[value] = self._changes.get(value, 0) + weight
+        except TypeError:
+            why = unhashable.reason(value)
+            if why is None:
+                raise
+            self._refuse(
+                f"{value!r:.100} cannot be in it: {why}",
+                "values of a Bag are found by hash; use frozen dataclasses, tuples, frozensets",
+            )
+
+    def _found(self, wanted: Any, path: tuple[Any, ...]) -> Row:
+        """The row that a path names: itself, or what a callable is true of."""
+        if _is_in(wanted, self.before):
+            return held(self.before, wanted)
+        if not callable(wanted):
+            self._refuse(
+                f"{wanted!r:.100} is not in it",
+                "a path names rows as they are now, or by a callable: lambda row: row.id == 7",
+                path,
+            )
+        found = [row for row, _ in self.before.items() if wanted(row)]
+        if len(found) != 1:
+            self._refuse(
+                f"{getattr(wanted, '__name__', wanted)} is true of {len(found)} rows in it",
+                "a path names one row",
+                path,
+            )
+        return found[0]
+
+    def _refuse(self, what: str, remedy: str, path: tuple[Any, ...] = ()) -> NoReturn:
+        at = _shown(path[:-1] or self._path)
+        raise TableError(
+            f"cannot patch {at} of a row of table {self._name!r}: {what}\n  {remedy}"
+        ) from None
+
+
+def with_field(row: Row, name: Any, value: Any) -> Row:
+    """A row with another value in a field, made as its class makes rows.
+
+    >>> with_field((1, "a"), 1, "b")
+    (1, 'b')
+    """
+    if isinstance(row, tuple) and not isinstance(name, str):
+        return _with_item(row, name, value)
+    return with_fields(row, {name: value})
+
+
+def with_fields(row: Row, fields: Mapping[str, Any]) -> Row:
+    """A row with other values in fields, made as its class makes rows."""
+    kind: Any = type(row)
+    if isinstance(row, tuple):
+        return row._replace(**fields)  # type: ignore[attr-defined]
+    if dataclasses.is_dataclass(row):
+        return dataclasses.replace(row, **fields)  # type: ignore[type-var]
+    if hasattr(kind, "__struct_fields__"):
+        return sys.modules["msgspec"].structs.replace(row, **fields)
+    if hasattr(kind, "__attrs_attrs__"):
+        named = {each.name: each.alias for each in kind.__attrs_attrs__}
+        return sys.modules["attr"].evolve(row, **{named[name]: fields[name] for name in fields})
+    if hasattr(kind, MODEL):
+        return row.model_copy(update=fields)
+    replaced: Any = getattr(copy, "replace")  # from Python 3.13 on  # noqa: B009
+    return replaced(row, **fields)
+
+
+def _with_item(row: tuple[Any, ...], place: int, value: Any) -> tuple[Any, ...]:
+    names = getattr(row, "_fields", None)
+    if names is not None:
+        return row._replace(**{names[place]: value})  # type: ignore[attr-defined, no-any-return]
+    items = list(row)
+    items[place] = value
+    return tuple(items)
+
+
+def _path(name: str, path: Any) -> tuple[Any, ...]:
+    """A path as a tuple: fields at even places, rows between them."""
+    found = path if isinstance(path, tuple) and not hasattr(path, "_fields") else (path,)
+    if len(found) % 2 and all(isinstance(field, str | int) for field in found[::2]):
+        return found
+    raise TableError(
+        f"{path!r:.100} is no path to a bag in a row of table {name!r}\n"
+        '  a path is a field, or a field, a row in its bag, a field of it: ("orders", o, "lines")'
+    )
+
+
+def _read(name: str, row: Row, field: Any, path: tuple[Any, ...]) -> Bag[Any]:
+    """The bag in a field of a row."""
+    fields = members(type(row))
+    is_place = isinstance(field, int) and isinstance(row, tuple) and -len(row) <= field < len(row)
+    if not is_place and field not in fields:
+        there = f"its fields are {', '.join(fields)}" if fields else "it has no fields with names"
+        if isinstance(row, tuple) and not fields:
+            there = f"it has {len(row)} items, by their places from 0"
+        raise TableError(
+            f"cannot patch {_shown(path)} of a row of table {name!r}: {type(row).__name__} has no "
+            f"field {field!r}\n  {there}"
+        )
+    found = row[field] if is_place else getattr(row, field)
+    if isinstance(found, Bag):
+        return found
+    kind = type(found).__name__
+    raise TableError(
+        f"cannot patch {_shown(path)} of a row of table {name!r}: it is a {kind}, no Bag\n"
+        f"  make it a Bag, as by Bag(values); or update(old, new) the row"
+    )
+
+
+def _is_in(value: Any, bag: Bag[Any]) -> bool:
+    try:
+        return value in bag
+    except TypeError:  # it has no hash
+        return False
+
+
+def _counted(values: Any) -> Iterable[tuple[Any, int]]:
+    if isinstance(values, Mapping | Bag):
+        return values.items()
+    return [(value, 1) for value in values]
+
+
+def _shown(path: tuple[Any, ...]) -> str:
+    """The fields of a path."""
+    return ".".join(str(field) for field in path[::2])
+
+
+def patch(do: Statements, given: Iterable[Patch], made: list[Row]) -> list[Pair]:
+    """The statement that patches rows of a table; `made` gets the rows that are there now."""
+    rows: dict[Any, Patches] = {}
+    for each in given:
+        found = rows.get(each.key)
+        if found is None:
+            found = rows[each.key] = Patches(do._table.name, _named(do, each.key))
+        found.add(each)
+    changed = [(patches.before, patches.row()) for patches in rows.values()]
+    made[:] = [new for _, new in changed]
+    return do.together(
+        *((lambda o=old, n=new: do.update(o, n)) for old, new in changed if new is not old)
+    )
+
+
+def change(do: Statements, key: Any, fields: Mapping[str, Any]) -> list[Pair]:
+    """The statement that gives fields of the row with a key other values."""
+    old = do._table[key]
+    check_fields(do._table.name, old, fields)
+    new = with_fields(old, fields)
+    try:
+        return do.update(old, new)
+    except Exception as error:
+        refusals.report_clash(do._table, new, (), do._engine.pending or (), error)
+        raise
+
+
+def check_fields(table: str, row: Row, fields: Iterable[str]) -> None:
+    """Refuse names of what are no fields of a row."""
+    known = members(type(row))
+    unknown = next((name for name in fields if name not in known), None)
+    if unknown is not None:
+        there = f"its fields are {', '.join(known)}" if known else "update(old, new) the row"
+        raise TableError(
+            f"cannot update field {unknown!r} of {row!r:.200} in table {table!r}: "
+            f"{type(row).__name__} has no such field\n  {there}"
+        )
+
+
+def _named(do: Statements, key: Any) -> Row:
+    """The row of a key; of a table without keys, the row itself, if it is there."""
+    table = do._table
+    if table._keyed is not None:
+        return table[key]
+    do.check(key)
+    if do.store.count(canonical(key)):
+        return canonical(key)
+    raise TableError(
+        f"cannot patch {key!r:.200} of table {table.name!r}: it is not there\n"
+        f"  {table._holds()}; without a key, a row is found by all that it has"
+    )

@@ -1,0 +1,354 @@
+"""What each statement on a table does to its store, as the delta that it was.
+
+A statement is all or nothing: refused, it leaves the store as it was. In its delta a row is always
+the object that the store holds, or held before the statement or transaction removed it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from reactive.engine.collections import unhashable
+from reactive.engine.collections.zset import (
+    Batch,
+    Pair,
+    Row,
+    consolidate,
+    negate,
+    repeat,
+)
+from reactive.engine.runtime.interrupts import surely
+from reactive.engine.storage import plain_rows
+from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.rows import (
+    check_count,
+    label_of,
+    times,
+)
+from reactive.engine.storage.store import Absent, BagStore, Duplicate, Store
+from reactive.engine.transactions import one_row, row_gate
+from reactive.engine.transactions.row_gate import RowGate
+from reactive.errors import TableError
+
+if TYPE_CHECKING:
+    from reactive.engine.transactions.base import Base
+    from reactive.engine.transactions.engine import Engine
+
+
+Predicate = Callable[[Row], object]
+
+
+class Statements:
+    """The statements of one table. They raise `TableError` for what the table refuses."""
+
+    __slots__ = (
+        "_engine",
+        "_known",
+        "_lost_at",
+        "_table",
+        "add_one",
+        "gate",
+        "remove_one",
+        "store",
+    )
+
+    def __init__(self, table: Base, engine: Engine) -> None:
+        self._table = table
+        self._engine = engine
+        self.store: Store
+        """Of the table; it may be replaced between two commits."""
+        self.gate = RowGate(table, lambda: self.store, strict=engine.strict)
+        """The gate that rows must pass."""
+        self._known: dict[Row, Row] | None = None  # rows that this statement has removed so far
+        self._lost_at = -1
+        """The version that was there when rows were last removed: if it still is, a transaction may
+        have removed them, and they may be added again."""
+        self.add_one: one_row.Statement = self.add if self.gate.text is None else self._add_first
+        """Adds one copy as `add` does; a generated function, once the class or a load has shown
+        what rows are like."""
+        self.remove_one: one_row.Statement = self.remove
+
+    def move_to(self, store: Store) -> None:
+        """Change to another store. Generated functions are dropped: they hold the one before."""
+        self.store = store
+        self.add_one = self.add if self.gate.text is None else self._add_first
+        self.remove_one = self.remove
+
+    def keep_lost(self) -> None:
+        """Go on over another commit in a transaction, which may have removed rows before it."""
+        self._lost_at = self._engine.version
+
+    def add(self, row: Row, count: int = 1, *, is_new: bool = True) -> list[Pair]:
+        if self.gate.is_odd(row):
+            row = self.gate.checked(row, is_new=is_new)
+        if count != 1:
+            check_count(count)
+        try:
+            if self._known is not None or self._lost_at == self._engine.version:
+                row = self._interned((row,))[0] if self._may_return() else row
+            return [self.store.add(row, count)]
+        except (Duplicate, TypeError) as error:
+            raise self._refusal(row, error, count) from None
+
+    def add_all(
+        self,
+        rows: Iterable[Row],
+        known: plain_rows.PlainTest | None = None,
+        *,
+        is_new: bool = True,
+    ) -> Sequence[Pair]:
+        """Add rows in one loop, each as `add` does.
+
+        known: a test that all are known to pass.
+        is_new: False of rows that a file has, whose fields may not be as declared.
+        """
+        wants_plain = getattr(self.store, "wants_plain", False)
+        checked, plain = self.gate.all_checked(
+            rows, wants_plain=wants_plain, known=known, is_new=is_new
+        )
+        add = None if plain is None else getattr(self.store, "add_plain", None)
+        try:
+            if self._may_return():
+                checked = self._interned(checked)
+            if add is not None and not len(self.store):
+                self.add_one, self.remove_one = self._add_first, self._remove_first
+            batch = Batch((), 1)  # made before: no call comes after the change
+            batch.rows = self.store.add_rows(checked) if add is None else add(checked)
+            if plain is not None and batch.rows is checked:
+                batch.fields = plain.fields
+            return batch
+        except (Duplicate, TypeError) as error:
+            raise self._refused(checked, self.store.add, error) from None
+
+    def remove_all(self, rows: Iterable[Row]) -> Sequence[Pair]:
+        """As `remove` each of them, in one loop."""
+        checked, _ = self.gate.all_checked(rows, wants_plain=False, is_new=False)
+        self._lost_at = self._engine.version
+        try:
+            batch = Batch((), -1)
+            batch.rows = self.store.remove_rows(checked)
+            return batch
+        except (Absent, TypeError) as error:
+            raise self._refused(checked, self.store.remove, error) from None
+
+    def _add_first(self, row: Row) -> Sequence[Pair]:
+        """Do as `add_one`, the first time, and after a first load."""
+        self._make_ones()
+        return self.add_one(row)
+
+    def _remove_first(self, row: Row) -> Sequence[Pair]:
+        self._make_ones()
+        return self.remove_one(row)
+
+    def _make_ones(self) -> None:
+        """Generate the statements of one row, if the load has shown a field to find rows by, or the
+        class says what to ask of them."""
+        store, text = self.store, self.gate.text
+        ones: tuple[one_row.Statement, one_row.Statement] = self.add, self.remove
+        if isinstance(store, BagStore | KeyedStore) and store.field is not None:
+            ones = one_row.one_row(self, self._engine, store, store.field)
+        elif text is not None and (found := one_row.add_by_class(self, self._engine, store, text)):
+            ones = found, self.remove
+        self.add_one, self.remove_one = ones
+
+    def _refused(
+        self, rows: Sequence[Row], do: Callable[[Row, int], Pair], error: BaseException
+    ) -> BaseException:
+        """What to raise for the first of the rows that the store does not take, or give."""
+        changes: list[Pair] = []
+        try:
+            for row in rows:
+                try:
+                    changes.append(do(row, 1))
+                except (Absent, Duplicate, TypeError) as refused:
+                    return self._refusal(row, refused)
+        finally:
+            surely(partial(self.store.revert, changes))
+        return error
+
+    def remove(self, row: Row, count: int = 1) -> list[Pair]:
+        if self.gate.is_odd(row):
+            row = self.gate.checked(row, is_new=False)
+        if count != 1:
+            check_count(count)
+        self._lost_at = self._engine.version
+        try:
+            change = self.store.remove(row, count)
+        except (Absent, TypeError) as error:
+            raise self._refusal(row, error, count) from None
+        if self._known is not None:
+            try:
+                self._known[row] = change[0]
+            except BaseException:
+                self.store.revert([change])
+                raise
+        return [change]
+
+    def discard(self, row: Row) -> list[Pair]:
+        return self.remove(row) if self.store.count(self.gate.sought(row)) else []
+
+    def update(self, old: Row, new: Row) -> list[Pair]:
+        if old is new and self._table.plan.stored:
+            try:
+                if self.store.count(self.gate.sought(old)):
+                    return []
+            except TypeError as error:
+                raise self._refusal(old, error) from None
+        return self.together(lambda: self.remove(old), lambda: self.add(new), is_noted=True)
+
+    def upsert(self, row: Row) -> list[Pair]:
+        if self.gate.is_odd(row):
+            row = self.gate.checked(row)
+        keyed = self._table._keyed
+        assert keyed is not None
+        old = keyed.get(keyed.key(row))
+        if old is None:
+            return self.add(row)
+        if old is row or old == row:
+            return []
+        return self.together(lambda: self.remove(old), lambda: self.add(row))
+
+    def replace_all(self, rows: Iterable[Row]) -> list[Pair]:
+        wanted = [self.gate.checked(row) for row in rows]
+        return self._replace(list(self.store.pairs()), wanted)
+
+    def replace_where(self, predicate: Predicate, rows: Iterable[Row]) -> list[Pair]:
+        """As `replace_all`, of the rows for which a predicate is true."""
+        wanted = [self.gate.checked(row) for row in rows]
+        with self._engine.graph.running():
+            outside = [row for row in wanted if not self._asked(predicate, row)]
+            held = [pair for pair in self.store.pairs() if self._asked(predicate, pair[0])]
+        if outside:
+            raise TableError(
+                f"replace_where of table {self._table.name!r}: {outside[0]!r:.100} is no row of "
+                f"which {label_of(predicate)} is true\n"
+                "  it would not be replaced the next time; add() it, or change the predicate"
+            )
+        return self._replace(held, wanted)
+
+    def _asked(self, predicate: Predicate, row: Row) -> object:
+        """What a predicate says of a row; what it raises is told which one."""
+        try:
+            return predicate(row)
+        except Exception as error:
+            asked = f"{label_of(predicate)} in replace_where of table {self._table.name!r}"
+            error.add_note(f"  {asked}, on row {row!r:.200}\n  the table is unchanged")
+            raise
+
+    def replace_some(self, gone: Iterable[Row], come: Iterable[Row]) -> list[Pair]:
+        """Remove rows and add others, in one loop each; what is in both stays as it is."""
+        wanted = [self.gate.checked(row) for row in come]
+        return self._replace([(self.gate.sought(row), 1) for row in gone], wanted)
+
+    def _replace(self, held: Sequence[Pair], wanted: Iterable[Row]) -> list[Pair]:
+        difference = consolidate([*((row, 1) for row in wanted), *negate(held)])
+        difference.sort(key=_weight)  # removals first, which may free a key
+        if len(difference) >= row_gate.MANY:
+            gone = [*repeat((row, -weight) for row, weight in difference if weight < 0)]
+            come = [*repeat(pair for pair in difference if pair[1] > 0)]
+            return self.together(lambda: self.remove_all(gone), lambda: self.add_all(come))
+        return self.together(
+            *(
+                (lambda r=row, w=weight: self.add(r, w))
+                if weight > 0
+                else (lambda r=row, w=weight: self.remove(r, -w))
+                for row, weight in difference
+            )
+        )
+
+    def upsert_all(self, rows: Iterable[Row]) -> list[Pair]:
+        rows, upsert = list(rows), self.upsert
+        if hasattr(self.store, "expect"):
+            self.store.expect(map(self._table._keyed.key, map(self.gate.checked, rows)))
+        return self.together(*((lambda r=row: upsert(r)) for row in rows))
+
+    def delete(self, key: Any) -> list[Pair]:
+        return self.remove(self._table[key])
+
+    def together(
+        self, *statements: Callable[[], Sequence[Pair]], is_noted: bool = False
+    ) -> list[Pair]:
+        """Several statements as one: if one is refused, those before it are taken back.
+
+        So they are if noting what replaced what is broken off: the engine knows of none yet.
+        """
+        changes: list[Pair] = []
+        outer = self._known
+        self._known = {} if outer is None else outer
+        try:
+            for statement in statements:
+                changes += statement()
+            net = consolidate(changes)
+            if is_noted and net and self._table._node.tracers:
+                self._engine.updates.note(self._table, net, self._engine.version + 1)
+            return net
+        except BaseException:
+            surely(partial(self._revert, changes))
+            raise
+        finally:
+            self._known = outer
+
+    def _revert(self, changes: Sequence[Pair]) -> None:
+        """Take changes back one by one: their rows may not compare."""
+        for change in reversed(changes):
+            self.store.revert([change])
+
+    def _may_return(self) -> bool:
+        """Whether this statement or transaction has removed rows that may be added again."""
+        if self._known is not None:
+            return True
+        is_lost = self._lost_at == self._engine.version and self._table.plan.stored
+        return is_lost and self._engine.pending is not None
+
+    def _interned(self, rows: Sequence[Row]) -> list[Row]:
+        """Each row as the object that an equal row was which this statement or transaction has
+        removed."""
+        known, pending = self._known, self._engine.pending
+        found = list(rows) if known is None else list(map(known.get, rows, rows))
+        return found if pending is None else pending.interned(self._table, found)
+
+    def check(self, row: Row) -> None:
+        """Raise what is wrong with a row, whatever else is in the table."""
+        try:
+            hash(self.gate.checked(row))
+        except TypeError as error:
+            raise self._refusal(row, error) from None
+
+    def _refusal(self, row: Row, error: BaseException, count: int = 1) -> BaseException:
+        """What to raise for a row that the store would not take, or give."""
+        match error:
+            case Duplicate() if count != 1:
+                return TableError(
+                    f"cannot add {row!r} to table {self._table.name!r} {count} times\n"
+                    "  a keyed table holds a row once"
+                )
+            case Duplicate():
+                return TableError(
+                    f"cannot add {row!r} to table {self._table.name!r}: its key is taken by "
+                    f"{error.args[0]!r}\n"
+                    "  upsert() puts a row in the place of the one with its key"
+                )
+            case Absent():
+                held = self.store.count(row)
+                there = f"it is there {times(held)}, not {count}" if held else "it is not there"
+                return TableError(
+                    f"cannot remove {row!r} from table {self._table.name!r}: {there}\n"
+                    f"  {self._table._holds()}; discard() removes only what is present"
+                )
+        part = unhashable.reason(row)
+        if part is None:
+            return error
+        return TableError(
+            f"table {self._table.name!r} cannot take {row!r:.100}: {part}\n"
+            "  rows are found by hash; use a frozen dataclass, tuples and frozensets"
+        )
+
+
+def _row(pair: Pair) -> Row:
+    return pair[0]
+
+
+def _weight(pair: Pair) -> int:
+    return pair[1]

@@ -1,0 +1,392 @@
+"""A transaction: changes of several tables that become one commit, or none.
+
+Tables change immediately and are restored if the transaction fails; views change at its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from contextvars import Token
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from optimizer.errors import PlanError
+from reactive.engine.dataflow.limits import checked_delivery
+from reactive.engine.runtime.boundary import hide
+from reactive.engine.runtime.collector import in_pause
+from reactive.engine.runtime.copying import NotCopied
+from reactive.engine.runtime.interrupts import SIGINT
+from reactive.engine.runtime.lock import me
+from reactive.engine.transactions.commit import (
+    Between,
+    Change,
+    Commit,
+    at_once,
+    break_off,
+    together_at_once,
+)
+from reactive.engine.transactions.pending import Pending, nothing_pending
+from reactive.engine.transactions.set_aside import (
+    bring_back,
+    check_beside,
+    note_beneath,
+    rebase,
+    started_in,
+)
+from reactive.errors import TransactionError
+
+if TYPE_CHECKING:
+    from reactive.engine.transactions.engine import Engine
+
+
+T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
+NEVER: tuple[Pending, ...] = ()
+
+
+class Transaction(NotCopied):
+    """Context manager of `Database.transaction()`, also for `async with`.
+
+    Inside it tables show the changes made so far, views the last commit. Others see the last
+    commit, and wait only if they write.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words = db.table(str)
+    >>> view = words.materialize()
+    >>> with db.transaction():
+    ...     words.add("be")
+    ...     print(len(words), len(view))
+    1 0
+    >>> len(view)
+    1
+    """
+
+    __slots__ = ("_between", "_deliver", "_engine", "_entered", "_outer", "_timeout")
+
+    def __init__(self, engine: Engine, between: Callable[[], object] | None = None) -> None:
+        self._entered = NEVER
+        """The pending changes of each time it was entered and not yet left."""
+        self._engine = engine
+        self._between: Between = () if between is None else (between,)
+        """What is called between the phases of the commit (`commit.py`)."""
+        self._outer: Token[Any] | None = None
+        self._deliver: str | None = None
+        """Who tells subscribers, if not who does for the database."""
+        self._timeout: float | None = None
+
+    _copy_instead = "each call of db.transaction() makes another one"
+    _pickle_instead = "pickle the rows of its tables, list(table) of each of db.tables()"
+
+    def _called(self) -> str:
+        return "a transaction"
+
+    def __repr__(self) -> str:
+        return f"Transaction of {self._engine!r}"
+
+    def __call__(self, function: F) -> F:
+        """Decorate a function, which `db.transaction(retry=...)` does; this one refuses."""
+        raise TransactionError(
+            "cannot decorate a function: a transaction is for one block\n"
+            "  say how often it may run again: @db.transaction(retry=0)"
+        )
+
+    def __enter__(self) -> Transaction:
+        db_lock = self._engine.db_lock
+        if not self._begins_at_once():
+            self._begin_in_turn()
+        if db_lock.noted is not None:
+            try:
+                SIGINT.release(db_lock)
+            except BaseException:
+                self._leave(True)
+                raise
+        return self
+
+    async def __aenter__(self) -> Transaction:
+        db_lock = self._engine.db_lock
+        if not self._begins_at_once():
+            await self._begin_in_turn_of_tasks()
+        if db_lock.transaction is None:
+            db_lock.transaction = self
+            self._outer = started_in.set(self)
+        if db_lock.noted is not None:
+            try:
+                SIGINT.release(db_lock)
+            except BaseException as error:
+                await self.__aexit__(type(error), error, error.__traceback__)
+                raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            self._leave(error is not None)
+        except Exception as own:
+            hide(own)
+            raise
+
+    def __del__(self) -> None:
+        """An interrupt came before its end."""
+        if getattr(self, "_entered", NEVER):  # it has none before it is made
+            self._end_all()
+
+    def _end_all(self) -> None:
+        while self._entered:
+            self._leave(True)
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._outer is not None:
+            started_in.reset(self._outer)
+            self._outer = self._engine.db_lock.transaction = None
+        try:
+            self._leave(error is not None)
+        except Exception as own:
+            hide(own)
+            raise
+        queue = self._engine.delivery_queue
+        if queue and not self._is_told_in_background():
+            await queue.until_told(self._engine.version, self._patience())
+
+    def _told_by(self, deliver: str | None, timeout: float | None) -> Self:
+        """Return it, with who tells subscribers, and how long that is waited for."""
+        if (deliver, timeout) != (None, None):
+            checked_delivery(deliver, timeout)
+            if deliver == "background" and timeout is not None:
+                raise PlanError(
+                    "deliver_timeout= says how long the writer waits, who waits for nobody with "
+                    "deliver='background'\n  give one of the two"
+                )
+            self._deliver, self._timeout = deliver, timeout
+        return self
+
+    def _is_told_in_background(self) -> bool:
+        if self._deliver is None:
+            return self._engine.delivery_queue.in_background
+        return self._deliver == "background"
+
+    def _patience(self) -> float | None:
+        """The seconds to wait for subscribers, if not as long as it takes."""
+        return self._engine.delivery_queue.timeout if self._timeout is None else self._timeout
+
+    def _tell(self) -> None:
+        """Tell subscribers as this transaction is to."""
+        queue = self._engine.delivery_queue
+        if self._is_told_in_background():
+            queue.deliver_in_background(self._engine.version)
+        else:
+            queue.deliver_here(self._engine.version, self._patience())
+
+    def _has_ended(self) -> None:
+        """It has been ended by others, who have committed its changes or undone them."""
+        self._entered = NEVER
+        if self._outer is not None:
+            with suppress(ValueError):  # in another context, which has no such variable
+                started_in.reset(self._outer)
+            self._outer = self._engine.db_lock.transaction = None
+
+    def _begins_at_once(self) -> bool:
+        """As `_begin`, if nobody is inside and nobody has a transaction open; whether that is so.
+
+        As nothing is called while it has the lock, nothing can come between.
+        """
+        engine = self._engine
+        db_lock = engine.db_lock
+        if db_lock.depth or db_lock.is_special or self._entered:
+            return False
+        pending, owner = nothing_pending(self._between), me()
+        try:
+            db_lock.lock.acquire()
+            is_free = not (db_lock.depth or db_lock.is_special)
+            if is_free:
+                self._entered, engine.pending = (pending,), pending
+                db_lock.owner, db_lock.is_special = owner, True
+            db_lock.lock.release()
+        except BaseException:
+            db_lock.let_go()
+            raise
+        return is_free
+
+    def _begin_in_turn(self) -> None:
+        """Begin within the one that is open, or when others have ended theirs."""
+        db_lock = self._engine.db_lock
+        try:
+            db_lock.enter_to_write(self._engine.set_aside)
+            try:
+                self._engine.check_entered()
+                self._engine.check_filling()
+                if self._engine.aside and self._engine.pending is None:
+                    check_beside(self._engine, ())
+                self._begin()
+            finally:
+                db_lock.depth -= 1
+                if not db_lock.depth:
+                    db_lock.sequence, db_lock.depth = db_lock.sequence + 1, db_lock.at_rest
+                db_lock.lock.release()
+        except Exception as error:
+            hide(error)
+            raise
+
+    async def _begin_in_turn_of_tasks(self) -> None:
+        """As `_begin_in_turn`, without stopping the event loop."""
+        db_lock = self._engine.db_lock
+        try:
+            try:
+                await db_lock.begin_async(started_in.get())
+                self._engine.check_entered()
+                self._engine.check_filling()
+                self._begin()
+            except BaseException:
+                if self._engine.pending is None and db_lock.is_mine:
+                    with db_lock.lock:
+                        db_lock.end()
+                raise
+        except Exception as error:
+            hide(error)
+            raise
+
+    def _begin(self) -> None:
+        engine = self._engine
+        pending = engine.pending
+        if pending is None:
+            pending = nothing_pending(self._between)
+        else:
+            pending.depth += 1
+            if self._between and not any(known is pending for known in self._entered):
+                pending.between = (*pending.between, *self._between)
+        self._entered = (pending, *self._entered)
+        engine.pending = pending
+        engine.db_lock.begin()
+
+    def _leave(self, failed: bool) -> None:
+        """End it as often as it was entered; the outermost time, commit or take all back.
+
+        Any thread may: one that nobody ended is left to the garbage collector.
+        """
+        engine, entered = self._engine, self._entered
+        db_lock, pending = engine.db_lock, entered[0]
+        try:
+            db_lock.lock.acquire()
+            if db_lock.depth:
+                db_lock.own()
+            else:
+                db_lock.depth = 1
+        except BaseException:
+            db_lock.let_go()
+            if db_lock.noted is not None and not db_lock.held:
+                SIGINT.release(db_lock)
+            raise
+        version, is_last = engine.version + 1, False
+        try:
+            db_lock.critical = True
+            if engine.aside:
+                bring_back(engine, pending)
+            self._entered = entered[1:]
+            if engine.pending is pending:
+                if failed:
+                    pending.failed = True
+                if pending.depth:
+                    pending.depth -= 1
+                else:
+                    db_lock.owner, db_lock.is_special = None, db_lock.is_closed
+                    engine.pending, is_last = None, True
+                    if db_lock.waiting:
+                        db_lock.end()
+                    if pending or pending.failed or pending.between:
+                        self._end(pending, version)
+                        if pending.failed and not failed:
+                            raise TransactionError(_NESTED)
+        except BaseException:
+            if is_last:
+                break_off(engine, pending, version)
+            raise
+        finally:
+            is_out, is_open = db_lock.depth == 1, db_lock.owner is not None
+            if is_out:
+                db_lock.sequence += 1
+                db_lock.critical = False
+                db_lock.depth = db_lock.at_rest
+            else:
+                db_lock.depth -= 1
+            db_lock.lock.release()
+            if is_open:
+                if db_lock.noted is not None:
+                    SIGINT.release(db_lock)
+            elif is_out:
+                if engine.delivery_queue:
+                    self._tell()
+                if engine.dropped or engine.overflow is not None or db_lock.noted:
+                    engine.look_after()
+
+    def _end(self, pending: Pending, version: int) -> None:
+        """Commit what is pending, or undo it."""
+        engine, between = self._engine, pending.between
+        if pending.beneath:
+            rebase(engine, pending)
+        if pending.failed:
+            engine.updates.forget()
+            Commit(engine, version, (), pending).undo(None)
+            return
+        changes: Sequence[Change] = ()
+        commit: Commit | None = None
+        try:
+            changes = changes_of(engine, pending)
+            if engine.aside:
+                check_beside(engine, changes)
+            if between or not changes:
+                is_committed = False
+            elif len(changes) == 1:
+                is_committed = at_once(engine, *changes[0], version)
+            else:
+                is_committed = together_at_once(engine, changes, version)
+            if not is_committed:
+                commit = Commit(engine, version, [*changes], pending, between)
+                commit.run()
+        except BaseException as error:
+            if commit is None:
+                commit = Commit(engine, version, [*(changes or pending)], pending)
+            if not commit.failed(error):
+                raise
+        if engine.aside:
+            note_beneath(engine, changes)
+
+
+def changes_of(engine: Engine, pending: Pending) -> Sequence[Change]:
+    """What is to be committed at the end of a transaction: a change of each table."""
+    if engine.objects is not None:
+        engine.objects.flush(pending)
+        return pending.changes()
+    return pending if len(pending) == 1 else in_pause(pending.changes, _keep)
+
+
+def _keep(_: Sequence[Change]) -> None:
+    """What is found of statements takes nothing back by itself."""
+
+
+_NESTED = (
+    "the transaction was rolled back: one nested in it had failed\n"
+    "  let the inner exception pass, or do not nest what may fail"
+)
+
+
+def within(transaction: Transaction, do: Callable[[], T]) -> T:
+    """What a callable gives inside a transaction, for whoever keeps what it raises.
+
+    An interrupt may come between the beginning of a transaction and its block. The exception then
+    holds the frame, and that the transaction, which would stay open.
+    """
+    try:
+        with transaction:
+            return do()
+    finally:
+        transaction._end_all()

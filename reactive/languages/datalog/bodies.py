@@ -1,0 +1,336 @@
+"""The goals of a rule as a query: one binding for each atom, and an expression for each variable.
+
+    path(x, y), edge(y, z), !gone(z)        anti_join on edge.b == gone.a
+                                              join on path.b == edge.a
+        x  path.a                               path
+        y  path.b                               edge
+        z  edge.b                             gone
+
+An atom that shares a variable comes before one that does not; what can be asked is asked at once.
+An atom of which nothing is read later is a semi join, unless it is counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Protocol
+
+from optimizer import plan
+from optimizer.expr import (
+    FALSE,
+    Expr,
+    Operation,
+    Parameter,
+    one_value,
+    substitute,
+)
+from optimizer.plans.properties import free
+from reactive.languages.datalog import rows
+from reactive.languages.datalog.expressions import Expressions, each, lifted
+from reactive.languages.datalog.kinds import Field
+from reactive.languages.datalog.patterns import Pattern
+from reactive.languages.datalog.places import wrong
+from reactive.languages.datalog.rules import Each, Goal, Total, names_in, names_within, terms_of
+from reactive.languages.datalog.syntax import (
+    Atom,
+    Branch,
+    Comparison,
+    Negation,
+    Record,
+    Term,
+    Truth,
+    Unnamed,
+    Variable,
+    variables,
+    walk,
+)
+
+
+class Relations(Protocol):
+    """What is known of the relations that a rule reads."""
+
+    def node(self, name: str) -> plan.Node:
+        """The rows of a relation."""
+        ...
+
+    def fields(self, name: str) -> tuple[Field, ...]:
+        """Its columns."""
+        ...
+
+    def unit(self) -> plan.Node:
+        """One row, of which nothing is read."""
+        ...
+
+
+class Body:
+    """A query that has a row for each assignment for which some goals hold.
+
+    Parameters
+    ----------
+    add_total: what gives the result of an aggregate its value.
+    around: the variables of the rule around an aggregate that the goals are of.
+    counts: whether it matters how many assignments there are.
+    """
+
+    def __init__(
+        self,
+        relations: Relations,
+        expressions: Expressions,
+        add_total: Callable[[Body, Total], None],
+        around: frozenset[str] = frozenset(),
+        *,
+        counts: bool = False,
+    ) -> None:
+        self.relations = relations
+        self.expressions = expressions
+        self._add_total = add_total
+        self._around = around
+        self._counts = counts
+        self.names: list[str] = []
+        self.values: dict[str, Expr] = {}
+        self._node: plan.Node | None = None
+
+    @property
+    def node(self) -> plan.Node:
+        """The query so far; one row if there is nothing in it."""
+        if self._node is None:
+            self.begin(self.relations.unit(), "unit")
+        assert self._node is not None
+        return self._node
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing in it."""
+        return self._node is None
+
+    def inner(self) -> Body:
+        """An empty one, for an aggregate in this one."""
+        around = self._around.union(self.values)
+        of = (self.relations, self.expressions, self._add_total)
+        return Body(*of, around, counts=True)
+
+    def begin(self, node: plan.Node, name: str) -> None:
+        """Begin with the rows of a query of one binding."""
+        self._node, self.names = node, [name]
+
+    def hold(self, goals: Sequence[Goal], needed: Iterable[str]) -> list[Goal]:
+        """Have goals hold, in an order that suits them; those are left whose variables have no
+        values. `needed` are variables that are read later."""
+        waiting, later = list(goals), frozenset(needed)
+        while waiting:
+            goal = self._next(waiting, later)
+            if goal is None:
+                return waiting
+            waiting = [other for other in waiting if other is not goal]
+            self._hold(goal, waiting, later)
+        return []
+
+    # Which is next.
+
+    def _next(self, waiting: Sequence[Goal], later: frozenset[str]) -> Goal | None:
+        for goal in waiting:
+            if isinstance(goal, Truth | Comparison | Each) and self._is_ready(goal):
+                return goal
+        atoms = [goal for goal in waiting if isinstance(goal, Atom)]
+        if atoms:
+            return max(atoms, key=lambda atom: self._rank(atom, waiting, later))
+        for goal in waiting:
+            if self._is_ready(goal) or (isinstance(goal, Total) and self._is_asked(goal, waiting)):
+                return goal
+        return None
+
+    def _is_ready(self, goal: Goal) -> bool:
+        match goal:
+            case Comparison("=", left, right):
+                known = (not self._is_open(left), not self._is_open(right))
+                return all(known) or (known[0] and _binds(right)) or (known[1] and _binds(left))
+            case Negation(atom):
+                return all(map(self._has, atom.arguments))
+            case Each(_, functor):
+                return self._has(functor)
+            case Total():
+                return False
+            case _:
+                return all(name in self.values for name in names_in(goal))
+
+    def _is_asked(self, total: Total, waiting: Sequence[Goal]) -> bool:
+        """Whether the variables from around an aggregate have values."""
+        others = [goal for goal in waiting if goal is not total]
+        around = {*self._around, *variables(*(t for goal in others for t in terms_of(goal)))}
+        return not any(n in around and n not in self.values for n in names_within(total))
+
+    def _has(self, term: Term) -> bool:
+        return all(name in self.values for name in variables(term))
+
+    def _is_open(self, term: Term) -> bool:
+        """Whether it has no value of its own."""
+        return not self._has(term) or any(isinstance(part, Unnamed) for part in walk(term))
+
+    def _rank(
+        self, atom: Atom, waiting: Sequence[Goal], later: frozenset[str]
+    ) -> tuple[bool, bool, bool]:
+        """How good it is to have an atom next; of equal ones the first is taken."""
+        new = {name for name in variables(atom) if name not in self.values}
+        is_joined = len(new) < len(variables(atom))
+        is_read = bool(new & self._read(atom, waiting, later))
+        if self.is_empty:
+            return is_read, is_joined, False
+        return not new, is_joined, is_read
+
+    def _read(self, atom: Goal, waiting: Sequence[Goal], later: frozenset[str]) -> set[str]:
+        """The variables that are read beside an atom."""
+        return {*later, *names_in(*(goal for goal in waiting if goal is not atom))}
+
+    # Holding one.
+
+    def _hold(self, goal: Goal, waiting: list[Goal], later: frozenset[str]) -> None:
+        match goal:
+            case Truth(value):
+                if not value:
+                    self.where(FALSE)
+            case Comparison():
+                self._compare(goal)
+            case Atom():
+                self._join(goal, waiting, later)
+            case Negation(atom):
+                node = self.node
+                self._node = self._without(node, self.names, atom, self.values)
+            case Each(result, functor):
+                values = each(self.expressions, functor, self.values)
+                node = self.node
+                self._node = plan.Unnest(node, lifted(values, self.names))
+                self.define(result, self._appended(functor.name))
+            case Total():
+                self._add_total(self, goal)
+
+    def where(self, test: Expr) -> None:
+        """Keep the rows of which a test is true."""
+        node = self.node
+        self._node = plan.Where(node, lifted(test, self.names))
+
+    def define(self, result: Variable, value: Expr) -> None:
+        """Give a variable its value, or compare it with the one that it has."""
+        if result.name in self.values:
+            self.where(Operation("==", (self.values[result.name], value)))
+        else:
+            self.values[result.name] = value
+
+    def joined(self, node: plan.Node, name: str) -> Expr:
+        """Go on with a query that has one binding more, and the expression for that."""
+        self._node = node
+        return self._appended(name)
+
+    def _appended(self, name: str) -> Expr:
+        self.names.append(_another(name, self.names))
+        return Parameter(len(self.names) - 1)
+
+    def _compare(self, goal: Comparison) -> None:
+        match goal:
+            case Comparison("=", left, right) if self._is_open(left):
+                self._fit(left, self.expressions.of(right, self.values))
+            case Comparison("=", left, right) if self._is_open(right):
+                self._fit(right, self.expressions.of(left, self.values))
+            case _:
+                self.where(self.expressions.comparison(goal, self.values))
+
+    def _fit(self, term: Term, value: Expr) -> None:
+        """Give the variables of a term their values by one that equals it."""
+        pattern = Pattern(self.values, self.expressions)
+        pattern.fit(term, value)
+        for test in (*pattern.tests, *(Operation("==", pair) for pair in pattern.keys)):
+            self.where(test)
+        self.values |= pattern.gives
+
+    def _join(self, atom: Atom, waiting: list[Goal], later: frozenset[str]) -> None:
+        relations = self.relations
+        pattern = Pattern(self.values, self.expressions)
+        pattern.fit_row(atom, relations.fields(atom.name))
+        name = rows.identifier(atom.name)
+        right = pattern.rows(relations.node(atom.name), name)
+        right = self._without_early(right, name, pattern, waiting)
+        if self._node is None:
+            self.begin(right, name)
+            self.values |= pattern.gives
+            return
+        match = matched(pattern.keys, self.names, name)
+        is_read = not self._read(atom, waiting, later).isdisjoint(pattern.gives)
+        if not is_read and not self._counts:
+            self._node = plan.SemiJoin(self._node, right, match)
+            return
+        row = self.joined(joined(self._node, right, match), name)
+        self.values |= {name: substitute(e, (row,)) for name, e in pattern.gives.items()}
+
+    def _without_early(
+        self, right: plan.Node, name: str, pattern: Pattern, waiting: list[Goal]
+    ) -> plan.Node:
+        """The rows of an atom without those that a negation refuses which reads nothing else."""
+        if free(right):
+            return right
+        for goal in [goal for goal in waiting if isinstance(goal, Negation)]:
+            read = variables(goal.atom)
+            if read and all(each in pattern.gives for each in read):
+                right = self._without(right, [name], goal.atom, pattern.gives)
+                waiting.remove(goal)
+        return right
+
+    def _without(
+        self, node: plan.Node, names: Sequence[str], atom: Atom, values: dict[str, Expr]
+    ) -> plan.AntiJoin:
+        """The rows for which an atom does not hold."""
+        relations = self.relations
+        pattern = Pattern(values, self.expressions)
+        pattern.fit_row(atom, relations.fields(atom.name))
+        name = rows.identifier(atom.name)
+        right = pattern.rows(relations.node(atom.name), name)
+        return plan.AntiJoin(node, right, matched(pattern.keys, names, name))
+
+    def parted(self, negation: Negation) -> plan.Node:
+        """Keep the rows for which an atom does not hold; the others are returned."""
+        kept = self._without(self.node, self.names, negation.atom, self.values)
+        self._node = kept
+        return plan.SemiJoin(kept.left, kept.right, kept.match)
+
+    # The whole.
+
+    def rows_of(self, terms: Sequence[Term]) -> list[Expr]:
+        """Terms as expressions of the rows."""
+        return [self.expressions.of(term, self.values) for term in terms]
+
+
+def _binds(term: Term) -> bool:
+    """Whether a value gives values to all variables of a term that it equals."""
+    match term:
+        case Variable():
+            return True
+        case Record(items) | Branch(_, items):
+            return all(_binds(each) or not variables(each) for each in items)
+        case _:
+            return False
+
+
+def _another(name: str, taken: Sequence[str]) -> str:
+    """The name, with a number if it is taken."""
+    numbered = (f"{name}{number or ''}" for number in range(len(taken) + 1))
+    return next(each for each in numbered if each not in taken)
+
+
+def matched(
+    keys: Sequence[tuple[Expr, Expr]], names: Sequence[str], name: str, on: Expr | None = None
+) -> plan.Match:
+    """Rows match whose keys are equal, and of which a test is true."""
+    test = None if on is None else lifted(on, (*names, name))
+    if not keys:
+        return plan.Match(on=test)
+    left = lifted(one_value([known for known, _ in keys]), names)
+    return plan.Match(left, lifted(one_value([value for _, value in keys]), (name,)), test)
+
+
+def joined(left: plan.Node, right: plan.Node, match: plan.Match) -> plan.Node:
+    """Pairs that match."""
+    return plan.Product(left, right) if match == plan.Match() else plan.Join(left, right, match)
+
+
+def stuck(goals: Sequence[Goal]) -> Exception:
+    """The error of goals that wait for each other's variables."""
+    at = goals[0].at
+    return wrong(at, f"{at.words()} depends on itself", "bind its variables by an atom")

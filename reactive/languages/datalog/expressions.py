@@ -1,0 +1,177 @@
+"""Terms as expressions of a plan, without a text in between."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from optimizer.expr import (
+    NONE,
+    Call,
+    Constant,
+    Expr,
+    Item,
+    Lifted,
+    Operation,
+    constant,
+)
+from optimizer.expressions.evaluated import BINARY, UNARY
+from reactive.engine.codegen.shallow import Shallow
+from reactive.languages.datalog import functors
+from reactive.languages.datalog.functors import call_of
+from reactive.languages.datalog.inference import Kinds
+from reactive.languages.datalog.kinds import Kind, Types
+from reactive.languages.datalog.rules import is_partial
+from reactive.languages.datalog.syntax import (
+    Branch,
+    Cast,
+    Comparison,
+    Functor,
+    Nil,
+    Number,
+    Record,
+    Term,
+    Text,
+    Variable,
+)
+
+Values = Mapping[str, Expr]
+PLAIN = frozenset({"+", "-", "*"})
+"""Functors that are operators of Python where numbers have no end."""
+
+
+class Expressions:
+    """Makes expressions of the terms of a rule."""
+
+    def __init__(self, kinds: Kinds, types: Types, bits: int | None) -> None:
+        self.kinds = kinds
+        self.types = types
+        self._bits = bits
+        self._shallow = Shallow()
+
+    def of(self, term: Term, values: Values) -> Expr:
+        """Return a term as an expression of variables that have values."""
+        return self._shallow(self._of(term, values))
+
+    def _of(self, term: Term, values: Values) -> Expr:
+        match term:
+            case Variable(name):
+                return values[name]
+            case Number(value):
+                return constant(self._number(value, self.kinds.of(term)))
+            case Text(text):
+                return constant(text)
+            case Nil():
+                return NONE
+            case Record(items):
+                made = self.types.record_class(self.kinds.of(term))
+                return call(made, [self.of(item, values) for item in items])
+            case Branch(name, items):
+                _, fields = self.types.branch(term)
+                made = self.types.branch_class(name, fields)
+                return call(made, [constant(name), *(self.of(item, values) for item in items)])
+            case Functor():
+                return self._functor(term, values)
+            case Cast(of):
+                return self._cast(self.of(of, values), self.kinds.of(of), self.kinds.of(term))
+            case _:
+                raise TypeError(f"no value: {type(term).__name__}")
+
+    def comparison(self, goal: Comparison, values: Values) -> Expr:
+        """A test of two terms."""
+        sides = (self.of(goal.left, values), self.of(goal.right, values))
+        match goal.sign:
+            case "=":
+                return Operation("==", sides)
+            case "match":
+                return call(functors.matches, sides)
+            case "!match":
+                return call(functors.mismatches, sides)
+            case "contains":
+                return Operation("in", sides)
+            case "!contains":
+                return Operation("not in", sides)
+            case sign:
+                return Operation(sign, sides)
+
+    def _number(self, value: Any, kind: Kind) -> Any:
+        """A number that is written out, in the range of its kind."""
+        if kind.family == "float":
+            return float(value)
+        if kind.family == "unsigned":
+            return functors.unsigned(value, self._bits or functors.UNSIGNED_BITS)
+        return value if self._bits is None else functors.signed(value, self._bits)
+
+    def wrapped(self, value: Expr, kind: Kind) -> Expr:
+        """A sum in the range of its kind."""
+        if kind.family == "unsigned":
+            return call(functors.unsigned, (value, constant(self._bits or functors.UNSIGNED_BITS)))
+        if kind.family == "number" and self._bits is not None:
+            return call(functors.signed, (value, constant(self._bits)))
+        return value
+
+    def _functor(self, functor: Functor, values: Values) -> Expr:
+        arguments = [self.of(argument, values) for argument in functor.arguments]
+        name, kind = functor.name, self.kinds.of(functor)
+        is_float = kind.family == "float"
+        is_plain = name in PLAIN and (is_float or (kind.family == "number" and not self._bits))
+        if is_plain or (is_float and name == "/" and isinstance(functor.arguments[-1], Number)):
+            return Operation(name, tuple(arguments))
+        if name == "cat":
+            return _joined(arguments)
+        if is_partial(functor) and isinstance(functor.arguments[-1], Number) and name in "/%":
+            name = f"{name} number"
+        return call(call_of(name, kind.family, len(arguments), self._bits), arguments, functor.name)
+
+    def _cast(self, value: Expr, old: Kind, new: Kind) -> Expr:
+        return value if old == new else self.wrapped(value, new)
+
+
+def each(expressions: Expressions, functor: Functor, values: Values) -> Expr:
+    """The values of a function that has none, one or several, as a tuple."""
+    arguments = [expressions.of(argument, values) for argument in functor.arguments]
+    kind = expressions.kinds.of(functor).family
+    found = call_of(functor.name, kind, len(arguments), expressions._bits)
+    return call(found, arguments, functor.name)
+
+
+def _joined(arguments: Sequence[Expr]) -> Expr:
+    found = arguments[0]
+    for argument in arguments[1:]:
+        found = Operation("+", (found, argument))
+    return found
+
+
+def call(function: Any, arguments: Sequence[Expr], name: str | None = None) -> Expr:
+    """A call of a function that is known."""
+    shown = name or getattr(function, "__name__", None)
+    return Call(constant(function, shown), tuple(arguments))
+
+
+def item(of: Expr, place: int) -> Expr:
+    """One of the items of a tuple."""
+    return Item(of, constant(place))
+
+
+def lifted(body: Expr, names: Sequence[str]) -> Lifted:
+    """A function of bindings with names."""
+    return Lifted(body, tuple(names), (), len(names))
+
+
+def value_of(expr: Expr) -> Any:
+    """The value of an expression that reads nothing.
+
+    >>> value_of(call(max, (constant(1), constant(2))))
+    2
+    """
+    match expr:
+        case Constant(value):
+            return value
+        case Call(function, arguments):
+            return value_of(function)(*map(value_of, arguments))
+        case Operation(operator, (left, right)):
+            return BINARY[operator](value_of(left), value_of(right))
+        case Operation(operator, (operand,)):
+            return UNARY[operator](value_of(operand))
+        case _:
+            raise TypeError(f"no constant: {type(expr).__name__}")

@@ -1,0 +1,374 @@
+"""The functions that a program can call, with the types of their arguments and what they compute.
+
+Types are names: of a kind of values, or a letter that stands for one kind in the same call. What
+may have no value (a quotient by zero, a text that is no number) gives a tuple of one value or none:
+a clause derives nothing from the latter.
+
+Numbers are Python's, without an end; with `bits=` they wrap round, as Soufflé's do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache, partial
+from operator import add, and_, lshift, mul, neg, or_, rshift, sub, xor
+from typing import Any
+
+from optimizer.record import record
+from reactive.errors import FixpointError
+from reactive.languages.sql.runtime.automaton import Expression
+
+Call = Callable[..., Any]
+UNSIGNED_BITS = 32
+"""The width of an unsigned number, if nothing is said."""
+
+
+@record
+class Signature:
+    """The types of the arguments, the last of which may repeat, and of the result."""
+
+    arguments: tuple[str, ...]
+    result: str
+    repeats: bool = False
+    is_partial: bool = False
+
+
+def _of(*arguments: str, repeats: bool = False, is_partial: bool = False) -> Signature:
+    *first, result = arguments
+    return Signature(tuple(first), result, repeats, is_partial)
+
+
+SIGNATURES: dict[str, tuple[Signature, ...]] = {
+    "+": (_of("n", "n", "n"),),
+    "-": (_of("n", "n", "n"), _of("n", "n")),
+    "*": (_of("n", "n", "n"),),
+    "/": (_of("n", "n", "n", is_partial=True),),
+    "%": (_of("i", "i", "i", is_partial=True),),
+    "^": (_of("n", "n", "n", is_partial=True),),
+    **dict.fromkeys(("band", "bor", "bxor"), (_of("i", "i", "i"),)),
+    **dict.fromkeys(("bshl", "bshr", "bshru"), (_of("i", "i", "i", is_partial=True),)),
+    **dict.fromkeys(("land", "lor", "lxor"), (_of("i", "i", "i"),)),
+    **dict.fromkeys(("bnot", "lnot"), (_of("i", "i"),)),
+    **dict.fromkeys(("max", "min"), (_of("c", "c", "c", repeats=True),)),
+    "cat": (_of("symbol", "symbol", "symbol", repeats=True),),
+    "strlen": (_of("symbol", "number"),),
+    "substr": (_of("symbol", "number", "number", "symbol"),),
+    "to_number": (_of("c", "number", is_partial=True),),
+    "to_unsigned": (_of("c", "unsigned", is_partial=True),),
+    "to_float": (_of("c", "float", is_partial=True),),
+    "to_string": (_of("c", "symbol"),),
+    "itof": (_of("number", "float"),),
+    "utof": (_of("unsigned", "float"),),
+    "ftoi": (_of("float", "number", is_partial=True),),
+    "ftou": (_of("float", "unsigned", is_partial=True),),
+    "itou": (_of("number", "unsigned"),),
+    "utoi": (_of("unsigned", "number"),),
+    "range": (_of("n", "n", "n", is_partial=True), _of("n", "n", "n", "n", is_partial=True)),
+}
+"""`n` is a type of numbers, `i` one of integers, `c` one that can be compared."""
+TESTS = {"match": "symbol", "contains": "symbol"}
+"""Tests that are written as functions."""
+WORDS = frozenset({*(name for name in SIGNATURES if name.isidentifier()), *TESTS, "as"})
+REFUSED = {
+    "autoinc": "a counter depends on the order in which rows come",
+    "ord": "the number of a symbol depends on the order in which symbols come",
+}
+"""What Soufflé has and a live program cannot have."""
+
+
+@lru_cache(maxsize=1024)
+def call_of(name: str, kind: str, count: int, bits: int | None) -> Call:
+    """What computes a functor of arguments of a kind; of `count` arguments."""
+    width = bits if kind == "number" or bits is not None else UNSIGNED_BITS
+    if kind == "unsigned":
+        return _wrapped(_call(name, kind, count, width), lambda n: unsigned(n, width or 32))
+    if kind == "number" and bits is not None and name in _GROWING:
+        return _wrapped(_call(name, kind, count, width), partial(signed, bits=bits))
+    return _call(name, kind, count, width)
+
+
+_GROWING = frozenset({"+", "-", "*", "/", "/ number", "^", "bshl", "bnot", "ftoi", "utoi", "range"})
+_PLAIN: dict[str, Call] = {
+    "+": add,
+    "*": mul,
+    "band": and_,
+    "bor": or_,
+    "bxor": xor,
+    "max": max,
+    "min": min,
+    "land": lambda a, b: int(bool(a) and bool(b)),
+    "lor": lambda a, b: int(bool(a) or bool(b)),
+    "lxor": lambda a, b: int(bool(a) != bool(b)),
+    "lnot": lambda a: int(not a),
+    "bnot": lambda a: ~a,
+    "cat": lambda *texts: "".join(texts),
+    "strlen": len,
+    "to_string": str,
+    "itof": float,
+    "utof": float,
+    "itou": int,
+    "utoi": int,
+}
+
+
+def _call(name: str, kind: str, count: int, bits: int | None) -> Call:
+    match name:
+        case "-":
+            return neg if count == 1 else sub
+        case "/ number":
+            return divided
+        case "% number":
+            return left_over
+        case "/":
+            return float_quotient if kind == "float" else quotient
+        case "^":
+            return power
+        case "bshl" | "bshr" | "bshru":
+            return partial(shifted, {"bshl": lshift}.get(name, rshift), name, bits or UNSIGNED_BITS)
+        case "to_number" | "to_unsigned":
+            return partial(number_in, name == "to_unsigned")
+        case "ftoi" | "ftou":
+            return truncated
+        case _ if name in _NAMED:
+            return _NAMED[name]
+        case _:
+            return _PLAIN[name]
+
+
+def _wrapped(call: Call, wrap: Call) -> Call:
+    """The call with its result, or its only result if it may have none, in range."""
+
+    def wrapped(*arguments: Any) -> Any:
+        found = call(*arguments)
+        return tuple(map(wrap, found)) if isinstance(found, tuple) else wrap(found)
+
+    return wrapped
+
+
+def signed(number: int, bits: int) -> int:
+    """The number that is left of one in two's complement.
+
+    >>> signed(2**31, 32), signed(-1, 32)
+    (-2147483648, -1)
+    """
+    half = 1 << (bits - 1)
+    return ((number + half) & ((1 << bits) - 1)) - half
+
+
+def unsigned(number: int, bits: int) -> int:
+    """The number that is left of one without a sign.
+
+    >>> unsigned(-1, 32)
+    4294967295
+    """
+    return number & ((1 << bits) - 1)
+
+
+def quotient(a: int, b: int) -> tuple[int, ...]:
+    """The quotient, rounded towards zero; none by zero.
+
+    >>> quotient(-7, 2), quotient(1, 0)
+    ((-3,), ())
+    """
+    if not b:
+        return ()
+    whole = abs(a) // abs(b)
+    return (whole if (a < 0) == (b < 0) else -whole,)
+
+
+def divided(a: int, b: int) -> int:
+    """The quotient by a number that is not zero, rounded towards zero."""
+    return quotient(a, b)[0]
+
+
+def left_over(a: int, b: int) -> int:
+    """What is left of a division by a number that is not zero."""
+    return a - b * quotient(a, b)[0]
+
+
+def float_quotient(a: float, b: float) -> tuple[float, ...]:
+    """The quotient of floats; none by zero."""
+    return (a / b,) if b else ()
+
+
+def remainder(a: int, b: int) -> tuple[int, ...]:
+    """What is left of a division that is rounded towards zero.
+
+    >>> remainder(-7, 2), remainder(7, -2)
+    ((-1,), (1,))
+    """
+    return (a - b * quotient(a, b)[0],) if b else ()
+
+
+def power(a: Any, b: Any) -> tuple[Any, ...]:
+    """A power; of integers whose exponent is negative it is none, and so is one that is no number.
+
+    >>> power(2, 10), power(2, -1), power(0.25, 0.5)
+    ((1024,), (), (0.5,))
+    """
+    try:
+        found = a**b
+    except (ArithmeticError, ValueError):
+        return ()
+    return (found,) if type(found) is type(a) else ()
+
+
+def shifted(shift: Call, name: str, bits: int, a: int, b: int) -> tuple[int, ...]:
+    """A number shifted by a number of places below the width; none by others."""
+    if not 0 <= b < bits:
+        return ()
+    return (shift(unsigned(a, bits) if name == "bshru" else a, b),)
+
+
+def substr(text: str, start: int, length: int) -> str:
+    """Some characters; those that are there."""
+    return text[start : start + length] if start >= 0 and length >= 0 else ""
+
+
+def number_in(is_unsigned: bool, text: str | float) -> tuple[int, ...]:
+    """The number that a text is, if it is one; of a float what is before the point.
+
+    >>> number_in(False, "-12"), number_in(True, "-12"), number_in(False, "1x")
+    ((-12,), (), ())
+    >>> number_in(False, 1.5)
+    (1,)
+    """
+    if not isinstance(text, str):
+        return truncated(text)
+    try:
+        found = int(text, 0 if text.lower().lstrip("+-").startswith(("0x", "0b")) else 10)
+    except ValueError:
+        return ()
+    return () if is_unsigned and found < 0 else (found,)
+
+
+def float_in(text: str | float) -> tuple[float, ...]:
+    """The float that a text is, if it is one, or a number."""
+    try:
+        return (float(text),)
+    except (ValueError, OverflowError):
+        return ()
+
+
+def truncated(value: float) -> tuple[int, ...]:
+    """A float without what follows the point; none of what has none."""
+    try:
+        return (int(value),)
+    except (ValueError, OverflowError):
+        return ()
+
+
+def between(start: Any, end: Any, step: Any = None) -> tuple[Any, ...]:
+    """The numbers from a start to an end, which is left out; downwards if the end is less.
+
+    >>> between(1, 4), between(3, 0), between(0.0, 1.0, 0.5), between(0, 9, -1)
+    ((1, 2, 3), (3, 2, 1), (0.0, 0.5), ())
+    """
+    one = type(start)(1)
+    by = (one if start <= end else -one) if step is None else step
+    if not by:
+        return (start,) if start != end else ()
+    found: list[Any] = []
+    now = start
+    while now < end if by > 0 else now > end:
+        if len(found) >= MOST_NUMBERS or now + by == now:
+            raise FixpointError(
+                f"cannot list range({start}, {end}): it has more than {MOST_NUMBERS:,} numbers\n"
+                "  give it a nearer end; an unsigned -1 is the greatest number there is"
+            )
+        found.append(now)
+        now = now + by
+    return tuple(found)
+
+
+MOST_NUMBERS = 10_000_000
+"""The numbers that one range may have."""
+
+
+def matches(pattern: str, text: str) -> bool:
+    """Return True if a regular expression matches all of a text; a malformed one matches none.
+
+    >>> matches("[[:alpha:]_][[:alnum:]]*", "_x1"), matches("[[:digit:]]+", "1x")
+    (True, False)
+    """
+    found = _compiled(pattern)
+    return found is not None and found.fullmatch(text)
+
+
+def mismatches(pattern: str, text: str) -> bool:
+    """Whether a regular expression does not fit all of a text; of one that is wrong it is false.
+
+    >>> mismatches("a+", "b"), mismatches("(", "b")
+    (True, False)
+    """
+    found = _compiled(pattern)
+    return found is not None and not found.fullmatch(text)
+
+
+CLASSES = {
+    "alnum": "a-zA-Z0-9",
+    "alpha": "a-zA-Z",
+    "blank": " \\t",
+    "cntrl": "\\x00-\\x1f\\x7f",
+    "digit": "0-9",
+    "d": "0-9",
+    "graph": "!-~",
+    "lower": "a-z",
+    "print": " -~",
+    "punct": "!-/:-@\\[-`{-~",
+    "s": " \\t-\\r",
+    "space": " \\t-\\r",
+    "upper": "A-Z",
+    "w": "a-zA-Z0-9_",
+    "xdigit": "0-9A-Fa-f",
+}
+"""The classes of characters that brackets of a regular expression may name: `[[:alpha:]]`."""
+_NAMED_CLASS = re.compile(r"\[([:.=])(.*?)\1\]", re.DOTALL)
+
+
+@lru_cache(maxsize=512)
+def _compiled(pattern: str) -> Expression | None:
+    """Return a regular expression in Python's spelling; None if it is wrong."""
+    try:
+        return Expression(re.compile(_in_python(pattern)))
+    except (re.error, KeyError, OverflowError, RecursionError):
+        return None
+
+
+def _in_python(pattern: str) -> str:
+    """Return a pattern with the classes that its brackets name written out.
+
+    >>> _in_python("a[^[:digit:][.-.]x[]b[[:space:]]")
+    'a[^0-9\\\\-x\\\\[]b[ \\\\t-\\\\r]'
+    """
+    found: list[str] = []
+    place, is_inside = 0, False
+    while place < len(pattern):
+        sign = pattern[place]
+        if sign == "\\":
+            found.append(pattern[place : place + 2])
+            place += 2
+            continue
+        if is_inside and sign == "[":
+            named = _NAMED_CLASS.match(pattern, place)
+            if named is not None:
+                found.append(CLASSES[named[2]] if named[1] == ":" else re.escape(named[2]))
+                place = named.end()
+                continue
+            sign = "\\["
+        elif sign == "[":
+            is_inside = True
+        elif sign == "]":
+            is_inside = False
+        found.append(sign)
+        place += 1
+    return "".join(found)
+
+
+_NAMED: dict[str, Call] = {
+    "%": remainder,
+    "substr": substr,
+    "to_float": float_in,
+    "range": between,
+}

@@ -1,0 +1,232 @@
+"""Read the statements of a program: declarations, types, clauses, directives, components."""
+
+from __future__ import annotations
+
+from reactive.languages.datalog.cursor import Cursor
+from reactive.languages.datalog.formulas import Formulas
+from reactive.languages.datalog.places import Span, near, wrong
+from reactive.languages.datalog.syntax import (
+    Clause,
+    Column,
+    Component,
+    Declaration,
+    Definition,
+    Directive,
+    Init,
+    Statement,
+    Use,
+)
+
+IGNORED = frozenset({"no_inline", "magic", "no_magic", "brie", "btree", "overridable"})
+OPTIONS = frozenset(
+    {
+        *("IO", "filename", "name", "delimiter", "rfc4180", "headers", "compress", "dbname"),
+        *("fact-dir", "output-dir", "operation"),
+    }
+)
+"""Options that say where rows are kept and how they are written; here they are tables and views.
+Those that say which rows they are (`columns`, `limit`) are refused."""
+QUALIFIERS = frozenset({*IGNORED, "inline", "eqrel", "input", "output", "printsize"})
+REFUSED = {
+    "functor": "functors of the user are not supported",
+    "include": "run the C preprocessor first, and give what it makes",
+    "once": "run the C preprocessor first, and give what it makes",
+    "lattice": "lattices are not supported; fixpoint(keep=) keeps the best row of each key",
+    "limitsize": "a limit depends on the order in which rows come",
+}
+
+
+def parse(text: str) -> list[Statement]:
+    """The statements of a text.
+
+    >>> [statement.name for statement in parse(".decl a(x: number) .output a")]
+    ['a', 'a']
+    """
+    parser = _Parser(text)
+    found: list[Statement] = []
+    while not parser.is_at_end:
+        found += parser.statement()
+    return found
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._cursor = Cursor(text)
+        self._formulas = Formulas(self._cursor)
+
+    @property
+    def is_at_end(self) -> bool:
+        return self._cursor.token.kind == "end"
+
+    def statement(self) -> list[Statement]:
+        """A statement, which may stand for several, or for none."""
+        token = self._cursor.token
+        if token.kind != "directive":
+            return [self._clause()]
+        start = self._cursor.read().at
+        match token.text[1:]:
+            case "decl":
+                return [*self._declarations(start)]
+            case "type":
+                return [self._definition(start)]
+            case "number_type" | "symbol_type" as word:
+                base = word.partition("_")[0]
+                return [Definition(self._cursor.name("a type"), (base,), None, (), start)]
+            case "input" | "output" | "printsize" as word:
+                return [*self._directives(word, start)]
+            case "comp":
+                return [self._component(start)]
+            case "init":
+                return [self._init(start)]
+            case "override":
+                return [Directive("override", self._cursor.name("a relation"), start)]
+            case "pragma":
+                self._pragma()
+                return []
+            case "plan":
+                self._plan()
+                return []
+            case word:
+                raise wrong(start, f"{token.text} is not supported", REFUSED.get(word, ""))
+
+    # Clauses.
+
+    def _clause(self) -> Clause:
+        cursor = self._cursor
+        start = cursor.token.at
+        heads = tuple(cursor.several(self._formulas.atom))
+        if cursor.sees("<="):
+            remedy = "fixpoint(keep=) keeps the best row of each key"
+            raise wrong(cursor.token.at, "subsumption is not supported", remedy)
+        bodies = self._formulas.bodies() if cursor.take(":-") else ((),)
+        cursor.need(".", "a clause ends with a point")
+        return Clause(heads, bodies, cursor.since(start))
+
+    # Declarations.
+
+    def _declarations(self, start: Span) -> list[Statement]:
+        names = self._cursor.several(lambda: self._cursor.name("the name of a relation"))
+        columns = tuple(self._cursor.within("(", self._column, ")"))
+        self._no_double(columns)
+        qualifiers = set[str]()
+        while self._sees_qualifier():
+            token = self._cursor.read()
+            if token.text == "choice" and self._cursor.sees("-"):
+                remedy = "fixpoint(keep=) keeps the best row of each key"
+                raise wrong(token.at, "choice domains are not supported", remedy)
+            if token.text not in QUALIFIERS:
+                remedy = near(token.text, QUALIFIERS, "there are")
+                raise wrong(token.at, f"there is no qualifier {token.text!r}", remedy)
+            qualifiers.add(token.text)
+        at = self._cursor.since(start)
+        found: list[Statement] = []
+        for name in names:
+            found.append(Declaration(name, columns, frozenset(qualifiers), at))
+            words = ("input", "output", "printsize")
+            found += [Directive(word, name, at) for word in words if word in qualifiers]
+        return found
+
+    def _sees_qualifier(self) -> bool:
+        """Whether the next name is no relation that begins a clause."""
+        cursor = self._cursor
+        begins = cursor.follows("(") or cursor.is_dotted()
+        return cursor.token.kind == "name" and not begins
+
+    def _column(self) -> Column:
+        start = self._cursor.token.at
+        name = self._cursor.name("the name of a column")
+        self._cursor.need(":", "a column has a type: x: number")
+        return Column(name, self._type_name(), self._cursor.since(start))
+
+    def _no_double(self, columns: tuple[Column, ...]) -> None:
+        names = [column.name for column in columns]
+        for place, column in enumerate(columns):
+            if column.name in names[:place]:
+                raise wrong(column.at, f"there are two columns {column.name!r}")
+
+    def _type_name(self) -> str:
+        return ".".join(self._cursor.several(lambda: self._cursor.name("a type"), "."))
+
+    def _definition(self, start: Span) -> Definition:
+        cursor = self._cursor
+        name = cursor.name("the name of a type")
+        if cursor.take("<:"):
+            return Definition(name, (self._type_name(),), None, (), cursor.since(start))
+        if not cursor.take("="):
+            return Definition(name, ("symbol",), None, (), cursor.since(start))
+        if cursor.sees("["):
+            columns = tuple(cursor.within("[", self._column, "]"))
+            self._no_double(columns)
+            return Definition(name, (), columns, (), cursor.since(start))
+        if cursor.follows("{"):
+            branches = tuple(cursor.several(self._branch, "|"))
+            return Definition(name, (), None, branches, cursor.since(start))
+        of = tuple(cursor.several(self._type_name, "|"))
+        return Definition(name, of, None, (), cursor.since(start))
+
+    def _branch(self) -> tuple[str, tuple[Column, ...]]:
+        name = self._cursor.name("the name of a branch")
+        columns = tuple(self._cursor.within("{", self._column, "}"))
+        self._no_double(columns)
+        return name, columns
+
+    # Directives.
+
+    def _directives(self, word: str, start: Span) -> list[Statement]:
+        names = self._cursor.several(self._formulas.relation)
+        if self._cursor.sees("("):
+            self._cursor.within("(", self._option, ")")
+        at = self._cursor.since(start)
+        return [Directive(word, name, at) for name in names]
+
+    def _option(self) -> None:
+        token = self._cursor.token
+        name = self._cursor.name("an option")
+        if name not in OPTIONS:
+            raise wrong(token.at, f"there is no option {name!r}", near(name, OPTIONS, "there are"))
+        self._cursor.need("=")
+        self._cursor.read()
+
+    def _pragma(self) -> None:
+        while self._cursor.token.kind == "text":
+            self._cursor.read()
+
+    def _plan(self) -> None:
+        """An order of joins, which the optimizer finds."""
+        self._cursor.several(self._version)
+
+    def _version(self) -> None:
+        self._cursor.read()
+        self._cursor.need(":")
+        self._cursor.within("(", lambda: self._cursor.read(), ")")
+
+    # Components.
+
+    def _component(self, start: Span) -> Component:
+        cursor = self._cursor
+        use = self._use()
+        bases = tuple(cursor.several(self._use)) if cursor.take(":") else ()
+        at = cursor.since(start)
+        opening = cursor.need("{")
+        inside: list[Statement] = []
+        while not cursor.take("}"):
+            if self.is_at_end:
+                what = f"'}}' is missing before {cursor.token}"
+                raise wrong(cursor.token.at, what, f"for the '{{' in line {opening.line}")
+            inside += self.statement()
+        return Component(use.name, use.types, bases, tuple(inside), at)
+
+    def _use(self) -> Use:
+        start = self._cursor.token.at
+        name = self._cursor.name("the name of a component")
+        types: list[str] = []
+        if self._cursor.take("<"):
+            types = self._cursor.several(self._type_name)
+            self._cursor.need(">")
+        return Use(name, tuple(types), self._cursor.since(start))
+
+    def _init(self, start: Span) -> Init:
+        name = self._cursor.name("a name for the component")
+        self._cursor.need("=", ".init name = component")
+        use = self._use()
+        return Init(name, use, self._cursor.since(start))

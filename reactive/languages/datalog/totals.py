@@ -1,0 +1,263 @@
+"""Aggregates in a body: `n = sum x : { ... }`.
+
+Where the bodies bind all variables that they share with the rule around, they are grouped by these,
+and joined:
+
+    a(x), n = count : { b(x, _) }           left_join on a.x == key
+                                              a
+                                              aggregate Count by b.x
+
+Where they do not, they are asked for the values that there are:
+
+    a(x), n = count : { b(y), y < x }       join on a.x == key
+                                              a
+                                              aggregate Sum by asked
+                                                left_join on b.y < asked.x
+                                                  distinct select a.x          asked
+                                                  b
+
+Source: Neumann, Kemper, *Unnesting Arbitrary Queries*, BTW 2015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import (
+    NONE,
+    Conditional,
+    Expr,
+    Operation,
+    Parameter,
+    conjunction,
+    constant,
+    one_value,
+    substitute,
+    tuple_of,
+)
+from optimizer.plans.by_left_row import by_left_row
+from optimizer.plans.properties import free
+from reactive.api.aggregates import Avg, Count, Max, Min, Sum, folded
+from reactive.languages.datalog.bodies import Body, joined, matched, stuck
+from reactive.languages.datalog.expressions import item, lifted
+from reactive.languages.datalog.places import wrong
+from reactive.languages.datalog.rules import Goal, Total, names_within
+from reactive.languages.datalog.syntax import Comparison, Negation, variables
+
+FOLDS: dict[str, Callable[[Any], Any]] = {
+    "sum": Sum,
+    "mean": Avg,
+    "min": Min,
+    "max": Max,
+}
+WITH_ZERO = frozenset({"count", "sum"})
+"""Those that are zero of no rows; the others have no value then."""
+ROW = Parameter(0)
+
+
+def add_total(body: Body, total: Total) -> None:
+    """Give the result of an aggregate its value in each row of a body."""
+    _Totals(body, total).add()
+
+
+class _Totals:
+    def __init__(self, around: Body, total: Total) -> None:
+        self._around = around
+        self._total = total
+        self._shared = [name for name in names_within(total) if name in around.values]
+        self._needed = {*self._shared}
+        if total.target is not None:
+            self._needed |= {*variables(total.target)}
+
+    def add(self) -> None:
+        inner, left = self._inside()
+        if not left and all(name in inner.values for name in self._shared):
+            self._attach_grouped(inner)
+        else:
+            self._attach(*self._asked(inner, left))
+
+    def _inside(self) -> tuple[Body, list[Goal]]:
+        """What the bodies are without knowing anything of the rows around, and what is left."""
+        inner = self._around.inner()
+        if len(self._total.bodies) == 1:
+            return inner, inner.hold(self._total.bodies[0], self._needed)
+        return self._alternatives(), []
+
+    def _alternatives(self) -> Body:
+        """The assignments of several bodies, each once."""
+        bodies = [self._around.inner() for _ in self._total.bodies]
+        for body, goals in zip(bodies, self._total.bodies, strict=True):
+            left = body.hold(goals, self._needed)
+            if left:
+                remedy = "write a relation for the alternatives"
+                raise wrong(left[0].at, "this reads a variable from outside the aggregate", remedy)
+        names = sorted(name for name in bodies[0].values if not name.startswith(" "))
+        made: plan.Node | None = None
+        for body in bodies:
+            if sorted(name for name in body.values if not name.startswith(" ")) != names:
+                remedy = "write a relation for the alternatives"
+                raise wrong(self._total.at, "the alternatives have different variables", remedy)
+            values = tuple_of(*(body.values[name] for name in names))
+            rows = plan.Select(body.node, lifted(values, body.names))
+            made = rows if made is None else plan.UnionAll(made, rows)
+        assert made is not None
+        found = self._around.inner()
+        found.begin(plan.Distinct(made), "found")
+        found.values = {name: item(ROW, place) for place, name in enumerate(names)}
+        return found
+
+    def _whole(self, inner: Body) -> plan.Node:
+        """The aggregate of all rows of a body."""
+        made = self._grouped(inner, None)
+        if self._total.name in WITH_ZERO:
+            return made
+        return plan.Where(made, lifted(Operation("is not", (ROW, NONE)), ("total",)))
+
+    def _grouped(self, inner: Body, key: Expr | None) -> plan.Aggregate:
+        """The aggregate of the rows of a body, by a key."""
+        node = inner.node
+        by = None if key is None else lifted(key, inner.names)
+        if self._total.target is None:
+            fold = folded(Count(), lambda of, _: of)
+        else:
+            fold = self._fold(inner.expressions.of(self._total.target, inner.values), inner.names)
+        return plan.Aggregate(node, by, (fold,))
+
+    def _fold(self, value: Expr, names: Sequence[str]) -> plan.Folded:
+        function = lifted(value, names)
+        name = "sum" if self._total.name == "count" else self._total.name
+        return folded(FOLDS[name](function), lambda of, _: of)
+
+    # Asked for the values that there are.
+
+    def _asked(self, inner: Body, left: list[Goal]) -> tuple[plan.Node, Expr, bool]:
+        """The aggregate by the values around, these values, and whether it has a row for each."""
+        around = self._around.node
+        values = tuple_of(*(self._around.values[name] for name in self._shared))
+        asked = plan.Distinct(plan.Select(around, lifted(values, self._around.names)))
+        known = {name: item(ROW, place) for place, name in enumerate(self._shared)}
+        found = self._around.inner()
+        found.begin(asked, "asked")
+        found.values = {**known}
+        refused, left = self._refused(found, left)
+        if inner.is_empty:
+            found.values = {**inner.values, **known}
+            self._hold(found, left)
+            return self._allowed(self._grouped(found, ROW)), values, False
+        tests = [g for g in left if isinstance(g, Comparison) and self._is_test(g, inner)]
+        rest = [goal for goal in left if goal not in tests]
+        made, is_complete = self._joined(found, inner, known, tests, rest)
+        whole: plan.Node = self._allowed(made)
+        for rows in refused if is_complete else ():
+            zero = lifted(self._zero(), ("asked",))
+            whole = plan.UnionAll(whole, plan.Extend(rows, (0,), (zero,)))
+        return whole, values, is_complete
+
+    def _refused(self, found: Body, left: list[Goal]) -> tuple[list[plan.Node], list[Goal]]:
+        """The values around that a negation refuses which reads nothing else, and the goals that
+        are left without these."""
+        shared = {*self._shared}
+        alone = [g for g in left if isinstance(g, Negation) and shared.issuperset(variables(g))]
+        return [found.parted(g) for g in alone], [goal for goal in left if goal not in alone]
+
+    def _allowed(self, made: plan.Aggregate) -> plan.Aggregate:
+        """The aggregate, if a recursion may come through it."""
+        if free(made) and by_left_row(made) is None:
+            raise wrong(
+                self._total.at,
+                "in a recursion this aggregate has to compare its rows with those around by tests",
+                "aggregate a relation that has what is compared, and the rows around join",
+            )
+        return made
+
+    def _joined(
+        self,
+        found: Body,
+        inner: Body,
+        known: dict[str, Expr],
+        tests: Sequence[Comparison],
+        rest: list[Goal],
+    ) -> tuple[plan.Aggregate, bool]:
+        asked, count = found.node, len(inner.names)
+        alone = {name: _in_row(e, ROW, count) for name, e in inner.values.items()}
+        beside = {name: _in_row(e, Parameter(1), count) for name, e in inner.values.items()}
+        keys = [(known[name], alone[name]) for name in self._shared if name in alone]
+        found.values = {**beside, **known}
+        expressions = found.expressions
+        asks = tuple(expressions.comparison(test, found.values) for test in tests)
+        match = matched(keys, ["asked"], "row", conjunction(asks) if asks else None)
+        is_complete = not rest and self._total.name in WITH_ZERO
+        if not is_complete:
+            found.joined(joined(asked, inner.node, match), "row")
+            self._hold(found, rest)
+            return self._grouped(found, ROW), False
+        found.joined(plan.OuterJoin(asked, inner.node, match, "left"), "row")
+        return plan.Aggregate(
+            found.node, lifted(ROW, found.names), (self._fold(self._or_zero(found), found.names),)
+        ), True
+
+    def _or_zero(self, found: Body) -> Expr:
+        """What is summed of a row that may not be there."""
+        target = self._total.target
+        value = constant(1) if target is None else found.expressions.of(target, found.values)
+        is_missing = Operation("is", (Parameter(1), NONE))
+        return Conditional(is_missing, self._zero(), value)
+
+    def _hold(self, found: Body, goals: list[Goal]) -> None:
+        left = found.hold(goals, self._needed)
+        if left:
+            raise stuck(left)
+
+    def _is_test(self, goal: Comparison, inner: Body) -> bool:
+        """Whether it compares values of the bodies and of the rows around."""
+        return {*inner.values, *self._shared}.issuperset(variables(goal))
+
+    # Back to the rows around.
+
+    def _attach_grouped(self, inner: Body) -> None:
+        """Join the aggregates of groups that need not be asked for."""
+        if not self._shared:
+            self._attach_whole(self._whole(inner))
+            return
+        theirs, ours = ([of.values[n] for n in self._shared] for of in (inner, self._around))
+        self._attach(self._grouped(inner, one_value(theirs)), one_value(ours), is_complete=False)
+
+    def _attach_whole(self, node: plan.Node) -> None:
+        """Put the one aggregate that there is beside each row."""
+        around, name = self._around, self._total.name
+        if around.is_empty:
+            around.begin(node, name)
+            self._define(ROW)
+        else:
+            self._define(around.joined(plan.Product(around.node, node), name))
+
+    def _attach(self, node: plan.Node, known: Expr, is_complete: bool) -> None:
+        """Join the aggregates to the rows that they are for, which know their keys."""
+        around, name = self._around, self._total.name
+        left = around.node
+        match = matched([(known, item(ROW, 0))], around.names, name)
+        if is_complete or name not in WITH_ZERO:
+            row = around.joined(plan.Join(left, node, match), name)
+            self._define(item(row, 1))
+            return
+        row = around.joined(plan.OuterJoin(left, node, match, "left"), name)
+        is_missing = Operation("is", (row, NONE))
+        self._define(Conditional(is_missing, self._zero(), item(row, 1)))
+
+    def _define(self, value: Expr) -> None:
+        expressions, result = self._around.expressions, self._total.result
+        if self._total.name == "sum":
+            value = expressions.wrapped(value, expressions.kinds.of(result))
+        self._around.define(result, value)
+
+    def _zero(self) -> Expr:
+        is_float = self._around.expressions.kinds.of(self._total.result).family == "float"
+        return constant(0.0 if is_float else 0)
+
+
+def _in_row(value: Expr, row: Expr, count: int) -> Expr:
+    """An expression of `count` bindings, of a row of them as one value."""
+    bindings = (row,) if count == 1 else tuple(item(row, place) for place in range(count))
+    return substitute(value, bindings)

@@ -1,0 +1,66 @@
+"""A live shell for SQL.
+
+    python -m reactive.sql shop.sql              the statements of a file, and then a prompt
+    python -m reactive.sql orders.csv            the table `orders`, and a prompt
+    python -m reactive.sql shop.sql -c           the statements of a file, and no prompt
+
+Each query is a view that is printed whenever a statement changes it. Exit codes: 0, or 1 if a
+statement of a file could not be run, 2 for wrong usage.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+
+from reactive import Database, ReactiveError
+from reactive.languages.sql.shell.files import is_file, load
+from reactive.languages.sql.shell.session import Shell, lines_of
+from reactive.languages.sql.terms.dialects import DIALECTS
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; the exit code."""
+    given = _parser().parse_args(arguments)
+    console = Console()
+    with Database(dialect=given.dialect) as db:
+        return _run(given, db, console)
+
+
+def _run(given: argparse.Namespace, db: Database, console: Console) -> int:
+    shell = Shell(db, console)
+    for path in given.files:
+        try:
+            done = load(db, path) is not None if is_file(path) else shell.run(_text(path))
+        except (OSError, ReactiveError) as error:
+            console.print(f"[red]{escape(str(error))}[/]", highlight=False)
+            done = False
+        if not done:
+            return 1
+    if given.close:
+        return 0
+    for text in lines_of(sys.stdin, console):
+        shell.run(text)
+    return 0
+
+
+def _text(path: str) -> str:
+    return Path(path).read_text(encoding="utf-8")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m reactive.sql", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("files", nargs="*", help=".sql, .csv or .parquet, in this order")
+    parser.add_argument("--dialect", choices=sorted(DIALECTS), default="duckdb")
+    parser.add_argument("-c", "--close", action="store_true", help="no prompt behind the files")
+    return parser
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,466 @@
+"""Aggregates: the folds that each needs of a group, and what it makes of their results.
+
+    count(x)                  Sum of 1 where x is not NULL, or Count
+    sum(x)                    Sum and that count: of nothing it is NULL
+    sum(x) filter (where p)   the same of `x where p, else NULL`
+    var_samp(x)               the count, the sum, and the sum of squares, which are exact
+    arg_min(x, y)             Min of the pair (y, x)
+    median(x), array_agg(x order by y), sum(distinct x)     Collect, and a function of that
+
+An aggregate is one line of a table. Folds that are equal are kept once for all aggregates.
+
+Cost:   O(1) per changed row, O(log group) for least and greatest; for those of the last line of the
+        picture O(group) of each group that changes.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import NONE, Call, Conditional, Expr, Item, conjunction, constant
+from reactive.api.aggregates import (
+    Aggregate,
+    Aggregation,
+    Avg,
+    CountDistinct,
+    Max,
+    Min,
+    Monoid,
+    Sum,
+)
+from reactive.languages.sql.aggregates.calls import Aggregated as Aggregated
+from reactive.languages.sql.aggregates.calls import (
+    Asked,
+    Maker,
+    OfDifferent,
+    asked_of,
+    count_of,
+    name_of,
+    nothing,
+    number,
+    of_values,
+    pair,
+)
+from reactive.languages.sql.aggregates.calls import fold as fold
+from reactive.languages.sql.aggregates.of_groups import end, joined, listed, quantile, whole_group
+from reactive.languages.sql.aggregates.statistics import pairs, spread, together
+from reactive.languages.sql.expressions.casts import cast
+from reactive.languages.sql.expressions.comparisons import by_parts, from_parts
+from reactive.languages.sql.postgres import aggregates as postgres
+from reactive.languages.sql.runtime import folds, intervals
+from reactive.languages.sql.sqlite.comparisons import (
+    bare,
+    grouped_by,
+    has_collation,
+    has_one_class,
+    ranked_by_collation,
+    unranked,
+)
+from reactive.languages.sql.terms.errors import nearest
+from reactive.languages.sql.terms.types import (
+    BOOL,
+    DECIMAL,
+    FLOAT,
+    INT,
+    INTERVAL,
+    TIMESTAMP,
+    SqlType,
+    sql_name,
+)
+from reactive.languages.sql.terms.values import Value, itself, present
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+
+def is_aggregate(node: exp.Expr) -> bool:
+    """Whether it is a call of an aggregate, with its FILTER if it has one."""
+    if isinstance(node, exp.Filter | exp.WithinGroup | exp.IgnoreNulls | exp.RespectNulls):
+        return is_aggregate(node.this)
+    if isinstance(node, exp.Anonymous):
+        return str(node.this).lower() in TABLE
+    return isinstance(node, exp.AggFunc) and not isinstance(node, WINDOWS)
+
+
+WINDOWS = (
+    *(exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile, exp.Lag),
+    *(exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue),
+)
+"""What sqlglot takes for aggregates, and is a function of windows only."""
+
+
+def made(node: Any, scope: Scope, *, grouped: bool) -> Aggregated:
+    """An aggregate of the rows of a scope; if it is not `grouped`, there may be no rows.
+
+    Raises
+    ------
+    PlanError: there is no such aggregate.
+    """
+    return made_of(asked_of(node, scope, grouped=grouped))
+
+
+def made_of(asked: Asked) -> Aggregated:
+    """The folds of what is asked."""
+    key = (
+        str(asked.node.this).lower()
+        if isinstance(asked.node, exp.Anonymous)
+        else (type(asked.node))
+    )
+    maker, where = TABLE.get(key), ""
+    if asked.scope.dialect.name == "sqlite" and key not in OF_SQLITE:
+        maker, where = None, " in sqlite"
+    if maker is None:
+        name = name_of(asked.node)
+        raise asked.scope.error(
+            asked.node, f"there is no aggregate {name!r}{where}{nearest(name, NAMES)}"
+        )
+    if asked.order and key in ORDERLESS and asked.scope.dialect.name != "sqlite":
+        _read_order(asked)
+    aggregated = maker(asked)
+    if len(asked.taken) < len(asked.arguments):
+        told = f"takes {len(asked.taken)}, and got {len(asked.arguments)}"
+        raise asked.scope.error(
+            asked.node, f"{name_of(asked.node)}() {told} arguments", "leave the others out"
+        )
+    return aggregated
+
+
+def _read_order(asked: Asked) -> None:
+    """Check an ORDER BY inside of an aggregate whose value no order changes.
+
+    Raises
+    ------
+    PlanError: it is not one that the dialect takes.
+    """
+    given = [each.sql() for each in asked.arguments]
+    for key in asked.order:
+        asked.scope.value(key.this)
+        _ = [key.args.get(each) for each in ("desc", "nulls_first")]
+        if asked.distinct and key.this.sql() not in given:
+            raise asked.scope.error(
+                key, "the ORDER BY of an aggregate with DISTINCT is not by its argument"
+            )
+
+
+def _count(asked: Asked) -> Aggregated:
+    scope = asked.scope
+    if asked.order and not asked.arguments:
+        raise scope.error(asked.node, "count(*) has no ORDER BY", "leave it out")
+    if asked.distinct:
+        if len(asked.arguments) > 1:
+            name = scope.dialect.name
+            remedy = "count rows of a query with DISTINCT" if name == "sqlite" else "write (a, b)"
+            raise scope.error(
+                asked.node,
+                f"{name} has no count(DISTINCT) of {len(asked.arguments)} values",
+                remedy,
+            )
+        of = asked.value()
+        if scope.dialect.numeric_booleans:
+            of = grouped_by(of)
+        function = fold(CountDistinct(nothing, skip_none=of.nullable), of, scope)
+        return Aggregated((function,), lambda found: Value(found[0], INT))
+    if len(asked.arguments) > 1:
+        message = f"count() takes 0 or 1 argument, and got {len(asked.arguments)}"
+        raise asked.scope.error(asked.node, message, "count(DISTINCT (a, b)) counts pairs")
+    of = asked.value() if asked.arguments else asked.only(Value(constant(1), INT))
+    return Aggregated((count_of(of, scope),), lambda found: Value(found[0], INT))
+
+
+def _count_if(asked: Asked) -> Aggregated:
+    """DuckDB's COUNT_IF is the sum of truth values, which of no rows is NULL."""
+    of = cast(asked.value(), INT, asked.scope)
+    if asked.distinct:
+        return of_values(folds.total_of_different, of, sum_type(of.type, asked.scope), asked.scope)
+    return _sum_of_value(asked, of)
+
+
+def sum_type(kind: SqlType, scope: Scope) -> SqlType:
+    """Of what type a sum is."""
+    if scope.dialect.name == "postgres":
+        return postgres.sum_type(kind)
+    match kind.kind:
+        case "int" | "bool":
+            return SqlType("int", size=16)
+        case "decimal":
+            return SqlType("decimal", 38, kind.scale)
+        case _:
+            return kind
+
+
+def _sum(asked: Asked) -> Aggregated:
+    of = number(asked)
+    kind = sum_type(of.type, asked.scope)
+    if asked.distinct and kind.kind == "decimal":
+        of = cast(of, SqlType("decimal", None, kind.scale), asked.scope)
+    if asked.distinct:
+        return of_values(folds.total_of_different, of, kind, asked.scope)
+    if of.type.kind == "interval":
+        return _of_intervals(asked, of, intervals.interval_of)
+    return _sum_of_value(asked, of)
+
+
+def _of_intervals(asked: Asked, of: Value, function: Any) -> Aggregated:
+    """A function of the sums of months, days and microseconds: intervals that are equal may differ
+    in these."""
+    parts = (intervals.months_of, intervals.days_of, intervals.micros_of)
+    sums = [
+        fold(
+            Sum(nothing, skip_none=of.nullable),
+            Value(Call(constant(part), (of.expr,)), INT, of.nulls),
+            asked.scope,
+        )
+        for part in parts
+    ]
+    count = count_of(of, asked.scope)
+
+    def value(found: tuple[Expr, ...]) -> Value:
+        given = found if function is intervals.mean_of_intervals else found[:3]
+        return itself(Conditional(found[3], Call(constant(function), given), NONE), INTERVAL)
+
+    return Aggregated((*sums, count), value)
+
+
+def _sum_of_value(asked: Asked, of: Value) -> Aggregated:
+    kind = sum_type(of.type, asked.scope)
+    if kind.kind == "decimal" and of.type.kind == "int":
+        of = cast(of, kind, asked.scope)
+    function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
+    if asked.grouped and not of.nullable:
+        return Aggregated((function,), lambda found: Value(found[0], kind))
+    count = count_of(of, asked.scope)
+    return Aggregated((function, count), lambda found: _if_any(found, kind))
+
+
+def _if_any(found: tuple[Expr, ...], kind: SqlType) -> Value:
+    """The first result, where the second is not 0."""
+    return itself(Conditional(found[1], found[0], NONE), kind)
+
+
+def _total(asked: Asked) -> Aggregated:
+    """SQLite's: a float, of nothing 0."""
+    of = number(asked)
+    if asked.distinct:
+        return of_values(folds.total_or_zero_of_different, of, FLOAT, asked.scope)
+    function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
+    return Aggregated((function,), lambda found: Value(Call(constant(float), (found[0],)), FLOAT))
+
+
+def _avg(asked: Asked) -> Aggregated:
+    of = number(asked)
+    if asked.scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT:
+        return _numeric_avg(asked, of)
+    kind = of.type if of.type.kind == "interval" else FLOAT
+    if of.type.kind in ("date", "time", "timestamp", "timestamptz"):
+        return _mean_of_times(asked, of)
+    if of.type.kind == "interval" and not asked.distinct:
+        return _of_intervals(asked, of, intervals.mean_of_intervals)
+    if asked.distinct:
+        return of_values(folds.mean_of_different, of, kind, asked.scope)
+    mean = fold(Avg(nothing, skip_none=of.nullable), of, asked.scope)
+    if kind is not FLOAT or of.type.kind != "decimal":
+        return Aggregated((mean,), lambda found: itself(found[0], kind))
+    return Aggregated(
+        (mean,), lambda found: Value(Call(constant(float), found), FLOAT, (found[0],))
+    )
+
+
+def _numeric_avg(asked: Asked, of: Value) -> Aggregated:
+    """AVG of integers and numerics in Postgres."""
+    if asked.distinct:
+        return of_values(postgres.mean_of_different, of, DECIMAL, asked.scope)
+    total = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
+    return Aggregated(
+        (total, count_of(of, asked.scope)),
+        lambda found: _if_any((Call(constant(postgres.mean), found), found[1]), DECIMAL),
+    )
+
+
+def _mean_of_times(asked: Asked, of: Value) -> Aggregated:
+    """The mean of moments, by the exact sum of their microseconds."""
+    if asked.scope.dialect.name != "duckdb":
+        raise asked.scope.error(
+            asked.node, f"{asked.scope.dialect.name} has no avg of {sql_name(of.type)}"
+        )
+    kind = TIMESTAMP if of.type.kind == "date" else of.type
+    whole_numbers = Value(Call(constant(folds.microseconds_of), (of.expr,)), INT, of.nulls)
+    back = {"time": folds.time_of_mean, "timestamptz": folds.instant_of_mean}
+    function = back.get(of.type.kind, folds.moment_of_mean)
+    if asked.distinct:
+        return of_values(OfDifferent(folds.MeanOf(function)), whole_numbers, kind, asked.scope)
+    total = fold(Sum(nothing, skip_none=of.nullable), whole_numbers, asked.scope)
+    count = count_of(of, asked.scope)
+    return Aggregated((total, count), lambda found: itself(Call(constant(function), found), kind))
+
+
+def _extreme(kind: Any) -> Maker:
+    def made(asked: Asked) -> Aggregated:
+        of = asked.value()
+        if len(asked.arguments) > 1:
+            raise asked.scope.error(asked.node, "least or greatest values of a number: array_agg")
+        is_sqlite = asked.scope.dialect.numeric_booleans
+        if is_sqlite and (not has_one_class(of.type) or has_collation(of.type)):
+            return _extreme_by_class(kind, of, asked)
+        function = fold(kind(nothing, skip_none=of.nullable), by_parts(of), asked.scope)
+        never = asked.grouped and not of.nullable
+        return Aggregated(
+            (function,),
+            lambda found: Value(from_parts(found[0], of), of.type, () if never else found),
+        )
+
+    return made
+
+
+def _extreme_by_class(kind: Any, of: Value, asked: Asked) -> Aggregated:
+    """The least or greatest of values of several classes, by their ranks."""
+    place = ranked_by_collation(of)
+    function = fold(kind(nothing, skip_none=of.nullable), place, asked.scope)
+    kind_of = bare(of).type
+    return Aggregated((function,), lambda found: unranked(Value(found[0], kind_of, (found[0],))))
+
+
+def _truth(kind: Any) -> Maker:
+    """BOOL_AND is the least of truth values, BOOL_OR the greatest."""
+
+    def made(asked: Asked) -> Aggregated:
+        of = cast(asked.value(), BOOL, asked.scope)
+        function = fold(kind(nothing, skip_none=of.nullable), of, asked.scope)
+        return Aggregated((function,), lambda found: itself(found[0], BOOL))
+
+    return made
+
+
+def _bits(aggregation: Callable[[], Aggregation[Any]], neutral: int) -> Maker:
+    def made(asked: Asked) -> Aggregated:
+        of, scope = asked.value(), asked.scope
+        if asked.distinct and aggregation is _xor:
+            return of_values(folds.exclusive_or_of_different, of, of.type, scope)
+        bits = Call(constant(folds.whole_number), (of.expr,))
+        filled = Value(bits, INT)
+        if of.nullable:
+            filled = Value(Conditional(conjunction(present(of)), bits, constant(neutral)), INT)
+        function, count = fold(aggregation(), filled, scope), count_of(of, scope)
+        return Aggregated((function, count), lambda found: _if_any(found, of.type))
+
+    return made
+
+
+def _and() -> Aggregation[Any]:
+    return Monoid(-1, operator.and_, of=nothing)
+
+
+def _or() -> Aggregation[Any]:
+    return Monoid(0, operator.or_, of=nothing)
+
+
+def _xor() -> Aggregation[Any]:
+    return Aggregate(0, operator.xor, operator.xor, of=nothing)
+
+
+def _at_extreme(kind: Any) -> Maker:
+    """ARG_MIN and ARG_MAX: of the row with the least or greatest key; of several, by the value."""
+
+    def made(asked: Asked) -> Aggregated:
+        value, key = asked.value(), asked.value(1)
+        both = pair(by_parts(key), by_parts(value))
+        function = fold(kind(nothing, skip_none=both.nullable), both, asked.scope)
+        return Aggregated(
+            (function,),
+            lambda found: Value(
+                from_parts(Item(found[0], constant(1)), value), value.type, (found[0],)
+            ),
+        )
+
+    return made
+
+
+TABLE: dict[str | type[exp.Expr], Maker] = {
+    exp.Count: _count,
+    exp.CountIf: _count_if,
+    exp.ApproxDistinct: lambda asked: _count(replace(asked, distinct=True)),
+    exp.Sum: _sum,
+    exp.Avg: _avg,
+    exp.Min: _extreme(Min),
+    exp.Max: _extreme(Max),
+    exp.LogicalAnd: _truth(Min),
+    exp.LogicalOr: _truth(Max),
+    exp.BitwiseAndAgg: _bits(_and, -1),
+    exp.BitwiseOrAgg: _bits(_or, 0),
+    exp.BitwiseXorAgg: _bits(_xor, 0),
+    exp.Stddev: spread(folds.deviation, postgres.deviation, 1),
+    exp.StddevSamp: spread(folds.deviation, postgres.deviation, 1),
+    exp.StddevPop: spread(folds.deviation, postgres.deviation, 0),
+    exp.Variance: spread(folds.variance, postgres.variance, 1),
+    exp.VariancePop: spread(folds.variance, postgres.variance, 0),
+    exp.CovarPop: together(folds.covariance, "x", "y", "xy", less=0),
+    exp.CovarSamp: together(folds.covariance, "x", "y", "xy", less=1),
+    exp.Corr: together(folds.correlation, "x", "y", "xy", "xx", "yy"),
+    exp.RegrSlope: together(folds.slope, "x", "y", "xy", "yy"),
+    exp.RegrIntercept: together(folds.intercept, "x", "y", "xy", "yy"),
+    exp.RegrR2: together(folds.fit, "x", "y", "xy", "xx", "yy"),
+    exp.RegrAvgx: together(folds.ratio, "y"),
+    exp.RegrAvgy: together(folds.ratio, "x"),
+    exp.RegrSxx: together(folds.deviations, "y", "y", "yy"),
+    exp.RegrSyy: together(folds.deviations, "x", "x", "xx"),
+    exp.RegrSxy: together(folds.deviations, "x", "y", "xy"),
+    exp.RegrCount: pairs,
+    exp.ArgMin: _at_extreme(Min),
+    exp.ArgMax: _at_extreme(Max),
+    exp.GroupConcat: joined,
+    exp.ArrayAgg: listed,
+    exp.Median: quantile(folds.quantile_between, 0.5),
+    exp.PercentileCont: quantile(folds.quantile_between),
+    exp.PercentileDisc: quantile(folds.quantile_of),
+    exp.Quantile: quantile(folds.quantile_of),
+    exp.Mode: whole_group(folds.mode),
+    exp.Skewness: whole_group(folds.skewness, FLOAT),
+    exp.Kurtosis: whole_group(folds.kurtosis, FLOAT),
+    exp.AnyValue: end(folds.first, nulls=False),
+    exp.First: end(folds.first, nulls=True),
+    exp.Last: end(folds.last, nulls=True),
+    "every": _truth(Min),
+    "total": _total,
+    "fsum": _sum,
+    "sumkahan": _sum,
+    "kahan_sum": _sum,
+    "favg": _avg,
+    "product": whole_group(folds.product, FLOAT),
+    "geomean": whole_group(folds.geometric_mean, FLOAT),
+    "geometric_mean": whole_group(folds.geometric_mean, FLOAT),
+    "entropy": whole_group(folds.entropy, FLOAT),
+    "mad": whole_group(folds.spread, FLOAT),
+}
+ORDERLESS = frozenset(
+    {
+        key
+        for key in TABLE
+        if key not in (exp.GroupConcat, exp.ArrayAgg, exp.AnyValue, exp.First, exp.Last, exp.Mode)
+        and key not in (exp.PercentileCont, exp.PercentileDisc, exp.ArgMin, exp.ArgMax)
+    }
+)
+"""Aggregates whose value no order of the rows changes."""
+OF_SQLITE = frozenset({exp.Count, exp.Sum, exp.Avg, exp.Min, exp.Max, exp.GroupConcat, "total"})
+"""Aggregates that SQLite has."""
+OF_WINDOWS = (
+    *("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "lag", "lead"),
+    *("first_value", "last_value", "nth_value"),
+)
+"""Functions that have a meaning in a window only."""
+OTHER_NAMES = (
+    *("string_agg", "listagg", "list", "max_by", "min_by", "quantile_cont", "quantile_disc"),
+    *OF_WINDOWS,
+)
+"""Names that sqlglot takes for others, and those of windows."""
+NAMES: tuple[str, ...] = tuple(
+    sorted(
+        name.lower()
+        for key in (*TABLE, *OTHER_NAMES)
+        for name in ([key] if isinstance(key, str) else key.sql_names())  # type: ignore[attr-defined]
+    )
+)
+"""What they are called, for messages."""

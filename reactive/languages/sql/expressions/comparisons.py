@@ -1,0 +1,198 @@
+"""Comparisons of values as conditions that are true exactly where SQL says TRUE.
+
+    a = b, both NOT NULL        a == b
+    a = b, one may be NULL      a == b                        None is equal to nothing else
+    a = b, both may be NULL     a == b and a is not None      the equation first, as a key of a join
+    a < b                       a is not None and b is not None and a < b
+
+What must be there before a value can be read, such as the row of an outer join, is asked before.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from sqlglot import exp
+
+from optimizer.expr import (
+    FALSE,
+    NONE,
+    TRUE,
+    Call,
+    Conditional,
+    Constant,
+    Expr,
+    Operation,
+    Or,
+    conjunction,
+    conjuncts,
+    constant,
+    tuple_of,
+)
+from reactive.languages.sql.expressions.casts import aligned
+from reactive.languages.sql.runtime import rows
+from reactive.languages.sql.terms.common_types import Place
+from reactive.languages.sql.terms.types import ANY
+from reactive.languages.sql.terms.values import (
+    Value,
+    is_null,
+    is_simple,
+    itself,
+    leaves,
+    present,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+COMPARISONS: dict[type[exp.Expr], str] = {
+    exp.EQ: "==",
+    exp.NEQ: "!=",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
+OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
+
+
+def comparison(symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scope) -> Expr:
+    """Whether a comparison of values of any types is TRUE."""
+    left, right = aligned(node, scope, left, right, place=place_of(symbol))
+    if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
+        return conjunction((*present(left, right), total_order(symbol, left, right)))
+    return compared(symbol, left, right)
+
+
+def place_of(symbol: str) -> Place:
+    """Return the place of a comparison in the table of common types."""
+    return "equality" if symbol in ("==", "!=") else "order"
+
+
+def are_ordered_by_parts(left: Value, right: Value, scope: Scope) -> bool:
+    """True if both are rows, or both are arrays, which may have NULL inside."""
+    kinds = {left.type.kind, right.type.kind}
+    return kinds in ({"struct"}, {"array"})
+
+
+def by_parts(value: Value) -> Value:
+    """Return what a value is sorted by: rows and arrays item by item, with NULL inside the last.
+
+    `from_parts` of it is the value.
+    """
+    if value.type.kind not in ("struct", "array"):
+        return value
+    made = Call(constant(rows.rank), (whole(value),))
+    return itself(made, ANY) if value.nullable else Value(made, ANY)
+
+
+def from_parts(sorted_by: Expr, of: Value) -> Expr:
+    """Return the value of which `by_parts(of)` is given."""
+    if of.type.kind not in ("struct", "array"):
+        return sorted_by
+    return Call(constant(rows.value_of_rank), (sorted_by,))
+
+
+def total_order(symbol: str, left: Value, right: Value) -> Expr:
+    """The order of rows that may have NULLs."""
+    if symbol in (">", ">="):
+        left, right, symbol = right, left, {">": "<", ">=": "<="}[symbol]
+    function = rows.less if symbol == "<" else rows.less_or_equal
+    return Call(constant(function), (left.expr, right.expr))
+
+
+def compared(symbol: str, left: Value, right: Value) -> Expr:
+    """Whether a comparison is TRUE."""
+    if is_null(left) or is_null(right):
+        return FALSE
+    test = Operation(symbol, (left.expr, right.expr))
+    if symbol != "==":
+        there = conjunction(present(left, right))
+        if all(map(is_simple, leaves(left, right))):
+            return all_of(there, test)
+        return Conditional(there, test, FALSE)  # one condition, that asks a sub-query once
+    before = present(_inner(left), _inner(right))
+    behind = tuple(t for v in (left, right) for t in present(v) if t not in before)
+    if left.expr != right.expr and len(behind) == 2:  # None is equal to nothing else
+        behind = behind[:1] if is_simple(left.expr) else behind[1:]
+    elif len(behind) == 1 and left.expr != right.expr:
+        behind = ()
+    return conjunction((*before, test, *behind))
+
+
+def _inner(value: Value) -> Value:
+    """What must be there before the value can be read: all its leaves but itself."""
+    is_leaf = value.nulls[-1:] == (value.expr,)
+    return Value(value.expr, value.type, value.nulls[:-1] if is_leaf else value.nulls)
+
+
+def in_range(wanted: bool, one: Value, low: Value, two: Value, high: Value) -> Expr:
+    if wanted:
+        return all_of(compared(">=", one, low), compared("<=", two, high))
+    return any_of(compared("<", one, low), compared(">", two, high))
+
+
+def among_constants(value: Value, items: tuple[Expr, ...], *, wanted: bool) -> Expr:
+    """Whether a value is one of some that are never NULL."""
+    if is_null(value):
+        return FALSE
+    if len(items) == 1:
+        other = Value(items[0], value.type)
+        return compared("==" if wanted else "!=", value, other)
+    if all(isinstance(item, Constant) for item in items):
+        among: Expr = constant(tuple(item.value for item in items))  # type: ignore[attr-defined]
+    else:
+        among = tuple_of(*items)
+    test = Operation("in" if wanted else "not in", (value.expr, among))
+    return conjunction((*present(value), test))
+
+
+def missing(value: Value, *, wanted: bool) -> Expr:
+    if is_null(value):
+        return TRUE if wanted else FALSE
+    if not wanted:
+        return conjunction(present(value))
+    return any_of(*(Operation("is", (leaf, NONE)) for leaf in value.nulls))
+
+
+def of_value(value: Value, *, wanted: bool) -> Expr:
+    """Whether a value of type boolean is TRUE, or is FALSE."""
+    if is_null(value):
+        return FALSE
+    if isinstance(value.expr, Constant):
+        return TRUE if bool(value.expr.value) is wanted else FALSE
+    if wanted and value.nulls == (value.expr,):  # None is not true
+        return as_boolean(value.expr) if value.type.kind != "bool" else value.expr
+    if not wanted and value.nulls == (value.expr,) and not is_simple(value.expr):
+        return Operation("==", (value.expr, FALSE))
+    test = value.expr if wanted else Operation("not", (value.expr,))
+    return conjunction((*present(value), test))
+
+
+def as_boolean(expr: Expr) -> Expr:
+    """True or False of what may be another value."""
+    if isinstance(expr, Constant | Operation):
+        return expr
+    return Conditional(expr, TRUE, FALSE)
+
+
+def negated(test: Expr) -> Expr:
+    """The opposite of a test that is true or false."""
+    if test in (TRUE, FALSE):
+        return FALSE if test == TRUE else TRUE
+    return Operation("not", (test,))
+
+
+def all_of(*parts: Expr) -> Expr:
+    """All of several conditions."""
+    flat = tuple(inner for part in parts for inner in conjuncts(part) if inner != TRUE)
+    return FALSE if FALSE in flat else conjunction(flat)
+
+
+def any_of(*parts: Expr) -> Expr:
+    """At least one of several conditions."""
+    left = tuple(part for part in parts if part != FALSE)
+    if TRUE in left:
+        return TRUE
+    return FALSE if not left else left[0] if len(left) == 1 else Or(left)

@@ -1,0 +1,419 @@
+"""Conditions, with three-valued logic compiled away: when one is TRUE, and when it is FALSE.
+
+    true(a = b)      a == b and a is not None        the equation first: it stays a key of a join
+    true(a < b)      a is not None and b is not None and a < b
+    true(not e)      false(e)
+    true(p and q)    true(p) and true(q)             false(p and q)  =  false(p) or false(q)
+
+Where neither holds, it is NULL. Of columns that are NOT NULL nothing is asked but the comparison.
+
+Sound: all branches are taken where a value is read: what may be None is asked for before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import (
+    FALSE,
+    NONE,
+    TRUE,
+    Call,
+    Conditional,
+    Expr,
+    Operation,
+)
+from reactive.languages.sql.expressions.casts import aligned, applied, cast, maybe
+from reactive.languages.sql.expressions.comparisons import (
+    COMPARISONS,
+    OPPOSITE,
+    all_of,
+    among_constants,
+    any_of,
+    are_ordered_by_parts,
+    as_boolean,
+    compared,
+    comparison,
+    in_range,
+    missing,
+    negated,
+    of_value,
+    place_of,
+    total_order,
+)
+from reactive.languages.sql.expressions.operands import check_condition, check_operands
+from reactive.languages.sql.postgres import patterns
+from reactive.languages.sql.runtime import rows, texts
+from reactive.languages.sql.sqlite import strings
+from reactive.languages.sql.sqlite.comparisons import as_truth, bare
+from reactive.languages.sql.terms.arguments import take
+from reactive.languages.sql.terms.types import BOOL, TEXT
+from reactive.languages.sql.terms.values import (
+    NULL_VALUE,
+    Value,
+    callee,
+    is_null,
+    itself,
+    strict,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+QUANTIFIERS = (exp.Any, exp.All)
+TWO_VALUED: tuple[type[exp.Expr], ...] = (
+    *(exp.And, exp.Or, exp.Paren, exp.Exists, exp.In, exp.Between, exp.Is),
+    *(exp.NullSafeEQ, exp.NullSafeNEQ),
+)
+"""Conditions of which it is asked when they are TRUE and when they are FALSE."""
+
+
+def true(node: Any, scope: Scope) -> Expr:
+    """Whether a condition is TRUE."""
+    return _is(node, scope, wanted=True)
+
+
+def false(node: Any, scope: Scope) -> Expr:
+    """Whether a condition is FALSE."""
+    return _is(node, scope, wanted=False)
+
+
+def truth(node: Any, scope: Scope) -> Value:
+    """A condition as a value: True, False or NULL."""
+    if type(node) in COMPARISONS and not _is_quantified(node):
+        if _has_array(node):
+            return _of_array(node, scope)
+        if not _are_rows(node) or scope.dialect.total_rows:
+            return _comparison_value(node, scope)
+    match node:
+        case exp.Not():
+            of = _condition(scope.value(node.this), node, scope)
+            return strict(Operation("not", (of.expr,)), BOOL, of)
+        case exp.Like() | exp.ILike() | exp.Escape():
+            return _like(node, scope)
+    if not isinstance(node, TWO_VALUED) and type(node) not in COMPARISONS:
+        raise scope.error(node, f"{node.sql(scope.dialect.name)} is not supported here")
+    made = scope.true(node)
+    if not may_be_null(node, scope):
+        return Value(as_boolean(made), BOOL)
+    return itself(Conditional(made, TRUE, Conditional(scope.false(node), FALSE, NONE)), BOOL)
+
+
+def may_be_null(node: Any, scope: Scope) -> bool:
+    """Whether a condition may be neither."""
+    known = scope.known(node)
+    if known is not None:
+        return known.nullable
+    match node:
+        case exp.Paren() | exp.Not():
+            return may_be_null(node.this, scope)
+        case exp.And() | exp.Or():
+            return any(may_be_null(part, scope) for part in _flat(node, type(node)))
+        case exp.Exists() | exp.Is() | exp.NullSafeEQ() | exp.NullSafeNEQ():
+            return False
+        case exp.In() | exp.Between() if node.args.get("query") is None:
+            parts = (node.this, *node.expressions, node.args.get("low"), node.args.get("high"))
+            return any(scope.value(part).nullable for part in parts if part is not None)
+        case exp.In():
+            return True
+        case _ if type(node) in COMPARISONS:
+            standard = _are_rows(node) and not scope.dialect.total_rows
+            return standard or _is_quantified(node) or scope.value(node).nullable
+        case _:
+            return scope.value(node).nullable
+
+
+def _is(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    known = scope.known(node)
+    if known is not None:
+        return of_value(_condition(known, node, scope), wanted=wanted)
+    match node:
+        case exp.Paren():
+            return _is(node.this, scope, wanted=wanted)
+        case exp.Not():
+            return _is(node.this, scope, wanted=not wanted)
+        case exp.And() | exp.Or():
+            sides = [_is(part, scope, wanted=wanted) for part in _flat(node, type(node))]
+            return all_of(*sides) if isinstance(node, exp.And) is wanted else any_of(*sides)
+        case exp.Exists():
+            found = scope.exists(node)
+            return found if wanted else Operation("not", (found,))
+        case exp.In():
+            return _in(node, scope, wanted=wanted)
+        case exp.Is():
+            return _identity(node, scope, wanted=wanted)
+        case exp.NullSafeEQ() | exp.NullSafeNEQ():
+            return _same(node, scope, wanted=isinstance(node, exp.NullSafeEQ) is wanted)
+        case exp.Between():
+            return _between(node, scope, wanted=wanted)
+        case _ if type(node) in COMPARISONS:
+            return _comparison(node, scope, wanted=wanted)
+        case _:
+            return of_value(_condition(scope.value(node), node, scope), wanted=wanted)
+
+
+def _condition(value: Value, node: Any, scope: Scope) -> Value:
+    """A value that is asked whether it is true."""
+    if scope.dialect.name == "duckdb":
+        check_condition(value, node, scope)
+        return cast(value, BOOL, scope) if value.type.kind == "text" else value
+    return as_truth(value) if scope.dialect.numeric_booleans else value
+
+
+def _flat(node: Any, kind: type[exp.Expr]) -> Iterator[exp.Expr]:
+    """What is joined by the same connector, left to right; a chain may be longer than the stack."""
+    todo = [node]
+    while todo:
+        each = todo.pop()
+        inner = each
+        while isinstance(inner, exp.Paren):
+            inner = inner.this
+        if isinstance(inner, kind):
+            todo += (inner.expression, inner.this)
+        else:
+            yield each
+
+
+# Comparisons.
+
+
+def _comparison(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    if _is_quantified(node):
+        return scope.matches(node, negated=not wanted)
+    if _are_rows(node) and not scope.dialect.total_rows:
+        return _rows(node, scope, wanted=wanted)
+    if _has_array(node):
+        return of_value(_of_array(node, scope), wanted=wanted)
+    symbol = COMPARISONS[type(node)]
+    left, right = scope.value(node.left), scope.value(node.right)
+    return comparison(symbol if wanted else OPPOSITE[symbol], left, right, node, scope)
+
+
+def _has_array(node: Any) -> bool:
+    """Whether a side is ANY or ALL of something."""
+    return any(_quantifier(side) is not None for side in (node.left, node.right))
+
+
+def _quantifier(node: Any) -> str | None:
+    """Whether it is ANY or ALL; sqlglot takes the latter of an array for a function."""
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() == "all":
+        return "all"
+    return {exp.Any: "any", exp.All: "all"}.get(type(node))
+
+
+def _comparison_value(node: Any, scope: Scope) -> Value:
+    symbol = COMPARISONS[type(node)]
+    left, right = aligned(
+        node, scope, scope.value(node.left), scope.value(node.right), place=place_of(symbol)
+    )
+    if is_null(left) or is_null(right):
+        return NULL_VALUE
+    if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
+        return strict(total_order(symbol, left, right), BOOL, left, right)
+    return strict(Operation(symbol, (left.expr, right.expr)), BOOL, left, right)
+
+
+def _is_quantified(node: Any) -> bool:
+    """Whether it compares with ANY or ALL of a query."""
+    return type(node) in COMPARISONS and any(
+        isinstance(side, QUANTIFIERS) and _query_in(side) is not None
+        for side in (node.args.get("this"), node.args.get("expression"))
+    )
+
+
+def _query_in(node: Any) -> exp.Expr | None:
+    """The query of ANY or ALL, through brackets."""
+    inner = node.this
+    while isinstance(inner, exp.Paren):
+        inner = inner.this
+    return inner if isinstance(inner, exp.Query) else None
+
+
+def _of_array(node: Any, scope: Scope) -> Value:
+    """`x = ANY (array)`, `x <> ALL (array)` and the like."""
+    left, right = node.left, node.right
+    symbol = COMPARISONS[type(node)]
+    if _quantifier(left) is not None:
+        left, right = right, left
+        symbol = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}.get(symbol, symbol)
+    function = rows.AnyFits if _quantifier(right) == "any" else rows.AllFit
+    array = right.expressions[0] if isinstance(right, exp.Anonymous) else right.this
+    if scope.dialect.name in ("postgres", "duckdb"):
+        of = rows.OfElements(function(symbol), scope.dialect.name == "duckdb")
+        given = (whole(scope.value(left)), whole(scope.value(array)))
+        return itself(Call(callee(of), given), BOOL)
+    return maybe(function(symbol), BOOL, scope.value(left), scope.value(array))
+
+
+# Rows.
+
+
+def _are_rows(node: Any) -> bool:
+    return isinstance(_row_of(node.left), exp.Tuple) and isinstance(_row_of(node.right), exp.Tuple)
+
+
+def _row_of(node: Any) -> Any:
+    """`row(a, b)` is `(a, b)`."""
+    if isinstance(node, exp.Anonymous) and str(node.this).lower() == "row":
+        return exp.Tuple(expressions=list(node.expressions))
+    return node
+
+
+def _rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    """Rows compared field by field, of which each may be NULL."""
+    lefts, rights = (_row_of(side).expressions for side in (node.left, node.right))
+    if len(lefts) != len(rights):
+        raise scope.error(node, f"rows of {len(lefts)} and of {len(rights)} fields are compared")
+    fields = [
+        (scope.value(left), scope.value(right)) for left, right in zip(lefts, rights, strict=True)
+    ]
+    symbol = COMPARISONS[type(node)]
+    return _of_fields(symbol if wanted else OPPOSITE[symbol], fields, node, scope)
+
+
+def _of_fields(symbol: str, fields: Sequence[tuple[Value, Value]], node: Any, scope: Scope) -> Expr:
+    tests = {s: [comparison(s, a, b, node, scope) for a, b in fields] for s in ("==", "!=")}
+    if symbol == "==":
+        return all_of(*tests["=="])
+    if symbol == "!=":
+        return any_of(*tests["!="])
+    made: list[Expr] = []
+    for place, (left, right) in enumerate(fields):
+        is_last = place == len(fields) - 1
+        own = symbol if is_last else symbol[0]
+        made.append(all_of(*tests["=="][:place], comparison(own, left, right, node, scope)))
+    return any_of(*made)
+
+
+# Other conditions.
+
+
+def _in(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    if node.args.get("query") is not None:
+        return scope.matches(node, negated=not wanted)
+    if node.args.get("unnest") is not None or node.args.get("field") is not None:
+        field = node.args.get("field") or node.args["unnest"].expressions[0]
+        array = applied(rows.among, BOOL, scope.value(node.this), scope.value(field))
+        return of_value(array, wanted=wanted)
+    value = scope.value(node.this)
+    if isinstance(_row_of(node.this), exp.Tuple) and not scope.dialect.total_rows:
+        return _in_rows(node, scope, wanted=wanted)
+    if not node.expressions:
+        return FALSE if wanted else TRUE
+    others = [scope.value(each) for each in node.expressions]
+    if scope.dialect.numeric_booleans:  # only the left says how they are compared
+        items = [aligned(node, scope, value, bare(each)) for each in others]
+    else:
+        mine, *others = aligned(node, scope, value, *others)
+        items = [(mine, theirs) for theirs in others]
+    same = all(mine == items[0][0] for mine, _ in items)
+    if same and not any(theirs.nullable for _, theirs in items):
+        made = tuple(theirs.expr for _, theirs in items)
+        return among_constants(items[0][0], made, wanted=wanted)
+    tests = [compared("==" if wanted else "!=", mine, theirs) for mine, theirs in items]
+    return any_of(*tests) if wanted else all_of(*tests)
+
+
+def _in_rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    tests = [
+        _is(exp.EQ(this=node.this.copy(), expression=each.copy()), scope, wanted=wanted)
+        for each in node.expressions
+    ]
+    return any_of(*tests) if wanted else all_of(*tests)
+
+
+def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    """IS NULL, IS TRUE, IS FALSE."""
+    other = node.expression
+    take(other)
+    if scope.dialect.name == "postgres" and isinstance(other, exp.Null):
+        row = _row_of(node.this)
+        while isinstance(row, exp.Paren):
+            row = _row_of(row.this)
+        if isinstance(row, exp.Tuple):
+            return _row_is_null(row, node, scope, wanted=wanted)
+    wanted = wanted is not bool(node.args.get("negate"))
+    if isinstance(other, exp.Null):
+        return missing(scope.value(node.this), wanted=wanted)
+    if isinstance(other, exp.Boolean):
+        made = scope.true(node.this) if other.this else scope.false(node.this)
+        return made if wanted else negated(made)
+    return _same(node, scope, wanted=wanted)
+
+
+def _row_is_null(row: Any, node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    """A row is NULL if all of its fields are, and is NOT NULL if none is."""
+    values = [scope.value(each) for each in row.expressions]
+    if node.args.get("negate"):
+        there = all_of(*(missing(value, wanted=False) for value in values))
+        return there if wanted else negated(there)
+    gone = all_of(*(missing(value, wanted=True) for value in values))
+    return gone if wanted else negated(gone)
+
+
+def _same(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    """IS [NOT] DISTINCT FROM: NULL is equal to NULL."""
+    values = aligned(node, scope, scope.value(node.this), scope.value(node.expression))
+    return Operation("==" if wanted else "!=", tuple(map(whole, values)))
+
+
+def _between(node: Any, scope: Scope, *, wanted: bool) -> Expr:
+    value, low, high = (scope.value(node.args[each]) for each in ("this", "low", "high"))
+    if scope.dialect.name == "duckdb":
+        one, low, high = aligned(node, scope, value, low, high, place="order")
+        two = one
+    else:
+        one, low = aligned(node, scope, value, low, place="order")
+        two, high = aligned(node, scope, value, high, place="order")
+    if node.args.get("symmetric"):
+        ways = [in_range(wanted, one, low, two, high), in_range(wanted, two, high, one, low)]
+        return any_of(*ways) if wanted else all_of(*ways)
+    return in_range(wanted, one, low, two, high)
+
+
+def _like(node: Any, scope: Scope) -> Value:
+    """LIKE and ILIKE, with an ESCAPE or without."""
+    inner = node.this if isinstance(node, exp.Escape) else node
+    if isinstance(inner.expression, QUANTIFIERS):
+        return _like_elements(node, inner, scope)
+    check_operands(inner, scope)
+    parts = [inner.this, inner.expression]
+    parts += [node.expression] if isinstance(node, exp.Escape) else []
+    values = [cast(scope.value(each), TEXT, scope) for each in parts]
+    is_negated = inner.args.get("negate")
+    if any(map(is_null, values)):
+        return NULL_VALUE
+    made = applied(_like_function(inner, scope), BOOL, *values)
+    if not is_negated:
+        return made
+    return strict(Operation("not", (made.expr,)), BOOL, made)
+
+
+def _like_elements(node: Any, inner: Any, scope: Scope) -> Value:
+    """LIKE ANY and LIKE ALL of an array of patterns."""
+    quantifier = inner.expression
+    if node is not inner or _query_in(quantifier) is not None:
+        what = "ESCAPE" if node is not inner else "a query"
+        raise scope.error(node, f"LIKE {quantifier.key.upper()} cannot have {what}")
+    kind = rows.AnyFits if isinstance(quantifier, exp.Any) else rows.AllFit
+    symbol = rows.NOT_LIKE if inner.args.get("negate") else rows.LIKE
+    fits = kind(symbol[_like_function(inner, scope)])
+    return maybe(
+        fits, BOOL, cast(scope.value(inner.this), TEXT, scope), scope.value(quantifier.this)
+    )
+
+
+def _like_function(node: Any, scope: Scope) -> Any:
+    if scope.dialect.name == "postgres":
+        if isinstance(node, exp.SimilarTo):
+            return patterns.similar
+        return patterns.like_folded if isinstance(node, exp.ILike) else patterns.like
+    if scope.dialect.name == "sqlite":
+        return strings.like
+    if isinstance(node, exp.ILike):
+        return texts.like_folded
+    return texts.like

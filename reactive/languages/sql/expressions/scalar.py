@@ -1,0 +1,236 @@
+"""Values: columns, constants, operators, casts, and calls of functions.
+
+    a + b                 Value(a + b, nulls=(a, b))
+    coalesce(a, 0)        Value(a if a is not None else 0)
+    case when p then a end    Value(a if true(p) else None, nulls=(itself,))
+
+Each function is a line of `functions.TABLE`.
+"""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import tuple_of
+from reactive.languages.sql import functions
+from reactive.languages.sql.aggregates import kinds as aggregates
+from reactive.languages.sql.expressions import arithmetic, zones
+from reactive.languages.sql.expressions.casts import applied, cast
+from reactive.languages.sql.expressions.operands import check_operands
+from reactive.languages.sql.expressions.predicate import truth
+from reactive.languages.sql.postgres import operators
+from reactive.languages.sql.postgres.forms import decimal_of_text
+from reactive.languages.sql.postgres.functions import TABLE as of_postgres
+from reactive.languages.sql.runtime import texts
+from reactive.languages.sql.sqlite import arithmetic as of_sqlite
+from reactive.languages.sql.sqlite import functions as sqlite
+from reactive.languages.sql.sqlite.comparisons import without_collation
+from reactive.languages.sql.terms.errors import nearest, source_of
+from reactive.languages.sql.terms.types import TEXT, SqlType, length_of_sql, type_of_sql
+from reactive.languages.sql.terms.values import (
+    NULL_VALUE,
+    ArgumentError,
+    Value,
+    literal,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+CALL = re.compile(r"(\w+)\s*\(")
+OF_DIALECTS: dict[str, dict[Any, Any]] = {"postgres": of_postgres, "sqlite": sqlite.TABLE}
+"""The functions of dialects that have their own only."""
+
+
+def value(node: Any, scope: Scope) -> Value:
+    """What a node means, as a value.
+
+    Raises
+    ------
+    PlanError: there is no such column, function or type.
+    """
+    check_operands(node, scope)
+    match node:
+        case exp.Column():
+            return scope.column(node)
+        case exp.Literal():
+            return _literal(node, scope)
+        case exp.Boolean():
+            return literal(int(node.this) if scope.dialect.numeric_booleans else bool(node.this))
+        case exp.Null():
+            return NULL_VALUE
+        case exp.Paren() | exp.Alias():
+            return scope.value(node.this)
+        case exp.Placeholder() | exp.Parameter():
+            return scope.parameter(node)
+        case exp.Subquery() | exp.Select() | exp.SetOperation():
+            value = scope.subquery(node)
+            return without_collation(value) if scope.dialect.name == "sqlite" else value
+        case exp.Cast():
+            return _cast(node, scope)
+        case exp.Tuple():
+            return _row(node, scope)
+        case exp.Dot():
+            return scope.field(scope.value(node.this), node.expression.name, node)
+        case exp.HexString() | exp.BitString() if scope.dialect.name == "postgres":
+            raise scope.error(node, "bit strings of postgres are not supported", "use bytea")
+        case exp.HexString() if scope.dialect.name == "duckdb" and _is_number(node, scope):
+            raise scope.error(node, "duckdb has no numbers in hexadecimal digits")
+        case exp.ByteString() | exp.HexString():
+            return literal(
+                bytes.fromhex(node.this) if isinstance(node, exp.HexString) else node.this
+            )
+        case _ if arithmetic.is_operator(node) and scope.dialect.name == "postgres":
+            return operators.operation(node, scope)
+        case _ if scope.dialect.name == "sqlite" and of_sqlite.is_operator(node):
+            return of_sqlite.operation(node, scope)
+        case _ if arithmetic.is_operator(node) and scope.dialect.name == "duckdb":
+            return arithmetic.operation(node, scope)
+        case _:
+            return _called(node, scope)
+
+
+def _called(node: Any, scope: Scope) -> Value:
+    """A condition, or a call of a function."""
+    maker = _maker_of(node, scope)
+    try:
+        made: Value | None = zones.called(node, scope, maker, cast, applied)
+        if made is None and maker is not None:
+            made = maker(node, scope)
+    except ArgumentError as error:
+        raise scope.error(node, f"{written_name(node, scope)}() {error}") from None
+    if made is not None:
+        return made
+    if isinstance(
+        node, exp.Predicate | exp.Connector | exp.Not | exp.Between | exp.In | exp.Escape
+    ):
+        return truth(node, scope)
+    if isinstance(node, exp.Anonymous | exp.Func):
+        raise unknown_function(node, scope)
+    if isinstance(node, exp.Window):
+        raise scope.error(
+            node,
+            "a window function cannot stand here",
+            "write the condition as QUALIFY, or select the window in a sub-query",
+        )
+    raise scope.error(node, f"{node.sql(scope.dialect.name)} is not supported here")
+
+
+def written_name(node: Any, scope: Scope) -> str:
+    """Return the name of a function as written; sqlglot may use another name."""
+    found = CALL.match(source_of(scope.text, node))
+    return found[1].lower() if found else functions.name_of(node)
+
+
+def _maker_of(node: Any, scope: Scope) -> Any:
+    """Return the function that makes the value of a call; None if the dialect has none."""
+    if scope.dialect.name == "duckdb":
+        return functions.maker_of(node)
+    table = OF_DIALECTS[scope.dialect.name]
+    return table.get(node.name.lower() if isinstance(node, exp.Anonymous) else type(node))
+
+
+def unknown_function(node: Any, scope: Scope) -> Exception:
+    """The error about a function that there is not."""
+    name, where = written_name(node, scope), ""
+    known = (*functions.NAMES, *aggregates.NAMES)
+    if scope.dialect.name != "duckdb":
+        table = OF_DIALECTS[scope.dialect.name]
+        known = tuple(each for each in table if isinstance(each, str))
+        where = f" in {scope.dialect.name}"
+    if name in aggregates.OF_WINDOWS:
+        return scope.error(node, f"{name}() needs a window", f"{name}(...) OVER (ORDER BY ...)")
+    if name in aggregates.NAMES and isinstance(node, exp.AggFunc):
+        return scope.error(
+            node,
+            f"the aggregate {name}() cannot stand here",
+            "write the condition as HAVING, or aggregate in a sub-query",
+        )
+    if name in known:
+        return scope.error(node, f"{name}() does not take these arguments")
+    not_supported = {"sqlite": sqlite.NOT_SUPPORTED, "duckdb": functions.NOT_SUPPORTED}
+    if name in not_supported.get(scope.dialect.name, ()):
+        return scope.error(
+            node,
+            f"the function {name}() of {scope.dialect.name} is not supported",
+            "map the rows in Python: relation.select(...)",
+        )
+    return scope.error(
+        node,
+        f"there is no function {name!r}{where}{nearest(name, known)}",
+        "write the query without it, or map the rows in Python: relation.select(...)",
+    )
+
+
+def _is_number(node: exp.HexString, scope: Scope) -> bool:
+    return source_of(scope.text, node).lower().startswith("0x")
+
+
+def _literal(node: exp.Literal, scope: Scope) -> Value:
+    text = node.this
+    if node.is_string:
+        return literal(text)
+    if scope.dialect.name == "postgres":
+        return _number(text)
+    if text.isdigit():
+        made = literal(int(text))
+        return Value(made.expr, SqlType("int", size=4 if len(text) < 10 else 8))
+    if "e" in text.lower() or not scope.dialect.exact_literals:
+        return literal(float(text))
+    digits = text.partition(".")[2]
+    kind = SqlType("decimal", len(text.replace(".", "")), len(digits))
+    return Value(literal(Decimal(text)).expr, kind)
+
+
+def _number(text: str) -> Value:
+    """A number of Postgres: an integer of the size that it needs, or a numeric."""
+    if text.isdigit() and int(text) < 1 << 63:
+        made = literal(int(text))
+        return Value(made.expr, SqlType("int", size=4 if int(text) < 1 << 31 else 8))
+    return literal(decimal_of_text(text))
+
+
+def _cast(node: Any, scope: Scope) -> Value:
+    """CAST, `::`, TRY_CAST, and constants such as DATE '2024-01-01'."""
+    if scope.dialect.name == "sqlite":
+        return sqlite.cast(node, scope)
+    kind = type_of_sql(node.args["to"])
+    if kind is None:
+        raise scope.error(node, f"there is no type {node.args['to'].sql()!r}")
+    if kind.kind == "decimal" and kind.precision is None and scope.dialect.name == "duckdb":
+        kind = SqlType("decimal", 18, 3)
+    if scope.dialect.name == "postgres":
+        scope.at = (node,)
+        if node.args["to"].this == exp.DType.BIT:
+            raise scope.error(node, "bit strings of postgres are not supported", "use bytea")
+        if node.args["to"].this == exp.DType.CHAR and not node.args["to"].expressions:
+            raise scope.error(node, "CHAR of postgres is CHAR(1), which is not supported", "text")
+    scope.at = (node,)
+    attempt = isinstance(node, exp.TryCast)
+    made = cast(scope.value(node.this), kind, scope, attempt=attempt, exact=True)
+    length = checked_length(node.args["to"], scope)
+    return made if length is None else applied(texts.cut, TEXT, made, literal(length))
+
+
+def checked_length(declared: Any, scope: Scope) -> int | None:
+    """The length of a text that a type allows, where the dialect looks at it."""
+    if scope.dialect.name == "sqlite":
+        _ = [each.name for each in declared.expressions]  # SQLite reads past them
+        return None
+    length = length_of_sql(declared)
+    if length is not None and declared.this.value in ("CHAR", "NCHAR", "BPCHAR"):
+        raise scope.error(declared, "CHAR(n) pads with blanks, and is not supported", "VARCHAR(n)")
+    return length
+
+
+def _row(node: Any, scope: Scope) -> Value:
+    """`(a, b)` as one value."""
+    values = [scope.value(each) for each in node.expressions]
+    names = tuple(f"column{place}" for place in range(len(values)))
+    kind = SqlType("struct", items=tuple(v.type for v in values), names=names)
+    return Value(tuple_of(*map(whole, values)), kind)

@@ -1,0 +1,399 @@
+"""Instants (TIMESTAMPTZ) beside what has no zone: casts, operators, functions and comparisons.
+
+    t >= '2024-10-27 02:30+01'       the text as an instant; one without an offset is in the zone of
+                                     the database
+    t = naive_column                 refused: `naive_column AT TIME ZONE 'UTC'` says which instant
+    extract(hour from t)             the hour of what clocks of that zone show
+    t + interval '1 day'             by the calendar of that zone
+
+A field that is declared as `datetime` (`MOMENT`) may hold either; a constant that it is compared
+with is then a timestamp or an instant, as the value is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.errors import PlanError
+from optimizer.expr import NONE, Attribute, Call, Conditional, Constant, Operation, conjunction
+from reactive.languages.sql.runtime import intervals, zones
+from reactive.languages.sql.runtime.intervals import unit_named
+from reactive.languages.sql.terms.types import (
+    FLOAT,
+    INSTANT,
+    INT,
+    INTERVAL,
+    MOMENT,
+    TEXT,
+    TIMESTAMP,
+    SqlType,
+    sql_name,
+)
+from reactive.languages.sql.terms.values import Value, callee, is_simple, literal
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+Applied = Callable[..., Value]
+"""`casts.applied`."""
+Cast = Callable[..., Value]
+"""`casts.cast`."""
+OF_TIME = frozenset({"timestamp", "timestamptz", "date"})
+
+
+def is_zoned(value: Value) -> bool:
+    """True if the value has a zone, or may have one."""
+    return value.type.kind == "timestamptz" or value.type == MOMENT
+
+
+def function_of(of: SqlType, to: SqlType, zone: str) -> tuple[Any, tuple[Any, ...]] | None:
+    """Return what casts from or to an instant, and its further arguments.
+
+    None if neither type is one; a function that is None leaves the value as it is.
+    """
+    if to.kind == "timestamptz":
+        made = {"text": zones.read, "date": zones.aware, "timestamp": zones.aware}.get(of.kind)
+        return (made, (zone,) if made else ())
+    if of.kind != "timestamptz" and of != MOMENT:
+        return None
+    found = {
+        "timestamp": zones.naive,
+        "date": zones.date,
+        "time": zones.time,
+        "text": zones.text,
+    }.get(to.kind)
+    return None if found is None or to == MOMENT else (found, (zone,))
+
+
+# Comparisons.
+
+
+def agreed(
+    node: exp.Expr | None, scope: Scope, values: tuple[Value, ...], cast: Cast, applied: Applied
+) -> tuple[Value, ...]:
+    """Return values of which some are instants as they can be compared.
+
+    Raises
+    ------
+    PlanError: one is a timestamp without a zone, and no constant; or holds some, as arrays do.
+    """
+    nested = [value for value in values if value.type.items and not is_constant(value)]
+    naive = _naive_inside([value.type for value in nested])
+    if naive is not None:
+        raise _without_zone(node, scope, Value(nested[0].expr, naive))
+    if any(value.type.kind == "timestamptz" for value in values):
+        return tuple([_as_instant(node, scope, value, cast, applied) for value in values])
+    known = next((value for value in values if value.type == MOMENT), None)
+    if known is None:
+        return values
+    return tuple([_beside(known, value, scope, cast) for value in values])
+
+
+def _naive_inside(kinds: Sequence[SqlType]) -> SqlType | None:
+    """Return the type of times without a zone that stand where others have instants, in the items
+    of arrays or structs; None if there is none."""
+    for place in range(max([len(kind.items) for kind in kinds], default=0)):
+        items = [kind.items[place] for kind in kinds if place < len(kind.items)]
+        if any(item.kind == "timestamptz" for item in items):
+            naive = [item for item in items if item.kind in ("date", "timestamp")]
+            found = next((item for item in naive if item != MOMENT), None)
+        else:
+            found = _naive_inside(items)
+        if found is not None:
+            return found
+    return None
+
+
+def _as_instant(
+    node: exp.Expr | None, scope: Scope, value: Value, cast: Cast, applied: Applied
+) -> Value:
+    if value.type == MOMENT:
+        return applied(zones.zoned, INSTANT, value)
+    if value.type.kind not in (*OF_TIME, "text") or value.type.kind == "timestamptz":
+        return value
+    if is_constant(value):
+        return cast(value, INSTANT, scope)
+    if value.type.kind == "text":
+        return value
+    raise _without_zone(node, scope, value)
+
+
+def check_alike(node: exp.Expr | None, scope: Scope, one: Value, other: Value) -> None:
+    """Refuse an instant and a time without a zone that are compared as they are.
+
+    Raises
+    ------
+    PlanError: one is an instant, and the other one is none.
+    """
+    kinds = {one.type.kind, other.type.kind}
+    if "timestamptz" in kinds and kinds & {"timestamp", "date", "text"}:
+        naive = other if one.type.kind == "timestamptz" else one
+        if naive.type != MOMENT:
+            raise _without_zone(node, scope, naive)
+
+
+def _without_zone(node: exp.Expr | None, scope: Scope, value: Value) -> PlanError:
+    return scope.error(
+        node,
+        f"a {sql_name(value.type)} without a time zone is compared with instants (TIMESTAMPTZ)",
+        "say which instant it is: ... AT TIME ZONE 'UTC'; or cast the instant to it",
+    )
+
+
+def _beside(known: Value, value: Value, scope: Scope, cast: Cast) -> Value:
+    """A constant beside a value that may have a zone or not: as a timestamp, or as an instant."""
+    if value.type.kind not in ("text", "date", "timestamp") or not is_constant(value):
+        return value
+    plain, instant = (cast(value, kind, scope).expr for kind in (TIMESTAMP, INSTANT))
+    if not (isinstance(plain, Constant) and isinstance(instant, Constant)):
+        return Value(plain, TIMESTAMP)  # it is no time
+    zone = Operation("is not", (Attribute(known.expr, "tzinfo"), NONE))
+    if not is_simple(known.expr):
+        return Value(Call(callee(either), (known.expr, plain, instant)), TIMESTAMP)
+    there = [Operation("is not", (leaf, NONE)) for leaf in known.nulls]
+    return Value(Conditional(conjunction((*there, zone)), instant, plain), TIMESTAMP)
+
+
+def either(known: Any, plain: Any, instant: Any) -> Any:
+    """A constant as an instant beside a value that has a zone."""
+    return plain if known is None or known.tzinfo is None else instant
+
+
+def is_constant(value: Value) -> bool:
+    """True if the value is a constant that is not NULL."""
+    return isinstance(value.expr, Constant) and not value.nulls
+
+
+# Operators.
+
+
+def combined(
+    symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scope, applied: Applied
+) -> Value | None:
+    """Return the value of `+` or `-` of instants; None if neither operand is one."""
+    if not (is_zoned(left) or is_zoned(right)):
+        return None
+    kinds = (left.type.kind, right.type.kind)
+    if symbol == "+" and kinds[0] == "interval":
+        left, right, kinds = right, left, kinds[::-1]
+    zone = literal(scope.dialect.timezone)
+    if kinds[1] == "interval" and symbol in ("+", "-") and kinds[0] in OF_TIME:
+        functions = {"+": zones.later, "-": zones.earlier}
+        if scope.dialect.name == "duckdb":
+            functions = {"+": zones.later_of_duckdb, "-": zones.earlier_of_duckdb}
+        return applied(functions[symbol], left.type, left, right, zone)
+    if symbol == "-" and set(kinds) <= OF_TIME:
+        if kinds[0] != kinds[1] and "timestamptz" in kinds:
+            naive = left if kinds[1] == "timestamptz" else right
+            if naive.type != MOMENT:
+                raise scope.error(
+                    node,
+                    f"there is no - for {sql_name(left.type)} and {sql_name(right.type)}",
+                    "say which instant the timestamp is: ... AT TIME ZONE 'UTC'",
+                )
+        if "date" not in kinds:
+            if scope.dialect.name == "duckdb":
+                return applied(zones.between_of_duckdb, INTERVAL, left, right, zone)
+            return applied(zones.between, INTERVAL, left, right)
+    return None
+
+
+# Functions.
+
+LOCAL: frozenset[Any] = frozenset(
+    {exp.Year, exp.Month, exp.Day, exp.DayOfMonth, exp.DayOfWeek, exp.DayOfWeekIso, exp.DayOfYear}
+    | {exp.Hour, exp.Minute, exp.Second, exp.Week, exp.WeekOfYear, exp.Quarter, exp.Extract}
+    | {exp.Dayname, exp.Monthname, exp.LastDay, exp.TimeToStr, exp.DateDiff, exp.Date}
+    | {exp.TsOrDsToDate, "date_part", "datepart", "weekday", "century", "decade", "era"}
+    | {"millennium", "isoyear", "yearweek", "julian", "date_sub", "datesub", "to_char"}
+)
+"""Functions of what clocks of the database's zone show."""
+OF_EPOCH: frozenset[Any] = frozenset({exp.TimeToUnix, "epoch", "epoch_ms", "epoch_us", "epoch_ns"})
+"""Functions of what has passed since 1970 in UTC."""
+OWN: frozenset[Any] = frozenset(
+    {exp.TimestampTrunc, exp.DateTrunc, exp.AtTimeZone, exp.UnixToTime, exp.DateBin}
+    | {exp.DateAdd, exp.DateSub, exp.DateDiff, "timezone", "make_timestamptz", "time_bucket"}
+    | {"age"}
+)
+
+
+def called(node: Any, scope: Scope, maker: Any, cast: Cast, applied: Applied) -> Value | None:
+    """Return the value of a call that has instants for arguments, or gives one; else None.
+
+    `maker` is what makes the value of a call in the dialect, and None if it has no such function.
+    """
+    key = node.name.lower() if isinstance(node, exp.Anonymous) else type(node)
+    if key in OWN:
+        found = _own(key, node, scope, cast, applied)
+        if found is not None:
+            return found
+    if maker is None or not (key in LOCAL or key in OF_EPOCH):
+        return None
+    return _as_local(key, node, scope, maker, applied)
+
+
+def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -> Value:
+    """A function of instants as that of timestamps."""
+    unit = _unit(key, node)
+    is_of_epoch = key in OF_EPOCH or unit == "epoch"
+    zone = "UTC" if is_of_epoch else scope.dialect.timezone
+    kept: dict[int, Value] = {}
+    try:
+        for each in _arguments(node):
+            value = scope.value(each)
+            if unit.startswith("timezone") and is_zoned(value):
+                return applied(zones.part_of_zone, INT, literal(unit), value, literal(zone))
+            if is_zoned(value):
+                value = applied(zones.naive, TIMESTAMP, value, literal(zone))
+            if id(each) not in scope.values:
+                kept[id(each)] = scope.values[id(each)] = value
+        made: Value = maker(node, scope)
+        return made
+    finally:
+        for known in kept:
+            scope.values.pop(known, None)
+
+
+def _unit(key: Any, node: Any) -> str:
+    """The part that is asked for, as a constant says it."""
+    if key is exp.Extract:
+        return str(node.this.name).lower()
+    if key in ("date_part", "datepart") and node.expressions:
+        return str(node.expressions[0].name).lower()
+    return ""
+
+
+def _arguments(node: Any) -> list[exp.Expr]:
+    if isinstance(node, exp.Extract):
+        return [node.expression]
+    given = node.expressions if isinstance(node, exp.Anonymous) else [node.this, node.expression]
+    return [each for each in given if isinstance(each, exp.Expr) and not _is_unit(each)]
+
+
+def _is_unit(node: Any) -> bool:
+    return isinstance(node, exp.Literal | exp.Var | exp.Interval)
+
+
+def _own(key: Any, node: Any, scope: Scope, cast: Cast, applied: Applied) -> Value | None:
+    zone = literal(scope.dialect.timezone)
+    if key is exp.AtTimeZone:
+        return _at(
+            scope.value(node.this), scope.value(node.args["zone"]), node, scope, cast, applied
+        )
+    if key == "timezone" and len(node.expressions) == 2:
+        other, value = (scope.value(each) for each in node.expressions)
+        return _at(value, other, node, scope, cast, applied)
+    if key == "make_timestamptz" and len(node.expressions) in (6, 7):
+        return _of_parts(node, scope, cast, applied)
+    if key is exp.UnixToTime:
+        return _of_seconds(node, scope, applied)
+    if key in (exp.TimestampTrunc, exp.DateTrunc):
+        return _truncated(node, scope, applied)
+    if key is exp.DateBin and node.args.get("origin") is None:
+        value = scope.value(node.expression)
+        if is_zoned(value):
+            return applied(zones.bucket, value.type, scope.value(node.this), value, zone)
+    if key == "age" and len(node.expressions) == 2:
+        values = [scope.value(each) for each in node.expressions]
+        return applied(zones.age, INTERVAL, *values, zone) if all(map(is_zoned, values)) else None
+    if key is exp.DateDiff and (unit := _unit_below_a_day(node)):
+        values = [scope.value(each) for each in (node.expression, node.this)]
+        if all(map(is_zoned, values)):
+            return applied(zones.boundaries, INT, literal(unit), *values, zone)
+    if key in (exp.DateAdd, exp.DateSub) and node.args.get("unit") is None:
+        value = scope.value(node.this)
+        if is_zoned(value):
+            symbol = "+" if key is exp.DateAdd else "-"
+            return combined(symbol, value, scope.value(node.expression), node, scope, applied)
+    return None
+
+
+def _unit_below_a_day(node: Any) -> str:
+    unit = unit_named(node.args["unit"].name) if node.args.get("unit") else ""
+    return unit if unit in zones.BELOW_A_DAY else ""
+
+
+def _of_parts(node: Any, scope: Scope, cast: Cast, applied: Applied) -> Value:
+    """MAKE_TIMESTAMPTZ, in a zone that is named or in that of the database."""
+    kinds = (*[INT] * 5, FLOAT, TEXT)
+    given = [cast(scope.value(e), k, scope) for e, k in zip(node.expressions, kinds, strict=False)]
+    zone = literal(scope.dialect.timezone)
+    other = zone if len(given) < 7 else _zone(given.pop(), node, scope, applied)
+    return applied(zones.of_parts, INSTANT, *given, other, zone)
+
+
+def _zone(other: Value, node: Any, scope: Scope, applied: Applied) -> Value:
+    """The name of a zone, as the dialect reads it.
+
+    Raises
+    ------
+    PlanError: there is no such zone.
+    """
+    is_postgres = scope.dialect.name == "postgres"
+    if not is_constant(other):
+        return applied(zones.posix, TEXT, other) if is_postgres else other
+    assert isinstance(other.expr, Constant)
+    name = other.expr.value
+    if scope.dialect.name == "duckdb" and name[:1] in ("+", "-"):
+        raise scope.error(node, f"duckdb has no time zone {name!r}", "name one, as 'Europe/Berlin'")
+    check_zone(name, node, scope)
+    return literal(zones.posix(name) if is_postgres else name)
+
+
+def _of_seconds(node: Any, scope: Scope, applied: Applied) -> Value | None:
+    value = scope.value(node.this)
+    scale = node.args.get("scale")
+    if scale is not None and str(scale.this) == "3" and is_zoned(value):
+        return applied(zones.epoch_milliseconds, INT, value)
+    if scale is None and value.type.kind not in ("text", *OF_TIME):
+        return applied(zones.of_seconds, INSTANT, value, literal(scope.dialect.timezone))
+    return None
+
+
+def _truncated(node: Any, scope: Scope, applied: Applied) -> Value | None:
+    value, other = scope.value(node.this), node.args.get("zone")
+    unit = unit_named(node.args["unit"].name)
+    if not is_zoned(value) or unit not in {*intervals.LENGTHS, *intervals.MONTHS}:
+        return None
+    zone = literal(scope.dialect.timezone)
+    if other is not None:
+        zone = _zone(scope.value(other), node, scope, applied)
+    function = zones.truncated_of_duckdb if scope.dialect.name == "duckdb" else zones.truncated
+    return applied(function, value.type, literal(unit), value, zone)
+
+
+def _at(value: Value, other: Value, node: Any, scope: Scope, cast: Cast, applied: Applied) -> Value:
+    """AT TIME ZONE: of an instant what clocks show, of a timestamp the instant.
+
+    Raises
+    ------
+    PlanError: the value is no time, the zone no text; or there is no such zone.
+    """
+    if other.type.kind != "text" or value.type.kind not in (*OF_TIME, "text", "null", "any"):
+        raise scope.error(
+            node,
+            f"AT TIME ZONE takes a time and the name of a zone, not {sql_name(value.type)} and "
+            f"{sql_name(other.type)}",
+        )
+    other = _zone(other, node, scope, applied)
+    if value.type.kind == "text":
+        value = cast(value, INSTANT, scope)
+    if value.type.kind == "date":
+        value = cast(value, INSTANT if scope.dialect.name == "postgres" else TIMESTAMP, scope)
+    zone = literal(scope.dialect.timezone)
+    if value.type == MOMENT:
+        return applied(zones.turned, MOMENT, value, other, zone)
+    if value.type.kind == "timestamptz":
+        return applied(zones.shown, TIMESTAMP, value, other)
+    return applied(zones.in_session, INSTANT, value, other, zone)
+
+
+def check_zone(name: str, node: Any, scope: Scope) -> None:
+    """Refuse a zone that there is not."""
+    try:
+        zones.shown(zones.read("2000-01-01", "UTC"), name)
+    except ValueError as error:
+        raise scope.error(node, str(error), "name one as 'Europe/Berlin', or '+02'") from None

@@ -1,0 +1,57 @@
+"""The scalar functions of SQL, by what sqlglot makes of a call, or by name.
+
+A function is one line of a table: what is called, the type that it gives, the types that it takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+
+from reactive.languages.sql.functions import arrays, choices, numbers, texts, times
+from reactive.languages.sql.functions.calls import Maker as Maker
+from reactive.languages.sql.functions.calls import name_of as name_of
+
+TABLE: dict[str | type[exp.Expr], Maker] = {
+    **texts.TABLE,
+    **numbers.TABLE,
+    **times.TABLE,
+    **arrays.TABLE,
+    **choices.TABLE,
+}
+NAMES: tuple[str, ...] = tuple(
+    sorted(
+        name.lower()
+        for key in TABLE
+        for name in (
+            [key]
+            if isinstance(key, str)
+            else key.sql_names()
+            if issubclass(key, exp.Func)
+            else [key.key]
+        )
+    )
+)
+"""What they are called, for messages."""
+
+_WORDS = """
+array_cosine_similarity array_grade_up array_select array_slice array_transform array_value
+array_where array_zip bar cot current_setting damerau_levenshtein decode element_at encode
+flatten format from_base64 from_hex gamma getvariable greatest_common_divisor hamming hash jaccard
+jaro_similarity jaro_winkler_similarity json_array_length json_extract json_extract_string
+least_common_multiple lgamma list_aggregate list_apply list_filter list_grade_up list_histogram
+list_reduce list_resize list_select list_transform list_where list_zip make_timestamp_ns map
+map_entries map_extract map_keys map_values nextafter nfc_normalize printf random regexp_escape
+regexp_extract_all regexp_split_to_array sha1 sha256 signbit strip_accents struct_insert
+timezone_hour timezone_minute to_json try_strptime txid_current unbin unhex union_value url_decode
+url_encode uuid version
+"""
+NOT_SUPPORTED = frozenset(_WORDS.split())
+"""Functions of DuckDB that are not there, for messages."""
+
+
+def maker_of(node: Any) -> Maker | None:
+    """What makes the value of a call; None if the function is not known."""
+    key = str(node.this).lower() if isinstance(node, exp.Anonymous) else type(node)
+    return TABLE.get(key)

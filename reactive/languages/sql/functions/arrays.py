@@ -1,0 +1,282 @@
+"""The functions of arrays and structs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import Call, Constant, Parameter, constant, tuple_of
+from reactive.languages.sql.expressions.casts import applied, cast, equal_types, maybe
+from reactive.languages.sql.functions.calls import SAME, Maker, given, name_of, of
+from reactive.languages.sql.runtime import arrays
+from reactive.languages.sql.terms.types import (
+    ANY,
+    BOOL,
+    FLOAT,
+    INSTANT,
+    INT,
+    TEXT,
+    TIMESTAMP,
+    SqlType,
+    sql_name,
+)
+from reactive.languages.sql.terms.values import (
+    NULL_VALUE,
+    Value,
+    check_arguments,
+    is_null,
+    itself,
+    literal,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+
+def array_of(node: Any, scope: Scope) -> Value:
+    """`[a, b]` and `ARRAY[a, b]`."""
+    values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
+    made = SqlType("array", items=(kind,))
+    if _levels(made) > MOST_LEVELS:
+        raise scope.error(node, f"arrays are nested more than {MOST_LEVELS} levels deep")
+    return Value(tuple_of(*map(whole, values)), made)
+
+
+MOST_LEVELS = 100
+"""Levels of arrays in arrays; values that are deeper cannot be hashed or compared."""
+
+
+def _levels(kind: SqlType) -> int:
+    """Return the number of levels of arrays."""
+    found = 0
+    while kind.kind == "array":
+        found, kind = found + 1, kind.items[0]
+    return found
+
+
+def element_type(value: Value) -> SqlType:
+    """Of what type the elements of an array are."""
+    if value.type.kind == "text":
+        return TEXT
+    return value.type.items[0] if value.type.kind == "array" and value.type.items else ANY
+
+
+def _element(node: Any, scope: Scope) -> Value:
+    array, place = given(node, scope)
+    return maybe(arrays.element, element_type(array), array, place)
+
+
+def bracket(node: Any, scope: Scope) -> Value:
+    """`a[1]` and `a[1:2]`."""
+    value = scope.value(node.this)
+    place = scope.slice_of(node.expressions[0])
+    if isinstance(place, exp.Slice):
+        first, last = (place.args.get(each) for each in ("this", "expression"))
+        ends = (
+            scope.value(each) if each is not None else Value(constant(number), INT)
+            for each, number in ((first, 1), (last, -1))
+        )
+        return applied(arrays.slice_of, value.type, value, *ends)
+    if value.type.kind == "struct" or value.type.record is not None:
+        return scope.field(value, str(place.name), node)
+    return maybe(arrays.element, element_type(value), value, scope.value(place))
+
+
+def struct_of(node: Any, scope: Scope) -> Value:
+    """`{'a': 1}`, `struct_pack(a := 1)`, `row(1, 2)`: a tuple."""
+    names, values = [], []
+    for place, each in enumerate(node.expressions):
+        is_named = isinstance(each, exp.PropertyEQ)
+        names.append(each.this.name if is_named else f"column{place}")
+        values.append(scope.value(each.expression if is_named else each))
+    kind = SqlType("struct", items=tuple(v.type for v in values), names=tuple(names))
+    return Value(tuple_of(*map(whole, values)), kind)
+
+
+def _numbers(node: Any, scope: Scope) -> Value:
+    """RANGE and GENERATE_SERIES."""
+    return series_of(node, scope, None)
+
+
+def series_of(node: Any, scope: Scope, most: int | None) -> Value:
+    """The array of RANGE or GENERATE_SERIES, cut to the first elements if that is known.
+
+    Raises
+    ------
+    PlanError: there is no series from values of these types.
+    """
+    is_range = bool(node.args.get("is_end_exclusive"))
+    parts = [node.args.get(each) for each in ("start", "end", "step")]
+    values = [scope.value(each) for each in parts if isinstance(each, exp.Expr)]
+    kinds = [value.type.kind for value in values]
+    limit = [] if most is None else [literal(most)]
+    if set(kinds) <= {"int", "null", "any", "bool"}:
+        if len(values) == 2 and limit:
+            values.append(literal(1))
+        function = arrays.numbers if is_range else arrays.series
+        return applied(function, SqlType("array", items=(INT,)), *values, *limit)
+    moments = {"date", "timestamp", "timestamptz", "null"}
+    if len(kinds) != 3 or kinds[2] not in ("interval", "null") or not {*kinds[:2]} <= moments:
+        names = ", ".join(sql_name(value.type) for value in values)
+        raise scope.error(
+            node,
+            f"there is no {'range' if is_range else 'generate_series'} of {names}",
+            "give two integers, or two moments and an INTERVAL",
+        )
+    kind, zone = TIMESTAMP, ""
+    if "timestamptz" in kinds:
+        kind, zone = INSTANT, scope.dialect.timezone
+        values[:2] = [cast(value, INSTANT, scope) for value in values[:2]]
+    more = (literal(most or MOST), literal(zone), literal(not is_range))
+    return applied(arrays.moments, SqlType("array", items=(kind,)), *values, *more)
+
+
+MOST = arrays.MOST_ELEMENTS + 1
+
+
+def _of_element(function: Any) -> Maker:
+    def made(node: Any, scope: Scope) -> Value:
+        (value,) = given(node, scope)
+        return maybe(function, element_type(value), value)
+
+    return made
+
+
+def _concatenated(node: Any, scope: Scope) -> Value:
+    values, kind = equal_types(tuple(given(node, scope)), scope, node)
+    if scope.dialect.name == "duckdb":
+        items = tuple(map(whole, values))
+        check_arguments(arrays.concatenated_of_all, [v for v in values if not is_null(v)])
+        return itself(Call(constant(arrays.concatenated_of_all), items), kind)
+    made = values[0]
+    for value in values[1:]:
+        made = applied(arrays.concatenated, kind, made, value)
+    return made
+
+
+def _with_element(
+    function: Callable[..., Any],
+    result: SqlType,
+    *,
+    nullable: bool = False,
+    knows_null: bool = False,
+) -> Maker:
+    """A function of an array and of what may be an element of it, both of one type.
+
+    One that `knows_null` is given NULL too.
+    """
+
+    def made(node: Any, scope: Scope) -> Value:
+        array, item = given(node, scope, ANY, ANY)
+        if is_null(array) or (is_null(item) and not knows_null):
+            return NULL_VALUE
+        if array.type.kind == "array":
+            of = Value(Parameter(0), element_type(array))
+            (_, item), kind = equal_types((of, item), scope, node)
+            array = cast(array, SqlType("array", items=(kind,)), scope)
+        kind = array.type if result is SAME else result
+        if knows_null:
+            check_arguments(function, (array, item))
+            return itself(Call(constant(function), (whole(array), whole(item))), kind)
+        return (maybe if nullable else applied)(function, kind, array, item)
+
+    return made
+
+
+def _longer(*, is_first: bool) -> Maker:
+    """LIST_APPEND and LIST_PREPEND, to which an array that is NULL is an empty one."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        array, item = given(node, scope, ANY, ANY)  # sqlglot has the array first
+        if array.type.kind not in ("array", "null"):
+            got = sql_name(array.type)
+            raise scope.error(node, f"{name_of(node)}() takes an array, and got {got}")
+        of_item = Value(Parameter(0), element_type(array)) if array.type.kind == "array" else item
+        (_, item), kind = equal_types((of_item, item), scope, node)
+        made = SqlType("array", items=(kind,))
+        array = cast(array, made, scope)
+        function = arrays.prepended if is_first else arrays.appended
+        return Value(Call(constant(function), (whole(array), whole(item))), made)
+
+    return made
+
+
+def _joined(node: Any, scope: Scope) -> Value:
+    """ARRAY_TO_STRING, whose separator DuckDB wants to know before it reads a row."""
+    array, separator = given(node, scope, ANY, TEXT)
+    if not isinstance(separator.expr, Constant):
+        raise scope.error(
+            node,
+            f"duckdb has no {name_of(node)}() by a separator that a row says",
+            "write the separator",
+        )
+    return maybe(arrays.Joined(separator.expr.value), TEXT, array)
+
+
+def _field(node: Any, scope: Scope) -> Value:
+    return scope.field(scope.value(node.this), node.expression.name, node)
+
+
+def _sorted(node: Any, scope: Scope) -> Value:
+    """LIST_SORT and LIST_REVERSE_SORT; NULL is last unless the call says otherwise."""
+    value = scope.value(node.this)
+    ways = [_is_true(node.args.get(name)) for name in ("asc", "nulls_first")]
+    is_ascending = node.args.get("asc") is None or ways[0]
+    return applied(arrays.in_order, value.type, value, literal(not is_ascending), literal(ways[1]))
+
+
+def _is_true(node: Any) -> bool:
+    return isinstance(node, exp.Boolean) and bool(node.this)
+
+
+TABLE: dict[str | type[exp.Expr], Maker] = {
+    exp.Array: array_of,
+    exp.Bracket: bracket,
+    exp.Struct: struct_of,
+    exp.StructExtract: _field,
+    exp.ArraySize: of(len, INT, ANY),
+    exp.ArrayContains: _with_element(arrays.is_in, BOOL, knows_null=True),
+    exp.ArrayContainsAll: of(arrays.contains_all, BOOL, ANY, ANY),
+    # Earlier releases of sqlglot turn `a <@ b` around, and have no class for it.
+    **(
+        {exp.ArrayContainedBy: of(arrays.contained_by, BOOL, ANY, ANY)}
+        if hasattr(exp, "ArrayContainedBy")
+        else {}
+    ),
+    exp.ArrayOverlaps: of(arrays.contains_any, BOOL, ANY, ANY),
+    exp.ArrayConcat: _concatenated,
+    exp.ArrayAppend: _longer(is_first=False),
+    exp.ArrayPrepend: _longer(is_first=True),
+    exp.ArrayReverse: of(arrays.backwards, SAME, ANY),
+    exp.ArrayPosition: _with_element(arrays.place_of, INT, knows_null=True),
+    "list_has_all": of(arrays.contains_all, BOOL, ANY, ANY),
+    "list_has_any": of(arrays.contains_any, BOOL, ANY, ANY),
+    "list_first": _of_element(arrays.first),
+    "list_last": _of_element(arrays.last),
+    "list_any_value": _of_element(arrays.any_value),
+    "list_unique": of(arrays.different, INT, ANY),
+    "list_indexof": _with_element(arrays.place_of, INT, knows_null=True),
+    "array_indexof": _with_element(arrays.place_of, INT, knows_null=True),
+    exp.ArrayDistinct: of(arrays.distinct, SAME, ANY),
+    exp.ArraySort: _sorted,
+    exp.ArrayMin: _of_element(arrays.least),
+    exp.ArrayMax: _of_element(arrays.greatest),
+    exp.ArrayToString: _joined,
+    exp.GenerateSeries: _numbers,
+    "row": struct_of,
+    "list_position": _with_element(arrays.place_of, INT, knows_null=True),
+    "array_position": _with_element(arrays.place_of, INT, knows_null=True),
+    "list_reverse": of(arrays.backwards, SAME, ANY),
+    "array_reverse": of(arrays.backwards, SAME, ANY),
+    "list_slice": of(arrays.slice_of, SAME, ANY, INT, INT),
+    "array_slice": of(arrays.slice_of, SAME, ANY, INT, INT),
+    "list_extract": _element,
+    "list_element": _element,
+    "array_extract": _element,
+    "list_sum": _of_element(arrays.total),
+    "list_avg": of(arrays.mean, FLOAT, ANY, nullable=True),
+    "cardinality": of(len, INT, ANY),
+}

@@ -1,0 +1,266 @@
+"""The functions of texts."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import Call, constant
+from reactive.languages.sql.expressions.casts import applied, cast
+from reactive.languages.sql.functions.calls import Maker, arguments, given, of
+from reactive.languages.sql.runtime import arrays, letters, texts
+from reactive.languages.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sql_name
+from reactive.languages.sql.terms.values import (
+    Value,
+    check_arguments,
+    itself,
+    leaves,
+    literal,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+
+def md5(text: str | bytes) -> str:
+    """A hash of a text, in hexadecimal digits."""
+    return hashlib.md5(text if isinstance(text, bytes) else text.encode()).hexdigest()
+
+
+def sha256(text: str | bytes, length: int = 256) -> str:
+    """A hash of a text, in hexadecimal digits."""
+    found = text if isinstance(text, bytes) else text.encode()
+    return hashlib.new(f"sha{length}", found).hexdigest()
+
+
+def hexadecimal(value: Any) -> str:
+    """A number, or the bytes of a text, in hexadecimal digits."""
+    if isinstance(value, int):
+        return f"{value & (1 << 64) - 1:X}"
+    return (value if isinstance(value, bytes) else value.encode()).hex().upper()
+
+
+def binary(value: Any) -> str:
+    """A number, or the bytes of a text, in binary digits.
+
+    >>> binary(5), binary("a"), len(binary(-1))
+    ('101', '01100001', 64)
+    """
+    if isinstance(value, int):
+        return f"{value & (1 << (64 if -(1 << 63) <= value < 1 << 63 else 128)) - 1:b}"
+    return "".join(
+        f"{byte:08b}" for byte in (value if isinstance(value, bytes) else value.encode())
+    )
+
+
+def _bytes_in(node: Any, scope: Scope) -> Value:
+    (value,) = given(node, scope)
+    if value.type.kind not in ("bytes", "any", "null"):
+        raise scope.error(
+            node, f"duckdb has no octet_length() of {sql_name(value.type)}", "strlen(text)"
+        )
+    return applied(len, INT, value)
+
+
+def _parts(function: Any) -> Maker:
+    """STRING_SPLIT and the like, to which NULL as a separator is one that is in no text."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        values = given(node, scope, TEXT, TEXT)
+        kind = SqlType("array", items=(TEXT,))
+        check_arguments(function, values)
+        return itself(Call(constant(function), tuple(map(whole, values))), kind)
+
+    return made
+
+
+def _hash(function: Any) -> Maker:
+    """A hash of a text or of bytes."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        value, *more = given(node, scope)
+        if value.type.kind != "bytes":
+            return of(function, TEXT, TEXT, *[INT] * len(more))(node, scope)
+        return applied(function, TEXT, value, *more)
+
+    return made
+
+
+def base_64(text: str | bytes) -> str:
+    """The bytes of a text in letters."""
+    return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
+
+
+def _base_64(node: Any, scope: Scope) -> Value:
+    """TO_BASE64 of bytes; a text that is written stands for some."""
+    (value,) = given(node, scope, ANY)
+    is_written = isinstance(arguments(node)[0], exp.Literal)
+    if not is_written and value.type.kind not in ("bytes", "any", "null"):
+        raise scope.error(
+            node, f"duckdb has no to_base64() of {sql_name(value.type)}", "encode(text)"
+        )
+    return applied(base_64, TEXT, value)
+
+
+def _text(kind: SqlType) -> bool:
+    return kind.kind not in ("array", "struct", "any")
+
+
+def _joined(node: Any, scope: Scope) -> Value:
+    """CONCAT: NULL is left out, but where `||` is meant."""
+    values = [_as_text(scope.value(each), scope) for each in node.expressions]
+    if any(v.type.kind == "array" for v in values):
+        return _joined_arrays(values)
+    if not leaves(*values):
+        return applied(texts.joined, TEXT, *values)
+    return Value(Call(constant(texts.joined), tuple(map(whole, values))), TEXT)
+
+
+def _joined_arrays(values: list[Value]) -> Value:
+    made = values[0]
+    for value in values[1:]:
+        made = applied(arrays.concatenated, made.type, made, value)
+    return made
+
+
+def _as_text(value: Value, scope: Scope) -> Value:
+    return cast(value, TEXT, scope) if _text(value.type) else value
+
+
+def _joined_by(node: Any, scope: Scope) -> Value:
+    """CONCAT_WS: NULL if the separator is."""
+    separator, *values = (_as_text(scope.value(each), scope) for each in node.expressions)
+    check_arguments(texts.joined_by, (separator, *values))
+    items = tuple(map(whole, values))
+    made = Call(constant(texts.joined_by), (separator.expr, *items))
+    return Value(made, TEXT, separator.nulls)
+
+
+def _trimmed(node: Any, scope: Scope) -> Value:
+    side = (node.args.get("position") or "").upper()
+    function = {"LEADING": texts.trimmed_left, "TRAILING": texts.trimmed_right}.get(side)
+    parts = [node.this] + ([node.expression] if node.args.get("expression") else [])
+    values = [cast(scope.value(each), TEXT, scope) for each in parts]
+    return applied(function or texts.trimmed, TEXT, *values)
+
+
+def _padded(node: Any, scope: Scope) -> Value:
+    function = texts.filled_left if node.args.get("is_left") else texts.filled_right
+    return of(function, TEXT, TEXT, INT, TEXT, optional=1)(node, scope)
+
+
+def _length(node: Any, scope: Scope) -> Value:
+    """Of a text its letters, of an array its elements."""
+    value = scope.value(node.this)
+    if scope.dialect.name == "duckdb" and value.type.kind not in ("text", "array", "any", "null"):
+        raise scope.error(node, f"duckdb has no length() of {sql_name(value.type)}")
+    return applied(len, INT, _as_text(value, scope))
+
+
+def _part(node: Any, scope: Scope) -> Value:
+    value = scope.value(node.this)
+    if value.type.kind == "array":
+        return of(arrays.slice_of, value.type, ANY, INT, INT)(node, scope)
+    if scope.dialect.name == "postgres":
+        start = scope.value(node.args["start"])
+        if start.type.kind == "text":
+            return of(texts.extracted_match, TEXT, TEXT, TEXT)(node, scope)
+        return of(texts.standard_part, TEXT, TEXT, INT, INT, optional=1)(node, scope)
+    return of(texts.part, TEXT, TEXT, INT, INT, optional=1)(node, scope)
+
+
+def _replaced_match(node: Any, scope: Scope) -> Value:
+    parts = [node.this, node.expression, node.args["replacement"]]
+    more = node.args.get("modifiers")
+    values = [cast(scope.value(each), TEXT, scope) for each in parts + ([more] if more else [])]
+    return applied(texts.replaced_match, TEXT, *values)
+
+
+def _extracted_match(node: Any, scope: Scope) -> Value:
+    values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.expression)]
+    group = node.args.get("group")
+    return applied(
+        texts.extracted_match, TEXT, *values, scope.value(group) if group else literal(0)
+    )
+
+
+def _place(node: Any, scope: Scope) -> Value:
+    """STRPOS, INSTR and POSITION, whose arguments sqlglot puts in one order."""
+    values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.args["substr"])]
+    return applied(texts.place_of, INT, *values)
+
+
+def _contains(node: Any, scope: Scope) -> Value:
+    value = scope.value(arguments(node)[0])
+    if value.type.kind == "array":
+        return of(arrays.contains, BOOL, ANY, ANY)(node, scope)
+    return of(texts.contains, BOOL, TEXT, TEXT)(node, scope)
+
+
+def _letters(node: Any, scope: Scope) -> Value:
+    return applied(texts.letters_of, TEXT, *given(node, scope))
+
+
+def _same_text(node: Any, scope: Scope) -> Value:
+    return cast(scope.value(arguments(node)[0]), TEXT, scope)
+
+
+TABLE: dict[str | type[exp.Expr], Maker] = {
+    exp.Upper: of(letters.upper, TEXT, TEXT),
+    exp.Lower: of(letters.lower, TEXT, TEXT),
+    exp.Length: _length,
+    exp.Substring: _part,
+    exp.Left: of(texts.left, TEXT, TEXT, INT),
+    exp.Right: of(texts.right, TEXT, TEXT, INT),
+    exp.Trim: _trimmed,
+    exp.Pad: _padded,
+    exp.Repeat: of(texts.repeated, TEXT, TEXT, INT),
+    exp.Reverse: of(letters.reversed_text, TEXT, TEXT),
+    exp.Replace: of(texts.replaced, TEXT, TEXT, TEXT, TEXT),
+    exp.Translate: of(texts.translated, TEXT, TEXT, TEXT, TEXT),
+    exp.SplitPart: of(texts.part_between, TEXT, TEXT, TEXT, INT),
+    exp.Split: _parts(texts.parts_of),
+    exp.StringToArray: _parts(texts.parts_of),
+    exp.Initcap: lambda node, scope: applied(
+        texts.capitalized, TEXT, cast(scope.value(node.this), TEXT, scope)
+    ),
+    exp.StartsWith: of(texts.starts_with, BOOL, TEXT, TEXT),
+    exp.EndsWith: of(texts.ends_with, BOOL, TEXT, TEXT),
+    exp.Contains: _contains,
+    exp.StrPosition: _place,
+    exp.Concat: _joined,
+    exp.ConcatWs: _joined_by,
+    exp.Ascii: of(texts.code_of, INT, TEXT),
+    exp.Unicode: of(texts.code_or_less, INT, TEXT),
+    exp.Chr: _letters,
+    exp.BitLength: of(texts.bits_of, INT, TEXT),
+    exp.RegexpLike: of(texts.has_match, BOOL, TEXT, TEXT, TEXT, optional=1),
+    exp.RegexpILike: lambda node, scope: applied(
+        texts.has_match, BOOL, scope.value(node.this), scope.value(node.expression), literal("i")
+    ),
+    exp.RegexpFullMatch: of(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
+    exp.SimilarTo: of(texts.is_match, BOOL, TEXT, TEXT),
+    exp.RegexpReplace: _replaced_match,
+    exp.RegexpExtract: _extracted_match,
+    exp.Levenshtein: of(texts.distance, INT, TEXT, TEXT),
+    exp.MD5: _hash(md5),
+    exp.SHA2: _hash(sha256),
+    exp.Hex: of(hexadecimal, TEXT, ANY),
+    exp.ToBase64: _base_64,
+    "base64": _base_64,
+    exp.RegexpSplit: _parts(texts.parts_of_matches),
+    "bin": of(binary, TEXT, ANY),
+    exp.Glob: of(texts.glob, BOOL, TEXT, TEXT),
+    "prefix": of(texts.starts_with, BOOL, TEXT, TEXT),
+    "suffix": of(texts.ends_with, BOOL, TEXT, TEXT),
+    "ord": of(texts.code_or_less, INT, TEXT),
+    "strlen": of(texts.bytes_in, INT, TEXT),
+    "octet_length": _bytes_in,
+    "editdist3": of(texts.distance, INT, TEXT, TEXT),
+    "regexp_full_match": of(texts.is_match, BOOL, TEXT, TEXT, TEXT, optional=1),
+    "string": _same_text,
+}

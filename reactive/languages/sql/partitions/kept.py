@@ -1,0 +1,349 @@
+"""A partition that is kept: its rows in order, what is shown of each, and what a change does to it.
+
+    a row goes    who sees it          ---+
+    a row comes   who sees it, itself  ---+--> spans of rows, of each function
+                                               each is asked of its spans, up to where it says
+                                               what it has said before; rows with other answers
+                                               are shown anew
+
+Spans move with every row that comes or goes before them.
+Where many rows come at a time, all are asked again. With a limit, rows behind it are in order too,
+but out of sight: no function is asked of them.
+
+State:  every row with its sort key, in order; every row that is shown.
+Cost:   O(log rows) for a change, beside what its functions cost, and O(1) for each row shown anew.
+Source: SQL:2003, window functions; spans by Leis et al., 2015 (`totals.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from functools import partial
+from operator import itemgetter
+from typing import Any, TypeAlias
+
+from optimizer.record import record
+from reactive.engine.collections.zset import Pair, canonical
+from reactive.engine.runtime.interrupts import reraise_asynchronous
+from reactive.languages.sql.partitions.entries import Entries, Row
+from reactive.languages.sql.partitions.frames import Order, Span
+from reactive.languages.sql.partitions.function import Function, Told
+from reactive.languages.sql.runtime.sort_keys import SortKey
+
+CAME, GONE, SHOWN, COPIED = "came", "gone", "shown", "copied"
+Spans: TypeAlias = "list[list[Span]]"
+MANY = 4_096
+"""With as many changes at a time, and of small partitions with fewer, all rows are asked again."""
+Answers = dict[int, dict[int, Any]]
+"""Of places, and of functions by their number from the end, what is said now."""
+
+
+@record
+class Made:
+    """What all partitions of a window have in common."""
+
+    key: Callable[[Sequence[Any], Any], SortKey]
+    functions: tuple[Function, ...]
+    cut: Callable[[Order], int]
+    """How many rows are in sight."""
+    is_descending: bool
+    drops: bool
+    """Whether a partition of which something raises shows nothing, until it does not."""
+
+    def order_of(self, entries: Entries) -> Order:
+        return Order(entries, is_descending=self.is_descending)
+
+
+class Kept:
+    """One partition."""
+
+    __slots__ = ("_broken", "_log", "_made", "_order", "_owed", "_sight", "_was")
+
+    def __init__(self, made: Made) -> None:
+        self._made = made
+        self._order = made.order_of(Entries())
+        self._sight = 0
+        """How many rows are shown: the first."""
+        self._owed: dict[Row, int] = {}  # rows that have gone before they came
+        self._broken: dict[Row, int] | None = None  # all rows, where something raises
+        self._log: list[tuple[Any, ...]] = []
+        self._was: tuple[Any, ...] | None = None  # all of the above, as it was
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is held."""
+        return not (self._order.entries.size or self._owed or self._broken)
+
+    def step(self, changes: Sequence[Pair]) -> list[Pair]:
+        """How what is shown changes, as some rows come and go."""
+        self._was, self._log = self._state(), []
+        try:
+            if self._broken is not None:
+                return self._begun_anew(self._broken, changes)
+            return self._changed(changes)
+        except Exception as error:
+            reraise_asynchronous(error)
+            if not self._made.drops:
+                raise
+            self._take_back()
+            return self._break(changes)
+
+    def undo(self) -> None:
+        """Be as before the last step."""
+        self._take_back()
+        self._was = None
+
+    def commit(self) -> None:
+        self._was, self._log = None, []
+
+    def contents(self) -> Iterator[Pair]:
+        """All that is shown."""
+        return ((row, 1) for row in self._order.entries.all_shown(0, self._sight))
+
+    def footprint(self) -> tuple[int, int]:
+        """Rows held, and about how many bytes they take."""
+        others = len(self._owed) + len(self._broken or ())
+        return self._order.entries.size + others, self._order.entries.bytes()
+
+    # All or nothing.
+
+    def _state(self) -> tuple[Any, ...]:
+        return self._order, self._sight, self._owed, self._broken
+
+    def _take_back(self) -> None:
+        if self._was is None:
+            return
+        for entry in reversed(self._log):
+            entries = self._order.entries
+            match entry:
+                case "came", place, size:
+                    if entries.size > size:  # it was not interrupted before that
+                        entries.delete(place)
+                case "gone", size, *of:
+                    if entries.size < size:
+                        entries.insert(*of)
+                case "copied", order:
+                    self._order = order
+                case _, place, shown:
+                    entries.show(place, shown)
+        self._log = []
+        self._order, self._sight, self._owed, self._broken = self._was
+
+    def _break(self, changes: Sequence[Pair]) -> list[Pair]:
+        """Show nothing, and hold the rows only."""
+        gone = [(row, -1) for row, _ in self.contents()]
+        rows = dict(self._owed) if self._broken is None else dict(self._broken)
+        for row in self._order.entries.from_(0):
+            rows[row] = rows.get(row, 0) + 1
+        self._begin(_summed(rows, changes))
+        return gone
+
+    def _begin(self, broken: dict[Row, int] | None) -> None:
+        self._order, self._sight = self._made.order_of(Entries()), 0
+        self._owed, self._broken = {}, broken
+
+    def _begun_anew(self, rows: dict[Row, int], changes: Sequence[Pair]) -> list[Pair]:
+        self._begin(None)
+        return self._changed(list(_summed(rows, changes).items()))
+
+    # A change.
+
+    def _changed(self, changes: Sequence[Pair]) -> list[Pair]:
+        made, order = self._made, self._order
+        before, out = order.entries.size, list[Pair]()
+        coming = [(row, times) for row, times in changes if times > 0]
+        seen: Spans | None = [[] for _ in made.functions]
+        if len(changes) > MANY or sum(times for _, times in coming) > 4 + before // 4:
+            seen = None
+        for row, times in changes:
+            for _ in range(-times):
+                self._leave(row, seen, out)
+        if seen is None:
+            self._enter_all(coming)
+        else:
+            for row, times in coming:
+                for _ in range(times):
+                    self._enter(row, seen)
+        self._show(self._asked(seen, before, out), out)
+        return out
+
+    def _leave(self, row: Row, seen: Spans | None, out: list[Pair]) -> None:
+        entries, key = self._order.entries, self._made.key(row[2], row)
+        place = entries.find(key, row)
+        if place < 0:
+            self._owe(row, -1)
+            return
+        if seen is not None:
+            self._note(place, seen)
+            for spans in seen:
+                spans[:] = [(s - (s > place), e - (e > place)) for s, e in spans]
+        shown = entries.shown(place)
+        if shown is not None:
+            out.append((shown, -1))
+            self._sight -= 1
+        self._log.append((GONE, entries.size, place, key, row, shown))
+        entries.delete(place)
+
+    def _enter(self, row: Row, seen: Spans) -> None:
+        if self._owed and row in self._owed:
+            self._owe(row, 1)
+            return
+        key = self._made.key(row[2], row)
+        entries = self._order.entries
+        place = entries.behind(key)
+        self._log.append((CAME, place, entries.size))
+        entries.insert(place, key, row)
+        self._sight += place < self._sight
+        for spans in seen:
+            spans[:] = [(s + (s >= place), e + (e > place)) for s, e in spans]
+            spans.append((place, place + 1))
+        self._note(place, seen)
+
+    def _note(self, place: int, seen: Spans) -> None:
+        """Which rows see one, by the function."""
+        for function, spans in zip(self._made.functions, seen, strict=True):
+            spans += function.seeing(self._order, place)
+
+    def _enter_all(self, coming: Sequence[Pair]) -> None:
+        """Put many rows in; what was before is held by a copy."""
+        more = []
+        for row, times in coming:
+            left = times
+            while left and row in self._owed:
+                self._owe(row, 1)
+                left -= 1
+            more += [(self._made.key(row[2], row), row)] * left
+        self._log.append((COPIED, self._order))
+        self._order = self._made.order_of(self._order.entries.with_more(more))
+
+    def _owe(self, row: Row, times: int) -> None:
+        owed = dict(self._owed)
+        owed[row] = owed.get(row, 0) + times
+        if not owed[row]:
+            del owed[row]
+        self._owed = owed
+
+    # What is said.
+
+    def _asked(self, seen: Spans | None, before: int, out: list[Pair]) -> Answers:
+        """What functions say now, where it is not what they said; rows go out of sight."""
+        made, order = self._made, self._order
+        size, sight, cut = order.entries.size, self._sight, made.cut(order)
+        if cut < sight or seen is None:
+            self._hide(cut, size if seen is None else sight, out)
+        self._sight = cut
+        said: Answers = {}
+        for number, function in enumerate(made.functions, -len(made.functions)):
+
+            def told(place: int, number: int = number) -> Any:
+                if place in said and number in said[place]:
+                    return said[place][number]
+                shown = order.entries.shown(place)
+                return None if shown is None else shown[number]
+
+            if seen is None:
+                self._ask(number, 0, cut, told, said, settles=False)
+                continue
+            spans = [*seen[number], *function.late(order, before, told), (sight, cut)]
+            spans = [(start, min(stop, cut)) for start, stop in spans if start < min(stop, cut)]
+            if function.settles == "never":
+                for start, stop in _joined(spans):
+                    self._ask(number, start, stop, told, said, settles=False)
+                continue
+            alone = [start for start, stop in spans if stop - start == 1]
+            ask = partial(self._ask, number, told=told, said=said, alone=alone)
+            (_ask_back if function.is_backward else _ask_on)(spans, ask)
+        return said
+
+    def _hide(self, start: int, stop: int, out: list[Pair]) -> None:
+        """Have rows go out of sight."""
+        shown = list(self._order.entries.all_shown(start, stop))
+        for place, row in enumerate(shown, start):
+            if row is not None:
+                out.append((row, -1))
+                self._log.append((SHOWN, place, row))
+                self._order.entries.show(place, None)
+
+    def _ask(
+        self,
+        number: int,
+        start: int,
+        stop: int,
+        told: Told,
+        said: Answers,
+        *,
+        settles: bool = True,
+        alone: Container[int] = (),
+    ) -> tuple[int, bool]:
+        """Ask a function of rows one after the other, until it settles; the last, and if it has."""
+        function, order = self._made.functions[number], self._order
+        places: Sequence[int] = range(start, stop)
+        shown = order.entries.all_shown(start, stop)
+        if function.is_backward:
+            places, shown = places[::-1], order.entries.all_shown_back(start, stop)
+        answers = function.answers(order, start, stop, told)
+        for place, old, answer in zip(places, shown, answers, strict=True):
+            if answer != answer:
+                answer = canonical(answer)
+            if old is None or (old[number] is not answer and old[number] != answer):
+                said.setdefault(place, {})[number] = answer
+            elif settles and function.is_settled(answer) and place not in alone:
+                return place, True
+        return start if function.is_backward else stop - 1, False
+
+    def _show(self, said: Answers, out: list[Pair]) -> None:
+        entries, log, count = self._order.entries, self._log, len(self._made.functions)
+        for place, answers in said.items():
+            chunk, offset = entries.at(place)
+            old = chunk.shown[offset]
+            if len(answers) == count == 1:
+                row = (*chunk.rows[offset][0], *answers.values())
+            else:
+                known = [None] * count if old is None else old[-count:]
+                results = [answers.get(n, known[n]) for n in range(-count, 0)]
+                row = (*chunk.rows[offset][0], *results)
+            if old is not None:
+                out.append((old, -1))
+            out.append((row, 1))
+            log.append((SHOWN, place, old))
+            chunk.shown[offset] = row
+
+
+def _ask_on(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) -> None:
+    """Ask a function that settles: all that begin before a row where it does are settled."""
+    last, is_settled = -1, False
+    for start, stop in sorted(spans):
+        if start > last:
+            last, is_settled = ask(start, stop)
+        elif not is_settled and stop > last + 1:
+            last, is_settled = ask(last + 1, stop)
+
+
+def _ask_back(spans: Iterable[Span], ask: Callable[[int, int], tuple[int, bool]]) -> None:
+    """The same from the end."""
+    first, is_settled = -1, False
+    for start, stop in sorted(spans, key=itemgetter(1), reverse=True):
+        if stop <= first or first < 0:
+            first, is_settled = ask(start, stop)
+        elif not is_settled and start < first:
+            first, is_settled = ask(start, first)
+
+
+def _joined(spans: Iterable[Span]) -> Iterator[Span]:
+    """Spans in order; those that meet are one."""
+    at, end = -1, -1
+    for start, stop in sorted(spans):
+        if start > end:
+            if at >= 0:
+                yield at, end
+            at = start
+        end = max(end, stop)
+    if at >= 0:
+        yield at, end
+
+
+def _summed(rows: dict[Row, int], changes: Iterable[Pair]) -> dict[Row, int]:
+    made = dict(rows)
+    for row, weight in changes:
+        made[row] = made.get(row, 0) + weight
+    return {row: weight for row, weight in made.items() if weight}

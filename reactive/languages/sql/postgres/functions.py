@@ -1,0 +1,585 @@
+"""The scalar functions of Postgres, by name, or by the node of those with a syntax of their own."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import Call, constant, tuple_of
+from reactive.languages.sql.expressions.casts import applied, argument, cast, equal_types, maybe
+from reactive.languages.sql.functions import arrays as common_arrays
+from reactive.languages.sql.functions import choices
+from reactive.languages.sql.functions.calls import Maker, arguments, name_of
+from reactive.languages.sql.postgres import (
+    arrays,
+    numbers,
+    numerics,
+    operators,
+    patterns,
+    strings,
+    time_functions,
+    times,
+)
+from reactive.languages.sql.postgres import forms as written
+from reactive.languages.sql.postgres.calls import (
+    Form,
+    called,
+    fits,
+    form,
+    forms,
+    is_literal,
+    kind_name,
+    one,
+)
+from reactive.languages.sql.runtime import texts as common_texts
+from reactive.languages.sql.terms.types import (
+    ANY,
+    BOOL,
+    BYTES,
+    DECIMAL,
+    FLOAT,
+    INT,
+    INTERVAL,
+    TEXT,
+    TIMESTAMP,
+    SqlType,
+)
+from reactive.languages.sql.terms.values import (
+    NULL_VALUE,
+    Value,
+    callee,
+    is_null,
+    itself,
+    literal,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+INT4, INT8 = SqlType("int", size=4), SqlType("int", size=8)
+TEXTS, ARRAY = SqlType("array", items=(TEXT,)), SqlType("array", items=(ANY,))
+INTS = SqlType("array", items=(INT4,))
+
+
+# Numbers.
+
+
+def _float(function: Any) -> Maker:
+    return one(function, FLOAT, FLOAT)
+
+
+def _both(of_numeric: Any, of_float: Any) -> Maker:
+    """A function of a numeric, and of a float, which an integer is made."""
+    numeric = form(of_numeric, DECIMAL, DECIMAL)
+    of_floats = form(of_float, FLOAT, FLOAT)
+
+    def made(node: Any, scope: Scope) -> Value:
+        nodes = arguments(node)
+        kinds = [scope.value(each).type.kind for each in nodes]
+        found = (numeric,) if kinds == ["decimal"] else (of_floats,)
+        return called(found, nodes, node, scope)
+
+    return made
+
+
+def absolute_integer(value: int) -> int:
+    """ABS of an integer."""
+    return abs(value)
+
+
+def common_divisor(a: int, b: int) -> int:
+    """GCD."""
+    return math.gcd(a, b)
+
+
+def common_multiple(a: int, b: int) -> int:
+    """LCM."""
+    return math.lcm(a, b)
+
+
+_ROUND = forms(
+    form(numbers.float_rounded, FLOAT, FLOAT),
+    form(numerics.numeric_rounded, DECIMAL, DECIMAL),
+    form(numerics.numeric_rounded, DECIMAL, DECIMAL, INT4),
+)
+_TRUNC = forms(
+    form(numbers.float_cut, FLOAT, FLOAT),
+    form(numerics.numeric_cut, DECIMAL, DECIMAL),
+    form(numerics.numeric_cut, DECIMAL, DECIMAL, INT4),
+)
+
+
+def _bucket(node: Any, scope: Scope) -> Value:
+    kinds = {scope.value(each).type.kind for each in arguments(node)[:3]}
+    kind = FLOAT if "float" in kinds else DECIMAL
+    return called(
+        (form(numerics.bucket, INT4, kind, kind, kind, INT4),), arguments(node), node, scope
+    )
+
+
+def _hexadecimal(node: Any, scope: Scope) -> Value:
+    nodes = arguments(node)
+    size = scope.value(nodes[0]).type.size or 8 if nodes else 8
+    return called((form(partial(numbers.hexadecimal, size=size), TEXT, INT),), nodes, node, scope)
+
+
+OF_NUMBERS: dict[str | type[exp.Expr], Maker] = {
+    "abs": forms(
+        form(absolute_integer, None, INT, sized=True),
+        form(numerics.numeric_absolute, DECIMAL, DECIMAL),
+        form(numbers.float_absolute, FLOAT, FLOAT),
+    ),
+    "round": _ROUND,
+    "trunc": _TRUNC,
+    "ceil": _both(numerics.numeric_ceiling, numbers.float_ceiling),
+    "ceiling": _both(numerics.numeric_ceiling, numbers.float_ceiling),
+    "floor": _both(numerics.numeric_floor, numbers.float_floor),
+    "sign": _both(numerics.numeric_sign, numbers.float_sign),
+    "sqrt": _both(numerics.numeric_root, numbers.root),
+    "exp": _both(numerics.numeric_exp, numbers.exponential),
+    "ln": _both(numerics.numeric_logarithm, numbers.logarithm),
+    "log10": _both(numerics.numeric_logarithm_10, numbers.logarithm_10),
+    "cbrt": _float(numbers.cube_root),
+    "power": operators.power_call,
+    "pow": operators.power_call,
+    "pi": one(lambda: math.pi, FLOAT),
+    "sin": _float(math.sin),
+    "cos": _float(math.cos),
+    "tan": _float(math.tan),
+    "cot": _float(numbers.cotangent),
+    "asin": _float(math.asin),
+    "acos": _float(math.acos),
+    "atan": _float(math.atan),
+    "atan2": one(math.atan2, FLOAT, FLOAT, FLOAT),
+    "sinh": _float(numbers.hyperbolic_sine),
+    "cosh": _float(numbers.hyperbolic_cosine),
+    "tanh": _float(math.tanh),
+    "asinh": _float(math.asinh),
+    "acosh": _float(math.acosh),
+    "atanh": _float(numbers.hyperbolic_area_tangent),
+    "degrees": _float(numbers.degrees),
+    "radians": _float(numbers.radians),
+    "mod": forms(
+        form(numbers.whole_remainder, None, INT, INT, sized=True),
+        form(numerics.numeric_remainder, DECIMAL, DECIMAL, DECIMAL),
+    ),
+    "div": one(numerics.numeric_floor_quotient, DECIMAL, DECIMAL, DECIMAL),
+    "gcd": one(common_divisor, None, INT, INT, sized=True),
+    "lcm": one(common_multiple, None, INT, INT, sized=True),
+    "factorial": one(numerics.factorial, DECIMAL, INT8),
+    "scale": one(numerics.scale_or_none, INT4, DECIMAL, nullable=True),
+    "min_scale": one(numerics.minimal_scale, INT4, DECIMAL, nullable=True),
+    "trim_scale": one(numerics.trimmed_scale, DECIMAL, DECIMAL),
+    "width_bucket": _bucket,
+    "to_hex": _hexadecimal,
+}
+
+
+def _logarithm(node: Any, scope: Scope) -> Value:
+    """LOG: of one argument the common one, of two that of a base."""
+    if len(arguments(node)) == 2:
+        of = form(numerics.numeric_logarithm_of, DECIMAL, DECIMAL, DECIMAL)
+        return called((of,), arguments(node), node, scope)
+    return OF_NUMBERS["log10"](node, scope)
+
+
+OF_NUMBERS["log"] = _logarithm
+
+
+# Texts.
+
+
+def _substring(node: Any, scope: Scope) -> Value:
+    """SUBSTRING of places, of a regular expression, or of a pattern with its escape."""
+    parts = [node.this, node.args.get("start"), node.args.get("length")]
+    nodes = [each for each in parts if each is not None]
+    if node.args.get("start") is None and len(nodes) == 2:
+        nodes = [nodes[0], exp.Literal.number(1), nodes[1]]
+    return _part(nodes, node, scope)
+
+
+def _substr(node: Any, scope: Scope) -> Value:
+    return _part(arguments(node), node, scope)
+
+
+def _part(nodes: list[Any], node: Any, scope: Scope) -> Value:
+    of: tuple[Form, ...] = (
+        form(strings.part, TEXT, TEXT, INT4, INT4, optional=1),
+        form(strings.part, BYTES, BYTES, INT4, INT4, optional=1),
+        form(patterns.first_part, TEXT, TEXT, TEXT, nullable=True),
+        form(patterns.similar_part, TEXT, TEXT, TEXT, TEXT, nullable=True),
+    )
+    if len(nodes) > 1 and is_literal(nodes[1]):
+        of = of[2:]
+    return called(of, nodes, node, scope, "substring")
+
+
+def _trim(node: Any, scope: Scope) -> Value:
+    side = str(node.args.get("position") or "").upper()
+    function = {"LEADING": strings.trimmed_left, "TRAILING": strings.trimmed_right}.get(side)
+    nodes = [each for each in (node.this, node.args.get("expression")) if each is not None]
+    of = form(function or strings.trimmed, TEXT, TEXT, TEXT, optional=1)
+    return called((of,), nodes, node, scope)
+
+
+def _position(node: Any, scope: Scope) -> Value:
+    nodes = [node.this, node.args["substr"]]
+    of = (form(strings.place_of, INT4, TEXT, TEXT), form(strings.place_of, INT4, BYTES, BYTES))
+    return called(of, nodes, node, scope, "position")
+
+
+def _overlay(node: Any, scope: Scope) -> Value:
+    names = ("this", "expression", "from_", "for_")
+    nodes = [node.args[name] for name in names if node.args.get(name) is not None]
+    of = form(strings.overlaid, TEXT, TEXT, TEXT, INT4, INT4, optional=1)
+    return called((of,), nodes, node, scope)
+
+
+def _joined(node: Any, scope: Scope) -> Value:
+    """CONCAT of anything: NULL is left out."""
+    values = [_shown(scope.value(each)) for each in arguments(node)]
+    return Value(Call(constant(strings.joined), tuple(map(whole, values))), TEXT)
+
+
+def _joined_by(node: Any, scope: Scope) -> Value:
+    separator, *values = _of_text(node, scope)
+    if is_null(separator):
+        return NULL_VALUE
+    items = tuple(whole(value) for value in values)
+    made = Call(constant(strings.joined_by), (separator.expr, *items))
+    return Value(made, TEXT, separator.nulls)
+
+
+def _of_text(node: Any, scope: Scope) -> list[Value]:
+    """Return the arguments as texts show them; the first one is a text.
+
+    Raises
+    ------
+    PlanError: it is not.
+    """
+    values = [_shown(scope.value(each)) for each in arguments(node)]
+    if not fits(values[0], TEXT):
+        kinds = ", ".join(map(kind_name, values))
+        raise scope.error(node, f"postgres has no {name_of(node)}({kinds})", "cast it to text")
+    return values
+
+
+def _shown(value: Value) -> Value:
+    """Return the text that CONCAT writes of a value, which depends on its type."""
+    if value.type.kind == "float" and value.type.size == 4:
+        return applied(written.real_text, TEXT, value)
+    if value.type.kind == "struct":
+        return applied(written.row_text, TEXT, value)
+    return value
+
+
+def _formatted(node: Any, scope: Scope) -> Value:
+    first, *values = _of_text(node, scope)
+    if is_null(first):
+        return NULL_VALUE
+    items = tuple(whole(value) for value in values)
+    return Value(Call(constant(strings.formatted), (first.expr, *items)), TEXT, first.nulls)
+
+
+def _normal(node: Any, scope: Scope) -> Value:
+    name = node.args.get("form")
+    wanted = literal(str(name.name if isinstance(name, exp.Expr) else name or "NFC").upper())
+    return applied(strings.normal, TEXT, argument(scope.value(node.this), TEXT, scope), wanted)
+
+
+def _sha(name: str) -> Maker:
+    return one(partial(strings.sha, name=name), BYTES, BYTES)
+
+
+def _collated(node: Any, scope: Scope) -> Value:
+    """COLLATE "C", which is the order that texts have here."""
+    name = node.expression.name
+    if name.upper() not in ("C", "POSIX", "UCS_BASIC", "DEFAULT"):
+        raise scope.error(
+            node, f"the collation {name!r} of postgres is not supported", 'order by x collate "C"'
+        )
+    return scope.value(node.this)
+
+
+OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
+    "upper": one(strings.upper, TEXT, TEXT),
+    "lower": one(strings.lower, TEXT, TEXT),
+    "initcap": one(strings.initial_capitals, TEXT, TEXT),
+    "length": forms(form(len, INT4, TEXT), form(len, INT4, BYTES)),
+    "char_length": one(len, INT4, TEXT),
+    "character_length": one(len, INT4, TEXT),
+    "octet_length": forms(form(strings.size, INT4, TEXT), form(strings.size, INT4, BYTES)),
+    "bit_length": forms(form(strings.bits, INT4, TEXT), form(strings.bits, INT4, BYTES)),
+    "substr": _substr,
+    "left": one(strings.left, TEXT, TEXT, INT4),
+    "right": one(strings.right, TEXT, TEXT, INT4),
+    "btrim": one(strings.trimmed, TEXT, TEXT, TEXT, optional=1),
+    "ltrim": one(strings.trimmed_left, TEXT, TEXT, TEXT, optional=1),
+    "rtrim": one(strings.trimmed_right, TEXT, TEXT, TEXT, optional=1),
+    "lpad": one(common_texts.padded_left, TEXT, TEXT, INT4, TEXT, optional=1),
+    "rpad": one(common_texts.padded_right, TEXT, TEXT, INT4, TEXT, optional=1),
+    "repeat": one(common_texts.repeated, TEXT, TEXT, INT4),
+    "reverse": one(strings.reversed_, TEXT, TEXT),
+    "replace": one(strings.replaced, TEXT, TEXT, TEXT, TEXT),
+    "translate": one(strings.translated, TEXT, TEXT, TEXT, TEXT),
+    "split_part": one(strings.split_part, TEXT, TEXT, TEXT, INT4),
+    "string_to_array": forms(
+        form(strings.split, TEXTS, TEXT, TEXT, TEXT, optional=1, asks_null=True, nullable=True)
+    ),
+    "array_to_string": forms(
+        form(arrays.joined_array, TEXT, ARRAY, TEXT),
+        form(arrays.joined_array, TEXT, ARRAY, TEXT, TEXT),
+    ),
+    "starts_with": one(strings.starts_with, BOOL, TEXT, TEXT),
+    "strpos": one(strings.place_of, INT4, TEXT, TEXT),
+    "concat": _joined,
+    "concat_ws": _joined_by,
+    "ascii": one(strings.code_of, INT4, TEXT),
+    "chr": one(strings.letter_of, TEXT, INT4),
+    "md5": forms(form(strings.md5, TEXT, TEXT), form(strings.md5, TEXT, BYTES)),
+    **{f"sha{size}": _sha(f"sha{size}") for size in (224, 256, 384, 512)},
+    "encode": one(strings.encoded, TEXT, BYTES, TEXT),
+    "decode": one(strings.decoded, BYTES, TEXT, TEXT),
+    "convert_from": one(strings.text_of_bytes, TEXT, BYTES, TEXT),
+    "convert_to": one(strings.bytes_of_text, BYTES, TEXT, TEXT),
+    "get_byte": one(strings.byte_at, INT4, BYTES, INT8),
+    "quote_literal": forms(
+        form(strings.quoted_literal, TEXT, TEXT), form(strings.quoted_literal, TEXT, ANY)
+    ),
+    "quote_ident": one(strings.quoted_name, TEXT, TEXT),
+    "quote_nullable": forms(
+        form(strings.quoted_or_null, TEXT, TEXT, asks_null=True),
+        form(strings.quoted_or_null, TEXT, ANY, asks_null=True),
+    ),
+    "format": _formatted,
+    "regexp_replace": one(patterns.replaced, TEXT, TEXT, TEXT, TEXT, TEXT, optional=1),
+    "regexp_match": one(patterns.groups, TEXTS, TEXT, TEXT, TEXT, optional=1, nullable=True),
+    "regexp_split_to_array": one(patterns.split, TEXTS, TEXT, TEXT, TEXT, optional=1),
+    "regexp_like": one(patterns.has_match, BOOL, TEXT, TEXT, TEXT, optional=1),
+    "regexp_count": one(patterns.count, INT4, TEXT, TEXT, INT4, TEXT, optional=2),
+    "regexp_substr": one(patterns.part, TEXT, TEXT, TEXT, INT4, INT4, optional=2, nullable=True),
+    "regexp_instr": one(patterns.place, INT4, TEXT, TEXT, INT4, INT4, optional=2),
+}
+
+
+def _match(function: Any) -> Maker:
+    def made(node: Any, scope: Scope) -> Value:
+        of = form(function, BOOL, TEXT, TEXT)
+        return called((of,), [node.this, node.expression], node, scope, "~")
+
+    return made
+
+
+# Arrays.
+
+
+def _array(node: Any, scope: Scope) -> Value:
+    """ARRAY[a, b], or ARRAY(query)."""
+    if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
+        return common_arrays.array_of(node, scope)
+    values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
+    kind = TEXT if kind.kind == "null" and values else kind
+    made = Value(tuple_of(*map(whole, values)), SqlType("array", items=(kind,)))
+    if kind.kind != "array":
+        return made
+    return applied(same_lengths, made.type, made)
+
+
+def same_lengths(array: tuple[Any, ...]) -> tuple[Any, ...]:
+    """An array of arrays of one length; one without elements if all of them are NULL."""
+    if array and all(each is None for each in array):
+        return ()
+    if len({len(each) if each is not None else 0 for each in array}) > 1:
+        raise ValueError("multidimensional arrays must have array expressions with one length")
+    return array
+
+
+def _bracket(node: Any, scope: Scope) -> Value:
+    """`a[1]`, `a[1:2]`: places are from 1 on, none from the end."""
+    value = scope.value(node.this)
+    if value.type.kind not in ("array", "any", "null"):
+        raise scope.error(node, f"postgres has no places in {kind_name(value)}")
+    for place in map(scope.slice_of, node.expressions):
+        item = value.type.items[0] if value.type.items else ANY
+        if isinstance(place, exp.Slice):
+            ends = [place.args.get(each) for each in ("this", "expression")]
+            first, last = (
+                argument(scope.value(each), INT4, scope) if each is not None else literal(number)
+                for each, number in zip(ends, (1, 2**31 - 1), strict=True)
+            )
+            value = applied(arrays.slice_of, value.type, value, first, last)
+        else:
+            value = maybe(arrays.element, item, value, argument(scope.value(place), INT4, scope))
+    return value
+
+
+def _of_array(function: Any, result: SqlType | None, *more: SqlType, **options: Any) -> Maker:
+    """A function of an array and, in the place of `ANY`, an element of it."""
+    return lambda node, scope: _with_element(node, scope, function, result, 0, more, options)
+
+
+def _fewest(function: Any) -> int:
+    """Return how many arguments a function has without a default."""
+    return int(function.__code__.co_argcount) - len(function.__defaults__ or ())
+
+
+def _with_element(
+    node: Any,
+    scope: Scope,
+    function: Any,
+    result: SqlType | None,
+    place: int,
+    more: tuple[SqlType, ...],
+    options: Any,
+) -> Value:
+    nodes = arguments(node)
+    if not _fewest(function) <= len(nodes) <= len(more) + 1:
+        raise scope.error(node, f"postgres has no {node.name}() of {len(nodes)} arguments")
+    values = [scope.value(each) for each in nodes]
+    array = values[place]
+    if array.type.kind not in ("array", "any", "null"):
+        raise scope.error(node, f"postgres has no {node.name}({kind_name(array)}, ...)")
+    item = array.type.items[0] if array.type.items else ANY
+    kinds = [item if kind.kind == "any" else kind for kind in more[: len(nodes) - 1]]
+    kinds.insert(place, array.type)
+    kind = result or array.type
+    made = [
+        value if value.type.kind == wanted.kind else argument(value, wanted, scope)
+        for value, wanted in zip(values, kinds, strict=True)
+    ]
+    if options.get("asks_null"):
+        expr = Call(callee(function), tuple(map(whole, made)))
+        return itself(expr, kind) if options.get("nullable") else Value(expr, kind)
+    # an element that is NULL is found as any other is
+    expr = Call(callee(function), tuple(map(whole, made)))
+    if array.nullable:
+        expr = Call(constant(_unless_null), (callee(function), *map(whole, made)))
+        return itself(expr, kind)
+    return itself(expr, kind) if options.get("nullable") else Value(expr, kind)
+
+
+def _unless_null(function: Any, array: Any, *values: Any) -> Any:
+    return None if array is None else function(array, *values)
+
+
+def _prepended(node: Any, scope: Scope) -> Value:
+    item, array = (scope.value(each) for each in arguments(node))
+    if array.type.kind not in ("array", "any", "null"):
+        kinds = f"{kind_name(item)}, {kind_name(array)}"
+        raise scope.error(node, f"postgres has no array_prepend({kinds})")
+    kind = array.type.items[0] if array.type.items else item.type
+    made = (whole(cast(item, kind, scope)), whole(array))
+    result = array.type if array.type.items else SqlType("array", items=(kind,))
+    return Value(Call(callee(arrays.prepended), made), result)
+
+
+def _joined_arrays(node: Any, scope: Scope) -> Value:
+    left, right = arguments(node)
+    return operators.joined_sides(node, left, right, scope)
+
+
+def _filled(node: Any, scope: Scope) -> Value:
+    item, sizes = (scope.value(each) for each in arguments(node))
+    kind = SqlType("array", items=(item.type,))
+    made = Call(callee(arrays.filled), (whole(item), whole(argument(sizes, INTS, scope))))
+    return Value(made, kind, sizes.nulls)
+
+
+def _arrays(function: Any) -> Maker:
+    def made(node: Any, scope: Scope) -> Value:
+        left, right = scope.value(node.this), scope.value(node.expression)
+        if is_literal(node.expression):
+            right = cast(right, left.type, scope)
+        if is_literal(node.this):
+            left = cast(left, right.type, scope)
+        if {left.type.kind, right.type.kind} - {"array", "any", "null"}:
+            raise scope.error(node, f"postgres has no such operator for {kind_name(left)}")
+        if is_null(left) or is_null(right):
+            return NULL_VALUE
+        return applied(function, BOOL, left, right)
+
+    return made
+
+
+def _series(node: Any, scope: Scope) -> Value:
+    nodes = arguments(node)
+    values = [scope.value(each) for each in nodes]
+    if not 2 <= len(values) <= 3:
+        raise scope.error(node, "generate_series() takes a start, an end and a step")
+    for place, each in enumerate(nodes):
+        if is_literal(each):
+            known = next((v.type for v in values[:2] if v.type.kind != "text"), TIMESTAMP)
+            values[place] = argument(values[place], INTERVAL if place == 2 else known, scope)
+    kinds = {value.type.kind for value in values[:2]}
+    if kinds & {"date", "timestamp"}:
+        if len(values) != 3 or values[2].type.kind != "interval":
+            raise scope.error(node, "generate_series() of times takes an interval as its step")
+        item = TIMESTAMP
+    elif kinds <= {"int", "decimal", "any", "null"}:
+        item = DECIMAL if "decimal" in {v.type.kind for v in values} else values[0].type
+    else:
+        raise scope.error(node, f"postgres has no generate_series({kind_name(values[0])}, ...)")
+    return applied(times.series, SqlType("array", items=(item,)), *values)
+
+
+OF_ARRAYS: dict[str | type[exp.Expr], Maker] = {
+    "array_length": one(arrays.length, INT4, ARRAY, INT4, nullable=True),
+    "array_upper": one(arrays.length, INT4, ARRAY, INT4, nullable=True),
+    "array_lower": one(arrays.lower_bound, INT4, ARRAY, INT4, nullable=True),
+    "array_ndims": one(arrays.dimensions, INT4, ARRAY, nullable=True),
+    "array_dims": one(arrays.bounds, TEXT, ARRAY, nullable=True),
+    "cardinality": one(arrays.cardinality, INT4, ARRAY),
+    "array_position": _of_array(arrays.position, INT4, ANY, INT4, nullable=True),
+    "array_positions": _of_array(arrays.positions, INTS, ANY),
+    "array_remove": _of_array(arrays.without, None, ANY),
+    "array_replace": _of_array(arrays.exchanged, None, ANY, ANY),
+    "array_append": _of_array(arrays.appended, None, ANY, asks_null=True),
+    "array_prepend": _prepended,
+    "array_cat": _joined_arrays,
+    "array_fill": _filled,
+    "trim_array": one(arrays.shortened, None, ARRAY, INT4),
+    "generate_series": _series,
+    "row": common_arrays.struct_of,
+    "num_nulls": one(arrays.nulls_among, INT4, ANY, many=True, asks_null=True),
+    "num_nonnulls": one(arrays.values_among, INT4, ANY, many=True, asks_null=True),
+}
+
+
+TABLE: dict[str | type[exp.Expr], Maker] = {
+    **OF_NUMBERS,
+    **OF_TEXTS,
+    **OF_ARRAYS,
+    **time_functions.TABLE,
+    **operators.TABLE,
+    **dict.fromkeys(("random", "gen_random_uuid", "random_normal"), choices.TABLE[exp.Rand]),
+    exp.Case: choices.case,
+    exp.Coalesce: choices.coalesced,
+    exp.Nullif: choices.null_if,
+    exp.Greatest: choices.TABLE[exp.Greatest],
+    exp.Least: choices.TABLE[exp.Least],
+    exp.Substring: _substring,
+    exp.Trim: _trim,
+    exp.StrPosition: _position,
+    exp.Overlay: _overlay,
+    exp.Normalize: _normal,
+    exp.Collate: _collated,
+    exp.Sqrt: OF_NUMBERS["sqrt"],
+    exp.Cbrt: OF_NUMBERS["cbrt"],
+    exp.RegexpLike: _match(patterns.has_match),
+    exp.RegexpILike: _match(patterns.has_folded_match),
+    exp.SimilarTo: _match(patterns.similar),
+    exp.Array: _array,
+    exp.Bracket: _bracket,
+    exp.ArrayContainsAll: _arrays(arrays.contains_all),
+    # an older sqlglot has no such node
+    **(
+        {exp.ArrayContainedBy: _arrays(arrays.contained_in)}
+        if hasattr(exp, "ArrayContainedBy")
+        else {}
+    ),
+    exp.ArrayOverlaps: _arrays(arrays.overlap),
+}

@@ -1,0 +1,121 @@
+"""Texts of Postgres to trees: sqlglot's grammar, in which calls keep their names and arguments.
+
+sqlglot gives functions of many databases one node: `instr` and `strpos`, `to_char` with its format
+translated. Here only the names that are read as nodes are (`KEPT`); any other call is a name, which
+`functions.TABLE` has or which there is not. Places of arrays are as they are written.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp
+from sqlglot.dialects.postgres import Postgres
+from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
+
+from reactive.languages.sql.text.grammar import ArrayKeyword, with_whole_text
+
+KEPT = frozenset(
+    [
+        "ANY_VALUE",
+        "ARRAY",
+        "ARRAY_AGG",
+        "AVG",
+        "BIT_AND",
+        "BIT_OR",
+        "BIT_XOR",
+        "BOOL_AND",
+        "BOOL_OR",
+        "COALESCE",
+        "CORR",
+        "COUNT",
+        "COVAR_POP",
+        "COVAR_SAMP",
+        "CUME_DIST",
+        "DATE_TRUNC",
+        "DENSE_RANK",
+        "EXISTS",
+        "FIRST_VALUE",
+        "GREATEST",
+        "GROUPING",
+        "LAG",
+        "LAST_VALUE",
+        "LEAD",
+        "LEAST",
+        "LOGICAL_AND",
+        "LOGICAL_OR",
+        "MAX",
+        "MIN",
+        "MODE",
+        "NTH_VALUE",
+        "NTILE",
+        "NULLIF",
+        "PERCENTILE_CONT",
+        "PERCENTILE_DISC",
+        "PERCENT_RANK",
+        "RANK",
+        "REGR_AVGX",
+        "REGR_AVGY",
+        "REGR_COUNT",
+        "REGR_INTERCEPT",
+        "REGR_R2",
+        "REGR_SLOPE",
+        "REGR_SXX",
+        "REGR_SXY",
+        "REGR_SYY",
+        "ROW_NUMBER",
+        "STDDEV",
+        "STDDEV_POP",
+        "STDDEV_SAMP",
+        "STRING_AGG",
+        "SUM",
+        "UNNEST",
+        "VARIANCE",
+        "VAR_POP",
+        "VAR_SAMP",
+    ]
+)
+"""Functions that are nodes: aggregates, windows, and those that are no plain calls."""
+PARSED = frozenset({"CAST", "EXTRACT", "NORMALIZE", "OVERLAY", "POSITION", "STRING_AGG"}) | {
+    "SUBSTRING",
+    "TRIM",
+}
+"""Functions with a syntax of their own."""
+
+
+def _to_timestamp(args: list[Any]) -> exp.Expr:
+    """TO_TIMESTAMP of seconds, or of a text and its format, which stays as it is."""
+    if len(args) == 1:
+        return exp.UnixToTime(this=args[0])
+    return exp.Anonymous(this="to_timestamp", expressions=args)
+
+
+def named_placeholder(parser: Any) -> Any:
+    """Read the name behind a colon, which may be any word: sqlglot takes no keywords."""
+    word = parser._curr
+    if word is None or not word.text.isidentifier():
+        return None
+    parser._advance()
+    return parser.expression(exp.Placeholder(this=word.text))
+
+
+class PostgresGrammar(Postgres):
+    """The grammar of Postgres, in which other calls are `Anonymous`."""
+
+    INDEX_OFFSET = 0
+
+    class Parser(ArrayKeyword, Postgres.Parser):  # type: ignore[valid-type, misc]
+        FUNCTIONS = {
+            name: made for name, made in Postgres.Parser.FUNCTIONS.items() if name in KEPT
+        } | {"TO_TIMESTAMP": _to_timestamp}
+        FUNCTION_PARSERS = {
+            name: made for name, made in Postgres.Parser.FUNCTION_PARSERS.items() if name in PARSED
+        }
+        PLACEHOLDER_PARSERS = {
+            **Postgres.Parser.PLACEHOLDER_PARSERS,
+            TokenType.COLON: named_placeholder,
+        }
+
+        def _parse_interval(self, *args: Any, **options: Any) -> Any:
+            read = super()._parse_interval
+            return with_whole_text(self, lambda: read(*args, **options))

@@ -1,0 +1,349 @@
+"""Numerics of Postgres: decimals with the scale that Postgres gives a result (`numeric.c`).
+
+    numeric_quotient(1, 3)      0.33333333333333333333, at least 16 significant digits
+
+A text shows the scale, so that it counts as the value does.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_HALF_UP, Context, Decimal, DivisionByZero
+from typing import Any
+
+from reactive.languages.sql.postgres.numbers import (
+    OutOfRangeError,
+    int4,
+    power,
+    whole_quotient,
+    whole_remainder,
+)
+
+EXACT = Context(
+    prec=200_000, rounding=ROUND_HALF_UP, Emax=999_999, Emin=-999_999, traps=[DivisionByZero]
+)
+"""For sums and products, which have as many digits as they need."""
+DIGITS, WORD, MOST = 16, 4, 1000
+"""Digits that a quotient has at least; digits of a word of a numeric; the greatest scale."""
+
+
+def numeric(value: Any) -> Decimal:
+    """Return a number as a numeric; a float by its first 15 digits."""
+    if not isinstance(value, float):
+        return Decimal(value)
+    if not math.isfinite(value):
+        return Decimal(str(value))
+    return _plain_zero(_positional(Decimal(f"{value:.15g}")))
+
+
+def scale_of(value: Decimal) -> int:
+    """Count the digits behind the point that a numeric shows."""
+    exponent = value.as_tuple().exponent
+    return max(0, -exponent) if isinstance(exponent, int) else 0
+
+
+def scaled(value: Decimal, scale: int) -> Decimal:
+    """Round to a scale, halves away from zero."""
+    if not value.is_finite():
+        return value
+    made = value.quantize(Decimal(1).scaleb(-scale), context=EXACT)
+    return made if made else made.copy_abs()
+
+
+def _positional(value: Decimal) -> Decimal:
+    """Return the value without a positive exponent."""
+    return scaled(value, 0) if value.is_finite() and value.as_tuple().exponent > 0 else value  # type: ignore[operator]
+
+
+def numeric_sum(a: Any, b: Any) -> Decimal:
+    """Add exactly."""
+    return EXACT.add(Decimal(a), Decimal(b))
+
+
+def numeric_difference(a: Any, b: Any) -> Decimal:
+    """Subtract exactly."""
+    return EXACT.subtract(Decimal(a), Decimal(b))
+
+
+def numeric_product(a: Any, b: Any) -> Decimal:
+    """Multiply exactly."""
+    a, b = Decimal(a), Decimal(b)
+    return _plain_zero(scaled(EXACT.multiply(a, b), scale_of(a) + scale_of(b)))
+
+
+def numeric_quotient(a: Any, b: Any) -> Decimal:
+    """Divide, with the scale that Postgres chooses.
+
+    >>> numeric_quotient(1, 3), numeric_quotient(Decimal("10.00"), 4)
+    (Decimal('0.33333333333333333333'), Decimal('2.5000000000000000'))
+    """
+    a, b = Decimal(a), Decimal(b)
+    if a.is_nan() or b.is_nan():
+        return Decimal("NaN")
+    if not b:
+        raise ZeroDivisionError("division by zero")
+    if not a.is_finite() or not b.is_finite():
+        return EXACT.divide(a, b) if b.is_finite() else Decimal("NaN" if a.is_infinite() else 0)
+    return _divided(a, b, _scale_of_quotient(a, b))
+
+
+def _divided(a: Decimal, b: Decimal, scale: int) -> Decimal:
+    digits = max(0, a.adjusted() - b.adjusted()) + scale + 8
+    rough = Context(prec=digits + 20, Emax=999_999, Emin=-999_999).divide(a, b)
+    return _plain_zero(scaled(rough, scale))
+
+
+def _words(value: Decimal) -> tuple[int, int]:
+    """Return the weight of the first word of four digits that is not zero, and that word."""
+    if not value:
+        return 0, 0
+    weight = value.adjusted() // WORD
+    first = int(abs(value).scaleb(-weight * WORD, context=EXACT))
+    return weight, first
+
+
+def _scale_of_quotient(a: Decimal, b: Decimal) -> int:
+    (weight, first), (weight_of_b, first_of_b) = _words(a), _words(b)
+    weight -= weight_of_b + (first <= first_of_b)
+    scale = max(DIGITS - weight * WORD, scale_of(a), scale_of(b), 0)
+    return min(scale, MOST)
+
+
+def numeric_remainder(a: Any, b: Any) -> Decimal:
+    """Return the rest of a division, with the sign of the dividend."""
+    a, b = Decimal(a), Decimal(b)
+    if a.is_nan() or b.is_nan():
+        return Decimal("NaN")
+    if not b:
+        raise ZeroDivisionError("division by zero")
+    if a.is_infinite():
+        return Decimal("NaN")
+    if b.is_infinite():
+        return a  # type: ignore[no-any-return]
+    scale = max(scale_of(a), scale_of(b))
+    one, other = (int(scaled(x, scale).scaleb(scale, context=EXACT)) for x in (a, b))
+    return Decimal(whole_remainder(one, other)).scaleb(-scale, context=EXACT)
+
+
+def numeric_floor_quotient(a: Any, b: Any) -> Decimal:
+    """DIV: the quotient of numerics without its fraction."""
+    a, b = Decimal(a), Decimal(b)
+    if a.is_nan() or b.is_nan():
+        return Decimal("NaN")
+    if not b:
+        raise ZeroDivisionError("division by zero")
+    if not a.is_finite() or not b.is_finite():
+        return EXACT.divide(a, b) if b.is_finite() else Decimal("NaN" if a.is_infinite() else 0)
+    scale = max(scale_of(a), scale_of(b))
+    one, other = (int(scaled(x, scale).scaleb(scale, context=EXACT)) for x in (a, b))
+    return Decimal(whole_quotient(one, other))
+
+
+def numeric_rounded(value: Any, places: int = 0) -> Decimal:
+    """ROUND of a numeric, halves away from zero; places before the point leave the scale 0."""
+    value = Decimal(value)
+    if not value.is_finite():
+        return value  # type: ignore[no-any-return]
+    places = max(-MOST * 2, min(places, MOST * 2))
+    made = value.quantize(Decimal(1).scaleb(-places), context=EXACT)
+    return _plain_zero(_positional(made) if places < 0 else made)
+
+
+def numeric_cut(value: Any, places: int = 0) -> Decimal:
+    """TRUNC of a numeric."""
+    value = Decimal(value)
+    if not value.is_finite():
+        return value  # type: ignore[no-any-return]
+    places = max(-MOST * 2, min(places, MOST * 2))
+    unit = Decimal(1).scaleb(-places)
+    made = value.quantize(unit, rounding="ROUND_DOWN", context=EXACT)
+    return _plain_zero(_positional(made) if places < 0 else made)
+
+
+def _plain_zero(value: Decimal) -> Decimal:
+    return value if value else value.copy_abs()
+
+
+def numeric_ceiling(value: Decimal) -> Decimal:
+    """Round up."""
+    if not value.is_finite():
+        return value
+    return _plain_zero(value.quantize(Decimal(1), rounding="ROUND_CEILING", context=EXACT))
+
+
+def numeric_floor(value: Decimal) -> Decimal:
+    """Round down."""
+    if not value.is_finite():
+        return value
+    return _plain_zero(value.quantize(Decimal(1), rounding="ROUND_FLOOR", context=EXACT))
+
+
+def numeric_negative(value: Decimal) -> Decimal:
+    """Negate; a zero has no sign."""
+    return value.copy_negate() if value else value.copy_abs()
+
+
+def numeric_absolute(value: Decimal) -> Decimal:
+    """Return the value without its sign."""
+    return value.copy_abs()
+
+
+def numeric_sign(value: Decimal) -> Decimal:
+    """-1, 0 or 1."""
+    return value if value.is_nan() else Decimal((value > 0) - (value < 0))
+
+
+def minimal_scale(value: Decimal) -> int | None:
+    """MIN_SCALE: the digits behind the point that are needed."""
+    return scale_of(value.normalize(EXACT)) if value.is_finite() else None
+
+
+def scale_or_none(value: Decimal) -> int | None:
+    """SCALE."""
+    return scale_of(value) if value.is_finite() else None
+
+
+def trimmed_scale(value: Decimal) -> Decimal:
+    """TRIM_SCALE: the value without zeros at the end."""
+    return scaled(value, scale_of(value.normalize(EXACT))) if value.is_finite() else value
+
+
+def _limited(scale: int, *least: int) -> int:
+    return min(max(scale, 0, *least), MOST)
+
+
+def numeric_root(value: Any) -> Decimal:
+    """SQRT of a numeric."""
+    value = Decimal(value)
+    if value.is_nan() or value == Decimal("Infinity"):
+        return value  # type: ignore[no-any-return]
+    if value < 0:
+        raise ValueError("cannot take square root of a negative number")
+    digits = (_words(value)[0] + 1) * WORD // 2 - 1
+    scale = _limited(DIGITS - digits, scale_of(value))
+    return root_of_scale(value, scale)
+
+
+def root_of_scale(value: Decimal, scale: int) -> Decimal:
+    """Return the square root with digits behind the point."""
+    return scaled(_context(value, scale).sqrt(value), scale)
+
+
+def _context(value: Decimal, scale: int) -> Context:
+    return Context(prec=max(0, value.adjusted()) + scale + 30, Emax=999_999, Emin=-999_999)
+
+
+def numeric_exp(value: Any) -> Decimal:
+    """EXP of a numeric."""
+    value = Decimal(value)
+    if not value.is_finite():
+        return Decimal(0) if value == Decimal("-Infinity") else value
+    size = max(-2000.0, min(float(value) * 0.434294481903252, 200_000.0))
+    if size > 131_072:
+        raise OutOfRangeError("value overflows numeric format")
+    scale = _limited(DIGITS - int(size), scale_of(value))
+    made = Context(prec=max(1, int(size)) + scale + 20, Emax=999_999, Emin=-999_999).exp(value)
+    return scaled(made, scale)
+
+
+def numeric_logarithm(value: Any) -> Decimal:
+    """LN of a numeric."""
+    value = _positive(Decimal(value))
+    if not value.is_finite():
+        return value  # type: ignore[no-any-return]
+    scale = _limited(DIGITS - _weight_of_logarithm(value), scale_of(value))
+    return _plain_zero(scaled(Context(prec=scale + 30).ln(value), scale))
+
+
+def numeric_logarithm_of(base: Any, value: Any) -> Decimal:
+    """LOG of a base, of numerics."""
+    base, value = Decimal(base), Decimal(value)
+    if base.is_nan() or value.is_nan():
+        return Decimal("NaN")
+    base, value = _positive(base), _positive(value)
+    if not value.is_finite() or not base.is_finite():
+        return value  # type: ignore[no-any-return]
+    weight = _weight_of_logarithm(value) - _weight_of_logarithm(base)
+    scale = _limited(DIGITS - weight, scale_of(base), scale_of(value))
+    context = Context(prec=scale + 40)
+    of_base = context.ln(base)
+    if not of_base:
+        raise ZeroDivisionError("division by zero")
+    return _plain_zero(scaled(context.divide(context.ln(value), of_base), scale))
+
+
+def numeric_logarithm_10(value: Any) -> Decimal:
+    """LOG of a numeric."""
+    return numeric_logarithm_of(Decimal(10), value)
+
+
+def _positive(value: Decimal) -> Decimal:
+    if value.is_nan() or value > 0:
+        return value
+    raise ValueError(f"cannot take logarithm of {'zero' if not value else 'a negative number'}")
+
+
+def _weight_of_logarithm(value: Decimal) -> int:
+    if Decimal("0.9") <= value <= Decimal("1.1"):
+        weight, first = _words(value - 1)
+        return weight * WORD + int(math.log10(first)) if first else 0
+    found = abs(math.log(float(value)))
+    return int(math.log10(found)) if found else 0
+
+
+def numeric_power(base: Any, exponent: Any) -> Decimal:
+    """A power of numerics."""
+    base, exponent = Decimal(base), Decimal(exponent)
+    if not base.is_finite() or not exponent.is_finite():
+        return _special_power(base, exponent)
+    if not base and exponent < 0:
+        raise ValueError("zero raised to a negative power is undefined")
+    is_whole = exponent == exponent.to_integral_value(context=EXACT)
+    if base < 0 and not is_whole:
+        raise ValueError("a negative number raised to a non-integer power yields a complex result")
+    if not exponent or base == 1 or not base:
+        return scaled(Decimal(0 if exponent and not base else 1), _limited(DIGITS, scale_of(base)))
+    size = float(exponent) * math.log10(abs(float(base)))
+    if size > 131_072:
+        raise OutOfRangeError("value overflows numeric format")
+    scale = _limited(DIGITS, scale_of(base))
+    if not is_whole:
+        scale = _limited(DIGITS - int(max(size, -2000)), scale_of(base), scale_of(exponent))
+    context = Context(prec=max(1, int(size)) + scale + 40, Emax=999_999, Emin=-999_999)
+    made = context.power(base, exponent if not is_whole else exponent.to_integral_value())
+    return scaled(made, scale)
+
+
+def _special_power(base: Decimal, exponent: Decimal) -> Decimal:
+    if base == 1 or not exponent:
+        return Decimal(1)
+    if base.is_nan() or exponent.is_nan():
+        return Decimal("NaN")
+    return Decimal(str(power(float(base), float(exponent))))
+
+
+def factorial(value: int) -> Decimal:
+    """The product of all numbers up to it."""
+    if value > 32177:
+        raise OutOfRangeError("value overflows numeric format")
+    return Decimal(math.factorial(value))
+
+
+def bucket(value: Any, low: Any, high: Any, count: int) -> int:
+    """WIDTH_BUCKET."""
+    if count <= 0:
+        raise ValueError("count must be greater than zero")
+    if value != value or low != low or high != high:
+        raise ValueError("operand, lower bound, and upper bound cannot be NaN")
+    if math.isinf(low) or math.isinf(high):
+        raise ValueError("lower and upper bounds must be finite")
+    if low == high:
+        raise ValueError("lower bound cannot equal upper bound")
+    up = low < high
+    if (value < low) if up else (value > low):
+        return 0
+    if (value >= high) if up else (value <= high):
+        return int4(count + 1)
+    if isinstance(value, float):
+        return int((value - low) / (high - low) * count) + 1
+    return int(numeric_floor_quotient((Decimal(value) - low) * count, Decimal(high) - low)) + 1

@@ -1,0 +1,348 @@
+"""Operators of Postgres, by the kinds of their operands.
+
+    int + int           checked to fit the wider of both; of Python's own integers nothing is asked
+    int / numeric       numeric
+    numeric + float     float, which may not overflow
+    date + integer      date
+
+A text constant is what the other side is; a text is no number.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import Call, Operation, constant, tuple_of
+from reactive.languages.sql.expressions import zones
+from reactive.languages.sql.expressions.casts import applied, cast
+from reactive.languages.sql.functions.calls import Maker
+from reactive.languages.sql.postgres import arrays, calls, forms, numbers, numerics, times
+from reactive.languages.sql.postgres.calls import Form, form, is_literal, kind_name
+from reactive.languages.sql.runtime import intervals
+from reactive.languages.sql.runtime import times as moments
+from reactive.languages.sql.terms.common_types import common_type
+from reactive.languages.sql.terms.types import (
+    ANY,
+    BYTES,
+    DATE,
+    DECIMAL,
+    FLOAT,
+    INT,
+    INTERVAL,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    SqlType,
+)
+from reactive.languages.sql.terms.values import (
+    NULL_VALUE,
+    Value,
+    callee,
+    is_null,
+    itself,
+    strict,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+NUMBERS = ("int", "decimal", "float")
+SYMBOLS: dict[type[exp.Expr], str] = {
+    exp.Add: "+",
+    exp.Sub: "-",
+    exp.Mul: "*",
+    exp.Div: "/",
+    exp.Mod: "%",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+}
+OF_INTEGERS: dict[str, Callable[[int, int], int]] = {
+    "/": numbers.whole_quotient,
+    "%": numbers.whole_remainder,
+}
+OF_NUMERICS: dict[str, Callable[..., Any]] = {
+    "+": numerics.numeric_sum,
+    "-": numerics.numeric_difference,
+    "*": numerics.numeric_product,
+    "/": numerics.numeric_quotient,
+    "%": numerics.numeric_remainder,
+}
+OF_FLOATS: dict[str, Callable[..., Any]] = {
+    "+": numbers.sum_,
+    "-": numbers.difference,
+    "*": numbers.product,
+    "/": numbers.quotient,
+}
+OF_TIMES: dict[tuple[str, str, str], tuple[Callable[..., Any], SqlType]] = {
+    ("date", "+", "int"): (times.day_later, DATE),
+    ("date", "-", "int"): (times.day_earlier, DATE),
+    ("date", "-", "date"): (moments.days_between, SqlType("int", size=4)),
+    ("timestamp", "-", "timestamp"): (moments.time_between, INTERVAL),
+    ("timestamp", "-", "date"): (moments.time_between, INTERVAL),
+    ("date", "-", "timestamp"): (moments.time_between, INTERVAL),
+    ("date", "+", "interval"): (moments.later, TIMESTAMP),
+    ("date", "-", "interval"): (moments.earlier, TIMESTAMP),
+    ("date", "+", "time"): (times.moment_of, TIMESTAMP),
+    ("timestamp", "+", "interval"): (moments.later, TIMESTAMP),
+    ("timestamp", "-", "interval"): (moments.earlier, TIMESTAMP),
+    ("time", "+", "interval"): (times.clock_later, TIME),
+    ("time", "-", "interval"): (times.clock_earlier, TIME),
+    ("time", "-", "time"): (times.clock_between, INTERVAL),
+    ("interval", "+", "interval"): (intervals.sum_of_intervals, INTERVAL),
+    ("interval", "-", "interval"): (intervals.difference_of_intervals, INTERVAL),
+    **{("interval", "*", kind): (times.multiple, INTERVAL) for kind in NUMBERS},
+    **{("interval", "/", kind): (times.part, INTERVAL) for kind in NUMBERS},
+}
+SWAPPED = frozenset(
+    {("int", "+", "date"), ("interval", "+", "date"), ("interval", "+", "timestamp")}
+    | {("time", "+", "date"), ("interval", "+", "time")}
+    | {(kind, "*", "interval") for kind in NUMBERS}
+)
+
+
+def operation(node: Any, scope: Scope) -> Value:
+    """The value of an operator.
+
+    Raises
+    ------
+    PlanError: Postgres has no such operator for values of these types.
+    """
+    if isinstance(node, exp.Neg | exp.BitwiseNot):
+        return _unary(node, scope)
+    if isinstance(node, exp.DPipe):
+        return concatenation(node, scope)
+    left, right = scope.value(node.left), scope.value(node.right)
+    symbol = SYMBOLS.get(type(node))
+    if symbol is None:
+        raise scope.error(node, f"postgres has no operator {node.key!r}")
+    left, right = _typed(node, symbol, left, right, scope)
+    if symbol == "%" and "float" in (left.type.kind, right.type.kind):
+        raise scope.error(node, "postgres has no operator % for floats", "cast them to numeric")
+    return combined(symbol, left, right, node, scope)
+
+
+def _typed(node: Any, symbol: str, left: Value, right: Value, scope: Scope) -> tuple[Value, Value]:
+    """Text constants as what the other side asks for."""
+    if is_literal(node.left) and right.type.kind != "text":
+        return cast(left, _wanted(right.type, symbol, behind=False), scope), right
+    if is_literal(node.right) and left.type.kind != "text":
+        return left, cast(right, _wanted(left.type, symbol, behind=True), scope)
+    return left, right
+
+
+def _wanted(kind: SqlType, symbol: str, *, behind: bool) -> SqlType:
+    if kind.kind == "interval" and symbol in "*/":
+        return FLOAT
+    if behind and kind.kind in ("timestamp", "time") and symbol == "+":
+        return INTERVAL
+    return kind
+
+
+def _unary(node: Any, scope: Scope) -> Value:
+    of = scope.value(node.this)
+    if is_null(of):
+        return of
+    if is_literal(node.this):
+        of = cast(of, FLOAT, scope)
+    match of.type.kind:
+        case "int" if isinstance(node, exp.BitwiseNot):
+            return strict(Operation("~", (of.expr,)), of.type, of)
+        case "int":
+            return _checked(Operation("-", (of.expr,)), of.type, of)
+        case "any":
+            return strict(Operation("-", (of.expr,)), of.type, of)
+        case "decimal" | "float" | "interval" if isinstance(node, exp.Neg):
+            function: Any = {
+                "decimal": numerics.numeric_negative,
+                "float": numbers.float_negative,
+                "interval": intervals.negative,
+            }[of.type.kind]
+            return applied(function, of.type, of)
+    symbol = "-" if isinstance(node, exp.Neg) else "~"
+    raise scope.error(node, f"postgres has no operator {symbol} for {kind_name(of)}")
+
+
+def combined(symbol: str, left: Value, right: Value, node: Any, scope: Scope) -> Value:
+    """The value of an operator of two sides."""
+    if is_null(left) or is_null(right):
+        return NULL_VALUE
+    of_zones = zones.combined(symbol, left, right, node, scope, applied)
+    if of_zones is not None:
+        return of_zones
+    kinds = (left.type.kind, symbol, right.type.kind)
+    if kinds in SWAPPED:
+        left, right = right, left
+        kinds = (left.type.kind, symbol, right.type.kind)
+    if kinds in OF_TIMES:
+        function, kind = OF_TIMES[kinds]
+        return applied(function, kind, left, right)
+    if "any" in kinds and {kinds[0], kinds[2]} <= {"any", *NUMBERS}:
+        return _of_any(symbol, left, right)
+    if kinds[0] in NUMBERS and kinds[2] in NUMBERS:
+        made = _of_numbers(symbol, left, right, scope)
+        if made is not None:
+            return made
+    raise scope.error(
+        node,
+        f"postgres has no operator {symbol} for {kind_name(left)} and {kind_name(right)}",
+        "cast one of them",
+    )
+
+
+def _of_any(symbol: str, left: Value, right: Value) -> Value:
+    """Apply Python's operator to values whose types are not known."""
+    function = {"/": numbers.quotient, "%": numbers.whole_remainder}.get(symbol)
+    if function is not None:
+        return applied(function, ANY, left, right)
+    return strict(Operation(symbol, (left.expr, right.expr)), ANY, left, right)
+
+
+def _of_numbers(symbol: str, left: Value, right: Value, scope: Scope) -> Value | None:
+    kinds = {left.type.kind, right.type.kind}
+    if kinds == {"int"}:
+        return _of_integers(symbol, left, right)
+    if "float" in kinds:
+        function = OF_FLOATS.get(symbol)
+        if function is None:
+            return None
+        made = applied(function, FLOAT, cast(left, FLOAT, scope), cast(right, FLOAT, scope))
+        if left.type == right.type and left.type.size == 4:
+            return applied(forms.real, left.type, made)
+        return made
+    function = OF_NUMERICS.get(symbol)
+    return None if function is None else applied(function, DECIMAL, left, right)
+
+
+def _of_integers(symbol: str, left: Value, right: Value) -> Value:
+    sizes = left.type.size, right.type.size
+    size = None if sizes[0] is None or sizes[1] is None else max(sizes)  # type: ignore[type-var]
+    kind = SqlType("int", size=size)
+    if symbol in OF_INTEGERS:
+        made = applied(OF_INTEGERS[symbol], kind, left, right)
+        return applied(numbers.RANGES[size], kind, made) if size and symbol == "/" else made
+    expr = Operation(symbol, (left.expr, right.expr))
+    if symbol in "&|":
+        return strict(expr, kind, left, right)
+    return _checked(expr, kind, left, right)
+
+
+def _checked(expr: Any, kind: SqlType, *of: Value) -> Value:
+    """An integer that has to fit its size."""
+    if kind.size is not None:
+        expr = Call(callee(numbers.RANGES[kind.size]), (expr,))
+    return strict(expr, kind, *of)
+
+
+# `||`.
+
+
+def concatenation(node: Any, scope: Scope) -> Value:
+    """`||` of texts, of bytes, or of arrays and elements."""
+    return joined_sides(node, node.left, node.right, scope)
+
+
+def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> Value:
+    """`||` of two nodes."""
+    left, right = scope.value(one), scope.value(other)
+    kinds = {left.type.kind, right.type.kind}
+    if "array" in kinds:
+        if is_literal(one) and right.type.kind == "array":
+            left = cast(left, right.type, scope)
+        if is_literal(other) and left.type.kind == "array":
+            right = cast(right, left.type, scope)
+        return _joined_arrays(node, left, right, scope)
+    if is_null(left) or is_null(right):
+        return Value(NULL_VALUE.expr, TEXT, NULL_VALUE.nulls)
+    if kinds == {"bytes"}:
+        return applied(operator.add, BYTES, left, right)
+    if "bytes" in kinds and (is_literal(one) or is_literal(other)):
+        return applied(operator.add, BYTES, cast(left, BYTES, scope), cast(right, BYTES, scope))
+    if not kinds & {"text", "any"}:
+        names = f"{kind_name(left)} and {kind_name(right)}"
+        raise scope.error(node, f"postgres has no operator || for {names}", "cast one to text")
+    left, right = cast(left, TEXT, scope), cast(right, TEXT, scope)
+    return strict(Operation("+", (left.expr, right.expr)), TEXT, left, right)
+
+
+def _joined_arrays(node: Any, left: Value, right: Value, scope: Scope) -> Value:
+    """An array and another, or an element; NULL beside it is no array, or an element."""
+    kinds = [
+        side.type if side.type.kind in ("array", "null") else SqlType("array", items=(side.type,))
+        for side in (left, right)
+    ]
+    kind = common_type("postgres", "choice", *kinds)
+    if kind is None:
+        names = " and ".join(
+            "arrays" if s.type.kind == "array" else kind_name(s) for s in (left, right)
+        )
+        raise scope.error(node, f"postgres has no operator || for {names}", "cast one of them")
+    item = kind.items[0] if kind.items else ANY
+    left, right = (
+        cast(side, kind, scope)
+        if side.type.kind in ("array", "null")
+        else Value(tuple_of(whole(cast(side, item, scope))), kind)
+        for side in (left, right)
+    )
+    return itself(Call(callee(arrays.concatenated), (whole(left), whole(right))), kind)
+
+
+# Others that are nodes.
+
+POWER = (
+    form(numerics.numeric_power, DECIMAL, DECIMAL, DECIMAL),
+    form(numbers.power, FLOAT, FLOAT, FLOAT),
+)
+SHIFTS = {exp.BitwiseLeftShift: numbers.shifted_left, exp.BitwiseRightShift: numbers.shifted_right}
+
+
+def power(node: Any, scope: Scope) -> Value:
+    """`^`: of a numeric a numeric, of integers a float."""
+    return _power(node, [node.this, node.expression], scope)
+
+
+def power_call(node: Any, scope: Scope) -> Value:
+    """POWER."""
+    return _power(node, list(node.expressions), scope)
+
+
+def _power(node: Any, nodes: list[Any], scope: Scope) -> Value:
+    kinds = [scope.value(each).type.kind for each in nodes]
+    of: tuple[Form, ...] = POWER if "decimal" in kinds and "float" not in kinds else POWER[1:]
+    return calls.called(of, nodes, node, scope, "^")
+
+
+def shifted(node: Any, scope: Scope) -> Value:
+    """`<<` and `>>`, within the bits of the left side."""
+    left, right = scope.value(node.left), scope.value(node.right)
+    if is_null(left) or is_null(right):
+        return NULL_VALUE
+    if {left.type.kind, right.type.kind} - {"int", "any"} or right.type.size == 8:
+        raise scope.error(node, "postgres shifts integers by an integer")
+    size = left.type.size or 8
+    width = Value(constant(size), INT)
+    return applied(SHIFTS[type(node)], left.type, left, right, width)
+
+
+def exclusive(node: Any, scope: Scope) -> Value:
+    """`#`."""
+    left, right = scope.value(node.left), scope.value(node.right)
+    if is_null(left) or is_null(right):
+        return NULL_VALUE
+    if {left.type.kind, right.type.kind} - {"int", "any"}:
+        raise scope.error(node, "postgres has # for integers")
+    sizes = (left.type.size, right.type.size)
+    size = None if None in sizes else max(sizes)  # type: ignore[type-var]
+    return applied(operator.xor, SqlType("int", size=size), left, right)
+
+
+TABLE: dict[str | type[exp.Expr], Maker] = {
+    exp.Pow: power,
+    exp.BitwiseLeftShift: shifted,
+    exp.BitwiseRightShift: shifted,
+    exp.BitwiseXor: exclusive,
+}

@@ -1,0 +1,311 @@
+"""GROUP BY: groups and their aggregates, by one list of keys or by several sets of them.
+
+    group by a, b                aggregate by (a, b)
+    (no GROUP BY)                one row, also of no rows
+    group by rollup (a, b)       the aggregates by (a, b), by a, and of all, one after the other
+
+What a group has of an expression is found by what the expression computes: a key is known wherever
+the same columns and functions are written, in whatever spelling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field
+from itertools import product
+from typing import Any
+
+from sqlglot import exp
+
+from optimizer import plan
+from optimizer.errors import PlanError
+from optimizer.expr import NONE, Expr, Item, Parameter, all_parameters, constant, tuple_of
+from optimizer.record import record
+from reactive.api.aggregates import Count, Min
+from reactive.languages.sql.aggregates.kinds import Aggregated, fold, is_aggregate, made
+from reactive.languages.sql.queries.nodes import freed, key_of, keys_of
+from reactive.languages.sql.sqlite.comparisons import (
+    grouped_by,
+    has_collation,
+    ranked_by_collation,
+    unranked,
+)
+from reactive.languages.sql.terms.scope import Scope
+from reactive.languages.sql.terms.types import INT
+from reactive.languages.sql.terms.values import Value, whole
+
+
+class Groups(Scope):
+    """The names of grouped rows: a column is one that the rows are grouped by."""
+
+    rows: Scope
+    keys: list[tuple[Value, Value]]
+    """What is grouped by, of the rows; and of the groups."""
+    kinds: tuple[type, ...]
+    """The classes of nodes that keys other than columns have."""
+
+    def known(self, node: exp.Expr) -> Value | None:
+        found = super().known(node)
+        if found is not None:
+            return found
+        row = self.rows.values.get(id(node))
+        if row is not None:
+            return self._key_of(node, row)
+        if isinstance(node, self.kinds) and not has_aggregate(node):
+            return self._key(node)
+        return None
+
+    def _key(self, node: exp.Expr) -> Value | None:
+        try:
+            return self._of(self.rows.value(node))
+        except PlanError:
+            return None
+
+    def _of(self, value: Value) -> Value | None:
+        return next((group for row, group in self.keys if row.expr == value.expr), None)
+
+    def of_sources(self, node: Any) -> Value | None:
+        found = self.rows.of_sources(node)
+        if found is not None and self._of(found) is None:
+            return self.field_of_sources(node) or self._key_of(node, found)
+        return None if found is None else self._key_of(node, found)
+
+    def _key_of(self, node: Any, row: Value) -> Value:
+        key = self._of(row)
+        if key is None:
+            raise self.error(
+                node,
+                f"column {node.sql()!r} is neither in GROUP BY nor inside an aggregate",
+                f"group by it, or take any_value({node.sql()})",
+            )
+        return key
+
+
+@record
+class Keys:
+    """The keys of a grouping, and which of them each of several sets has; None: one set of all."""
+
+    nodes: tuple[exp.Expr, ...] = field(compare=False)
+    sets: tuple[frozenset[int], ...] | None = None
+    repeated: tuple[exp.Expr, ...] = field(default=(), compare=False)
+    """Keys that are written again."""
+
+
+def has_aggregate(node: exp.Expr) -> bool:
+    """Whether an aggregate is among the parts of a node that are of its own query."""
+    return next(aggregates_in(node), None) is not None
+
+
+def aggregates_in(node: exp.Expr) -> Iterator[exp.Expr]:
+    """The aggregates of a node's own query; those of a window are inside what it is asked of."""
+    if isinstance(node, exp.Query | exp.Subquery):
+        return
+    if is_aggregate(node):
+        yield node
+        return
+    for part in _parts_of_window(node) if isinstance(node, exp.Window) else node.iter_expressions():
+        yield from aggregates_in(part)
+
+
+def _parts_of_window(window: Any) -> Iterator[exp.Expr]:
+    """What a window is asked of and ordered by; not its function, which is no aggregate of rows."""
+    function = window.this
+    while isinstance(function, exp.Filter | exp.IgnoreNulls | exp.RespectNulls | exp.WithinGroup):
+        yield from (e for name, e in function.args.items() if name != "this" and e is not None)
+        function = function.this
+    yield from function.iter_expressions()
+    for name, part in window.args.items():
+        if name != "this" and part:
+            parts = part if isinstance(part, list) else [part]
+            yield from (each for each in parts if isinstance(each, exp.Expr))
+
+
+def keys_in(group: exp.Expr | None, target: Callable[[exp.Expr], exp.Expr]) -> Keys | None:
+    """The keys of GROUP BY; `target` finds what a number or an alias stands for."""
+    if group is None:
+        return None
+    nodes: list[exp.Expr] = []
+    repeated: list[exp.Expr] = []
+
+    def place(node: exp.Expr) -> int:
+        found = target(node)
+        at = next((n for n, known in enumerate(nodes) if known == found), len(nodes))
+        (nodes if at == len(nodes) else repeated).append(found)
+        return at
+
+    parts = [_sets(each, place) for each in (*group.expressions, *_other_sets(group))]
+    every = [frozenset().union(*chosen) for chosen in product(*parts)]
+    plain = bool(nodes) and not any(
+        isinstance(e, _SETS) for e in (*group.expressions, *_other_sets(group))
+    )
+    return Keys(tuple(nodes), None if plain else tuple(every), tuple(repeated))
+
+
+_SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
+
+
+def _other_sets(group: exp.Expr) -> list[exp.Expr]:
+    names = ("rollup", "cube", "grouping_sets")
+    return [each for name in names for each in (group.args.get(name) or ())]
+
+
+def _sets(node: Any, place: Callable[[exp.Expr], int]) -> list[frozenset[int]]:
+    """The sets of keys that one part of GROUP BY stands for."""
+    match node:
+        case exp.Rollup():
+            parts = [_plain(each, place) for each in node.expressions]
+            return [frozenset().union(*parts[:n]) for n in range(len(parts), -1, -1)]
+        case exp.Cube():
+            parts = [_plain(each, place) for each in node.expressions]
+            chosen = product((True, False), repeat=len(parts))
+            return [
+                frozenset().union(*(p for p, wanted in zip(parts, each, strict=True) if wanted))
+                for each in chosen
+            ]
+        case exp.GroupingSets():
+            return [found for each in node.expressions for found in _sets(each, place)]
+        case _:
+            return [_plain(node, place)]
+
+
+def _plain(node: Any, place: Callable[[exp.Expr], int]) -> frozenset[int]:
+    if isinstance(node, exp.Tuple):
+        return frozenset(place(each) for each in node.expressions)
+    return frozenset({place(node.this if isinstance(node, exp.Paren) else node)})
+
+
+def grouped(
+    source: plan.Node, scope: Scope, keys: Keys | None, asked: Sequence[exp.Expr]
+) -> tuple[plan.Node, Groups]:
+    """The groups of some rows, with the aggregates in what is asked of them."""
+    calls = [call for node in asked for call in aggregates_in(node)]
+    wanted = keys or Keys(())
+    is_grouped = keys is not None and all(keys.sets if keys.sets is not None else (True,))
+    found = [
+        (call, made(call, scope.reading(call), grouped=is_grouped))
+        for call in calls
+        if not isinstance(call, exp.Grouping)
+    ]
+    folds = tuple(dict.fromkeys(each for _, aggregated in found for each in aggregated.folds))
+    values = [scope.value(node) for node in wanted.nodes]
+    for again in wanted.repeated:
+        scope.value(again)
+    shown = {n: _least(v, scope) for n, v in enumerate(values) if has_collation(v.type)}
+    folds = tuple(dict.fromkeys((*folds, *shown.values())))
+    scope.reading(*wanted.nodes)
+    if wanted.sets is None:
+        node, key_values, results = _one_set(
+            source, scope, list(map(grouped_by, values)), folds, is_grouped=keys is not None
+        )
+        for n, each in shown.items():
+            result = results[folds.index(each)]
+            key_values[n] = unranked(Value(result, values[n].type, (result,)))
+    else:
+        node, key_values, results = _several(source, scope, values, folds, wanted.sets)
+    groups = _scope(scope, wanted, values, key_values, len(results) + (1 if keys else 0))
+    for call, aggregated in found:
+        groups.values[id(call)] = _result(aggregated, folds, results)
+    for call in calls:
+        if isinstance(call, exp.Grouping):
+            groups.values[id(call)] = _grouping(call, scope, values, wanted.sets, len(results))
+    return node, groups
+
+
+def _least(value: Value, scope: Scope) -> plan.Folded:
+    """The value that stands for those of a group that a collation says are the same."""
+    return fold(Min(_stands_in, skip_none=value.nullable), ranked_by_collation(value), scope)
+
+
+def _stands_in(*row: Any) -> Any:
+    """Stands where the plan has an expression."""
+
+
+def _grouping(
+    call: Any,
+    scope: Scope,
+    values: list[Value],
+    sets: tuple[frozenset[int], ...] | None,
+    place: int,
+) -> Value:
+    """Which of some keys the set of a group does not have, as the bits of a number."""
+    exprs = [value.expr for value in values]
+    asked = [scope.value(each).expr for each in call.expressions]
+    for each, node in zip(asked, call.expressions, strict=True):
+        if each not in exprs:
+            raise scope.error(node, f"{node.sql()} is not grouped by")
+    if sets is None:
+        return Value(constant(0), INT)
+    masks = tuple(
+        sum((exprs.index(e) not in chosen) << n for n, e in enumerate(reversed(asked)))
+        for chosen in sets
+    )
+    return Value(Item(constant(masks), Item(Parameter(place), constant(len(values)))), INT)
+
+
+def _scope(
+    scope: Scope, keys: Keys, values: list[Value], of_groups: list[Value], bindings: int
+) -> Groups:
+    groups = Groups(scope._text, (), bindings, scope.correlation, scope.environment)
+    groups.rows, groups.aliases = scope, scope.aliases
+    groups.keys = list(zip(values, of_groups, strict=False))
+    groups.kinds = tuple({type(n) for n in keys.nodes if not isinstance(n, exp.Column)})
+    groups.sources = []
+    return groups
+
+
+def _result(
+    aggregated: Aggregated, folds: tuple[plan.Folded, ...], results: Sequence[Expr]
+) -> Value:
+    return aggregated.result(tuple(results[folds.index(each)] for each in aggregated.folds))
+
+
+def _one_set(
+    source: plan.Node,
+    scope: Scope,
+    values: list[Value],
+    folds: tuple[plan.Folded, ...],
+    *,
+    is_grouped: bool,
+) -> tuple[plan.Node, list[Value], list[Expr]]:
+    """The groups of one list of keys, the places of the keys, and of the results."""
+    if not is_grouped:
+        folds = folds or (fold(Count(), None, scope),)
+        return freed(plan.Aggregate(source, None, folds)), [], list(all_parameters(len(folds)))
+    key = scope.function(key_of(values))
+    if not folds:
+        node: plan.Node = plan.Distinct(freed(plan.Select(source, key)))
+    else:
+        node = freed(plan.Aggregate(source, key, folds))
+    return node, keys_of(values, Parameter(0)), list(all_parameters(len(folds) + 1)[1:])
+
+
+def _several(
+    source: plan.Node,
+    scope: Scope,
+    values: list[Value],
+    folds: tuple[plan.Folded, ...],
+    sets: tuple[frozenset[int], ...],
+) -> tuple[plan.Node, list[Value], list[Expr]]:
+    """The groups of several sets of keys: the results, and a tuple of all keys, NULL where a set
+    does not have one; and behind them the number of the set."""
+    folds = folds or (fold(Count(), None, scope),)
+    node: plan.Node | None = None
+    for number, chosen in enumerate(sets):
+        mine = [value for place, value in enumerate(values) if place in chosen]
+        part, places, results = _one_set(source, scope, mine, folds, is_grouped=bool(mine))
+        left = iter(places)
+        keys = [whole(next(left)) if p in chosen else NONE for p in range(len(values))]
+        keep = tuple(each.index for each in results if isinstance(each, Parameter))
+        column = Scope(scope._text, (), len(folds) + bool(mine)).function(
+            tuple_of(*keys, constant(number))
+        )
+        part = plan.Extend(part, keep, (column,))
+        node = part if node is None else plan.UnionAll(node, part)
+    assert node is not None
+    key = Parameter(len(folds))
+    found = [Item(key, constant(place)) for place in range(len(values))]
+    return (
+        node,
+        [Value(i, v.type, (i,)) for i, v in zip(found, values, strict=True)],
+        list(all_parameters(len(folds))),
+    )

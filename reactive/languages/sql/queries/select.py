@@ -1,0 +1,298 @@
+"""SELECT, clause after clause, as the standard has them evaluated.
+
+from   where   group by   having   windows   qualify   select   distinct   order by   limit
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlglot import exp
+
+from optimizer import plan
+from optimizer.expr import Parameter
+from optimizer.plans.properties import bindings
+from reactive.languages.sql.queries.grouping import Keys, grouped, has_aggregate, keys_in
+from reactive.languages.sql.queries.nodes import (
+    columns_before,
+    filtered,
+    one_row,
+    reads_query,
+    selected,
+    unnested,
+    unnested_value,
+)
+from reactive.languages.sql.queries.ordering import (
+    distinct_on,
+    limits,
+    order_of,
+    position_of,
+    sort_keys,
+)
+from reactive.languages.sql.queries.query import Query, query_of_rows
+from reactive.languages.sql.queries.rows import Rows
+from reactive.languages.sql.queries.sources import from_
+from reactive.languages.sql.queries.stars import Column, columns_of
+from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, shown
+from reactive.languages.sql.terms.arguments import put, take
+from reactive.languages.sql.terms.scope import Scope
+from reactive.languages.sql.terms.values import Value, whole
+from reactive.languages.sql.windows.kinds import appended
+
+UNSUPPORTED = ("into", "sample", "cluster", "distribute", "connect", "match", "locks", "prewhere")
+
+_WRITES = {"into": "SELECT INTO", "locks": "FOR UPDATE"}
+
+
+def select(node: Any, around: Scope) -> Query:
+    """A SELECT.
+
+    Raises
+    ------
+    PlanError: it names what there is not, or has what is not supported.
+    """
+    for name in UNSUPPORTED:
+        if node.args.get(name):
+            given = node.args[name]
+            at = (given[0] if isinstance(given, list) else given) or node
+            if name in ("into", "locks"):
+                raise around.error(at, f"a query cannot write: {_WRITES[name]} is not supported")
+            raise around.error(at, f"{name.upper()} is not supported")
+    chosen = (node.args.get("distinct") or exp.Distinct()).args.get("on")
+    if chosen is not None and not node.expressions:
+        reason = "SELECT DISTINCT ON (...) names no columns"
+        raise around.error(chosen, reason, "write DISTINCT ON (a) a, b")
+    rows = from_(node, around) or Rows(one_row(), 1, ())
+    scope = rows.scope(around)
+    columns = columns_of(node, rows, scope)
+    if not columns:
+        raise around.error(node, "SELECT names no columns", "write SELECT * for all of them")
+    scope.aliases = {c.name.casefold(): c.node for c in columns if c.is_alias}
+    name_windows(node, scope)
+    made, is_one = rows.node, not node.args.get("from_")
+    where = node.args.get("where")
+    if where is not None:
+        made, is_one = filtered(made, scope.reading(where), scope.true(where.this)), False
+    keys = _keys(node, scope, columns)
+    asked = _asked(node, scope, columns)
+    if keys is not None or node.args.get("having") or any(map(has_aggregate, asked)):
+        made, scope = grouped(made, scope, keys, asked)
+        is_one = keys is None
+    having = node.args.get("having")
+    if having is not None:
+        made, is_one = filtered(made, scope.reading(having), scope.true(having.this)), False
+    made, scope = _windowed(made, scope, asked)
+    qualify = node.args.get("qualify")
+    if qualify is not None:
+        made, is_one = filtered(made, scope.reading(qualify), scope.true(qualify.this)), False
+    made, scope, grows = _with_elements(made, scope, asked)
+    values = tuple(scope.value(column.node) for column in columns)
+    if scope.dialect.numeric_booleans:
+        values = tuple(map(shown, values))
+    names = tuple(column.name for column in columns)
+    scope.reading(*node.expressions)
+    query = Query(made, scope, names, values, is_one_row=is_one and not grows)
+    return _in_order(query, node, columns)
+
+
+def _asked(node: Any, scope: Scope, columns: Sequence[Column]) -> list[Any]:
+    """The expressions that are evaluated of groups, or of rows if there are none."""
+    asked = [column.node for column in columns]
+    for name in ("having", "qualify"):
+        if node.args.get(name) is not None:
+            asked.append(node.args[name].this)
+    if node.args.get("order") is not None:
+        orders = [each.this for each in node.args["order"].expressions]
+        asked += [each for each in orders if position_of(each, scope, columns) is None]
+    distinct = node.args.get("distinct")
+    if distinct is not None and distinct.args.get("on") is not None:
+        asked += distinct.args["on"].expressions
+    return asked
+
+
+# Groups.
+
+
+def _keys(node: Any, scope: Scope, columns: Sequence[Column]) -> Keys | None:
+    group = node.args.get("group")
+    if group is not None and group.args.get("all"):
+        keys = tuple(c.node for c in columns if not has_aggregate(c.node))
+        return Keys(keys, None if keys else (frozenset(),))
+    return keys_in(group, lambda key: _target(key, scope, columns))
+
+
+def _target(key: Any, scope: Scope, columns: Sequence[Column]) -> Any:
+    """What is grouped by where a number, or a name of SELECT that is no column, is written."""
+    if isinstance(key, exp.Column) and (key.table or scope.of_sources(key) is not None):
+        return key
+    place = position_of(key, scope, columns)
+    return key if place is None else columns[place].node
+
+
+# Windows, and arrays in SELECT.
+
+
+def name_windows(node: Any, scope: Scope) -> None:
+    """Replace names of the WINDOW clause by what they stand for.
+
+    Raises
+    ------
+    PlanError: a window function stands in the definition of a window.
+    """
+    named = {w.name.casefold(): w for w in node.args.get("windows") or ()}
+    if not named:
+        return
+    for definition in named.values():
+        inner = [each for each in definition.find_all(exp.Window) if each is not definition]
+        if inner:
+            raise scope.error(inner[0], "a window is defined by values of rows, not of windows")
+    for window in list(node.find_all(exp.Window)):
+        definition = named.get(window.alias.casefold()) if window.alias else None
+        if definition is not None and window is not definition:
+            for part in ("partition_by", "order", "spec"):
+                if definition.args.get(part) and not window.args.get(part):
+                    put(window, part, definition.args[part])
+            put(window, "alias", None)
+
+
+def _of_kind(node: Any, is_wanted: Callable[[Any], bool]) -> Iterator[Any]:
+    """The outermost nodes of a kind in a node's own query."""
+    if is_wanted(node):
+        yield node
+    elif not isinstance(node, exp.Query | exp.Subquery):
+        for part in node.iter_expressions():
+            yield from _of_kind(part, is_wanted)
+
+
+def _windowed(made: plan.Node, scope: Scope, asked: Sequence[Any]) -> tuple[plan.Node, Scope]:
+    windows = [w for e in asked for w in _of_kind(e, lambda n: isinstance(n, exp.Window))]
+    windows = list({id(each): each for each in windows}.values())
+    if not windows:
+        return made, scope
+    made, scope = _with_answers(made, scope, windows)
+    node, values = appended(made, scope, windows)
+    wider = scope.wider(bindings(node))
+    wider.values |= {id(w): value for w, value in zip(windows, values, strict=True)}
+    return node, wider
+
+
+def _with_answers(made: plan.Node, scope: Scope, windows: Sequence[Any]) -> tuple[plan.Node, Scope]:
+    """Put the answers of queries inside of windows into bindings of their own before them."""
+    inside = [part for window in windows for part in _queries_in(window)]
+    values = [scope.value(part) for part in inside]
+    found = [(part, v) for part, v in zip(inside, values, strict=True) if reads_query(v)]
+    if not found:
+        return made, scope
+    count = scope.bindings
+    node = columns_before(made, scope, [whole(value) for _, value in found])
+    wider = scope.wider(count + len(found))
+    for place, (part, value) in enumerate(found, count):
+        read = Parameter(place)
+        wider.values[id(part)] = Value(read, value.type, (read,) if value.nullable else ())
+    return node, wider
+
+
+def _queries_in(node: Any) -> Iterator[Any]:
+    """Yield the outermost expressions inside a node that a query answers."""
+    for part in node.iter_expressions():
+        if isinstance(part, exp.Query | exp.Exists) or (
+            isinstance(part, exp.Predicate)
+            and any(isinstance(p, exp.Query | exp.Any | exp.All) for p in part.iter_expressions())
+        ):
+            yield part
+        else:
+            yield from _queries_in(part)
+
+
+def _with_elements(
+    made: plan.Node, scope: Scope, asked: Sequence[Any]
+) -> tuple[plan.Node, Scope, bool]:
+    """A row for each element of the arrays that are unnested in SELECT, side by side."""
+    calls = [
+        c for e in asked for c in _of_kind(e, lambda n: isinstance(n, exp.Explode | exp.Unnest))
+    ]
+    if not calls:
+        return made, scope, False
+    arrays = [
+        unnested_value(c.this if isinstance(c, exp.Explode) else c.expressions[0], scope)
+        for c in calls
+    ]
+    kinds = [array.type.items[0] if array.type.items else array.type for array in arrays]
+    place = scope.bindings
+    node, values = unnested(made, scope, arrays, kinds, place, offset=False, outer=False)
+    wider = scope.wider(place + 1)
+    wider.values |= {id(call): value for call, value in zip(calls, values, strict=True)}
+    return node, wider, True
+
+
+# The end.
+
+
+def _in_order(query: Query, node: Any, columns: Sequence[Column]) -> Query:
+    """The rows that DISTINCT leaves, with their order, and the part of it that is wanted."""
+    order = order_of(node, query.scope, columns, query.values)
+    limit, offset = limits(node, query.scope)
+    distinct = node.args.get("distinct")
+    take(distinct)
+    if order or limit is not None or distinct is not None:
+        query, order = _asked_before(query, order)
+    scope = query.scope
+    if distinct is not None:
+        query = replace(query, is_one_row=False)
+        if distinct.args.get("on") is not None:
+            on = [
+                _on(each, scope, columns, query.values) for each in distinct.args["on"].expressions
+            ]
+            keys = sort_keys(order, scope)
+            query = replace(query, node=distinct_on(query.node, scope, on, keys, query.values))
+        elif any(has_collation(value.type) for value in query.values):
+            same = [grouped_by(value) for value in query.values]
+            one = distinct_on(query.node, scope, same, (), query.values)
+            query = replace(query, node=one)
+        else:
+            query, order = _distinct(query, order)
+    keys = sort_keys(order, query.scope)
+    return replace(query, sort=keys, limit=limit, offset=offset)
+
+
+def _asked_before(
+    query: Query, order: list[tuple[Any, Value]]
+) -> tuple[Query, list[tuple[Any, Value]]]:
+    """A query whose columns and order read what sub-queries gave before."""
+    every = [*query.values, *(value for _, value in order)]
+    places = [n for n, value in enumerate(every) if reads_query(value)]
+    if not places:
+        return query, order
+    count = query.scope.bindings
+    node = columns_before(query.node, query.scope, [whole(every[n]) for n in places])
+    scope = query.scope.wider(count + len(places))
+    for at, n in enumerate(places):
+        read = Parameter(count + at)
+        every[n] = Value(read, every[n].type, (read,) if every[n].nullable else ())
+    values, keys = every[: len(query.values)], every[len(query.values) :]
+    moved = [(each, value) for (each, _), value in zip(order, keys, strict=True)]
+    return replace(query, node=node, scope=scope, values=tuple(values)), moved
+
+
+def _on(node: Any, scope: Scope, columns: Sequence[Column], values: Sequence[Value]) -> Value:
+    place = position_of(node, scope, columns)
+    return scope.value(node) if place is None else values[place]
+
+
+def _distinct(
+    query: Query, order: list[tuple[Any, Value]]
+) -> tuple[Query, list[tuple[Any, Value]]]:
+    """Each row once; it stands in order by what is a column of it."""
+    node, schema = selected(query.node, query.scope, query.names, query.values)
+    made = query_of_rows(plan.Distinct(node), schema, query.scope.around())
+    moved = []
+    for each, value in order:
+        place = next((n for n, v in enumerate(query.values) if v == value), None)
+        if place is None:
+            raise query.scope.error(
+                each, "SELECT DISTINCT is ordered by what is no column of it", "select it too"
+            )
+        moved.append((each, made.values[place]))
+    return made, moved

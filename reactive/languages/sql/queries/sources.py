@@ -1,0 +1,405 @@
+"""FROM: tables, queries and lists of values, joined as they are written.
+
+from a, b                   product; the conditions of WHERE make a join of it
+a left join b on p          outer join: the columns of b are NULL where there is no row of it
+a join b using (id)         one column id: of the left, of the right, or what is not NULL
+a, lateral (select ...)     the rows that a query has for each row of a
+a, unnest(a.items) x        one row for each element
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal
+
+from sqlglot import exp
+
+from optimizer import plan
+from optimizer.expr import (
+    TRUE,
+    Conditional,
+    Expr,
+    Parameter,
+    all_parameters,
+    conjunction,
+    conjuncts,
+    has_subquery,
+    reads,
+    substitute,
+)
+from reactive.languages.sql.expressions.casts import aligned, equal_types
+from reactive.languages.sql.expressions.comparisons import compared
+from reactive.languages.sql.functions.arrays import series_of
+from reactive.languages.sql.functions.calls import name_of
+from reactive.languages.sql.queries.nodes import (
+    filtered,
+    freed,
+    lateral,
+    one_row,
+    unnested,
+    unnested_value,
+)
+from reactive.languages.sql.queries.ordering import limits
+from reactive.languages.sql.queries.rows import Rows, rows_of
+from reactive.languages.sql.terms.arguments import peek
+from reactive.languages.sql.terms.catalog import named_rows
+from reactive.languages.sql.terms.errors import nearest
+from reactive.languages.sql.terms.scope import Correlation, Scope, Source
+from reactive.languages.sql.terms.types import NULL, TEXT
+from reactive.languages.sql.terms.values import Value, itself, present, whole
+
+KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
+
+
+def from_(select: exp.Expr, around: Scope) -> Rows | None:
+    """The rows that a SELECT reads; None if it has no FROM."""
+    first = select.args.get("from_")
+    if first is None:
+        return None
+    rows = source(first.this, around, None)
+    for item, joins in _items(select.args.get("joins") or (), around):
+        if any((join.side or "").upper() in ("RIGHT", "FULL") for join in joins):
+            rows = _beside(rows, item, joins, around)
+            continue
+        for join in (item, *joins) if item is not None else joins:
+            rows = _joined(rows, join, around)
+    for each in select.args.get("laterals") or ():
+        rows = _joined(rows, exp.Join(this=each), around)
+    return rows
+
+
+def _items(joins: Sequence[Any], around: Scope) -> list[tuple[Any, list[Any]]]:
+    """Return the items behind commas, each with the joins that it starts. A comma binds less than
+    JOIN, other than in SQLite; the joins of the first item of FROM come with None."""
+    if around.dialect.name == "sqlite":
+        return [(join, []) for join in joins]
+    items: list[tuple[Any, list[Any]]] = [(None, [])]
+    for join in joins:
+        if any(join.args.get(part) for part in ("method", "side", "kind", "on", "using")):
+            items[-1][1].append(join)
+        else:
+            items.append((join, []))
+    return items
+
+
+def _beside(rows: Rows, item: Any, joins: Sequence[Any], around: Scope) -> Rows:
+    """Return the product of the rows so far and an item whose joins may miss rows of it."""
+    made = rows if item is None else source(item.this, around, None)
+    for join in joins:
+        made = _joined(made, join, around)
+    if item is None:
+        return made
+    known = {name.casefold() for _, name, _ in rows.columns()}
+    for name in made.merged:
+        if name in known:
+            raise around.error(
+                joins[0],
+                f"{around.dialect.name} cannot read column {name!r}: an item before the comma "
+                "has it too",
+                "join with ON in place of USING",
+            )
+    return _paired(rows, made, item, None, around)
+
+
+def beside(rows: Rows, item: Any, around: Scope) -> Rows:
+    """Return rows beside each of those of an item that stands in UPDATE or DELETE."""
+    return _joined(rows, exp.Join(this=item), around)
+
+
+def source(node: Any, around: Scope, left: Rows | None) -> Rows:
+    """One item of FROM; `left` are the items before it, which some can read.
+
+    Raises
+    ------
+    PlanError: there is no table of the name, or no such kind of item.
+    """
+    match node:
+        case exp.Table(this=exp.Func() | exp.Anonymous() as call):
+            return _unnested(call, node, around, left)
+        case exp.Table():
+            return _with_joins(_table(node, around), node, around)
+        case exp.Subquery(this=exp.Table() | exp.Subquery() as inner) if not node.alias:
+            return _with_joins(source(inner, around, None), node, around)
+        case exp.Subquery() | exp.Values():
+            return _with_joins(_query(node, around), node, around)
+        case exp.Unnest():
+            return _unnested(node, node, around, left)
+        case exp.Lateral():
+            raise around.error(node, "LATERAL needs something before it in FROM")
+        case _:
+            raise around.error(node, f"FROM cannot read {node.sql()}")
+
+
+def _with_joins(rows: Rows, node: Any, around: Scope) -> Rows:
+    """The joins that an item in parentheses has inside."""
+    for join in node.args.get("joins") or ():
+        rows = _joined(rows, join, around)
+    for unsupported in ("pivots", "sample", "ordinality"):
+        if node.args.get(unsupported):
+            raise around.error(node, f"{unsupported.upper()} in FROM is not supported")
+    return rows
+
+
+def _table(node: Any, around: Scope) -> Rows:
+    name = node.name
+    around.check_schema(node)
+    found = around.environment.find(name)
+    if found is None:
+        names = around.environment.names()
+        raise around.error(
+            node,
+            f"there is no table or view {name!r}{nearest(name, names)}",
+            f"the database has {', '.join(sorted(set(names))) or 'no tables'}",
+        )
+    names = around.renamed(_columns(node), [name for name, _ in found.columns], node)
+    return rows_of(found, node.alias_or_name, names)
+
+
+def _columns(node: Any) -> tuple[str, ...]:
+    """The names that an alias gives to columns."""
+    alias = node.args.get("alias")
+    return tuple(c.name for c in (alias.args.get("columns") or ())) if alias is not None else ()
+
+
+def _query(node: Any, around: Scope) -> Rows:
+    """A query in FROM."""
+    query = around.query(node if isinstance(node, exp.Values) else node.this)
+    if around.dialect.name == "postgres":  # a column of NULL has texts
+        values = [replace(v, type=TEXT) if v.type is NULL else v for v in query.values]
+        query = replace(query, values=tuple(values))
+    return rows_of(query.named(), node.alias, around.renamed(_columns(node), query.names, node))
+
+
+# Joins.
+
+
+def _joined(left: Rows, join: Any, around: Scope) -> Rows:
+    item, method = join.this, (join.method or "").upper()
+    side, kind = (join.side or "").upper(), (join.kind or "").upper()
+    if method in ("ASOF", "POSITIONAL") or kind not in ("", "INNER", "CROSS", "OUTER", *_HALVES):
+        raise around.error(join, f"{method or kind} JOIN is not supported")
+    inner = _lateral_query(item, left, around)
+    if inner is not None:
+        return _lateral(left, inner, join, around)
+    if isinstance(item, exp.Unnest) or _is_call(item):
+        return _filtered_join(_unnested(_call_of(item), item, around, left, side), join, around)
+    right = source(item, around, left)
+    if kind in _HALVES:
+        return _half(left, right, join, around)
+    return _paired(left, right, join, KINDS.get(side), around)
+
+
+_HALVES = {"SEMI": plan.SemiJoin, "ANTI": plan.AntiJoin}
+
+
+def _is_call(item: Any) -> bool:
+    return isinstance(item, exp.Table) and isinstance(item.this, exp.Func | exp.Anonymous)
+
+
+def _call_of(item: Any) -> Any:
+    return item if isinstance(item, exp.Unnest) else item.this
+
+
+def _paired(left: Rows, right: Rows, join: Any, kind: Any, around: Scope) -> Rows:
+    """A join of two, inner if it has no kind."""
+    matched = _side_by_side(left, right, None)
+    tests, shared = _shared(left, right, join, around)
+    on = join.args.get("on")
+    if on is not None:
+        tests.append(matched.scope(around).true(on))
+    test = conjunction(tuple(t for t in tests if t != TRUE))
+    made = _side_by_side(left, right, kind)
+    made = replace(made, merged={**made.merged, **_merged(made, shared, kind, join, around)})
+    if kind is None and test == TRUE:
+        return made.with_node(plan.Product(left.node, right.node))
+    if kind == "left" and right.bindings == 1:
+        right, test = _narrowed(right, test, left.bindings, join, around)
+    match = plan.Match(None, None, matched.scope(around).function(test, join))
+    if kind is None:
+        return made.with_node(freed(plan.Join(left.node, right.node, match)))
+    return made.with_node(freed(plan.OuterJoin(left.node, right.node, match, kind)))
+
+
+def _narrowed(right: Rows, test: Expr, place: int, join: Any, around: Scope) -> tuple[Rows, Expr]:
+    """The right side of a left join, less the rows that cannot have a match; and what is left to
+    ask. Errors are no reason to ask later: SQL says nothing of when a condition is asked."""
+    parts = conjuncts(test)
+    own = tuple(p for p in parts if reads(p) == {place} and not has_subquery(p))
+    if not own or len(own) == len(parts):
+        return right, test
+    rest = tuple(part for part in parts if part not in own)
+    inside = substitute(conjunction(own), (*all_parameters(place), Parameter(0)))
+    narrow = filtered(right.node, right.scope(around).reading(join), inside)
+    return right.with_node(narrow), conjunction(rest)
+
+
+def _side_by_side(left: Rows, right: Rows, kind: str | None) -> Rows:
+    """The columns of both sides of a join, of either of which a row may be missing."""
+    mine = left.missing() if kind in ("right", "full") else left
+    theirs = right.moved(left.bindings, missing=kind in ("left", "full"))
+    both = (*mine.sources, *theirs.sources)
+    return Rows(left.node, left.bindings + 1, both, {**theirs.merged, **mine.merged})
+
+
+def _half(left: Rows, right: Rows, join: Any, around: Scope) -> Rows:
+    """The rows of the left that have a match on the right, or have none."""
+    both = _side_by_side(left, right, None)
+    tests, _ = _shared(left, right, join, around)
+    on = join.args.get("on")
+    if on is not None:
+        tests.append(both.scope(around).true(on))
+    match = plan.Match(None, None, both.scope(around).function(conjunction(tuple(tests)), join))
+    return left.with_node(freed(_HALVES[join.kind.upper()](left.node, right.node, match)))
+
+
+def _shared(
+    left: Rows, right: Rows, join: Any, around: Scope
+) -> tuple[list[Expr], list[tuple[str, Value, Value]]]:
+    """The equations of USING or NATURAL, and the columns that they make one."""
+    names = [column.name for column in join.args.get("using") or ()]
+    if (join.method or "").upper() == "NATURAL":
+        theirs = {name.casefold() for _, name, _ in right.columns()}
+        names = [name for _, name, _ in left.columns() if name.casefold() in theirs]
+    if not names:
+        return [], []
+    moved = right.moved(left.bindings, missing=False)
+    mine, theirs_scope = left.scope(around), moved.scope(around)
+    shared = []
+    for name in names:
+        column = exp.column(name)
+        column.parent = join
+        pair = [scope.of_sources(column) for scope in (mine, theirs_scope)]
+        for value, side in zip(pair, (left, moved), strict=True):
+            if value is None:
+                every = [column for _, column, _ in side.columns()]
+                raise around.error(
+                    join,
+                    f"USING names {name!r}, which one side does not have{nearest(name, every)}",
+                )
+        left_one, right_one = aligned(join, around, *filter(None, pair))
+        shared.append((name, left_one, right_one))
+    return [compared("==", a, b) for _, a, b in shared], shared
+
+
+def _merged(
+    rows: Rows, shared: list[tuple[str, Value, Value]], kind: str | None, join: Any, around: Scope
+) -> dict[str, Value]:
+    """The one column that two became: that of the side that is there, or what is not NULL."""
+    merged = {}
+    for name, _, _ in shared:
+        found = [v for s in rows.sources for v in s.named(name)]
+        first, last = rows.merged.get(name.casefold(), found[0]), found[-1]
+        if kind == "full" or around.dialect.name == "postgres":
+            (first, last), _ = equal_types((first, last), around, join)
+        if kind == "right":
+            first = last
+        elif kind == "full":
+            first = itself(
+                Conditional(conjunction(present(first)), first.expr, whole(last)), first.type
+            )
+        merged[name.casefold()] = first
+    return merged
+
+
+# What reads the items before it.
+
+
+def _lateral_query(item: Any, left: Rows, around: Scope) -> Any:
+    """The query of an item that reads those before it; None of another."""
+    if isinstance(item, exp.Lateral):
+        if not isinstance(item.this, exp.Subquery):
+            return None
+        return item
+    if not isinstance(item, exp.Subquery) or around.dialect.name != "duckdb":
+        return None
+    if not isinstance(item.this, exp.Query):
+        return None
+    own = {t.alias_or_name.casefold() for t in item.find_all(exp.Table, exp.Subquery)}
+    before = {s.name.casefold() for s in left.sources if s.name} - own
+    reads = any(c.table.casefold() in before for c in item.this.find_all(exp.Column) if c.table)
+    return item if reads else None
+
+
+def _lateral(left: Rows, item: Any, join: Any, around: Scope) -> Rows:
+    side = KINDS.get((join.side or "").upper())
+    if side in ("right", "full"):
+        raise around.error(
+            join, "a query that reads what is before it cannot be RIGHT or FULL joined"
+        )
+    scope = left.scope(around)
+    correlation = Correlation(scope)
+    query = scope.around(correlation).query(
+        item.this.this if isinstance(item, exp.Lateral) else item.this
+    )
+    on = join.args.get("on")
+    if on is not None and not (isinstance(on, exp.Boolean) and on.this):
+        raise around.error(
+            on, "a lateral query is joined ON TRUE", "put the condition into its WHERE"
+        )
+    made, schema = query.rows()
+    right = rows_of(named_rows(made, schema), item.alias, _columns(item))
+    kind: Literal["inner", "left"] = "left" if side == "left" else "inner"
+    both = _side_by_side(left, right, side)
+    return both.with_node(lateral(left.node, made, scope, tuple(correlation.arguments), kind))
+
+
+def _unnested(call: Any, item: Any, around: Scope, left: Rows | None, side: str = "") -> Rows:
+    """One binding more, for each element of an array, or of several side by side."""
+    before = left if left is not None else Rows(one_row(), 1, ())
+    scope = before.scope(around)
+    arrays = (
+        [unnested_value(e, scope) for e in call.expressions]
+        if isinstance(call, exp.Unnest)
+        else [_called(call, item, scope)]
+    )
+    offset = bool(item.args.get("offset") or item.args.get("ordinality"))
+    kinds = [array.type.items[0] if array.type.items else array.type for array in arrays]
+    node, values = unnested(
+        before.node, scope, arrays, kinds, before.bindings, offset=offset, outer=side == "LEFT"
+    )
+    names = _columns(item) or ((item.alias,) if item.alias else ())
+    usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [name_of(call)]
+    every = around.renamed(names, [*usual, *(["ordinality"] if offset else [])], item)
+    made = Source(item.alias or every[0], tuple(zip(every, values, strict=False)))
+    return Rows(node, before.bindings + 1, (*before.sources, made), before.merged)
+
+
+def _called(call: Any, item: Any, scope: Scope) -> Value:
+    """The array of a call in FROM; a series is no longer than a LIMIT asks for."""
+    if not isinstance(call, exp.GenerateSeries) or scope.dialect.name != "duckdb":
+        return scope.value(call)
+    step = call.args.get("step")
+    if isinstance(step, exp.Literal) and not step.is_string and not float(step.this):
+        raise scope.error(step, "the step of a series in FROM cannot be 0")
+    return series_of(call, scope, _most(item, scope))
+
+
+def _most(item: Any, scope: Scope) -> int | None:
+    """Return how many rows of the only item of FROM the SELECT around it can show; None for all."""
+    select = getattr(item.parent, "parent", None)
+    if not isinstance(item.parent, exp.From) or not isinstance(select, exp.Select):
+        return None
+    if any(peek(select, part) for part in _READ_ALL) or not peek(select, "limit"):
+        return None
+    if any(each.find(exp.AggFunc, exp.Window, *_MORE) for each in select.expressions):
+        return None
+    if any(isinstance(part, exp.Anonymous) for e in select.expressions for part in e.walk()):
+        return None
+    wanted, left_out = limits(select, scope)
+    return None if wanted is None else wanted + left_out
+
+
+_READ_ALL = ("joins", "laterals", "where", "group", "having", "qualify", "distinct", "order")
+"""The parts of a SELECT that may need more rows than a LIMIT shows."""
+_MORE = (exp.Query, exp.Explode, exp.Unnest)
+
+
+def _filtered_join(rows: Rows, join: Any, around: Scope) -> Rows:
+    on = join.args.get("on")
+    if on is None or (isinstance(on, exp.Boolean) and on.this):
+        return rows
+    if join.side:
+        raise around.error(on, "what is unnested is joined ON TRUE", "put the condition into WHERE")
+    scope = rows.scope(around)
+    return rows.with_node(filtered(rows.node, scope, scope.true(on)))

@@ -1,0 +1,401 @@
+"""What SQL's aggregates make of the values of a group, where a running number is not enough.
+
+`values` are those of a group, or of a frame of a window, in any order unless they are said to be in
+one. None of them is None but where that is said.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import reduce
+from operator import xor
+from typing import Any
+
+from optimizer.record import record
+from reactive.languages.sql.runtime.intervals import part_of_interval, sum_of_intervals
+from reactive.languages.sql.runtime.sort_keys import item_key, key_of
+
+
+def exact(value: Any) -> Any:
+    """A number whose powers add up without rounding; infinities and NaN as they are."""
+    if isinstance(value, int):
+        return value
+    return Fraction(value) if math.isfinite(value) else float(value)
+
+
+def variance(count: int, total: Any, squares: Any, less: int) -> float | None:
+    """The mean square deviation, of the sum and the sum of squares; `less` is 1 for a sample.
+
+    >>> variance(3, 6, 14, 1), variance(1, 2, 4, 1)
+    (1.0, None)
+    """
+    if count <= less:
+        return None
+    return float((squares - _over(total * total, count)) / (count - less))
+
+
+def deviation(count: int, total: Any, squares: Any, less: int) -> float | None:
+    """The root of the variance."""
+    found = variance(count, total, squares, less)
+    return None if found is None else math.sqrt(max(found, 0.0)) if found == found else found
+
+
+def _over(number: Any, count: int) -> Any:
+    return Fraction(number, count) if isinstance(number, int) else number / count
+
+
+def covariance(count: int, x: Any, y: Any, products: Any, less: int) -> float | None:
+    """How two numbers deviate together; `less` is 1 for a sample."""
+    if count <= less:
+        return None
+    return float((products - _over(x * y, count)) / (count - less))
+
+
+def deviations(count: int, x: Any, y: Any, products: Any) -> float | None:
+    """The sum of the products of the deviations of two numbers; None of nothing."""
+    return float(products - _over(x * y, count)) if count else None
+
+
+def ratio(count: int, x: Any) -> float | None:
+    """The mean; None of nothing."""
+    return float(x / count) if count else None
+
+
+def correlation(count: int, x: Any, y: Any, products: Any, xx: Any, yy: Any) -> float | None:
+    """The covariance of two numbers over both deviations; NaN if one does not deviate."""
+    if not count:
+        return None
+    both, one, other = _deviations(count, x, y, products, xx, yy)
+    return both / math.sqrt(one * other) if one and other else math.nan
+
+
+def fit(count: int, y: Any, x: Any, products: Any, yy: Any, xx: Any) -> float | None:
+    """The square of the correlation; None if `x` does not deviate, 1 if only `y` does not."""
+    if not count:
+        return None
+    both, along, across = _deviations(count, x, y, products, xx, yy)
+    if not along:
+        return None
+    return both**2 / (along * across) if across else 1.0
+
+
+def slope(count: int, y: Any, x: Any, products: Any, xx: Any) -> float | None:
+    """The slope of the line through pairs of numbers; NaN if all have the same `x`."""
+    if not count:
+        return None
+    both, along = (deviations(count, *of) or 0.0 for of in ((x, y, products), (x, x, xx)))
+    return both / along if along else math.nan
+
+
+def intercept(count: int, y: Any, x: Any, products: Any, xx: Any) -> float | None:
+    """Where that line is at 0; None if there is no line."""
+    found = slope(count, y, x, products, xx)
+    if found is None or math.isnan(found):
+        return None
+    return float(y / count) - found * float(x / count)
+
+
+def _deviations(
+    count: int, x: Any, y: Any, products: Any, xx: Any, yy: Any
+) -> tuple[float, float, float]:
+    parts = ((x, y, products), (x, x, xx), (y, y, yy))
+    both, one, other = (deviations(count, *of) or 0.0 for of in parts)
+    return both, one, other
+
+
+def total(values: Iterable[Any]) -> Any:
+    """The sum; None of nothing. Of floats it is rounded once.
+
+    >>> total([1, 2]), total([]), total([0.1] * 10)
+    (3, None, 1.0)
+    """
+    found = list(values)
+    if not found:
+        return None
+    if any(isinstance(value, float) for value in found):
+        return math.fsum(found) if all(map(math.isfinite, found)) else float(sum(found))
+    if isinstance(found[0], timedelta):
+        return reduce(sum_of_intervals, found)
+    return sum(found[1:], found[0])
+
+
+def mean(values: Iterable[Any]) -> Any:
+    """The mean as a float, or of intervals as an interval; None of nothing."""
+    found = list(values)
+    if not found:
+        return None
+    whole = total(found)
+    if isinstance(whole, timedelta):
+        return part_of_interval(whole, len(found))
+    return whole / len(found) if isinstance(whole, float) else float(Fraction(whole) / len(found))
+
+
+EPOCH = datetime(1970, 1, 1)
+MICROSECOND = timedelta(microseconds=1)
+
+
+def microseconds_of(value: date | time) -> int:
+    """The microseconds of a moment since 1970, or of a time since midnight.
+
+    >>> microseconds_of(date(1970, 1, 2)), microseconds_of(time(0, 0, 1))
+    (86400000000, 1000000)
+    """
+    if isinstance(value, time):
+        whole = timedelta(hours=value.hour, minutes=value.minute, seconds=value.second)
+        return whole // MICROSECOND + value.microsecond
+    if not isinstance(value, datetime):
+        return (value - EPOCH.date()) // MICROSECOND
+    if value.tzinfo is not None:
+        value = value.astimezone(UTC).replace(tzinfo=None)
+    return (value - EPOCH) // MICROSECOND
+
+
+def moment_of_mean(total: int, count: int) -> datetime | None:
+    """The moment that a sum of microseconds is the mean of, cut towards 1970."""
+    if not count:
+        return None
+    mean = total // count if total >= 0 else -(-total // count)
+    return EPOCH + timedelta(microseconds=mean)
+
+
+def instant_of_mean(total: int, count: int) -> datetime | None:
+    """The instant that a sum of microseconds is the mean of."""
+    found = moment_of_mean(total, count)
+    return None if found is None else found.replace(tzinfo=UTC)
+
+
+def time_of_mean(total: int, count: int) -> time | None:
+    """The time of day that a sum of microseconds is the mean of."""
+    found = moment_of_mean(total, count)
+    return None if found is None else found.time()
+
+
+@record
+class MeanOf:
+    """A function of a sum and a count, given the numbers."""
+
+    function: Callable[[int, int], Any]
+
+    def __call__(self, values: Iterable[int]) -> Any:
+        found = list(values)
+        return self.function(sum(found), len(found))
+
+
+def total_of_different(values: Iterable[Any]) -> Any:
+    """The sum of the different values."""
+    return total(set(values))
+
+
+def total_or_zero_of_different(values: Iterable[Any]) -> float:
+    """The sum of different values as a float; 0 of nothing."""
+    return float(total_of_different(values) or 0)
+
+
+def exclusive_or_of_different(values: Iterable[int]) -> int | None:
+    """The bits that an odd number of the different values have; None of nothing."""
+    found = set(values)
+    return reduce(xor, found) if found else None
+
+
+def mean_of_different(values: Iterable[Any]) -> Any:
+    """The mean of the different values."""
+    return mean(set(values))
+
+
+def product(values: Iterable[Any]) -> float | None:
+    """All multiplied."""
+    found = [float(value) for value in values]
+    return math.prod(found) if found else None
+
+
+def geometric_mean(values: Iterable[Any]) -> float | None:
+    """The root of the product."""
+    found = [math.log(value) for value in values]
+    return math.exp(math.fsum(found) / len(found)) if found else None
+
+
+def mode(values: Iterable[Any]) -> Any:
+    """The most frequent value; of several the least."""
+    counts = Counter(values)
+    if not counts:
+        return None
+    most = max(counts.values())
+    return min(value for value, count in counts.items() if count == most)
+
+
+def entropy(values: Iterable[Any]) -> float:
+    """The information in bits that a value has."""
+    counts = Counter(values)
+    count = sum(counts.values())
+    return -math.fsum(n / count * math.log2(n / count) for n in counts.values()) + 0.0
+
+
+def skewness(values: Iterable[Any]) -> float | None:
+    """How far values lean to one side, of a sample."""
+    found = [float(value) for value in values]
+    n = len(found)
+    if n < 3:
+        return None
+    middle = math.fsum(found) / n
+    second, third = (math.fsum((v - middle) ** p for v in found) / n for p in (2, 3))
+    if not second:
+        return math.nan
+    return float(math.sqrt(n * (n - 1)) / (n - 2) * third / second**1.5)
+
+
+def kurtosis(values: Iterable[Any]) -> float | None:
+    """How heavy the tails are, of a sample."""
+    found = [float(value) for value in values]
+    n = len(found)
+    if n < 4:
+        return None
+    middle = math.fsum(found) / n
+    second, fourth = (math.fsum((v - middle) ** p for v in found) for p in (2, 4))
+    if not second:
+        return None
+    first = n * (n + 1) * (n - 1) * fourth / ((n - 2) * (n - 3) * second**2)
+    return first - 3 * (n - 1) ** 2 / ((n - 2) * (n - 3))
+
+
+def quantile_between(values: Iterable[Any], at: Any) -> Any:
+    """The value at a part of the way from the least to the greatest, between two if it must be.
+
+    >>> quantile_between([4, 1, 2], 0.5), quantile_between([1, 2], (0.0, 0.5))
+    (2.0, (1.0, 1.5))
+    """
+    found = sorted(values)
+    if not found:
+        return None
+    return (
+        tuple(_between(found, each) for each in at)
+        if isinstance(at, tuple)
+        else (_between(found, at))
+    )
+
+
+def _between(found: Sequence[Any], at: Any) -> Any:
+    exactly = Fraction(at) * (len(found) - 1)
+    place = math.floor(exactly)
+    low, high = found[place], found[min(place + 1, len(found) - 1)]
+    part = exactly - place
+    match low:
+        case int():
+            return float(low + (high - low) * part)
+        case Decimal():
+            return _scaled(low, high, part)
+        case datetime(tzinfo=zone) if zone is not None:
+            return instant_of_mean(_microsecond(low, high, part), 1)
+        case time():
+            return time_of_mean(_microsecond(low, high, part), 1)
+        case date():
+            return moment_of_mean(_microsecond(low, high, part), 1)
+        case _:
+            return low + (high - low) * float(part)
+
+
+def _microsecond(low: Any, high: Any, part: Fraction) -> int:
+    """Between two moments, rounded."""
+    first, last = microseconds_of(low), microseconds_of(high)
+    return first + math.floor((last - first) * part + Fraction(1, 2))
+
+
+def _scaled(low: Decimal, high: Decimal, part: Fraction) -> Decimal:
+    """Between two decimals, cut to as many digits."""
+    scale = max(-int(d.as_tuple().exponent) for d in (low, high))
+    ends = [int(d.scaleb(scale)) for d in (low, high)]
+    between = ends[0] + (ends[1] - ends[0]) * part
+    return Decimal(int(between)).scaleb(-scale)
+
+
+def quantile_of(values: Iterable[Any], at: Any, *, descending: bool = False) -> Any:
+    """The least value that so great a part of all does not exceed; from the greatest on, if it is
+    `descending`.
+
+    >>> quantile_of([4, 1, 2], 0.5), quantile_of([4, 1], 0.5)
+    (2, 1)
+    """
+    found = sorted(values, reverse=descending)
+    if not found:
+        return None
+    return tuple(_nth(found, each) for each in at) if isinstance(at, tuple) else _nth(found, at)
+
+
+def _nth(found: Sequence[Any], at: Any) -> Any:
+    place = max(1, math.ceil(Fraction(str(at)) * len(found)))
+    return found[min(place, len(found)) - 1]
+
+
+def quantile_from_last(values: Iterable[Any], at: Any) -> Any:
+    """The same from the greatest on."""
+    return quantile_of(values, at, descending=True)
+
+
+def spread(values: Iterable[Any]) -> Any:
+    """The median distance from the median."""
+    found = list(values)
+    if not found:
+        return None
+    middle = quantile_between(found, 0.5)
+    return quantile_between([abs(value - middle) for value in found], 0.5)
+
+
+def sorted_rows(
+    rows: Iterable[tuple[Any, ...]], directions: Sequence[tuple[bool, bool]]
+) -> list[tuple[Any, ...]]:
+    """Rows whose first items are keys, each least first or greatest, with NULL first or last.
+
+    Rows with equal keys are in the order of what follows, so that equal groups are equal lists.
+
+    >>> sorted_rows([(None, "a"), (1, "b"), (2, "c")], [(True, False)])
+    [(2, 'c'), (1, 'b'), (None, 'a')]
+    """
+    width, key = len(directions), key_of(tuple(directions))
+    return sorted(rows, key=lambda row: key(row[:width], row[width:]))
+
+
+def in_order(
+    rows: Iterable[tuple[Any, ...]], directions: Sequence[tuple[bool, bool]], *, distinct: bool
+) -> list[Any]:
+    """The last items of rows that are in an order."""
+    found = [row[-1] for row in sorted_rows(rows, directions)]
+    return list(dict.fromkeys(found)) if distinct else found
+
+
+def joined(values: Sequence[Any], separator: str) -> str | None:
+    """Texts in order, one after the other; None of nothing."""
+    return separator.join(values) if values else None
+
+
+def listed(values: Sequence[Any]) -> tuple[Any, ...] | None:
+    """Values in order as an array; None of nothing."""
+    return tuple(values) if values else None
+
+
+def first(values: Sequence[Any]) -> Any:
+    """The first in order; None of nothing."""
+    return values[0] if values else None
+
+
+def last(values: Sequence[Any]) -> Any:
+    """The last in order; None of nothing."""
+    return values[-1] if values else None
+
+
+OF_VALUES: dict[str, Callable[..., Any]] = {
+    "sum": total,
+    "avg": mean,
+    "min": lambda values: min(values, key=item_key, default=None),
+    "max": lambda values: max(values, key=item_key, default=None),
+}
+
+
+def whole_number(value: Any) -> int:
+    """Return a value whose bits an aggregate combines; raise for one that has none."""
+    if not isinstance(value, int):
+        raise TypeError(f"{value!r:.60} is no whole number, and has no bits to combine")
+    return value

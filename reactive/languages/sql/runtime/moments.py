@@ -1,0 +1,164 @@
+"""Dates, times and timestamps of texts, as DuckDB reads and writes them.
+
+    to_date("2024/2/3")              separators are one of - / \\ and a blank
+    to_timestamp("2024-2-3 4:05Z")   a zone is read over; 24:00 is the next day
+    to_time("4:5")                   also of the text of a timestamp
+
+What Python has no place for raises `Unrepresentable`, so that no attempt makes NULL of it.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Any
+
+from reactive.languages.sql.runtime.nulls import Unrepresentable
+from reactive.languages.sql.runtime.times import EPOCH, Moment, as_timestamp
+
+_DAY = re.compile(r"\s*(-?\d+)([-/\\ ])(\d{1,2})\2(\d{1,2})( \(BC\))?")
+_CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?")
+_SHIFT = r"Z|[+-]\d\d(?::?\d\d)?"
+_AFTER_TIMESTAMP = re.compile(rf"(?:{_SHIFT})?(?:\s.*)?")
+_AFTER_TIME = re.compile(rf"(?:{_SHIFT})?")
+_INFINITE = frozenset({"inf", "infinity", "-inf", "-infinity"})
+
+
+def to_date(value: Any) -> dt.date:
+    """The day of a timestamp or of a text.
+
+    >>> to_date(" 2024-2-3 "), to_date("2024-02-03 24:00")
+    (datetime.date(2024, 2, 3), datetime.date(2024, 2, 3))
+    """
+    if not isinstance(value, str):
+        return value.date() if isinstance(value, dt.datetime) else value
+    day, rest = _day(value)
+    if rest.strip():
+        _clock(value, rest)
+    return day
+
+
+def to_timestamp(value: Any) -> dt.datetime:
+    """The beginning of a day, or what a text says.
+
+    >>> to_timestamp("2024-2-3 4:05"), to_timestamp("2024/02/03T24:00:00")
+    (datetime.datetime(2024, 2, 3, 4, 5), datetime.datetime(2024, 2, 4, 0, 0))
+    """
+    if isinstance(value, dt.datetime):
+        return value
+    if not isinstance(value, str):
+        return dt.datetime(value.year, value.month, value.day)
+    day, rest = _day(value)
+    clock = _clock(value, rest) if rest else dt.timedelta()
+    try:
+        return dt.datetime(day.year, day.month, day.day) + clock
+    except OverflowError:
+        raise Unrepresentable(f"{value!r} is after 9999") from None
+
+
+def to_time(value: Any) -> dt.time:
+    """The time of a timestamp or of a text.
+
+    >>> to_time("1:5"), to_time("2024-02-03 04:05:06.7"), to_time("2024-02-03")
+    (datetime.time(1, 5), datetime.time(4, 5, 6, 700000), datetime.time(0, 0))
+    """
+    if not isinstance(value, str):
+        return value.time() if isinstance(value, dt.datetime) else value
+    found = _CLOCK.match(value)
+    if found is None and value.lower() in _INFINITE:
+        raise ValueError(f"{value!r} has no time")
+    if found is None:
+        return to_timestamp(_in_known_years(value)).time()
+    clock = _since_midnight(value, found, _AFTER_TIME)
+    if clock == _WHOLE_DAY:
+        raise Unrepresentable(f"{value!r} is after 23:59:59")
+    return (EPOCH + clock).time()
+
+
+_WHOLE_DAY = dt.timedelta(1)
+_YEARS = range(-290_307, 294_247)
+"""The years that a timestamp has in DuckDB."""
+
+
+def _in_known_years(text: str) -> str:
+    """Return a text with a year that Python has and that has the same days."""
+    day = _DAY.match(text)
+    if day is None or 0 < int(day[1]) < 10000 or int(day[1]) not in _YEARS:
+        return text
+    return f"{2000 + int(day[1]) % 400}{text[day.end(1) :]}"
+
+
+def _day(text: str) -> tuple[dt.date, str]:
+    """The day that a text begins with, and what follows it."""
+    if text.lower() == "epoch":
+        return EPOCH.date(), ""
+    found = _DAY.match(text)
+    if found is None:
+        if text.lower() in _INFINITE:
+            raise Unrepresentable(f"{text!r} is before the year 1 or after 9999")
+        raise ValueError(f"{text!r} is no date")
+    year, month, day = int(found[1]), int(found[3]), int(found[4])
+    if not 0 < year < 10000 or found[5]:
+        dt.date(2000 + year % 400, month, day)
+        raise Unrepresentable(f"{text!r} is before the year 1 or after 9999")
+    return dt.date(year, month, day), text[found.end() :]
+
+
+def _clock(text: str, rest: str) -> dt.timedelta:
+    """Return the time since midnight that a text has behind its day."""
+    begins = re.match(r"T|\s+", rest)
+    found = begins and _CLOCK.match(rest, begins.end())
+    if not found:
+        raise ValueError(f"{text!r} is no timestamp")
+    return _since_midnight(text, found, _AFTER_TIMESTAMP)
+
+
+def _since_midnight(text: str, found: re.Match[str], after: re.Pattern[str]) -> dt.timedelta:
+    hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
+    micros = int((found[4] or "").ljust(6, "0")[:6])
+    is_end = hour == 24 and not (minute or second or micros)
+    follows = found.string[found.end() :]
+    if not (is_end or hour < 24) or minute > 59 or second > 59 or not after.fullmatch(follows):
+        raise ValueError(f"{text!r} is no time")
+    return dt.timedelta(hours=hour, minutes=minute, seconds=second, microseconds=micros)
+
+
+def written(of: Moment, form: str) -> str:
+    """A moment in the form of `strftime`.
+
+    >>> written(dt.date(2024, 2, 3), "%-d.%-m.%Y")
+    '3.2.2024'
+    """
+    moment = as_timestamp(of)
+
+    def part(found: re.Match[str]) -> str:
+        made = _WRITTEN.get(found[1])
+        return moment.strftime(found[0]) if made is None else made(moment)
+
+    return re.sub(r"%(-?.)", part, form, flags=re.DOTALL)
+
+
+_WRITTEN: dict[str, Any] = {
+    "Y": lambda of: f"{of.year:04}",
+    "G": lambda of: f"{of.isocalendar()[0]:04}",
+    "c": lambda of: f"{of.year:04}-{of:%m-%d %H:%M:%S}",
+    "x": lambda of: f"{of.year:04}-{of:%m-%d}",
+    "X": lambda of: f"{of:%H:%M:%S}",
+    "z": lambda of: "+00",
+    "g": lambda of: f"{of.microsecond // 1000:03}",
+    "n": lambda of: f"{of.microsecond * 1000:09}",
+    "-d": lambda of: str(of.day),
+    "-m": lambda of: str(of.month),
+    "-H": lambda of: str(of.hour),
+    "-I": lambda of: str(of.hour % 12 or 12),
+    "-M": lambda of: str(of.minute),
+    "-S": lambda of: str(of.second),
+    "-y": lambda of: str(of.year % 100),
+    "-j": lambda of: str(of.timetuple().tm_yday),
+}
+"""Parts of forms of which DuckDB has others than Python, or that not every system has."""
+
+
+def read(text: str, form: str) -> dt.datetime:
+    """A moment from the form of `strptime`."""
+    return dt.datetime.strptime(text.strip(), form)

@@ -1,0 +1,393 @@
+"""Dates, timestamps and intervals."""
+
+from __future__ import annotations
+
+import calendar
+import datetime as dt
+import math
+from typing import Any, TypeAlias
+
+from reactive.languages.sql.runtime.intervals import (
+    LENGTHS,
+    MONTHS,
+    clock_of,
+    interval_of,
+    months_of,
+    negative,
+    rest_of,
+)
+
+Moment: TypeAlias = "dt.date | dt.datetime"
+EPOCH = dt.datetime(1970, 1, 1)
+
+
+def _interval(months: int, rest: dt.timedelta) -> dt.timedelta:
+    """An interval of days, and of what is less than a day. Pickled ones name this function."""
+    return interval_of(months, *clock_of(rest))
+
+
+def later(moment: Moment, by: dt.timedelta) -> dt.datetime:
+    """A moment after an interval; on the last day of a month that is too short.
+
+    >>> later(dt.date(2024, 1, 31), interval_of(1, 0, 0))
+    datetime.datetime(2024, 2, 29, 0, 0)
+    """
+    month: dt.datetime = months_later(as_timestamp(moment), months_of(by))
+    return month + rest_of(by)
+
+
+def earlier(moment: Moment, by: dt.timedelta) -> dt.datetime:
+    """A moment before an interval."""
+    return later(moment, negative(by))
+
+
+def months_later(moment: Any, months: int) -> Any:
+    """The same day of another month, or its last day."""
+    if not months:
+        return moment
+    year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
+    last = calendar.monthrange(year, month + 1)[1]
+    return moment.replace(year=year, month=month + 1, day=min(moment.day, last))
+
+
+def time_later(time: dt.time, by: dt.timedelta) -> dt.time:
+    """A time of a day after the hours of an interval, on whatever day.
+
+    >>> time_later(dt.time(12), dt.timedelta(hours=13))
+    datetime.time(1, 0)
+    """
+    return (dt.datetime.combine(dt.date(2000, 1, 2), time) + rest_of(by) % LENGTHS["day"]).time()
+
+
+def time_earlier(time: dt.time, by: dt.timedelta) -> dt.time:
+    """A time of a day before the hours of an interval."""
+    return time_later(time, negative(by))
+
+
+def at_time(day: dt.date, time: dt.time) -> dt.datetime:
+    """A time of a day as a moment."""
+    return dt.datetime.combine(day, time)
+
+
+def time_of_parts(hour: int, minute: int, second: float) -> dt.time:
+    """A time of a day."""
+    if not 0 <= second < 60:
+        raise ValueError(f"{second} is no second")
+    whole, micros = divmod(round(second * 1_000_000), 1_000_000)
+    return dt.time(hour, minute, whole, micros)
+
+
+def days_later(day: dt.date, days: int) -> dt.date:
+    """A day after some others."""
+    return day + dt.timedelta(days)
+
+
+def days_earlier(day: dt.date, days: int) -> dt.date:
+    """A day before some others."""
+    return day - dt.timedelta(days)
+
+
+def days_between(day: dt.date, other: dt.date) -> int:
+    """How many days one is after another."""
+    return (day - other).days
+
+
+def time_between(moment: Moment, other: Moment) -> dt.timedelta:
+    """How much later a moment is than another."""
+    return as_timestamp(moment) - as_timestamp(other)
+
+
+def age(moment: Moment, other: Moment) -> dt.timedelta:
+    """The same in months, and what remains."""
+    one, two = as_timestamp(moment), as_timestamp(other)
+    return negative(age_of(two, one)) if one < two else age_of(one, two)
+
+
+def age_of(one: dt.datetime, two: dt.datetime) -> dt.timedelta:
+    """Return the months, as spans of 30 days, and the rest between two moments, `one` the later."""
+    months = (one.year - two.year) * 12 + one.month - two.month
+    days = one.day - two.day
+    clock = (one - truncated("day", one)) - (two - truncated("day", two))
+    if clock < dt.timedelta():
+        days, clock = days - 1, clock + LENGTHS["day"]
+    if days < 0:  # the month of the earlier moment is what has passed of it
+        months, days = months - 1, days + calendar.monthrange(two.year, two.month)[1]
+    return _interval(months, dt.timedelta(days) + clock)
+
+
+def as_timestamp(moment: Moment) -> dt.datetime:
+    """The beginning of a day; a timestamp as it is."""
+    if isinstance(moment, dt.datetime):
+        return moment
+    return dt.datetime(moment.year, moment.month, moment.day)
+
+
+def as_date(moment: Moment) -> dt.date:
+    """The day of a moment."""
+    return moment.date() if isinstance(moment, dt.datetime) else moment
+
+
+def extracted(unit: str, of: Any) -> Any:
+    """A part of a date, timestamp, time or interval.
+
+    >>> extracted("quarter", dt.date(2024, 5, 1)), extracted("dow", dt.date(2024, 5, 5))
+    (2, 0)
+    """
+    if isinstance(of, dt.timedelta):
+        return _of_interval(unit, of)
+    made = PARTS.get(unit)
+    if made is None:
+        raise ValueError(f"there is no part {unit!r} of a time")
+    return made(of)
+
+
+def _seconds(of: Any) -> float:
+    return float(of.second + of.microsecond / 1e6)
+
+
+def _epoch(of: Any) -> float:
+    if isinstance(of, dt.time):
+        return of.hour * 3600 + of.minute * 60 + _seconds(of)
+    return (as_timestamp(of) - EPOCH).total_seconds()
+
+
+def _part_of_day(of: Moment) -> float:
+    if not isinstance(of, dt.datetime):
+        return 0.0
+    since = dt.timedelta(
+        hours=of.hour, minutes=of.minute, seconds=of.second, microseconds=of.microsecond
+    )
+    return since / LENGTHS["day"]
+
+
+PARTS: dict[str, Any] = {
+    "year": lambda of: of.year,
+    "month": lambda of: of.month,
+    "day": lambda of: of.day,
+    "hour": lambda of: getattr(of, "hour", 0),
+    "minute": lambda of: getattr(of, "minute", 0),
+    "second": lambda of: getattr(of, "second", 0),
+    "millisecond": lambda of: (
+        getattr(of, "second", 0) * 1000 + getattr(of, "microsecond", 0) // 1000
+    ),
+    "microsecond": lambda of: getattr(of, "second", 0) * 1_000_000 + getattr(of, "microsecond", 0),
+    "quarter": lambda of: (of.month + 2) // 3,
+    "week": lambda of: of.isocalendar()[1],
+    "weekofyear": lambda of: of.isocalendar()[1],
+    "isoyear": lambda of: of.isocalendar()[0],
+    "yearweek": lambda of: of.isocalendar()[0] * 100 + of.isocalendar()[1],
+    "dow": lambda of: of.isoweekday() % 7,
+    "dayofweek": lambda of: of.isoweekday() % 7,
+    "weekday": lambda of: of.isoweekday() % 7,
+    "isodow": lambda of: of.isoweekday(),
+    "doy": lambda of: of.timetuple().tm_yday,
+    "dayofyear": lambda of: of.timetuple().tm_yday,
+    "decade": lambda of: of.year // 10,
+    "century": lambda of: (of.year + 99) // 100,
+    "millennium": lambda of: (of.year + 999) // 1000,
+    "era": lambda of: 1,
+    "epoch": _epoch,
+    "julian": lambda of: of.toordinal() + 1721425 + _part_of_day(of),
+}
+
+
+def _of_interval(unit: str, of: dt.timedelta) -> Any:
+    months, (days, clock) = months_of(of), clock_of(of)
+    sign, passed = (1 if clock >= 0 else -1), abs(clock)
+    years, month = int(months / 12), int(math.fmod(months, 12))
+    match unit:
+        case "year":
+            return years
+        case "month":
+            return month
+        case "day":
+            return days
+        case "hour":
+            return sign * (passed // 3_600_000_000)
+        case "minute":
+            return sign * (passed // 60_000_000 % 60)
+        case "second":
+            return sign * (passed // 1_000_000 % 60)
+        case "millisecond":
+            return sign * (passed % 60_000_000 // 1000)
+        case "microsecond":
+            return sign * (passed % 60_000_000)
+        case "quarter":
+            return int(month / 3) + 1
+        case "decade" | "century" | "millennium":
+            return int(months / MONTHS[unit])
+        case "epoch":
+            whole = years * 31_557_600 + month * 2_592_000 + days * 86_400
+            return whole + clock / 1_000_000
+        case _:
+            raise ValueError(f"there is no part {unit!r} of an interval")
+
+
+PARTS_OF_INTERVALS = frozenset(
+    {"year", "month", "day", "hour", "minute", "second", "millisecond", "microsecond"}
+    | {"quarter", "decade", "century", "millennium", "epoch"}
+)
+PARTS_OF_TIMES = frozenset({"hour", "minute", "second", "millisecond", "microsecond", "epoch"})
+
+
+def truncated_interval(unit: str, of: dt.timedelta) -> dt.timedelta:
+    """An interval without what is less than a unit.
+
+    >>> truncated_interval("hour", dt.timedelta(hours=-1, minutes=-30))
+    datetime.timedelta(days=-1, seconds=82800)
+    """
+    months = months_of(of)
+    if unit in MONTHS:
+        return interval_of(int(months / MONTHS[unit]) * MONTHS[unit], 0, 0)
+    days, clock = clock_of(of)
+    if unit in ("day", "week"):
+        return interval_of(months, int(days / 7) * 7 if unit == "week" else days, 0)
+    width = LENGTHS[unit] // LENGTHS["microsecond"]
+    cut = abs(clock) // width * width * (1 if clock >= 0 else -1)
+    return interval_of(months, days, cut)
+
+
+def truncated(unit: str, of: Moment) -> dt.datetime:
+    """The beginning of the hour, day, month, ... in which a moment is.
+
+    >>> truncated("quarter", dt.date(2024, 5, 7))
+    datetime.datetime(2024, 4, 1, 0, 0)
+    """
+    moment = as_timestamp(of)
+    if unit in LENGTHS and unit not in ("day", "week"):
+        return EPOCH + (moment - EPOCH) // LENGTHS[unit] * LENGTHS[unit]
+    day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
+    match unit:
+        case "day":
+            return day
+        case "week":
+            return day - dt.timedelta(day.weekday())
+        case "month":
+            return day.replace(day=1)
+        case "quarter":
+            return day.replace(day=1, month=(day.month - 1) // 3 * 3 + 1)
+        case _ if unit in MONTHS:
+            years = MONTHS[unit] // 12
+            return day.replace(day=1, month=1, year=day.year // years * years)
+        case _:
+            raise ValueError(f"there is no unit of time {unit!r}")
+
+
+def boundaries(unit: str, begin: Moment, end: Moment) -> int:
+    """DATEDIFF: how many hours, days, months, ... begin between two moments; of weeks, how many are
+    whole, as DuckDB has it.
+
+    >>> boundaries("month", dt.date(2024, 1, 31), dt.date(2024, 2, 1))
+    1
+    """
+    if unit == "week":
+        return whole_units("week", as_date(begin), as_date(end))
+    if unit in ("decade", "century", "millennium"):
+        years = MONTHS[unit] // 12
+        return end.year // years - begin.year // years
+    one, two = truncated(unit, begin), truncated(unit, end)
+    if unit in MONTHS:
+        return ((two.year - one.year) * 12 + two.month - one.month) // MONTHS[unit]
+    return (two - one) // LENGTHS[unit]
+
+
+def last_day(of: Moment) -> dt.date:
+    """The last day of the month."""
+    return dt.date(of.year, of.month, calendar.monthrange(of.year, of.month)[1])
+
+
+def bucket(width: dt.timedelta, of: Moment) -> Moment:
+    """The beginning of the bucket of a width in which a moment is: from Monday, 2000-01-03, or the
+    month 2000-01, on.
+
+    >>> bucket(dt.timedelta(hours=2), dt.datetime(2024, 1, 1, 3, 5))
+    datetime.datetime(2024, 1, 1, 2, 0)
+    """
+    moment, months = as_timestamp(of), months_of(width)
+    if width <= dt.timedelta() or (months and rest_of(width)):
+        raise ValueError("a bucket has a width above zero, of months or of days and less")
+    if months:
+        since = (moment.year - 2000) * 12 + moment.month - 1
+        made = months_later(dt.datetime(2000, 1, 1), since // months * months)
+    else:
+        origin = dt.datetime(2000, 1, 3)
+        made = origin + (moment - origin) // width * width
+    return made if isinstance(of, dt.datetime) else as_date(made)
+
+
+def date_of_parts(year: int, month: int, day: int) -> dt.date:
+    """A day of a month of a year."""
+    return dt.date(year, month, day)
+
+
+def timestamp_of_parts(
+    year: int, month: int, day: int, hour: int, minute: int, second: float
+) -> dt.datetime:
+    """A moment of a day."""
+    rest = dt.timedelta(seconds=float(second))
+    return dt.datetime(year, month, day, hour, minute) + rest
+
+
+def timestamp_of_seconds(seconds: float) -> dt.datetime:
+    """So many seconds after 1970."""
+    return EPOCH + dt.timedelta(seconds=float(seconds))
+
+
+def timestamp_of_milliseconds(milliseconds: int) -> dt.datetime:
+    """So many milliseconds after 1970."""
+    return EPOCH + dt.timedelta(milliseconds=milliseconds)
+
+
+def timestamp_of_microseconds(microseconds: int) -> dt.datetime:
+    """So many microseconds after 1970."""
+    return EPOCH + dt.timedelta(microseconds=microseconds)
+
+
+def epoch(of: Any) -> float:
+    """The seconds since 1970, or of an interval."""
+    return float(extracted("epoch", of))
+
+
+def epoch_milliseconds(of: Moment) -> int:
+    """The milliseconds since 1970, rounded."""
+    return ((as_timestamp(of) - EPOCH) // LENGTHS["microsecond"] + 500) // 1000
+
+
+def epoch_microseconds(of: Moment) -> int:
+    """The microseconds since 1970."""
+    return (as_timestamp(of) - EPOCH) // LENGTHS["microsecond"]
+
+
+def epoch_nanoseconds(of: Moment) -> int:
+    """The nanoseconds since 1970, of which 64 bits have those of three centuries."""
+    made = epoch_microseconds(of) * 1000
+    if abs(made) >= 1 << 63:
+        raise ValueError(f"{of} is too far from 1970")
+    return made
+
+
+def day_name(of: Moment) -> str:
+    """Monday, Tuesday, ..."""
+    return calendar.day_name[of.weekday()]
+
+
+def month_name(of: Moment) -> str:
+    """January, February, ..."""
+    return calendar.month_name[of.month]
+
+
+def whole_units(unit: str, begin: Moment, end: Moment) -> int:
+    """How many whole hours, days, months, ... there are between two moments.
+
+    >>> whole_units("month", dt.date(2024, 1, 31), dt.date(2024, 2, 28))
+    0
+    """
+    one, two = as_timestamp(begin), as_timestamp(end)
+    if one > two:
+        return -whole_units(unit, end, begin)
+    if unit in MONTHS:
+        months = (two.year - one.year) * 12 + two.month - one.month
+        if months_later(one, months) > two:
+            months -= 1
+        return months // MONTHS[unit]
+    return (two - one) // LENGTHS[unit]

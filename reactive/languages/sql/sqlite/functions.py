@@ -1,0 +1,481 @@
+"""The functions of SQLite by name, CAST and COLLATE. What is not here there is not.
+
+A function takes values of any class and is NULL where one is, unless it says otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer.expr import Call, Constant, Expr, constant, transform
+from reactive.languages.sql.functions import choices
+from reactive.languages.sql.functions.calls import Maker, arguments, name_of
+from reactive.languages.sql.sqlite import formats, json, strings, times
+from reactive.languages.sql.sqlite import values as runtime
+from reactive.languages.sql.sqlite.arithmetic import of_two
+from reactive.languages.sql.sqlite.comparisons import (
+    bare,
+    collated,
+    collation_of,
+    mapped,
+)
+from reactive.languages.sql.sqlite.instants import OF_THE_CLOCK
+from reactive.languages.sql.sqlite.json_edits import Edit, patched, removed
+from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
+from reactive.languages.sql.terms.values import (
+    NULL_VALUE,
+    Value,
+    callee,
+    is_null,
+    itself,
+    literal,
+    whole,
+)
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+_MISSING = """
+    changes last_insert_rowid load_extension
+    random randomblob soundex sqlite_version timediff total_changes
+    json_each json_error_position json_group_array json_group_object json_pretty json_tree
+"""
+NOT_SUPPORTED = frozenset(_MISSING.split())
+"""Functions that SQLite has, and that are not here."""
+
+OF_AFFINITIES = {"TEXT": "text", "INTEGER": "int", "REAL": "float", "NUMERIC": "float"}
+"""The kinds of what a CAST gives, by affinity."""
+
+
+def cast(node: Any, scope: Scope) -> Value:
+    """CAST, of whose type only the affinity counts."""
+    value, declared = scope.value(node.this), node.args["to"]
+    if isinstance(node, exp.TryCast):
+        node.args.get("safe")
+    affinity = runtime.affinity_of(declared_name(declared))
+    kind: Any = OF_AFFINITIES.get(affinity, "bytes")
+    made = SqlType(
+        kind, affinity=affinity, collation=value.type.collation, is_collated=value.type.is_collated
+    )
+    if is_null(value):
+        return replace(value, type=made)
+    return mapped(runtime.CASTS[affinity], made, value)
+
+
+def declared_name(declared: Any) -> str:
+    """The words of a declared type; the numbers behind them mean nothing."""
+    if declared is None:
+        return ""
+    _ = declared.this  # a type of the user's, whatever its name
+    return str(declared.args["kind"])
+
+
+def _collate(node: Any, scope: Scope) -> Value:
+    value = scope.value(node.this)
+    name = collation_named(node.expression, scope)
+    return replace(value, type=replace(value.type, collation=name, is_collated=True))
+
+
+def collation_named(node: Any, scope: Scope) -> str:
+    """The collation that a node names.
+
+    Raises
+    ------
+    PlanError: SQLite has no such collation.
+    """
+    name = str(node.name).upper()
+    if name != "BINARY" and name not in runtime.COLLATIONS:
+        known = ("BINARY", *runtime.COLLATIONS)
+        raise scope.error(
+            node,
+            f"there is no collation {node.name!r} in sqlite{scope.nearest(name, known)}",
+            f"there are {', '.join(known)}",
+        )
+    return name
+
+
+def of(
+    function: Callable[..., Any],
+    kind: SqlType,
+    least: int,
+    most: int | None = None,
+    *,
+    may: bool = False,
+) -> Maker:
+    """A function of `least` to `most` values; it `may` give NULL by itself."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        values = given(node, scope, least, least if most is None else most)
+        if any(map(is_null, values)):
+            return NULL_VALUE
+        return of_two(function, kind, *values, may_be_null=may)
+
+    return made
+
+
+def given(node: Any, scope: Scope, least: int, most: int) -> list[Value]:
+    """The arguments of a call.
+
+    Raises
+    ------
+    PlanError: there are too few or too many.
+    """
+    nodes = arguments(node)
+    if not least <= len(nodes) <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise scope.error(
+            node, f"{name_of(node)}() of sqlite takes {wanted} arguments, and got {len(nodes)}"
+        )
+    return [scope.value(each) for each in nodes]
+
+
+# Numbers.
+
+
+def absolute(value: Any) -> int | float:
+    """ABS: of what is no integer a float."""
+    if isinstance(value, int):
+        if value == runtime.LEAST:
+            raise OverflowError("integer overflow")
+        return abs(value)
+    return abs(runtime.real(value))
+
+
+class _OfNumbers:
+    """A function of numbers: NULL of what is none, and where it has no result."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+
+    def __call__(self, *values: Any) -> Any:
+        numbers = [runtime.numeric(value) for value in values]
+        if not all(isinstance(each, int | float) for each in numbers):
+            return None
+        try:
+            made = self.function(*numbers)
+        except OverflowError:
+            return math.inf
+        except (ValueError, ZeroDivisionError):
+            return None
+        return made if made == made else None
+
+
+def _sign(value: float) -> int:
+    return (value > 0) - (value < 0)
+
+
+def _whole(function: Callable[[float], int]) -> Callable[..., Any]:
+    def made(value: Any) -> Any:
+        return value if isinstance(value, int) or math.isinf(value) else float(function(value))
+
+    return made
+
+
+def rounded(value: Any, digits: Any = 0) -> float:
+    """ROUND, halves away from zero."""
+    of, places = runtime.real(value), min(max(runtime.short_integer(digits), 0), 30)
+    if not -4503599627370496.0 <= of <= 4503599627370496.0:
+        return of
+    if not places:
+        return float(int(of + (0.5 if of >= 0 else -0.5)))
+    return _at_place(of, places)
+
+
+def _at_place(value: float, places: int) -> float:
+    from decimal import ROUND_HALF_UP, Context, Decimal
+
+    exact = Context(prec=80, rounding=ROUND_HALF_UP)
+    return float(Decimal(value).quantize(Decimal(1).scaleb(-places), context=exact))
+
+
+def _logarithm(one: float, other: float | None = None) -> float:
+    if other is None:
+        return math.log10(one)
+    if one <= 1:
+        raise ValueError
+    return math.log(other) / math.log(one)
+
+
+def _power(base: float, exponent: float) -> float:
+    if base == 0 and exponent < 0:
+        return math.inf
+    return math.pow(base, exponent)
+
+
+def _math(function: Callable[..., Any], count: int = 1, most: int | None = None) -> Maker:
+    return of(_OfNumbers(function), FLOAT, count, most, may=True)
+
+
+# Choices.
+
+
+def _extreme(function: Callable[..., Any]) -> Maker:
+    """MAX and MIN of several values, by the first collation among them."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        values = [scope.value(each) for each in arguments(node)]
+        node.args.get("ignore_nulls")  # of the dialect
+        if any(map(is_null, values)):
+            return NULL_VALUE
+        collation = collation_of(*(value.type for value in values))
+        if collation in runtime.COLLATIONS:
+            by = _By(function, runtime.COLLATIONS[collation])
+            return of_two(by, ANY, *values, may_be_null=False)
+        return of_two(function, ANY, *values, may_be_null=False)
+
+    return made
+
+
+class _By:
+    """The least or greatest value by what a collation makes of each."""
+
+    def __init__(self, function: Callable[..., Any], collation: Callable[[Any], Any]) -> None:
+        self._pick = min if function is runtime.least else max
+        self._collation = collation
+
+    def __call__(self, *values: Any) -> Any:
+        if self._pick is min:
+            values = values[::-1]
+        return self._pick(values, key=lambda value: runtime.rank(self._collation(value)))
+
+    def __eq__(self, other: object) -> bool:
+        mine = (self._pick, self._collation)
+        return isinstance(other, _By) and mine == (other._pick, other._collation)
+
+    def __hash__(self) -> int:
+        return hash((self._pick, self._collation))
+
+
+def _different(value: Any, other: Any, mine: Any, theirs: Any) -> Any:
+    return None if mine == theirs else value
+
+
+def _null_if(node: Any, scope: Scope) -> Value:
+    """NULLIF, which knows no affinity."""
+    value, other = given(node, scope, 2, 2)
+    if is_null(value) or is_null(other):
+        return bare(value)
+    collation = collation_of(value.type, other.type)
+    sides = [whole(collated(each, collation)) for each in (value, other)]
+    made = Call(constant(_different), (whole(value), whole(other), *sides))
+    return itself(made, bare(value).type)
+
+
+def _of_null(function: Callable[..., Any], kind: SqlType = TEXT) -> Maker:
+    """A function that knows NULL, and never gives it."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        values = given(node, scope, 1, 1)
+        return Value(Call(constant(function), tuple(map(whole, values))), kind)
+
+    return made
+
+
+def _letters(node: Any, scope: Scope) -> Value:
+    values = given(node, scope, 0, 127)
+    return Value(Call(constant(strings.letters), tuple(map(whole, values))), TEXT)
+
+
+def _format(node: Any, scope: Scope) -> Value:
+    values = given(node, scope, 1, 127)
+    return itself(Call(constant(formats.formatted), tuple(map(whole, values))), TEXT)
+
+
+def _same(least: int) -> Maker:
+    """Return the maker of a function that gives its argument: `+x`, LIKELY."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        value = given(node, scope, least, least)[0]
+        if str(node.this) != "+":
+            return value
+        return replace(value, type=replace(value.type, affinity=None))
+
+    return made
+
+
+def _swapped(function: Callable[..., bool]) -> Callable[..., bool]:
+    def made(pattern: Any, value: Any, *escape: Any) -> bool:
+        return function(value, pattern, *escape)
+
+    return made
+
+
+def zero_bytes(count: Any) -> bytes:
+    """A blob of zeros."""
+    size = runtime.integer(count)
+    if size > 1_000_000_000:
+        raise ValueError("string or blob too big")
+    return bytes(max(size, 0))
+
+
+def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Maker:
+    """A function of a time value and modifiers, none of which may be of the clock."""
+    made = of(function, kind, least, 127, may=True)
+
+    def checked(node: Any, scope: Scope) -> Value:
+        nodes = arguments(node)
+        said = [n for n in nodes if isinstance(n, exp.Literal) and n.is_string]
+        clock = next((n for n in said if n.name.lower() in OF_THE_CLOCK), None)
+        if len(nodes) < least or clock is not None:
+            what = f"{name_of(node)}() of now" if clock is None else repr(clock.name)
+            raise scope.error(
+                node if clock is None else clock,
+                f"{what} of sqlite is not supported: a live query does not notice the clock",
+                "take the time from a column or a parameter",
+            )
+        return made(node, scope)
+
+    return checked
+
+
+# JSON.
+
+
+def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int) -> Maker:
+    """A function that knows NULL."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        values = given(node, scope, least, most)
+        return itself(Call(constant(function), tuple(map(whole, values))), kind)
+
+    return made
+
+
+def _made_json(
+    function: Callable[..., Any], least: int, most: int, pairs: str = "", *, first: int = 0
+) -> Maker:
+    """A function that makes JSON of values, behind the `first` of them; `pairs` says of what they
+    have to be pairs."""
+
+    def made(node: Any, scope: Scope) -> Value:
+        values = given(node, scope, least, most)
+        if pairs and (len(values) - first) % 2:
+            raise scope.error(node, f"{name_of(node)}() of sqlite takes pairs of {pairs}")
+        for each in arguments(node)[first:]:
+            _refuse_hidden_json(each, scope)
+        parts = [whole(value) for value in values]
+        parts = [*parts[:first], *(transform(part, _told) for part in parts[first:])]
+        call = Call(constant(function), tuple(parts))
+        return Value(call, TEXT) if first == 0 else itself(call, ANY)
+
+    return made
+
+
+def _told(expr: Expr) -> Expr:
+    """A call whose result is known to be JSON where SQLite knows it: by all that hands it on."""
+    if not isinstance(expr, Call) or not isinstance(expr.function, Constant):
+        return expr
+    function = expr.function.value
+    if function is json.extracted:
+        return Call(constant(json.extracted_json), expr.arguments)
+    is_made = isinstance(function, json.Quoted | Edit)
+    if is_made or function in (json.json, json.part, removed, patched):
+        return Call(callee(json.Told(function)), expr.arguments)
+    return expr
+
+
+def _refuse_hidden_json(node: Any, scope: Scope) -> None:
+    """Refuse JSON of a sub-query or an aggregate, of which SQLite knows that it is JSON."""
+    for part in node.walk(prune=lambda each: isinstance(each, exp.Query)):
+        is_hidden = isinstance(part, exp.Query) or scope.known(part) is not None
+        if is_hidden and any(map(_makes_json, part.find_all(exp.Anonymous))):
+            raise scope.error(
+                node,
+                "JSON of a sub-query or an aggregate inside of JSON of sqlite is not supported",
+                "write json(...) around it",
+            )
+
+
+def _makes_json(node: exp.Anonymous) -> bool:
+    name = name_of(node).lower()
+    return name == "->" or (name.startswith("json") and name not in ("json_valid", "json_type"))
+
+
+TABLE: dict[str | type[exp.Expr], Maker] = {
+    exp.Case: choices.case,
+    exp.If: choices.conditional,
+    exp.Coalesce: choices.coalesced,
+    exp.Greatest: _extreme(runtime.greatest),
+    exp.Least: _extreme(runtime.least),
+    exp.Collate: _collate,
+    exp.Glob: of(strings.glob, BOOL, 2),
+    "+": _same(1),
+    "likely": _same(1),
+    "unlikely": _same(1),
+    "likelihood": _same(2),
+    "nullif": _null_if,
+    "typeof": _of_null(runtime.type_name),
+    "quote": _of_null(strings.quoted),
+    "hex": _of_null(strings.digits),
+    "abs": of(absolute, FLOAT, 1),
+    "round": of(rounded, FLOAT, 1, 2),
+    "sign": of(_OfNumbers(_sign), INT, 1, may=True),
+    "ceil": _math(_whole(math.ceil)),
+    "ceiling": _math(_whole(math.ceil)),
+    "floor": _math(_whole(math.floor)),
+    "trunc": _math(_whole(math.trunc)),
+    "sqrt": _math(math.sqrt),
+    "exp": _math(math.exp),
+    "ln": _math(math.log),
+    "log": _math(_logarithm, 1, 2),
+    "log10": _math(math.log10),
+    "log2": _math(math.log2),
+    "pow": _math(_power, 2),
+    "power": _math(_power, 2),
+    "mod": _math(math.fmod, 2),
+    "pi": lambda node, scope: literal(math.pi) if not given(node, scope, 0, 0) else NULL_VALUE,
+    "degrees": _math(math.degrees),
+    "radians": _math(math.radians),
+    **{
+        name: _math(getattr(math, name))
+        for name in ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh")
+    },
+    "asinh": _math(math.asinh),
+    "acosh": _math(math.acosh),
+    "atanh": _math(math.atanh),
+    "atan2": _math(math.atan2, 2),
+    "printf": _format,
+    "format": _format,
+    "date": _of_time(times.date, TEXT),
+    "time": _of_time(times.time, TEXT),
+    "datetime": _of_time(times.datetime, TEXT),
+    "julianday": _of_time(times.julianday, FLOAT),
+    "unixepoch": _of_time(times.unixepoch, FLOAT),
+    "strftime": _of_time(times.strftime, TEXT, 2),
+    "json": _of_json(json.json, TEXT, 1, 1),
+    "json_valid": _of_json(json.valid, INT, 1, 1),
+    "json_type": _of_json(json.type_at, TEXT, 1, 2),
+    "json_array_length": _of_json(json.length_at, INT, 1, 2),
+    "json_extract": _of_json(json.extracted, ANY, 2, 127),
+    "->": _of_json(json.part, TEXT, 2, 2),
+    "->>": _of_json(json.value_at, ANY, 2, 2),
+    "json_quote": _made_json(json.Quoted("quote"), 1, 1),
+    "json_array": _made_json(json.Quoted("array"), 0, 127),
+    "json_object": _made_json(json.Quoted("object"), 0, 126, "a label and a value"),
+    **{
+        f"json_{kind}": _made_json(Edit(kind), 1, 127, "a path and a value", first=1)
+        for kind in ("set", "insert", "replace")
+    },
+    "json_remove": _of_json(removed, TEXT, 1, 127),
+    "json_patch": _of_json(patched, TEXT, 2, 2),
+    "upper": of(strings.upper, TEXT, 1),
+    "lower": of(strings.lower, TEXT, 1),
+    "length": of(strings.length, INT, 1),
+    "substr": of(strings.part, ANY, 2, 3, may=True),
+    "substring": of(strings.part, ANY, 2, 3, may=True),
+    "instr": of(strings.place, INT, 2),
+    "trim": of(strings.trimmed, TEXT, 1, 2),
+    "ltrim": of(strings.trimmed_left, TEXT, 1, 2),
+    "rtrim": of(strings.trimmed_right, TEXT, 1, 2),
+    "replace": of(strings.replaced, ANY, 3),
+    "unicode": of(strings.code, INT, 1, may=True),
+    "char": _letters,
+    "zeroblob": of(zero_bytes, SqlType("bytes"), 1),
+    "like": of(_swapped(strings.like), BOOL, 2, 3),
+    "glob": of(_swapped(strings.glob), BOOL, 2),
+}

@@ -1,0 +1,89 @@
+"""Texts of SQLite to trees: sqlglot's grammar, in which types and calls stay as they are written.
+
+A type is any words (`unsigned big int`), of which only the affinity counts; `+x` is a node, as it
+has no affinity. Only the functions that are read as nodes are (`KEPT`); any other call is a name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlglot import exp, tokens
+from sqlglot.dialects.sqlite import SQLite
+
+from reactive.languages.sql.postgres.grammar import named_placeholder
+
+KEPT = frozenset(
+    [
+        *("AVG", "COALESCE", "COUNT", "CUME_DIST", "DENSE_RANK", "FIRST_VALUE", "GROUP_CONCAT"),
+        *("IFNULL", "IIF", "LAG", "LAST_VALUE", "LEAD", "MAX", "MIN", "NTH_VALUE", "NTILE"),
+        *("PERCENT_RANK", "RANK", "ROW_NUMBER", "SUM", "EXISTS"),
+    ]
+)
+"""Functions that are nodes: aggregates, windows, and those that are no plain calls."""
+PARSED = frozenset({"CAST", "GROUP_CONCAT"})
+"""Functions with a syntax of their own."""
+PLUS, L_PAREN, COLON = (tokens.Tokenizer.SINGLE_TOKENS[sign] for sign in "+(:")
+ARROWS = {tokens.Tokenizer.KEYWORDS[sign]: sign for sign in ("->", "->>")}
+"""The operators of JSON."""
+WORDS = frozenset(
+    [
+        *("CONSTRAINT", "PRIMARY", "NOT", "NULL", "UNIQUE", "CHECK", "DEFAULT", "COLLATE"),
+        *("REFERENCES", "GENERATED", "AS", "ON", "AUTOINCREMENT", "PRIMARY KEY", "FOREIGN"),
+    ]
+)
+"""Words that a declared type ends before."""
+
+
+def _plus(parser: Any) -> exp.Expr:
+    """`+x`: the value of x, without its affinity."""
+    return exp.Anonymous(this="+", expressions=[parser._parse_unary()])
+
+
+def _arrow(sign: str) -> Any:
+    """Return the reader of an operator of JSON, a call of two arguments."""
+
+    def made(parser: Any, this: exp.Expr, path: exp.Expr) -> exp.Expr:
+        return exp.Anonymous(this=sign, expressions=[this, path])
+
+    return made
+
+
+class SQLiteGrammar(SQLite):
+    """The grammar of SQLite."""
+
+    class Parser(SQLite.Parser):  # type: ignore[valid-type, misc]
+        FUNCTIONS = {name: made for name, made in SQLite.Parser.FUNCTIONS.items() if name in KEPT}
+        FUNCTION_PARSERS = {
+            name: made for name, made in SQLite.Parser.FUNCTION_PARSERS.items() if name in PARSED
+        }
+        UNARY_PARSERS = {**SQLite.Parser.UNARY_PARSERS, PLUS: _plus}
+        COLUMN_OPERATORS = {
+            **SQLite.Parser.COLUMN_OPERATORS,
+            **{token: _arrow(sign) for token, sign in ARROWS.items()},
+        }
+        LAMBDAS = {
+            token: made for token, made in SQLite.Parser.LAMBDAS.items() if token not in ARROWS
+        }
+        PLACEHOLDER_PARSERS = {**SQLite.Parser.PLACEHOLDER_PARSERS, COLON: named_placeholder}
+
+        def _parse_types(self, *args: Any, **options: Any) -> Any:
+            """A declared type: words, and up to two numbers behind them."""
+            if not (options.get("schema") or options.get("with_collation")):
+                return super()._parse_types(*args, **options)
+            words = []
+            while self._curr is not None and self._is_word():
+                words.append(self._curr.text)
+                self._advance()
+            if not words:
+                return None
+            if self._match(L_PAREN):
+                self._parse_csv(self._parse_unary)  # which mean nothing
+                self._match_r_paren()
+            return self.expression(exp.DataType(this=exp.DType.USERDEFINED, kind=" ".join(words)))
+
+        def _is_word(self) -> bool:
+            text = self._curr.text.upper()
+            if text in WORDS or text.partition(" ")[0] in WORDS:
+                return False
+            return bool(text.replace(" ", "").isidentifier())

@@ -1,0 +1,358 @@
+"""Functions of JSON in SQLite: texts, which are read at each call.
+
+    json(' [1, 2 ]')             '[1,2]'       extracted('{"a": [1]}', "$.a[0]")     1
+    part('{"a": "b"}', "a")      '"b"'         value_at('{"a": "b"}', "a")           'b'
+
+A part of a text keeps its spelling: `1.0e2` is not rewritten. Source: https://sqlite.org/json1.html
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from optimizer.record import record
+from reactive.languages.sql.sqlite.values import GREATEST, LEAST, characters
+
+REPLACED = "replaced"
+"""The kind of a part that has another value in its place."""
+DEEPEST = 200
+"""Arrays and objects inside of each other."""
+
+_TOKEN = re.compile(
+    r"[ \t\n\r]*(?:(?P<mark>[][{},:])"
+    r'|(?P<text>"(?:[^"\\\x00-\x1f]|\\(?:["\\/bfnrt]|u[0-9a-fA-F]{4}))*")'
+    r"|(?P<number>-?(?:0|[1-9][0-9]*)(?P<real>(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?))"
+    r"|(?P<word>null|true|false))"
+)
+_ESCAPED = re.compile(
+    r"\\u([dD][89abAB][0-9a-fA-F]{2})\\u([dD][c-fC-F][0-9a-fA-F]{2})|\\u(.{4})|\\(.)"
+)
+_LETTERS = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_QUOTED = {'"': '\\"', "\\": "\\\\", **{letter: f"\\{name}" for name, letter in _LETTERS.items()}}
+STEP = re.compile(r'\.(?:"([^"]*)"|([^".[][^.[]*))|\[(?:([0-9]+)|#(?:-([0-9]+))?)\]', re.DOTALL)
+
+
+@dataclass(slots=True)
+class Node:
+    """A value inside of a text: its kind, how it is spelled, and what it consists of."""
+
+    kind: str
+    spelled: str = ""
+    labels: list[str] = field(default_factory=list)
+    parts: list[Node] = field(default_factory=list)
+    added: dict[str, int] = field(default_factory=dict)
+    """The places of labels that were added, by what they say."""
+    places: dict[str, int] = field(default_factory=dict)
+    """The first place of each label among the first `looked_at`."""
+    looked_at: int = 0
+    is_longer: bool = False
+    """True if parts were added."""
+    is_gone: bool = False
+    """True if it was removed; an object still has its label."""
+    new: Any = None
+    """The value that was put into its place."""
+
+    def __str__(self) -> str:
+        if self.kind == "array":
+            return f"[{','.join([str(part) for part in self.parts if not part.is_gone])}]"
+        if self.kind == "object":
+            pairs = zip(self.labels, self.parts, strict=True)
+            shown = [f"{label}:{part}" for label, part in pairs if not part.is_gone]
+            return f"{{{','.join(shown)}}}"
+        if self.kind == REPLACED:
+            return as_json(self.new)
+        return self.spelled
+
+    def place_of(self, label: str) -> int | None:
+        """Return the first place of a label of an object; None if it has none."""
+        for place in range(self.looked_at, len(self.labels)):
+            self.places.setdefault(self.labels[place], place)
+        self.looked_at = len(self.labels)
+        return self.places.get(label)
+
+    def hold(self, pairs: Sequence[tuple[str, Node]]) -> None:
+        """Replace the labels and parts of an object."""
+        self.labels, self.parts = [label for label, _ in pairs], [part for _, part in pairs]
+        self.places, self.looked_at = {}, 0
+
+    def value(self) -> Any:
+        """The value of SQL; of an array or object its text."""
+        match self.kind:
+            case "null":
+                return None
+            case "true" | "false":
+                return int(self.kind == "true")
+            case "integer":
+                whole = int(self.spelled)
+                return whole if LEAST <= whole <= GREATEST else float(whole)
+            case "real":
+                return float(self.spelled)
+            case "text":
+                return _ESCAPED.sub(_letter, self.spelled[1:-1]).partition("\0")[0]
+            case _:
+                return str(self)
+
+
+def _letter(found: re.Match[str]) -> str:
+    high, low, code, letter = found.groups()
+    if high:
+        return chr(0x10000 + ((int(high, 16) - 0xD800) << 10) + int(low, 16) - 0xDC00)
+    if code:
+        made = chr(int(code, 16))
+        return "\ufffd" if "\ud800" <= made <= "\udfff" else made
+    return _LETTERS.get(letter, letter)
+
+
+class _Reader:
+    """The reader of one text."""
+
+    def __init__(self, text: str) -> None:
+        self._text, self._place = text, 0
+
+    def whole(self) -> Node:
+        made = self._node(self._next(), 0)
+        if self._text[self._place :].strip(" \t\n\r"):
+            raise ValueError("malformed JSON")
+        return made
+
+    def _next(self) -> re.Match[str]:
+        found = _TOKEN.match(self._text, self._place)
+        if found is None:
+            raise ValueError("malformed JSON")
+        self._place = found.end()
+        return found
+
+    def _node(self, token: re.Match[str], depth: int) -> Node:
+        spelled = token[token.lastgroup or 0] if token["number"] is None else token["number"]
+        if token["mark"] is None:
+            if token["number"] is not None:
+                return Node("real" if token["real"] else "integer", spelled)
+            return Node("text" if token["text"] is not None else spelled, spelled)
+        if spelled not in ("[", "{"):
+            raise ValueError("malformed JSON")
+        if depth == DEEPEST:
+            raise ValueError(f"cannot read JSON: it is nested deeper than {DEEPEST}")
+        made = Node("array" if spelled == "[" else "object")
+        end, token = "]" if spelled == "[" else "}", self._next()
+        if token["mark"] == end:
+            return made
+        while True:
+            if end == "}":
+                if token["text"] is None or self._next()["mark"] != ":":
+                    raise ValueError("malformed JSON")
+                made.labels.append(token["text"])
+                token = self._next()
+            made.parts.append(self._node(token, depth + 1))
+            mark = self._next()["mark"]
+            if mark == end:
+                return made
+            if mark != ",":
+                raise ValueError("malformed JSON")
+            token = self._next()
+
+
+def read(value: Any) -> Node:
+    """The value that a text spells.
+
+    Raises
+    ------
+    ValueError: the text is not JSON.
+    """
+    return _Reader(characters(value).partition("\0")[0]).whole()
+
+
+def at(node: Node, path: Any) -> Node | None:
+    """The part at a path; None if there is none, or the path is NULL.
+
+    Raises
+    ------
+    ValueError: the path is none, as far as it was followed.
+    """
+    if path is None:
+        return None
+    text = characters(path).partition("\0")[0]
+    if not text.startswith("$"):
+        raise ValueError(f"JSON path error near {text!r}")
+    place = 1
+    while place < len(text) and node.kind != REPLACED:
+        wanted = "object" if text[place] == "." else "array"
+        if text[place] == "." and node.kind != wanted:
+            return None
+        if text.startswith("[#", place) and node.kind != wanted:
+            return None
+        found = STEP.match(text, place)
+        if found is None:
+            raise ValueError(f"JSON path error near {text[place:]!r}")
+        if node.kind != wanted:
+            return None
+        inner = step(node, found)
+        if inner is None:
+            return None
+        node, place = inner, found.end()
+    return node if place == len(text) else None
+
+
+def step(node: Node, found: re.Match[str]) -> Node | None:
+    quoted, bare, number, back = found.groups()
+    if node.kind == "object":
+        name = bare if quoted is None else quoted
+        place = node.place_of(f'"{name}"')
+        place = node.added.get(name) if place is None else place
+        return None if place is None else node.parts[place]
+    left = [part for part in node.parts if not part.is_gone]
+    count = len(left)
+    if node.is_longer and (back or number):  # where SQLite 3.40 counts from an added part
+        raise ValueError(f"cannot find {found[0]} in an array that the same call makes longer")
+    index = int(number) if number is not None else count - int(back or 0)
+    return left[index] if 0 <= index < count else None
+
+
+# The functions.
+
+
+class Json(str):
+    """A text that is known to be JSON, in the arguments of a function that asks for it."""
+
+    __slots__ = ()
+
+
+def as_json(value: Any) -> str:
+    """A value as JSON; a text that is known to be JSON as it is."""
+    return str(value) if isinstance(value, Json) else quoted(value)
+
+
+@record
+class Told:
+    """A function whose result is known to be JSON."""
+
+    function: Any
+
+    def __call__(self, *given: Any) -> Any:
+        if hasattr(self.function, "told"):
+            return self.function.told(*given)
+        made = self.function(*given)
+        return Json(made) if isinstance(made, str) else made
+
+
+def extracted_json(value: Any, *paths: Any) -> Any:
+    """JSON_EXTRACT whose arrays and objects are known to be JSON."""
+    found = extracted(value, *paths)
+    if len(paths) > 1 or not isinstance(found, str):
+        return None if found is None else Json(found) if isinstance(found, str) else found
+    kind = type_at(value, paths[0])
+    return Json(found) if kind in ("array", "object") else found
+
+
+def json(value: Any) -> str | None:
+    """JSON: the text without spaces.
+
+    >>> json('{"a": [1.0e2, "\\\\u00e9"] }'), json(12)
+    ('{"a":[1.0e2,"\\\\u00e9"]}', '12')
+    """
+    return None if value is None else str(read(value))
+
+
+def valid(value: Any) -> int:
+    """JSON_VALID: 1 of a text that is JSON, else 0, as of NULL."""
+    if value is None:
+        return 0
+    try:
+        read(value)
+    except ValueError as error:
+        if str(error) != "malformed JSON":
+            raise
+        return 0
+    return 1
+
+
+def type_at(value: Any, path: Any = "$") -> str | None:
+    """JSON_TYPE: the kind of the part at a path."""
+    found = None if value is None else at(read(value), path)
+    return None if found is None else found.kind
+
+
+def length_at(value: Any, path: Any = "$") -> int | None:
+    """JSON_ARRAY_LENGTH: 0 of what is no array."""
+    found = None if value is None else at(read(value), path)
+    if found is None:
+        return None
+    return len(found.parts) if found.kind == "array" else 0
+
+
+def extracted(value: Any, *paths: Any) -> Any:
+    """JSON_EXTRACT: the value at a path; of several paths an array.
+
+    >>> extracted('{"a": [1, "x"]}', "$.a[#-1]"), extracted('{"a": [1, "x"]}', "$.a[1]", "$.b")
+    ('x', '["x",null]')
+    """
+    if value is None:
+        return None
+    node = read(value)
+    found = [at(node, path) for path in paths]
+    if len(paths) > 1:
+        return f"[{','.join('null' if each is None else str(each) for each in found)}]"
+    return None if found[0] is None else found[0].value()
+
+
+def _arrow(value: Any, path: Any) -> Node | None:
+    if value is None:
+        return None
+    node = read(value)
+    if path is None:
+        return None
+    text = characters(path)
+    if not text.startswith("$"):
+        if "0" <= text[:1] <= "9":
+            text = f"$[{text}]"
+        else:
+            text = f"${text}" if text.startswith("[") else f"$.{text}"
+    return at(node, text)
+
+
+def part(value: Any, path: Any) -> str | None:
+    """The operator `->`: the part as JSON, by a path, a label or an index."""
+    found = _arrow(value, path)
+    return None if found is None else str(found)
+
+
+def value_at(value: Any, path: Any) -> Any:
+    """The operator `->>`: the part as a value."""
+    found = _arrow(value, path)
+    return None if found is None else found.value()
+
+
+def quoted(value: Any) -> str:
+    """JSON_QUOTE: a value as JSON.
+
+    >>> quoted('say "hé"'), quoted(1.0), quoted(None)
+    ('"say \\\\"hé\\\\""', '1.0', 'null')
+    """
+    if value is None:
+        return "null"
+    if isinstance(value, bytes):
+        raise ValueError("JSON cannot hold BLOB values")
+    if isinstance(value, str):
+        letters = (_QUOTED.get(c) or (f"\\u{ord(c):04x}" if c < " " else c) for c in value)
+        return f'"{"".join(letters)}"'
+    return characters(value)
+
+
+@record
+class Quoted:
+    """A function that makes JSON of values, and takes JSON among them as it is."""
+
+    kind: str
+
+    def __call__(self, *values: Any) -> str:
+        made = list(map(as_json, values))
+        if self.kind == "quote":
+            return made[0]
+        if self.kind == "array":
+            return f"[{','.join(made)}]"
+        if not all(isinstance(label, str) for label in values[::2]):
+            raise ValueError("json_object() labels must be TEXT")
+        labels = map(quoted, values[::2])
+        return f"{{{','.join(f'{k}:{v}' for k, v in zip(labels, made[1::2], strict=True))}}}"

@@ -1,0 +1,365 @@
+"""INSERT, UPDATE and DELETE: the rows that a statement says, and one transaction that changes them.
+
+insert into t select ...      the rows of the query, as they are before
+update t set a = a + 1        each row, and the one that takes its place (`found_rows.py`)
+delete from t where id = 7    a row that is found by its key, if that is what is asked for
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import itemgetter
+from typing import Any
+
+from sqlglot import exp
+
+from optimizer import plan
+from optimizer.expr import (
+    TRUE,
+    Call,
+    Constant,
+    Expr,
+    Lifted,
+    Parameter,
+    constant,
+    tuple_of,
+)
+from reactive.engine.codegen.functions import callable_of
+from reactive.errors import TableError
+from reactive.languages.sql.expressions.casts import assigned
+from reactive.languages.sql.queries.kinds import with_names
+from reactive.languages.sql.queries.nodes import evaluated_constant, failures_told, misreadings_told
+from reactive.languages.sql.statements.found_rows import evaluated, found_rows, rows_with
+from reactive.languages.sql.statements.target import Target
+from reactive.languages.sql.terms.scope import Scope, Source
+from reactive.languages.sql.terms.types import SqlType, sql_name
+from reactive.languages.sql.terms.values import Value, whole
+
+REMEDIES = {
+    ("returning", "INSERT"): "ask db.sql(...) for the rows afterwards",
+    ("returning", "UPDATE"): "ask db.sql(...) for the rows afterwards",
+    ("returning", "DELETE"): "ask db.sql(...) for the rows before",
+}
+"""Other ways to what a part of a statement would give."""
+
+
+def _refuse_parts(tree: Any, kind: str, parts: tuple[str, ...], around: Scope) -> None:
+    for part in parts:
+        if tree.args.get(part):
+            told = f"{part.strip('_').upper()} of {kind} is not supported"
+            raise around.error(tree, told, REMEDIES.get((part, kind), ""))
+
+
+# INSERT.
+
+
+def insert(tree: Any, around: Scope, db: Any) -> int:
+    """Add rows; how many."""
+    _refuse_parts(tree, "INSERT", ("returning", "overwrite", "where"), around)
+    around = with_names(tree, around)
+    with misreadings_told(tree, around):
+        target = Target(tree.this, around)
+        places = _places(tree, target, around)
+        rows = list(_rows(tree, target, places, around))
+        conflict = _Conflict(tree, target, around, places) if _has_conflict(tree) else None
+    around.refuse_unread(tree)
+    if target.numbers.given and conflict is not None:
+        _refuse_renumbering(tree.args.get("conflict"), target, around)
+    with db.transaction():
+        count = len(rows)
+        if conflict is not None:
+            count = conflict.insert(rows)
+        else:
+            target.table.add_all(rows)
+    target.numbers.note(inserted=conflict is None or not conflict.updates)
+    return count
+
+
+def _places(tree: Any, target: Target, around: Scope) -> list[int]:
+    """Return which columns the values of an INSERT are for."""
+    named = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
+    if tree.args.get("by_name"):
+        if named or not isinstance(tree.expression, exp.Query):
+            raise around.error(tree, "INSERT BY NAME takes the columns of a SELECT")
+        places = [target.place(name, tree) for name in around.query(tree.expression).names]
+    else:
+        places = [target.place(c.name, c) for c in named]
+        places = places or list(range(len(target.schema.columns)))
+    twice = next((place for place in places if places.count(place) > 1), None)
+    if twice is not None:
+        name = target.schema.names[twice]
+        raise around.error(tree, f"column {name!r} is named twice in INSERT")
+    return places
+
+
+def _has_conflict(tree: Any) -> bool:
+    return tree.args.get("conflict") is not None or bool(tree.args.get("alternative"))
+
+
+def _refuse_renumbering(conflict: Any, target: Target, around: Scope) -> None:
+    """Refuse DO UPDATE of the key beside rows that are numbered by the keys that are there."""
+    names = [] if conflict is None else [e.this for e in conflict.expressions or ()]
+    name = target.schema.names[target.numbers.place or 0]
+    if any(i.name.casefold() == name.casefold() for e in names for i in e.find_all(exp.Identifier)):
+        raise around.error(
+            conflict,
+            f"DO UPDATE of {name!r} beside rows without one is not supported",
+            f"insert values of {name!r}",
+        )
+
+
+def _rows(tree: Any, target: Target, places: list[int], around: Scope) -> Iterator[Any]:
+    """The rows that are inserted, with defaults for the columns that are not named."""
+    defaults = [target.defaults.get(column.name) for column in target.schema.columns]
+    if target.numbers.place is not None:
+        defaults[target.numbers.place] = None  # SQLite numbers the row, whatever DEFAULT says
+    if tree.args.get("default"):
+        yield target.made(target.numbers.filled(defaults))
+        return
+    alternative = (tree.args.get("alternative") or "").upper()
+    is_sqlite = around.dialect.name == "sqlite"
+    for values in _values(tree, target, places, around):
+        row = list(defaults)
+        for place, value in zip(places, values, strict=True):
+            row[place] = value
+        if is_sqlite and alternative:
+            empty = [n for n in target.not_null(row) if n != target.numbers.place]
+            if alternative == "REPLACE":
+                for place in empty:
+                    row[place] = defaults[place]
+            elif alternative == "IGNORE" and empty:
+                continue
+        yield target.made(target.numbers.filled(row))
+
+
+def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iterator[Sequence[Any]]:
+    kinds = [target.schema.columns[place].type for place in places]
+    source = tree.expression
+    if isinstance(source, exp.Values) and source.find(exp.Query) is None:
+        for row in source.expressions:
+            cells = row.expressions if isinstance(row, exp.Tuple) else [row]
+            _check_width(len(cells), places, row, around)
+            yield [
+                target.defaults.get(target.schema.columns[place].name)
+                if _is_default(cell)
+                else evaluated_constant(cell, around, kind)
+                for cell, kind, place in zip(cells, kinds, places, strict=True)
+            ]
+        return
+    query = around.query(source)
+    _check_width(len(query.values), places, source, around)
+    made = query.cut()
+    cast_values = [
+        _assigned(source, v, kind, made.scope) for v, kind in zip(made.values, kinds, strict=True)
+    ]
+    row = tuple_of(*map(whole, cast_values))
+    if not query.sort:
+        yield from evaluated(plan.Select(made.node, made.scope.function(row)), source, around)
+        return
+    keys = [key.function.body for key in query.sort]
+    both = made.scope.function(tuple_of(row, *keys))
+    yield from _in_order(evaluated(plan.Select(made.node, both), source, around), query.sort)
+
+
+def _assigned(node: Any, value: Value, kind: SqlType, scope: Scope) -> Value:
+    """Return a value as a column has it; Postgres reads constants before it looks for rows."""
+    made = assigned(value, kind, scope)
+    is_unread = isinstance(value.expr, Constant) and isinstance(made.expr, Call)
+    if is_unread and scope.dialect.name == "postgres":
+        raise scope.error(node, f"this constant is no {sql_name(kind)}")
+    return made
+
+
+def _in_order(rows: list[Any], keys: Sequence[plan.SortKey]) -> Iterator[Sequence[Any]]:
+    """The first items of rows, in the order of the keys that stand behind them."""
+    for place, key in reversed(list(enumerate(keys, 1))):
+        empty = [row for row in rows if row[place] is None] if key.nulls else []
+        full = [row for row in rows if row[place] is not None] if key.nulls else rows
+        full = sorted(full, key=itemgetter(place), reverse=key.descending)
+        rows = [*empty, *full] if key.nulls == "first" else [*full, *empty]
+    return (row[0] for row in rows)
+
+
+def _is_default(node: Any) -> bool:
+    return isinstance(node, exp.Column | exp.Var) and node.name.upper() == "DEFAULT"
+
+
+def _check_width(count: int, places: list[int], node: Any, around: Scope) -> None:
+    if count != len(places):
+        raise around.error(node, f"{count} values are inserted into {len(places)} columns")
+
+
+class _Conflict:
+    """Action of INSERT where the key of a row is taken: replace the row, update it, or nothing.
+
+    Raises
+    ------
+    PlanError: the table has no key, or DO UPDATE names what there is not.
+    """
+
+    def __init__(self, tree: Any, target: Target, around: Scope, places: list[int]) -> None:
+        self._table, conflict = target.table, tree.args.get("conflict")
+        self._kept: Callable[[Any, Any], Any] | None = None
+        if around.dialect.name == "duckdb" and len(places) < len(target.schema.columns):
+            self._kept = _keeping(target, places)
+        if self._table._keyed is None:
+            raise around.error(
+                tree, f"table {target.name!r} has no key that rows could conflict by"
+            )
+        alternative = (tree.args.get("alternative") or "").upper()
+        self._replaces = alternative == "REPLACE"
+        if alternative not in ("", "REPLACE", "IGNORE"):
+            raise around.error(tree, f"INSERT OR {alternative} is not supported")
+        self._update: Callable[[Any, Any], Any] | None = None
+        self.updates = conflict is not None and bool(conflict.expressions)
+        self._changes_once = around.dialect.name == "postgres"
+        self._keeps_first = around.dialect.name == "duckdb"
+        self._changed: set[Any] = set()
+        if conflict is not None:
+            _check_conflict(conflict, target, around)
+            if conflict.expressions:
+                self._update = _conflict_update(conflict, target, around)
+
+    def insert(self, rows: list[Any]) -> int:
+        """Insert rows; return the number of rows that were inserted or changed.
+
+        Raises
+        ------
+        TableError: in Postgres, DO UPDATE of a row that the statement has inserted or changed.
+        """
+        return sum(map(self._insert, rows))
+
+    def _insert(self, row: Any) -> bool:
+        key = self._table._keyed.key(row)
+        old = self._table.get(key)
+        if self._changes_once and self._update is not None and key in self._changed:
+            raise TableError(
+                f"cannot insert {row!r:.99}: ON CONFLICT DO UPDATE changes no row twice"
+                " in one statement of postgres"
+                "\n  insert each key once: select distinct on (key) ..."
+            )
+        if self._keeps_first and key in self._changed:
+            return False
+        if old is None:
+            self._table.add(row)
+        elif self._replaces and self._kept is not None:
+            self._table.update(old, self._kept(old, row))
+        elif self._replaces:
+            self._table.upsert(row)
+        elif self._update is not None:
+            new = self._update(old, row)
+            if new is None:
+                return False
+            self._table.update(old, new)
+        else:
+            return False
+        self._changed.add(key)
+        return True
+
+
+def _keeping(target: Target, places: list[int]) -> Callable[[Any, Any], Any]:
+    """Return what makes the row that INSERT OR REPLACE of some columns leaves: DuckDB keeps the
+    values of the others."""
+    columns = len(target.schema.columns)
+    sides = [target.schema.values(Parameter(side)) for side in (0, 1)]
+    values = [whole(sides[place in places][place]) for place in range(columns)]
+    read = callable_of(Lifted(tuple_of(*values), ("old", "new"), (), 2))
+    return lambda old, new: target.made(read(old, new))
+
+
+def _check_conflict(conflict: Any, target: Target, around: Scope) -> None:
+    """Check that ON CONFLICT names the key, if it names anything."""
+    named = set()
+    for each in conflict.args.get("conflict_keys") or ():
+        each.args.get("nulls_first")  # which the parser adds
+        named.add(each.name.casefold())
+    key = target.key_names()
+    if named and key is not None and named != key:
+        raise around.error(
+            conflict,
+            f"ON CONFLICT names {', '.join(sorted(named))}, which is not the key",
+            f"the key of {target.name!r} is {', '.join(sorted(key))}",
+        )
+    _ = conflict.args["action"].name  # DO NOTHING has no assignments, DO UPDATE has
+
+
+def _conflict_update(conflict: Any, target: Target, around: Scope) -> Callable[[Any, Any], Any]:
+    """What DO UPDATE makes of the row that is there, and the one that was to be inserted."""
+    mine = target.rows()
+    new = Source(
+        "excluded", tuple(zip(target.schema.names, target.schema.values(Parameter(1)), strict=True))
+    )
+    scope = around.over([*mine.sources, new], 2)
+    if around.dialect.name != "postgres":  # which says that a bare name is ambiguous
+        scope.merged = {name.casefold(): value for s in mine.sources for name, value in s.columns}
+    where = conflict.args.get("where")
+    query = next(iter(conflict.find_all(exp.Query)), None)
+    if query is not None:
+        raise around.error(query, "a query in DO UPDATE is not supported", "run it before")
+    test = callable_of(scope.function(TRUE if where is None else scope.true(where.this)))
+    values = callable_of(scope.function(_changed(conflict.expressions, target, scope)))
+
+    def updated(old: Any, new: Any) -> Any:
+        with failures_told(conflict, around):
+            return target.made(values(old, new)) if test(old, new) else None
+
+    return updated
+
+
+# UPDATE and DELETE.
+
+
+def update(tree: Any, around: Scope, db: Any) -> int:
+    """Change rows; how many."""
+    _refuse_parts(tree, "UPDATE", ("returning", "order", "limit"), around)
+    around = with_names(tree, around)
+    target, source = Target(tree.this, around), tree.args.get("from_")
+    rows = rows_with(target.rows(), [] if source is None else [source.this], around)
+    with misreadings_told(tree, around):
+        made = _changed(tree.expressions, target, rows.scope(around))
+    found = found_rows(tree, target, rows, made, around)
+    pairs = [(old, target.made(values)) for old, values in found]
+    keyed = target.table._keyed
+    around.refuse_unread(tree)
+    with db.transaction():
+        moved = [p for p in pairs if keyed is not None and keyed.key(p[0]) != keyed.key(p[1])]
+        if moved:
+            target.table.remove_all([old for old, _ in pairs])
+            target.table.add_all([new for _, new in pairs])
+        else:
+            for old, new in pairs:
+                target.table.update(old, new)
+    target.numbers.note(inserted=False)
+    return len(pairs)
+
+
+def delete(tree: Any, around: Scope, db: Any) -> int:
+    """Remove rows; how many."""
+    is_lite = around.dialect.name == "sqlite"
+    refused = ("returning", "order", "limit", *(("using",) if is_lite else ()))
+    _refuse_parts(tree, "DELETE", refused, around)
+    around = with_names(tree, around)
+    target = Target(tree.this, around)
+    rows = rows_with(target.rows(), tree.args.get("using") or (), around)
+    found = [old for old, _ in found_rows(tree, target, rows, tuple_of(), around)]
+    around.refuse_unread(tree)
+    with db.transaction():
+        target.table.remove_all(found)
+    target.numbers.note(inserted=False)
+    return len(found)
+
+
+def _changed(assignments: Sequence[Any], target: Target, scope: Scope) -> Expr:
+    """The values of a row after some assignments, as a tuple."""
+    values: list[Value] = list(target.schema.values(Parameter(0)))
+    for each in assignments:
+        if not isinstance(each, exp.EQ) or not isinstance(each.this, exp.Column):
+            raise scope.error(each, "SET takes `column = value`")
+        place = target.place(each.this.name, each.this)
+        column = target.schema.columns[place]
+        if _is_default(each.expression):
+            values[place] = Value(constant(target.defaults.get(column.name)), column.type)
+        else:
+            given = scope.value(each.expression)
+            values[place] = _assigned(each.expression, given, column.type, scope)
+    return tuple_of(*map(whole, values))

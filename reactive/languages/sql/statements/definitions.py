@@ -1,0 +1,309 @@
+"""CREATE and DROP: tables of named tuples, and views by their queries."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from operator import attrgetter
+from typing import Any
+
+from sqlglot import exp
+
+from reactive.languages.sql.expressions.scalar import checked_length
+from reactive.languages.sql.queries.nodes import evaluated_constant, misreadings_told
+from reactive.languages.sql.relation import relation_of
+from reactive.languages.sql.sqlite.comparisons import column_type, has_collation
+from reactive.languages.sql.sqlite.functions import collation_named, declared_name
+from reactive.languages.sql.sqlite.values import KeyBy, stored
+from reactive.languages.sql.statements.found_rows import evaluated
+from reactive.languages.sql.statements.table_rows import table_class
+from reactive.languages.sql.terms.arguments import take
+from reactive.languages.sql.terms.schema import Column, Schema, field_names
+from reactive.languages.sql.terms.scope import Scope
+from reactive.languages.sql.terms.types import SqlType, hint_of, type_of_sql
+
+REFUSED = {
+    exp.CheckColumnConstraint: "CHECK",
+    exp.UniqueColumnConstraint: "UNIQUE",
+    exp.Reference: "REFERENCES",
+    exp.ForeignKey: "FOREIGN KEY",
+    exp.GeneratedAsIdentityColumnConstraint: "GENERATED",
+    exp.ComputedColumnConstraint: "GENERATED",
+    exp.AutoIncrementColumnConstraint: "AUTOINCREMENT",
+}
+
+
+def create(tree: Any, around: Scope, db: Any) -> int:
+    """Make a table or a view; how many rows a query put into it."""
+    kind = (tree.kind or "").upper()
+    if kind not in ("TABLE", "VIEW"):
+        raise around.error(tree, f"CREATE {kind} is not supported")
+    target = _target(tree)
+    around.check_schema(target)
+    name = target.name
+    if not _may_make(tree, name, around):
+        return 0
+    _check_properties(tree, kind, around)
+    if kind == "VIEW":
+        _view(tree, name, around, db)
+        return 0
+    return _table(tree, name, around, db)
+
+
+def _target(tree: Any) -> Any:
+    return tree.this.this if isinstance(tree.this, exp.Schema) else tree.this
+
+
+def _may_make(tree: Any, name: str, around: Scope) -> bool:
+    """Whether it is to be made: what has the name is replaced, or in the way."""
+    may_exist, replaces = bool(tree.args.get("exists")), bool(tree.args.get("replace"))
+    if around.environment.catalog.find(name) is None:
+        return True
+    if may_exist:
+        return False
+    if not replaces:
+        raise around.error(
+            _target(tree),
+            f"there is a table or view {name!r} already",
+            "CREATE OR REPLACE, or DROP it",
+        )
+    return True
+
+
+def _drop_replaced(tree: Any, name: str, kind: str, around: Scope, db: Any) -> None:
+    """Drop what CREATE OR REPLACE replaces, once everything that the statement says was read."""
+    around.refuse_unread(tree)
+    if around.environment.catalog.find(name) is not None:
+        _drop(_target(tree), kind, around, db, views=True)
+
+
+def _check_properties(tree: Any, kind: str, around: Scope) -> None:
+    properties = tree.args.get("properties")
+    for each in () if properties is None else properties.expressions:
+        if not (isinstance(each, exp.MaterializedProperty) and kind == "VIEW"):
+            said = each.sql().upper() or each.key.removesuffix("property").upper()
+            raise around.error(each, f"{said} is not supported in CREATE {kind}", "leave it out")
+
+
+# Tables.
+
+
+def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
+    lengths = dict[str, int]()
+    found, defaults, key = list[Any](), dict[str, Any](), tuple[str, ...]()
+    if tree.expression is not None:
+        query = around.query(tree.expression)
+        node, schema = query.rows(around.renamed(_names(tree), query.names, tree.this))
+        around.refuse_unread(tree)
+        found = evaluated(node, tree, around)
+    else:
+        with misreadings_told(tree, around):
+            schema, defaults, key = _declared(tree, around)
+            lengths = _lengths(tree, around)
+    fields = field_names(schema.names)
+    columns = tuple(replace(c, read=f) for c, f in zip(schema.columns, fields, strict=True))
+    hints = [(c.read, hint_of(c.type, nullable=c.nullable)) for c in columns]
+    row_type = table_class(name, tuple(hints))
+    places = {c.name.casefold(): f for c, f in zip(columns, fields, strict=True)}
+    of_key = [places[name] for name in key]
+    _drop_replaced(tree, name, "TABLE", around, db)
+    chosen: Any = None
+    if of_key:
+        chosen = of_key[0] if len(of_key) == 1 else attrgetter(*of_key)
+        by_name = {c.read: c.type.collation for c in columns if has_collation(c.type)}
+        if not by_name.keys().isdisjoint(of_key):
+            chosen = KeyBy(tuple(of_key), tuple(map(by_name.get, of_key)))
+    table = db.table(row_type, name=name, key=chosen)
+    catalog = around.environment.catalog
+    catalog.schemas[table.plan.number] = Schema(columns)
+    catalog.defaults[table.plan.number] = defaults
+    catalog.lengths[table.plan.number] = lengths
+    table.add_all([table.row_type(*row) for row in found])
+    return len(found)
+
+
+def _names(tree: Any) -> tuple[str, ...]:
+    """The names of columns in parentheses behind that of a table or view."""
+    if not isinstance(tree.this, exp.Schema):
+        return ()
+    return tuple(column.name for column in tree.this.expressions)
+
+
+def _declared(tree: Any, around: Scope) -> tuple[Schema, dict[str, Any], tuple[str, ...]]:
+    """The columns, their defaults, and the folded names of the key."""
+    if not isinstance(tree.this, exp.Schema):
+        raise around.error(tree, "CREATE TABLE needs columns, or AS and a query")
+    _refuse(tree, around)
+    columns, defaults, key = [], {}, []
+    for node in tree.this.expressions:
+        if isinstance(node, exp.PrimaryKey):
+            take(node.args.get("include"))  # a node also where nothing is included
+            key += [_key_name(each) for each in node.expressions]
+        elif isinstance(node, exp.ColumnDef) or _is_untyped(node, around):
+            column, default, is_key = _column(node, around)
+            columns.append(column)
+            key += [column.name.casefold()] if is_key else []
+            if default is not None:
+                defaults[column.name] = default
+        else:
+            raise around.error(node, f"{node.sql()[:40]} is not supported in CREATE TABLE")
+    names = [column.name.casefold() for column in columns]
+    for name in key:
+        if name not in names:
+            raise around.error(tree, f"the primary key names {name!r}, which is no column")
+    made = (replace(c, nullable=c.nullable and c.name.casefold() not in key) for c in columns)
+    if around.dialect.name == "sqlite" and len(key) == 1:
+        rowid = _rowid_of(tree, key[0])
+        made = (
+            replace(c, type=rowid) if rowid and c.name.casefold() == key[0] else c for c in made
+        )
+    return Schema(tuple(made)), defaults, tuple(key)
+
+
+def _is_untyped(node: Any, around: Scope) -> bool:
+    """Return True for a column of CREATE TABLE without a type, which SQLite allows."""
+    return around.dialect.name == "sqlite" and isinstance(node, exp.Identifier)
+
+
+def _rowid_of(tree: Any, name: str) -> SqlType | None:
+    """The type of an INTEGER PRIMARY KEY, whose values are integers; None of other keys."""
+    for node in tree.this.expressions:
+        is_key = isinstance(node, exp.ColumnDef) and node.name.casefold() == name
+        if (
+            is_key
+            and not _is_descending(node)
+            and declared_name(node.args.get("kind")).upper() == "INTEGER"
+        ):
+            return column_type("INTEGER", is_rowid=True)
+    return None
+
+
+def _is_descending(node: Any) -> bool:
+    """Return True for a column with PRIMARY KEY DESC, which in SQLite is no row id."""
+    kinds = (each.args.get("kind") for each in node.args.get("constraints") or ())
+    return any(
+        isinstance(k, exp.PrimaryKeyColumnConstraint) and bool(k.args.get("desc")) for k in kinds
+    )
+
+
+def _lengths(tree: Any, around: Scope) -> dict[str, int]:
+    """The greatest lengths of texts, by the names of columns that have one."""
+    columns = [node for node in tree.this.expressions if isinstance(node, exp.ColumnDef)]
+    if around.dialect.name == "sqlite":
+        return {}
+    found = {node.name: checked_length(node.args["kind"], around) for node in columns}
+    return {name: length for name, length in found.items() if length is not None}
+
+
+def _key_name(node: Any) -> str:
+    if isinstance(node, exp.Ordered):
+        node.args.get("nulls_first")  # which the parser adds
+    return str(node.name).casefold()
+
+
+def _refuse(tree: Any, around: Scope) -> None:
+    for node in tree.this.walk():
+        for kind, name in REFUSED.items():
+            if isinstance(node, kind):
+                raise around.error(
+                    node,
+                    f"{name} is not supported",
+                    "leave it out; only a PRIMARY KEY is looked at",
+                )
+
+
+def _column(node: Any, around: Scope) -> tuple[Column, Any, bool]:
+    constraints = [each.args.get("kind") for each in node.args.get("constraints") or ()]
+    is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
+    for each in constraints:
+        if isinstance(each, exp.PrimaryKeyColumnConstraint | exp.NotNullColumnConstraint):
+            take(each)
+        if isinstance(each, exp.PrimaryKeyColumnConstraint):
+            take(each.args.get("include"))  # a node also where nothing is included
+            each.args.get("desc")  # of the order in the file
+    not_null = any(
+        isinstance(c, exp.NotNullColumnConstraint) and not c.args.get("allow_null")
+        for c in constraints
+    )
+    default = next(
+        (c.this for c in constraints if isinstance(c, exp.DefaultColumnConstraint)), None
+    )
+    declared = node.args.get("kind")
+    if around.dialect.name == "sqlite":
+        kind: SqlType | None = _sqlite_type(declared, constraints, around)
+    else:
+        kind = type_of_sql(declared)
+    if kind is None:
+        raise around.error(node, f"there is no type {declared.sql() if declared else ''!r}")
+    value = None if default is None else evaluated_constant(default, around)
+    if kind.affinity is not None:
+        value = stored(value, kind.affinity)
+    return Column(node.name, kind, not (is_key or not_null), None), value, is_key
+
+
+def _sqlite_type(declared: Any, constraints: list[Any], around: Scope) -> SqlType:
+    """The type of a column of SQLite: its affinity, and what its texts are compared by."""
+    names = [
+        collation_named(each.this, around)
+        for each in constraints
+        if isinstance(each, exp.CollateColumnConstraint)
+    ]
+    return column_type(declared_name(declared), collation=names[-1] if names else None)
+
+
+# Views.
+
+
+def _view(tree: Any, name: str, around: Scope, db: Any) -> None:
+    catalog = around.environment.catalog
+    query = around.query(tree.expression)
+    names = around.renamed(_names(tree), query.names, tree.this)
+    views = tuple(dict.fromkeys(around.environment.views))
+    if _is_materialized(tree):
+        node, schema = query.rows(names)
+        relation = relation_of(catalog.engine, node, schema, views)
+        _drop_replaced(tree, name, "VIEW", around, db)
+        catalog.kept[name.casefold()] = relation.materialize(name)
+    else:
+        _drop_replaced(tree, name, "VIEW", around, db)
+        catalog.views[name.casefold()] = query.named(names, views)
+
+
+def _is_materialized(tree: Any) -> bool:
+    properties = tree.args.get("properties")
+    return properties is not None and properties.find(exp.MaterializedProperty) is not None
+
+
+# DROP.
+
+
+def drop(tree: Any, around: Scope, db: Any) -> int:
+    """Drop tables or views."""
+    kind = (tree.args.get("kind") or "").upper()
+    if kind not in ("TABLE", "VIEW"):
+        raise around.error(tree, f"DROP {kind} is not supported")
+    may_miss, views = bool(tree.args.get("exists")), bool(tree.args.get("cascade"))
+    targets = tree.args.get("tables") or [tree.this]
+    named = [(target, target.name) for target in targets]
+    for target, _ in named:
+        around.check_schema(target)
+    around.refuse_unread(tree)
+    for target, name in named:
+        if around.environment.catalog.find(name) is None and may_miss:
+            continue
+        _drop(target, kind, around, db, views=views)
+    return 0
+
+
+def _drop(target: Any, kind: str, around: Scope, db: Any, *, views: bool) -> None:
+    catalog, folded = around.environment.catalog, target.name.casefold()
+    if kind == "VIEW":
+        kept = catalog.kept.pop(folded, None)
+        if kept is not None:
+            kept.close()
+        elif catalog.views.pop(folded, None) is None:
+            raise around.error(target, f"there is no view {target.name!r} that SQL made")
+        return
+    table = catalog.table(target.name)
+    if table is None:
+        raise around.error(target, f"there is no table {target.name!r}")
+    db.drop(table, views=views)

@@ -1,0 +1,399 @@
+"""Names of a SQL text as values: columns of the tables of FROM, of queries around, parameters.
+
+    from orders o left join customers c      o.total   Value(b0.total, nulls=(b0.total,))
+                                             c.name    Value(b1.name, nulls=(b1, b1.name))
+    exists (select 1 from x where x.id = o.id)         o.id is Outer(0) inside, b0.id an argument
+
+What a query has computed of a node (group keys, aggregates, windows) is known by the node itself,
+not by its text. Expressions ask each other through the scope: a value of a predicate, a predicate
+of values, either of a sub-query.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from copy import copy
+from dataclasses import replace
+from operator import is_
+from typing import Any, Self, TypeVar
+
+from sqlglot import exp
+
+from optimizer.errors import PlanError, ReactiveError
+from optimizer.expr import Expr, Lifted, Outer
+from optimizer.kinds.instants import with_instants
+from optimizer.record import record
+from reactive.languages.sql.terms.arguments import refuse_unread, take
+from reactive.languages.sql.terms.dialects import Dialect
+from reactive.languages.sql.terms.errors import nearest
+from reactive.languages.sql.terms.fields import columns_with_fields, field_of
+from reactive.languages.sql.terms.text import Text, strange_schema
+from reactive.languages.sql.terms.types import NULL, fields_of
+from reactive.languages.sql.terms.values import Value, literal, whole
+
+T = TypeVar("T")
+OUT_OF_RANGE = "is out of the range of"
+"""Stands in what the functions of SQL raise of a value that its type does not hold."""
+
+
+@record
+class Source:
+    """What an alias stands for: its columns by their names, in order."""
+
+    name: str
+    columns: tuple[tuple[str, Value], ...]
+
+    def named(self, column: str) -> list[Value]:
+        folded = column.casefold()
+        return [value for name, value in self.columns if name.casefold() == folded]
+
+
+class Correlation:
+    """What a sub-query reads of the row around it: `arguments[i]` is `Outer(i)` inside."""
+
+    def __init__(self, outer: Scope) -> None:
+        self.outer = outer
+        self.arguments: list[Expr] = []
+
+    def read(self, value: Value) -> Value:
+        """A value of the row around, inside."""
+        argument = whole(value)
+        if argument not in self.arguments:
+            self.arguments.append(argument)
+        inside = Outer(self.arguments.index(argument))
+        return Value(inside, value.type, (inside,) if value.nullable else ())
+
+
+class Scope:
+    """What names mean to the callables of a relation of `bindings` bindings."""
+
+    def __init__(
+        self,
+        text: Text,
+        sources: Sequence[Source] = (),
+        bindings: int = 0,
+        correlation: Correlation | None = None,
+        environment: Any = None,
+    ) -> None:
+        self._text = text
+        self.sources = list(sources)
+        self.bindings = bindings
+        self.correlation = correlation
+        self.environment = environment
+        """The queries that WITH names; of `query`."""
+        self.merged: dict[str, Value] = {}
+        """Columns that USING made one of two, by their folded names."""
+        self.aliases: dict[str, exp.Expr] = {}
+        """What SELECT names, by folded names; asked after the columns."""
+        self.values: dict[int, Value] = {}
+        """What has been computed of a node, by its identity."""
+        self.schema: Any = None
+        """The columns of the rows, if they are rows that are put together already."""
+        self.at: tuple[exp.Expr, ...] = ()
+        """The nodes that are read, for messages of what is made meanwhile."""
+        self._asked: set[str] = set()
+        self._found: dict[tuple[str, int], tuple[exp.Expr, Any]] = {}
+        """What was read of nodes since the outermost reading began."""
+        self._is_reading = False
+
+    # What expressions ask.
+
+    @property
+    def dialect(self) -> Dialect:
+        return self._text.dialect
+
+    @property
+    def text(self) -> str:
+        return self._text.sql
+
+    def value(self, node: exp.Expr) -> Value:
+        """The value of a node."""
+        take(node)
+        known = self.known(node)
+        return self._once("value", self._value, node) if known is None else known
+
+    def _value(self, node: exp.Expr) -> Value:
+        value = self._read(self._text.language.value, node)
+        expr, nulls = self._text.shallow(value.expr), tuple(map(self._text.shallow, value.nulls))
+        if expr is value.expr and all(map(is_, nulls, value.nulls)):
+            return value
+        return replace(value, expr=expr, nulls=nulls)
+
+    def true(self, node: exp.Expr) -> Expr:
+        """Whether a condition is TRUE, and neither FALSE nor NULL."""
+        take(node)
+        return self._once("true", self._true, node)
+
+    def _true(self, node: exp.Expr) -> Expr:
+        return self._text.shallow(self._read(self._text.language.true, node))
+
+    def false(self, node: exp.Expr) -> Expr:
+        """Whether a condition is FALSE."""
+        take(node)
+        return self._once("false", self._false, node)
+
+    def _false(self, node: exp.Expr) -> Expr:
+        return self._text.shallow(self._read(self._text.language.false, node))
+
+    def _once(self, what: str, read: Callable[[exp.Expr], T], node: exp.Expr) -> T:
+        """Read a node once within the outermost reading, however often its parents ask for it.
+
+        A function may ask for the type of its argument first and be made of it then; asked twice at
+        each level, nested functions would cost 2 to the power of their depth.
+        """
+        key = (what, id(node))
+        if key in self._found:
+            found: T = self._found[key][1]
+            return found
+        is_outermost, self._is_reading = not self._is_reading, True
+        try:
+            found = read(node)
+            self._found[key] = (node, found)  # a node that lives keeps its identity
+            return found
+        finally:
+            if is_outermost:
+                self._is_reading = False
+                self._found.clear()
+
+    def _read(self, read: Callable[[Any, Scope], T], node: exp.Expr) -> T:
+        """Read a node; the parser takes texts whose nodes have parts missing or of other kinds."""
+        try:
+            return read(node, self)
+        except (ReactiveError, RecursionError):
+            raise
+        except Exception as error:
+            raise self.misread(node, error) from error
+
+    def misread(self, node: exp.Expr | None, error: Exception) -> PlanError:
+        """Return the error about a node that has not the parts that its kind has, or a constant
+        that is out of the range of its type."""
+        if OUT_OF_RANGE in str(error):
+            return self.error(node, str(error))
+        if isinstance(node, exp.Anonymous | exp.Func) and not isinstance(node, exp.Connector):
+            name = str(node.this if isinstance(node, exp.Anonymous) else node.sql_name()).lower()
+            return self.error(node, f"{name}() does not take these arguments")
+        return self.error(node, "this part is not complete, or has parts that it cannot have")
+
+    def known(self, node: exp.Expr) -> Value | None:
+        """What has been computed of a node already."""
+        return self.values.get(id(node))
+
+    def subquery(self, node: exp.Expr) -> Value:
+        """The value of a query in the place of a value."""
+        return self._text.language.subquery(node, self)
+
+    def exists(self, node: exp.Expr) -> Expr:
+        """Whether a query has a row."""
+        return self._text.language.exists(node, self)
+
+    def matches(self, node: exp.Expr, *, negated: bool) -> Expr:
+        """Whether an IN, or a comparison with ANY or ALL of a query, is TRUE, or is FALSE."""
+        return self._text.language.matches(node, self, negated=negated)
+
+    def parameter(self, node: exp.Expr) -> Value:
+        """The value of `:name`, as it is now."""
+        name = node.name
+        if name not in self._text.parameters:
+            given = tuple(self._text.parameters)
+            is_name = name.isidentifier()
+            remedy = f"give it: db.sql(..., {name}=...)" if is_name else "name it: `:name`"
+            raise self.error(node, f"there is no parameter {name!r}{nearest(name, given)}", remedy)
+        value = with_instants(self._text.parameters[name])
+        return literal(tuple(value) if isinstance(value, list) else value, name)
+
+    def slice_of(self, place: exp.Expr) -> exp.Expr:
+        """Return a place of `a[...]`; of `a[:b]` the slice up to a column, if `b` is no parameter.
+
+        The parser takes `:b` for a parameter wherever it stands.
+        """
+        if not isinstance(place, exp.Placeholder) or not place.name.isidentifier():
+            return place
+        if place.name in self._text.parameters:
+            return place
+        name = exp.to_identifier(place.name)
+        name.update_positions(place)
+        return exp.Slice(expression=exp.Column(this=name))
+
+    def error(self, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
+        return self._text.error(node, message, remedy)
+
+    def nearest(self, name: str, candidates: Iterable[str]) -> str:
+        """A question that names the most similar candidate, if there is one."""
+        return nearest(name, candidates)
+
+    def renamed(self, names: Sequence[str], own: Sequence[str], node: exp.Expr) -> tuple[str, ...]:
+        """Return the names of columns, where the first ones are given others.
+
+        Raises
+        ------
+        PlanError: there are more names than columns.
+        """
+        if len(names) > len(own):
+            raise self.error(node, f"{len(names)} names are given to {len(own)} columns")
+        return (*names, *own[len(names) :])
+
+    def check_schema(self, node: exp.Expr) -> None:
+        """Check that a table or column is of the only schema that there is, if it names one."""
+        strange = strange_schema(node)
+        if strange is not None:
+            raise self.error(
+                strange, f"there is no schema {strange.name!r}", "name tables without a schema"
+            )
+
+    def refuse_unread(self, tree: exp.Expr) -> None:
+        """Check, before a statement takes effect, that everything that it says was read."""
+        refuse_unread(tree, self._text.sql)
+
+    def function(self, expr: Expr, *nodes: exp.Expr) -> Lifted:
+        """A callable of the bindings, which nodes say, or those that are read now (`at`)."""
+        origin = self._text.origin(nodes or self.at, self.bindings)
+        return Lifted(expr, self.names, origin, self.bindings)
+
+    def reading(self, *nodes: exp.Expr) -> Self:
+        """It, with note of what is read now."""
+        self.at = nodes
+        return self
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the bindings, for messages."""
+        named = [source.name for source in self.sources]
+        fits = len(named) == self.bindings and all(n.isidentifier() for n in named)
+        if fits and len(set(named)) == len(named):
+            return tuple(named)
+        return tuple(f"row{place or ''}" for place in range(self.bindings))
+
+    # Columns.
+
+    def column(self, node: exp.Expr) -> Value:
+        """What a column stands for, here or in a query around.
+
+        Raises
+        ------
+        PlanError: nothing has the name, or several columns do.
+        """
+        found = self.found(node)
+        if found is None:
+            raise self._missing(node)
+        return found
+
+    def found(self, node: Any) -> Value | None:
+        """The same, or None where nothing has the name."""
+        own = self.own(node)
+        if own is not None:
+            return own
+        around = self.correlation
+        value = None if around is None else around.outer.found(node)
+        if value is None or around is None or value.type is NULL:
+            return value
+        return around.read(value)
+
+    def own(self, node: Any) -> Value | None:
+        """What a column of these sources stands for, or a name of SELECT."""
+        found = self.of_sources(node)
+        return self._alias(node.name) if found is None and not node.table else found
+
+    def of_sources(self, node: Any) -> Value | None:
+        """What a column of these sources stands for, or a field of one (`home.city`)."""
+        found = self.column_of_sources(node)
+        return self.field_of_sources(node) if found is None else found
+
+    def field_of_sources(self, node: Any) -> Value | None:
+        """Return what names with dots stand for whose last ones are fields; None of others."""
+        if not node.table or not self.dialect.dotted_fields:
+            return None
+        for column, fields in columns_with_fields(node):
+            value = self.of_sources(column)
+            if value is not None:
+                for name in fields:
+                    value = self.field(value, name, node)
+                return value
+        return None
+
+    def field(self, value: Value, name: str, node: exp.Expr) -> Value:
+        """Return a field of a struct or object.
+
+        Raises
+        ------
+        PlanError: it has no such field.
+        """
+        found = field_of(value, name, folded=self.dialect.dotted_fields)
+        if found is None:
+            near = nearest(name, tuple(fields_of(value.type)))
+            raise self.error(node, f"there is no field {name!r}{near}")
+        return found
+
+    def column_of_sources(self, node: Any) -> Value | None:
+        """Return what a column of these sources stands for."""
+        name, table = node.name, node.table
+        if strange_schema(node) is not None:
+            return None
+        if not table and name.casefold() in self.merged:
+            return self.merged[name.casefold()]
+        asked = [s for s in self.sources if not table or s.name.casefold() == table.casefold()]
+        values = [value for source in asked for value in source.named(name)]
+        if len(values) > 1:
+            having = [s.name for s in asked if s.named(name)]
+            raise self.error(
+                node,
+                f"column {name!r} is ambiguous",
+                f"say which: {', '.join(f'{source}.{name}' for source in having)}"
+                if len(set(having)) == len(having)
+                else "give each table a name of its own: FROM t AS a, t AS b",
+            )
+        return values[0] if values else None
+
+    def _alias(self, name: str) -> Value | None:
+        folded = name.casefold()
+        if folded not in self.aliases or folded in self._asked:
+            return None
+        self._asked.add(folded)
+        try:
+            return self.value(self.aliases[folded])
+        finally:
+            self._asked.discard(folded)
+
+    def _missing(self, node: Any) -> PlanError:
+        self.check_schema(node)
+        every = list(self._all_sources())
+        table, name = node.table, node.name
+        if table and all(s.name.casefold() != table.casefold() for s in every):
+            names = [source.name for source in every]
+            return self.error(
+                node,
+                f"there is no table {table!r} here{nearest(table, names)}",
+                f"FROM has {', '.join(names) or 'no tables'}",
+            )
+        asked = [s for s in every if not table or s.name.casefold() == table.casefold()]
+        columns = [column for source in asked for column, _ in source.columns]
+        return self.error(
+            node,
+            f"there is no column {node.sql()!r}{nearest(name, columns)}",
+            f"there are {', '.join(dict.fromkeys(columns)) or 'no columns'}",
+        )
+
+    def _all_sources(self) -> list[Source]:
+        around = self.correlation
+        return self.sources + ([] if around is None else around.outer._all_sources())
+
+    # Making others.
+
+    def query(self, node: exp.Expr) -> Any:
+        """A query that reads what this scope's own query may read: in its FROM, or a part of it."""
+        return self._read(self._text.language.query, node)
+
+    def around(self, correlation: Correlation | None = None) -> Scope:
+        """Nothing but what is around a query; of a sub-query, which reads this scope so."""
+        around = self.correlation if correlation is None else correlation
+        return Scope(self._text, (), 0, around, self.environment)
+
+    def over(self, sources: Sequence[Source], bindings: int) -> Scope:
+        """The names of some sources, with the same around them."""
+        return Scope(self._text, sources, bindings, self.correlation, self.environment)
+
+    def wider(self, count: int) -> Self:
+        """The same names over rows that have `count` bindings, more behind."""
+        made = copy(self)
+        made.bindings, made.values = count, dict(self.values)
+        made._found, made._is_reading = {}, False
+        return made

@@ -1,0 +1,152 @@
+"""SQL text to trees, by sqlglot, which is an extra: `pip install "reactive-collections[sql]"`."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Container, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError, TokenError
+
+from optimizer.errors import PlanError
+from reactive.engine.runtime.large_stack import call_with_any_stack
+from reactive.languages.sql.postgres.grammar import PostgresGrammar
+from reactive.languages.sql.sqlite.grammar import SQLiteGrammar
+from reactive.languages.sql.terms.arguments import record_arguments
+from reactive.languages.sql.terms.dialects import Dialect
+from reactive.languages.sql.terms.errors import error_at, too_deep
+from reactive.languages.sql.text.grammar import DuckDBGrammar
+
+TOO_MANY = re.compile(r"arguments \((\d+)\) is greater than the maximum number .* \((\d+)\)")
+"""A call with more arguments than its function has, in the words of sqlglot."""
+UNEXPECTED = "Invalid expression"
+
+MISSING = re.compile(r"Required keyword: '\w+' missing for <class .*")
+LOG = logging.getLogger("sqlglot")
+
+
+LEFT_ALONE = r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/"
+"""Texts, names and remarks."""
+NAMED = re.compile(LEFT_ALONE + r"|(?<![\w:]):(\w+)", re.DOTALL)
+IN_DOLLARS = re.compile(LEFT_ALONE + r"|`[^`]*`|\[[^\]]*\]|(?<![\w$])\$(\w+)", re.DOTALL)
+"""`$name` in a text of SQLite, whose names may stand in brackets."""
+SLICES = ("[", "]", ")", "'", '"')
+"""Before a colon, these say that it belongs to a slice or a struct."""
+
+
+def parsed(text: str, dialect: Dialect, parameters: Container[str] = ()) -> list[Any]:
+    """The statements of a text. `:name` is one of the parameters.
+
+    Raises
+    ------
+    PlanError: it is no SQL; with the line and column where that shows.
+    """
+    try:
+        with _quiet():
+            text_read = _dollars(text, dialect, parameters)
+            found = call_with_any_stack(lambda: sqlglot.parse(text_read, read=_grammar(dialect)))
+    except SqlglotError as error:
+        raise _refusal(text, error) from None
+    except RecursionError:
+        raise too_deep(text, None) from None
+    except Exception as error:  # the parser stumbles over some texts
+        raise PlanError(f"this is no SQL that can be read\n  {text.strip()[:60]}") from error
+    return [each for each in found if each is not None]
+
+
+def _grammar(dialect: Dialect) -> Any:
+    own = {"postgres": PostgresGrammar, "sqlite": SQLiteGrammar, "duckdb": DuckDBGrammar}
+    return own.get(dialect.name, dialect.name)
+
+
+def _dollars(text: str, dialect: Dialect, parameters: Container[str]) -> str:
+    """`$name` for `:name`, which DuckDB's grammar does not have in all places; the other way round
+    for SQLite, whose grammar takes `$name` for a column."""
+    if dialect.name == "sqlite":
+        return IN_DOLLARS.sub(lambda found: f":{found[1]}" if found[1] else found[0], text)
+    if dialect.name != "duckdb":
+        return text
+
+    def dollar(found: re.Match[str]) -> str:
+        name, before = found[1], text[found.start() - 1 : found.start()]
+        if name is None or (name not in parameters and before in SLICES):
+            return found[0]
+        return f"${name}"
+
+    return NAMED.sub(dollar, text)
+
+
+def one(text: str, dialect: Dialect, parameters: Container[str] = ()) -> Any:
+    """The only statement of a text."""
+    found = parsed(text, dialect, parameters)
+    if len(found) != 1:
+        what = "no statement" if not found else f"{len(found)} statements"
+        raise PlanError(f"the text has {what}, not one\n  {text.strip()[:60]}")
+    record_arguments(found[0])
+    return found[0]
+
+
+def depth_of(tree: exp.Expr) -> int:
+    """Return the number of levels of a parsed text."""
+    deepest, level = 0, [tree]
+    while level:
+        deepest += 1
+        level = [inner for each in level for inner in each.iter_expressions()]
+    return deepest
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """sqlglot logs what it does not know the syntax of; that is an error here."""
+    level = LOG.level
+    LOG.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        LOG.setLevel(level)
+
+
+def _refusal(text: str, error: SqlglotError) -> PlanError:
+    quote = _open_quote(text) if isinstance(error, TokenError) else None
+    if quote is not None:
+        return error_at(text, quote, f"this is no SQL: the quote {text[quote]} is not closed")
+    details = (getattr(error, "errors", None) or [{}])[0]
+    said = str(details.get("description") or error).partition("<Token")[0].strip().rstrip(".")
+    said = MISSING.sub("something is missing", said.removesuffix("but got").strip())
+    found = details.get("highlight")
+    counted = TOO_MANY.search(said)
+    if counted is not None:
+        said = f"the function takes at most {counted[2]} arguments, and got {counted[1]}"
+    elif found and said.startswith(UNEXPECTED):
+        said, found = f"unexpected {found!r}", None
+    message = f"this is no SQL: {said[:1].lower()}{said[1:]}"
+    if found and said == "something is missing":
+        message += f" beside {found!r}"
+    elif found and counted is None:
+        message += f", found {found!r}"
+    return error_at(text, _offset(text, details), message)
+
+
+def _open_quote(text: str) -> int | None:
+    """Return the place of a quote that nothing closes; None if there is none."""
+    opened = None
+    for place, letter in enumerate(text):
+        if opened is None:
+            opened = place if letter in "'\"" else None
+        elif letter == text[opened]:
+            opened = None
+    return opened
+
+
+def _offset(text: str, details: dict[str, Any]) -> int | None:
+    """Where the highlighted token begins: sqlglot's column is that of its end."""
+    if not details.get("line"):
+        return None
+    lines = text.split("\n")
+    line = min(details["line"], len(lines))
+    end = sum(len(each) + 1 for each in lines[: line - 1]) + (details.get("col") or 1)
+    return max(end - len(details.get("highlight") or " "), 0)

@@ -1,0 +1,270 @@
+"""Window functions: values of a row among the rows of its partition.
+
+    rank() over (partition by a order by b)
+
+    extend                       the bindings of the row again, and the results
+      reduce by a                rows of a partition in order, each with its results
+        select                   (bindings, a, (b,), arguments)
+          rows
+
+Windows of the same partition and order are computed together.
+
+State:  every row, by partition, and every row that is shown of it.
+Cost:   O(log n) in a partition of n rows, beside the rows of which a function says something else.
+Source: SQL:2003, window functions, by `reduce` per group with a function that keeps its groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
+
+from optimizer import plan
+from optimizer.expr import (
+    Constant,
+    Expr,
+    Item,
+    Lifted,
+    Parameter,
+    all_parameters,
+    constant,
+    tuple_of,
+)
+from optimizer.expressions.knowledge import Shape
+from optimizer.plans.nodes.reduce import kept_by
+from optimizer.plans.properties import shapes
+from reactive.languages.sql.aggregates.calls import asked_of
+from reactive.languages.sql.aggregates.kinds import is_aggregate
+from reactive.languages.sql.aggregates.of_groups import directions_of
+from reactive.languages.sql.expressions.casts import cast
+from reactive.languages.sql.partitions.frames import (
+    CURRENT,
+    TO_PEERS,
+    UNBOUNDED,
+    WHOLE,
+    Edge,
+    Frame,
+)
+from reactive.languages.sql.partitions.function import Asked
+from reactive.languages.sql.partitions.window import Window
+from reactive.languages.sql.runtime.intervals import parts_of
+from reactive.languages.sql.sqlite.comparisons import grouped_by, sorted_by
+from reactive.languages.sql.terms.arguments import take
+from reactive.languages.sql.terms.types import FLOAT, INT, SqlType
+from reactive.languages.sql.terms.values import Value, itself, whole
+from reactive.languages.sql.windows.frames import of_frame
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
+NEVER_NULL = frozenset(
+    {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count"}
+)
+OF_PLACES: dict[type[exp.Expr], tuple[str, SqlType]] = {
+    exp.RowNumber: ("row_number", INT),
+    exp.Rank: ("rank", INT),
+    exp.DenseRank: ("dense_rank", INT),
+    exp.PercentRank: ("percent_rank", FLOAT),
+    exp.CumeDist: ("cume_dist", FLOAT),
+}
+
+
+def appended(
+    source: plan.Node, scope: Scope, nodes: Sequence[Any]
+) -> tuple[plan.Node, list[Value]]:
+    """The rows of a plan with bindings behind them, and the value of each window in these.
+
+    Raises
+    ------
+    PlanError: there is no such window function, or no such frame.
+    """
+    found: dict[int, Value] = {}
+    groups = [_Partitioned(scope, node) for node in nodes]
+    for group in groups:
+        if id(group.node) in found:
+            continue
+        together = [each for each in groups if each.fits(group)]
+        scope = scope.wider(scope.bindings) if scope.bindings else scope
+        source, values = _reduced(source, scope, together)
+        scope = scope.wider(scope.bindings + len(together))
+        found |= {id(each.node): value for each, value in zip(together, values, strict=True)}
+    return source, [found[id(node)] for node in nodes]
+
+
+class _Partitioned:
+    """A window with the keys of its partition and its order."""
+
+    def __init__(self, scope: Scope, node: Any) -> None:
+        self.node = node
+        self.dialect = "sqlite" if scope.dialect.name == "sqlite" else None
+        keys = [scope.value(each) for each in node.args.get("partition_by") or ()]
+        if scope.dialect.numeric_booleans:
+            keys = list(map(grouped_by, keys))
+        self.partition: Expr = tuple_of(*map(whole, keys))
+        order = node.args.get("order")
+        self.order = tuple(order.expressions) if order is not None else ()
+        keys_of_order = [scope.value(each.this) for each in self.order]
+        if scope.dialect.numeric_booleans and not _has_distances(node):
+            keys_of_order = list(map(sorted_by, keys_of_order))
+        self.keys: Expr = tuple_of(*map(whole, keys_of_order))
+        self.directions = directions_of(self.order)
+
+    def fits(self, other: _Partitioned) -> bool:
+        """Whether one sort of the same partitions does for both."""
+        mine = (self.partition, self.keys, self.directions)
+        return mine == (other.partition, other.keys, other.directions)
+
+
+def _has_distances(window: Any) -> bool:
+    """Return True if the frame of a window is by distances of values."""
+    spec = window.args.get("spec")
+    bounds = () if spec is None else (spec.args.get("start"), spec.args.get("end"))
+    is_range = spec is not None and str(spec.args.get("kind")).lower() == "range"
+    return is_range and any(isinstance(bound, exp.Expr) for bound in bounds)
+
+
+def _reduced(
+    source: plan.Node, scope: Scope, together: Sequence[_Partitioned]
+) -> tuple[plan.Node, list[Value]]:
+    arguments: list[Expr] = []
+    made = [_function(each, scope, arguments) for each in together]
+    first, count = together[0], scope.bindings
+    row = tuple_of(tuple_of(*all_parameters(count)), first.partition, first.keys)
+    packed = plan.Select(source, scope.function(tuple_of(*row.items, tuple_of(*arguments))))
+    key = _of_row(Item(Parameter(0), constant(1)))
+    kinds = [kind for _, kind in made]
+    shape = (*shapes(source), *map(_shape, kinds))
+    asked = tuple(each for each, _ in made)
+    window = kept_by(Window(first.directions, asked, shape), _name(together))
+    items = (_of_made(Item(Parameter(1), constant(place))) for place in range(len(shape)))
+    rows = plan.Extend(plan.Reduce(packed, key, window), (), tuple(items))
+    places = (Parameter(count + place) for place in range(len(made)))
+    answers = zip(places, kinds, asked, strict=True)
+    return rows, [
+        Value(place, kind) if each.function in NEVER_NULL else itself(place, kind)
+        for place, kind, each in answers
+    ]
+
+
+def _shape(kind: SqlType) -> Shape:
+    return {"int": int, "float": float}.get(kind.kind)
+
+
+def _name(together: Sequence[_Partitioned]) -> str:
+    return ", ".join(each.node.this.sql(each.dialect) for each in together)
+
+
+def _of_row(body: Expr) -> Lifted:
+    return Lifted(body, ("row",), (), 1)
+
+
+def _of_made(body: Expr) -> Lifted:
+    """Of what `reduce` has behind the key."""
+    return Lifted(body, ("partition", "row"), (), 2)
+
+
+def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[Asked, SqlType]:
+    """What is asked of a partition, and the type of the answers; new arguments are added."""
+    node, ignores = of.node.this, False
+    while isinstance(node, exp.IgnoreNulls | exp.RespectNulls):
+        ignores, node = isinstance(node, exp.IgnoreNulls), node.this
+    take(node)
+    frame = _frame(of, scope)
+    if of.node.args.get("over") not in (None, "OVER"):
+        raise scope.error(of.node, f"{of.node.args['over']} is not supported")
+
+    def place(value: Value) -> int:
+        expr = whole(value)
+        if expr not in arguments:
+            arguments.append(expr)
+        return arguments.index(expr)
+
+    if type(node) in OF_PLACES:
+        name, kind = OF_PLACES[type(node)]
+        return Asked(name, None, WHOLE), kind
+    match node:
+        case exp.Ntile():
+            count = _constant(node.this, scope)
+            return Asked("ntile", None, WHOLE, (count,)), INT
+        case exp.Lag() | exp.Lead():
+            return _shifted(node, scope, place, ignores=ignores)
+        case exp.FirstValue() | exp.LastValue() | exp.NthValue():
+            value = scope.value(node.this)
+            nth = {exp.FirstValue: 1, exp.LastValue: -1}.get(type(node))
+            nth = _constant(node.args["offset"], scope) if nth is None else nth
+            return Asked("nth", place(value), frame, (nth,), ignores), value.type
+        case exp.First() | exp.Last() if ignores:
+            value, nth = scope.value(node.this), 1 if isinstance(node, exp.First) else -1
+            return Asked("nth", place(value), frame, (nth,), True), value.type
+        case _ if is_aggregate(node):
+            if node is not of.node.this and not isinstance(node, exp.AnyValue):
+                raise scope.error(of.node, "IGNORE NULLS and RESPECT NULLS are not of aggregates")
+            return _aggregate(node, scope, place, frame, in_order=bool(of.order))
+    raise scope.error(of.node, f"there is no window function {node.sql()}")
+
+
+def _shifted(
+    node: Any, scope: Scope, place: Callable[[Value], int], *, ignores: bool
+) -> tuple[Asked, SqlType]:
+    value = scope.value(node.this)
+    offset = _constant(node.args["offset"], scope) if node.args.get("offset") else 1
+    default = node.args.get("default")
+    other = None
+    if default is not None:
+        other = place(cast(scope.value(default), value.type, scope))
+    by = -offset if isinstance(node, exp.Lag) else offset
+    return Asked("shifted", place(value), WHOLE, (by, other), ignores), value.type
+
+
+def _aggregate(
+    node: Any, scope: Scope, place: Callable[[Value], int], frame: Frame, *, in_order: bool
+) -> tuple[Asked, SqlType]:
+    asked = replace(asked_of(node, scope, grouped=False), in_order=in_order)
+    function, value, kind, keeps = of_frame(asked)
+    argument = None if value is None else place(value)
+    if function in ("sum", "avg", "min", "max"):
+        return Asked(function, argument, frame, (function,)), kind
+    more = (function,) if function == "count" else ()
+    return Asked(function, argument, frame, more, False, keeps), kind
+
+
+def _constant(node: Any, scope: Scope) -> Any:
+    value = scope.value(node)
+    if not isinstance(value.expr, Constant):
+        raise scope.error(node, "this has to be a constant in a window function")
+    return value.expr.value
+
+
+# Frames.
+
+
+def _frame(of: _Partitioned, scope: Scope) -> Frame:
+    spec = of.node.args.get("spec")
+    if spec is None:
+        return TO_PEERS if of.order else WHOLE
+    kind = str(spec.args.get("kind") or "rows").lower()
+    start = _edge(spec, "start", scope)
+    end = _edge(spec, "end", scope) if spec.args.get("end") else CURRENT
+    given = spec.args.get("exclude")
+    exclude = (given.name if isinstance(given, exp.Expr) else str(given or "")).lower()
+    names = {"current row": "current", "group": "group", "ties": "ties", "no others": ""}
+    if kind == "range" and (start, end) != (UNBOUNDED, UNBOUNDED) and not of.order:
+        return WHOLE
+    edges = {"start": start, "end": end}
+    of_time = [side for side, (_, offset) in edges.items() if isinstance(offset, timedelta)]
+    is_by_calendar = any(parts_of(edges[side][1])[:2] != (0, 0) for side in of_time)
+    zone = scope.dialect.timezone if is_by_calendar else "UTC"
+    return Frame(kind, start, end, names.get(exclude, ""), zone)  # type: ignore[arg-type]
+
+
+def _edge(spec: Any, side: str, scope: Scope) -> Edge:
+    bound, where = spec.args.get(side), str(spec.args.get(f"{side}_side")).lower()
+    if isinstance(bound, str):
+        if where == ("following" if side == "start" else "preceding"):
+            raise scope.error(spec, f"a frame cannot {side} with UNBOUNDED {where.upper()}")
+        return CURRENT if bound.upper() == "CURRENT ROW" else UNBOUNDED
+    return (where, _constant(bound, scope))  # type: ignore[return-value]

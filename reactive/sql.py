@@ -1,0 +1,17 @@
+"""SQL as users name it: `python -m reactive.sql` is a live shell; see `reactive.languages.sql`."""
+
+from typing import TYPE_CHECKING
+
+from optimizer.lazy import exported
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.__main__ import main
+
+__all__ = ["main"]
+__path__: list[str] = []  # so that modules of before are found, see optimizer/earlier_names.py
+__getattr__ = exported(__name__, {"main": "reactive.languages.sql.__main__"})
+
+if __name__ == "__main__":
+    from reactive.languages.sql.__main__ import main
+
+    raise SystemExit(main())

@@ -1,0 +1,110 @@
+"""The golden files of the operators: each says which changes come out of one, for those that go in.
+
+    t.join(u, on=lambda a, b: a[0] == b[0])      the query, over tables of pairs
+
+    t + ("x", 1)                                 what one commit changes
+    u + ("x", 7)
+
+      + (("x", 1), ("x", 7))                     what its view is told
+
+Each commit is also made and called off before, which leaves no trace; and the view is compared with
+an evaluation from scratch after it. An operator that a golden file is about, or that has a test of
+its own, is found by its name; `HELPERS` says what the rest is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import reactive
+from reactive import Count, Database, Max, Sum
+from tests.replica import Replica
+from tests.written import evaluated
+
+FOLDER = Path(__file__).parent.parent.parent / "golden" / "operators"
+OPERATORS = Path(reactive.__file__).parent / "engine" / "operators"
+HELPERS = {
+    "accumulators": "the sums and values that `aggregate` and `sums_by` keep",
+    "cycles": "joins in a cycle, put together: tests/engine/operators/loops/test_paths.py",
+    "error_rows": "rows that raised: tests/engine/operators/test_unstored_joins.py",
+    "fuse": "several operators as one loop: tests/engine/operators/loops, tests/engine/codegen",
+    "kept_groups": "the groups of windows, for `reduce`: tests/languages/sql/test_windows.py",
+    "hash_matching": "values that may clash: tests/errors/test_made_values_that_clash.py",
+    "key_by": "the keys of rows, below `join` and `matching`",
+    "keys": "the keys of conditions, for `join`, `outer_join` and `matching`",
+    "operator": "what all operators are",
+    "pipelines": "the loops of `fuse`: tests/engine/codegen/test_depth.py",
+    "plain": "which operator a node of a plan is",
+    "tolerant": "aggregates of one's own that may raise: tests/api/test_rows_that_raise.py",
+}
+
+
+def cases() -> Iterator[Any]:
+    for path in sorted(FOLDER.glob("*.txt")):
+        for number, text in enumerate(path.read_text().split("\n---\n"), 1):
+            yield pytest.param(text.strip("\n"), id=f"{path.stem}-{number}")
+
+
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("text", [*cases()])
+def test_what_goes_in_and_what_comes_out(text: str, optimize: bool) -> None:
+    query, *blocks = text.split("\n\n")
+    assert "\n\n".join([query, *played(query, blocks[::2], optimize=optimize)]) == text
+
+
+def played(query: str, commits: list[str], *, optimize: bool) -> Iterator[str]:
+    """The commits, each followed by what comes out."""
+    db = Database(optimize=optimize)
+    tables: dict[str, Any] = {name: db.table(tuple, name=name) for name in "tu"}
+    names = {**tables, "db": db, "Count": Count, "Sum": Sum, "Max": Max}
+    view = evaluated(query, names).materialize()
+    replica, told = Replica(view), list[Any]()
+    subscription = view.subscribe(told.append)
+    for commit in commits:
+        called_off(db, tables, commit)
+        assert told == []
+        with db.transaction():
+            change(tables, commit)
+        view.verify()
+        replica.check()
+        yield commit
+        yield shown(told)
+        told.clear()
+    subscription.close()
+
+
+def called_off(db: Database, tables: dict[str, Any], commit: str) -> None:
+    """The commit, undone at its end."""
+    with pytest.raises(KeyError), db.transaction():
+        change(tables, commit)
+        raise KeyError
+
+
+def change(tables: dict[str, Any], commit: str) -> None:
+    for line in commit.splitlines():
+        name, sign, row = line.split(" ", 2)
+        verb = tables[name].add if sign == "+" else tables[name].remove
+        verb(evaluated(row, {}))
+
+
+def shown(told: list[Any]) -> str:
+    """A line for each row, as often as it comes or goes."""
+    lines = [
+        f"  {'+' if weight > 0 else '-'} {row!r}"
+        for delta in told
+        for row, weight in delta.items()
+        for _ in range(abs(weight))
+    ]
+    return "\n".join(sorted(lines, key=lambda line: (line[2] == "+", line)) or ["  nothing"])
+
+
+def test_every_operator_has_a_test_of_its_name() -> None:
+    files = {path.stem for path in OPERATORS.glob("*.py")} - {"__init__"}
+    golden = {path.stem for path in FOLDER.glob("*.txt")}
+    own = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
+    assert golden <= files, "a golden file is about no operator"
+    assert files - golden - own == HELPERS.keys()

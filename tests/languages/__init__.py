@@ -1,0 +1,1 @@
+"""Tests of the languages, by room."""
