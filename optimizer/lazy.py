@@ -60,12 +60,19 @@ class Lazy:
 def lazily(*names: str) -> None:
     """Have modules be imported when something in them is first asked for.
 
-    Those that are imported already stay as they are.
+    Those that are imported already stay as they are; those of a package that is left out are not
+    there.
     """
     for name in names:
         if name not in sys.modules:
             package, _, leaf = name.rpartition(".")
-            setattr(import_module(package), leaf, Lazy(name))
+            try:
+                holder = import_module(package)
+            except ModuleNotFoundError as error:
+                if not package.startswith(error.name or "."):
+                    raise
+            else:
+                setattr(holder, leaf, Lazy(name))
 
 
 def exported(package: str, modules: dict[str, str], elsewhere: Mapping[str, str] = _NONE) -> Any:

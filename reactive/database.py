@@ -21,15 +21,6 @@ from reactive.api.materialize import materialize
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
-from reactive.borders.offload import backend, remote_table
-from reactive.borders.offload import status as statuses
-from reactive.borders.offload import stream_table as stream_tables
-from reactive.borders.offload.offload import Offloading
-from reactive.borders.sources import batch as batches
-from reactive.borders.sources import ingest as feeding
-from reactive.borders.sources import ingestion as ingestions
-from reactive.borders.sources import source as sources
-from reactive.borders.sources import watched_table as watched_tables
 from reactive.engine.collections.instants import checked_zone
 from reactive.engine.dataflow.limits import Limits
 from reactive.engine.remote import streams
@@ -44,8 +35,32 @@ from reactive.engine.transactions import retried
 from reactive.engine.transactions import transaction as transactions
 from reactive.engine.transactions.engine import Engine
 from reactive.engine.transactions.stopping import stop_work
-from reactive.errors import PlanError, TransactionError
-from reactive.languages.datalog import program as programs
+from reactive.errors import TransactionError
+from reactive.parts import (
+    adopting,
+    assigning,
+    backend,
+    backup,
+    batches,
+    beginning,
+    feeding,
+    history,
+    ingestions,
+    loading,
+    object_table,
+    opening,
+    placed,
+    programs,
+    read_only,
+    remote_table,
+    rereading,
+    silent,
+    sources,
+    sql,
+    statuses,
+    stream_tables,
+    watched_tables,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -141,14 +156,11 @@ class Database(NotCopied, Closeable):
         engine.materialize = materialize
         engine.nest = lambda relation, named: nested.nest(relation, named)
         engine.rows_of_groups = lambda *made: group_rows.rows_of_groups(*made)
-        self._offloading = Offloading(engine, offload)
+        self._offloading = placed(engine, offload)
         engine.place(self._offloading)
         given = (path, store, durability, synchronous, keep, readonly)
         if given != (None, None, "commit", "normal", 0, False):
-            from reactive.borders.durable import beginning, opening
-            from reactive.borders.durable.read_only import ReadOnlyJournal
-
-            beginning.begin(engine, opening.Chosen(*given), ReadOnlyJournal)
+            beginning.begin(engine, opening.Chosen(*given), read_only.ReadOnlyJournal)
 
     @property
     def version(self) -> int:
@@ -242,11 +254,9 @@ class Database(NotCopied, Closeable):
         with making, self._engine.shaping(to_write=replace):
             old = self._named(usual_name(row_type) if name is None else name) if replace else None
             engine, number = self._engine, next(self._engine.numbers)
-            made: Any = _object_table() if hasattr(row_type, TRACKED) else Table
+            made: Any = object_table() if hasattr(row_type, TRACKED) else Table
             table: Table[T, Any] = made(engine, number, row_type, name, key, stored, identity, old)
             if engine.journal is not None or durable or codec is not None or migrate is not None:
-                from reactive.borders.durable import adopting
-
                 adopting.adopt(engine, table, durable, codec, migrate)
             if old is not None:
                 dropping.drop(
@@ -300,8 +310,6 @@ class Database(NotCopied, Closeable):
         >>> sales[1], sales.row_type.__annotations__
         (Sales(id=1, town='Ulm'), {'id': <class 'int'>, 'town': str | None})
         """
-        from reactive.borders.frames import loading
-
         return loading.table_from(self, frame, key, name, replace=replace)  # type: ignore[no-any-return]
 
     def values(self, rows: Iterable[T], row_type: type[T] | None = None) -> Relation[T]:
@@ -405,7 +413,7 @@ class Database(NotCopied, Closeable):
         >>> list(towns)
         [Row(town='Bonn', total=7), Row(town='Ulm', total=7)]
         """
-        return _sql().sql(self._engine, text, parameters)  # type: ignore[no-any-return]
+        return sql().sql(self._engine, text, parameters)  # type: ignore[no-any-return]
 
     def execute(self, text: str, /, **parameters: Any) -> int:
         """Run a statement of SQL that changes the database, in one transaction.
@@ -434,7 +442,7 @@ class Database(NotCopied, Closeable):
         >>> [table.name for table in db.tables()]
         ['words']
         """
-        return int(_sql().execute(self, text, parameters))
+        return int(sql().execute(self, text, parameters))
 
     @overload
     def query(  # type: ignore[overload-overlap]  # a mapping is iterable, and anything a value
@@ -906,7 +914,7 @@ class Database(NotCopied, Closeable):
         >>> sorted(words)
         ['be', 'that', 'to']
         """
-        _rereading(self._engine).again(tables)
+        rereading(self._engine).again(tables)
 
     @property
     def in_doubt(self) -> dict[str, BaseException]:
@@ -935,8 +943,6 @@ class Database(NotCopied, Closeable):
         >>> [(past.version, past.changes) for past in db.history(since=1)]
         [(2, {'words': [('be', -1), ('to be', 1)]})]
         """
-        from reactive.borders.durable import history
-
         return history.history(self._engine, since)
 
     def backup(self, path: str | os.PathLike[str]) -> None:
@@ -960,8 +966,6 @@ class Database(NotCopied, Closeable):
         ...     list(db.table(str, name="words"))
         ['to']
         """
-        from reactive.borders.durable import backup
-
         backup.back_up(self._engine, path)
 
     def flush(self) -> None:
@@ -993,9 +997,7 @@ class Database(NotCopied, Closeable):
         ------
         TableError: it is in no table of this database.
         """
-        from reactive.borders.objects.assigning import touch
-
-        touch(self._engine, instance)
+        assigning.touch(self._engine, instance)
 
     def check_silent(self) -> list[Silent]:
         """The objects of tables that have changed unseen: other attributes than their rows say.
@@ -1003,9 +1005,7 @@ class Database(NotCopied, Closeable):
         Each with the name of a table and of the attributes; `touch` tells of one. Without mistake
         there are none. Cost: O(attributes) of each object in the tables of tracked classes.
         """
-        from reactive.borders.objects.silent import check_silent
-
-        return check_silent(self._engine)
+        return silent.check_silent(self._engine)
 
     def verify(self) -> None:
         """Evaluate the queries of all views from scratch, and compare (`View.verify`).
@@ -1109,7 +1109,7 @@ class Database(NotCopied, Closeable):
     def _begin_with(self, table: Table[Any], reread: Callable[[], Iterable[Any]]) -> None:
         """Fill a table that was made; if that fails it was not, unless it has rows of a file."""
         try:
-            _rereading(self._engine).begin(table, reread)
+            rereading(self._engine).begin(table, reread)
         except BaseException:
             if self._engine.journal is not None:
                 self._engine.journal.release(table)
@@ -1121,33 +1121,6 @@ class Database(NotCopied, Closeable):
 
     def __repr__(self) -> str:
         return repr(self._engine)
-
-
-def _object_table() -> Any:
-    """The class of tables of objects that change, which few programs have."""
-    from reactive.borders.objects.table import ObjectTable
-
-    return ObjectTable
-
-
-def _rereading(engine: Engine) -> Any:
-    from reactive.borders.two_commits.rereading import rereading
-
-    return rereading(engine)
-
-
-def _sql() -> Any:
-    """What reads SQL, which needs a library that is optional."""
-    try:
-        from reactive.languages.sql import entry
-    except ModuleNotFoundError as error:
-        if (error.name or "").partition(".")[0] != "sqlglot":
-            raise
-        raise PlanError(
-            "SQL is read by sqlglot, which is not installed\n"
-            '  pip install "reactive-collections[sql]"'
-        ) from None
-    return entry
 
 
 hint(Database, OF_DATABASES)

@@ -79,7 +79,7 @@ class ToFrames:
 
 
 def _export() -> Any:
-    from reactive.borders.frames import export
+    from reactive.api.borders import export
 
     return export
 
@@ -145,7 +145,7 @@ class KeepsChanges(KeepsState):
 
 
 def _history() -> Any:
-    from reactive.borders.frames import history
+    from reactive.api.borders import history
 
     return history
 
@@ -207,7 +207,7 @@ class FromFrames:
         >>> stock.sync([{"id": 3, "n": 9}, {"id": 2, "n": 6}])
         Synced(added=1, removed=1, updated=1)
         """
-        from reactive.borders.frames import sync
+        from reactive.api.borders import sync
 
         return sync.sync(self, frame, key)
 
@@ -246,6 +246,6 @@ class FromFrames:
 
 
 def _loading() -> Any:
-    from reactive.borders.frames import loading
+    from reactive.api.borders import loading
 
     return loading

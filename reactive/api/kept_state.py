@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.errors import PlanError
 from reactive.engine.runtime.boundary import boundary
+from reactive.engine.runtime.left_out import optional
 
 if TYPE_CHECKING:
     from reactive.api.view import AnyView
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 class KeepsState:
     """A view that may be made with `kept=True`."""
 
-    __slots__ = ()
+    __slots__: tuple[str, ...] = ()
     _engine: Engine
     _node: Any
     _reading: Callable[[], Any]
@@ -61,8 +62,6 @@ def made_or_read(
             "  give the database a path: Database('shop.db')"
         )
     if journal.kept_views is None:
-        from reactive.borders.durable.kept_views import KeptViews
-
-        journal.kept_views = KeptViews(engine)
+        journal.kept_views = optional("borders.durable.kept_views").KeptViews(engine)
     view: AnyView = journal.kept_views.make(name, node, make)
     return view

@@ -34,6 +34,7 @@ from optimizer.subqueries import orders
 from optimizer.traverse import has_subqueries
 from reactive.api import applied, comprehending, display
 from reactive.api.aggregating import Aggregating, aggregated
+from reactive.api.borders import making
 from reactive.api.callables import Live, taken
 from reactive.api.columns import Column, name_of
 from reactive.api.conditions import Key, On, match_of, side_of, where_of
@@ -47,7 +48,6 @@ from reactive.api.subscriptions.named_subscription import NamedSubscription
 from reactive.api.subscriptions.observe import Subscription
 from reactive.api.subscriptions.relay import Relay
 from reactive.api.subscriptions.subscribe import subscribe
-from reactive.borders.sinks import making
 from reactive.engine.compiler import costs as costing
 from reactive.engine.compiler import definition
 from reactive.engine.dataflow.delta import Delta

@@ -24,6 +24,7 @@ from optimizer.plans.binding_names import columns, written_names
 from optimizer.plans.properties import tables
 from reactive.api import display, equal_rows, row_errors
 from reactive.api import stats as statistics
+from reactive.api.borders import making
 from reactive.api.each_row import each_row, only_row
 from reactive.api.framed import KeepsChanges, ToFrames
 from reactive.api.optimistic_read import optimistic_read
@@ -31,7 +32,6 @@ from reactive.api.relation import Relation
 from reactive.api.subscriptions.observe import Subscription, drop_with
 from reactive.api.subscriptions.relay import Relay
 from reactive.api.subscriptions.subscribe import join
-from reactive.borders.sinks import making
 from reactive.engine.collections import weighted
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.zset import Pair, Row, canonical, repeat

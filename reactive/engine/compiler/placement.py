@@ -82,3 +82,58 @@ class Placement(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+class AllHere:
+    """The placement of a database whose parts can be nowhere else, as the border is left out."""
+
+    overflow: Overflow | None = None
+    is_possible = is_used = False
+
+    def __init__(self, engine: Any, why: Exception) -> None:
+        self.moved: dict[plan.Node, Begin] = {}
+        self._engine, self._why = engine, why
+
+    def need(self) -> Any:
+        """Raise what says that the border is left out."""
+        raise self._why
+
+    def flush(self) -> None:
+        """Refuse what a closed database refuses: nothing is late."""
+        self._engine.check_open()
+
+    def move(self, view: Any, adopt: Adopt | None = None) -> None:
+        """Refuse to move a view."""
+        self.need()
+
+    def recall(self, view: Any) -> None:
+        """Refuse, as of a view that has not moved."""
+        self.need()
+
+    def frame(self, leaf: Node, row_type: Any) -> Any:
+        """Refuse to give a DataFrame."""
+        return self.need()
+
+    def offloaded(self, moved: Mapping[plan.Node, Begin]) -> OffloadedNodes | None:
+        """Return None: nothing is elsewhere."""
+        return None
+
+    def where(self, node: plan.Node) -> str | None:
+        """Return None: there is nothing to say of a node."""
+        return None
+
+    def levels(self, written: plan.Node) -> dict[str, str]:
+        """Return no levels: none is elsewhere."""
+        return {}
+
+    def read_here(self, run: plan.Node, offloaded: OffloadedNodes) -> None:
+        """Leave the tables as they are: all are in the process."""
+
+    def forget(self, table: Any) -> None:
+        """Know nothing of a table."""
+
+    def reset(self) -> None:
+        """Leave all as it is: it is computed in the process."""
+
+    def close(self) -> None:
+        """Discard nothing."""

@@ -179,12 +179,10 @@ class Delta(Generic[T]):
         >>> words.add("to")
         [{'value': 'to', 'weight': 1}]
         """
-        from reactive.engine.runtime import needs
+        from reactive.engine.runtime import left_out, needs
 
         needs.check("delta.to_arrow")
-        from reactive.borders.frames import arrow_delta
-
-        return arrow_delta.table_of(self._pairs)
+        return left_out.optional("borders.frames.arrow_delta").table_of(self._pairs)
 
     def __len__(self) -> int:
         return len(self._pairs)

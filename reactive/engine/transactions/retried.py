@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from optimizer.errors import PlanError
 from reactive.engine.runtime.boundary import boundary
+from reactive.engine.runtime.left_out import optional
 from reactive.engine.transactions.transaction import Transaction
 from reactive.errors import ConflictError, TransactionError
 
@@ -42,9 +43,7 @@ def opened(
         if commit_with is None:
             made = Transaction(engine)
         else:
-            from reactive.borders.two_commits.joint import JointTransaction
-
-            made = JointTransaction(engine, commit_with)
+            made = optional("borders.two_commits.joint").JointTransaction(engine, commit_with)
         return made._told_by(deliver, timeout)
 
     if retry is None:

@@ -1,0 +1,109 @@
+"""The borders and languages that a database asks for; each can be left out.
+
+What is left out is missed where it is used first: a method says which package it needs.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, cast
+
+from reactive.engine.compiler import placement
+from reactive.engine.runtime.left_out import LeftOutError, left_out, optional
+from reactive.errors import OffloadError, PlanError
+
+if TYPE_CHECKING:
+    from reactive.borders.durable import adopting, backup, beginning, history, opening, read_only
+    from reactive.borders.frames import loading
+    from reactive.borders.objects import assigning, silent
+    from reactive.borders.offload import backend, offload, remote_table
+    from reactive.borders.offload import status as statuses
+    from reactive.borders.offload import stream_table as stream_tables
+    from reactive.borders.sources import batch as batches
+    from reactive.borders.sources import ingest as feeding
+    from reactive.borders.sources import ingestion as ingestions
+    from reactive.borders.sources import source as sources
+    from reactive.borders.sources import watched_table as watched_tables
+    from reactive.engine.transactions.engine import Engine
+    from reactive.languages.datalog import program as programs
+else:
+    adopting = optional("borders.durable.adopting")
+    assigning = optional("borders.objects.assigning")
+    backend = optional("borders.offload.backend")
+    backup = optional("borders.durable.backup")
+    batches = optional("borders.sources.batch")
+    beginning = optional("borders.durable.beginning")
+    feeding = optional("borders.sources.ingest")
+    history = optional("borders.durable.history")
+    ingestions = optional("borders.sources.ingestion")
+    loading = optional("borders.frames.loading")
+    offload = optional("borders.offload.offload")
+    opening = optional("borders.durable.opening")
+    programs = optional("languages.datalog.program")
+    read_only = optional("borders.durable.read_only")
+    remote_table = optional("borders.offload.remote_table")
+    silent = optional("borders.objects.silent")
+    sources = optional("borders.sources.source")
+    statuses = optional("borders.offload.status")
+    stream_tables = optional("borders.offload.stream_table")
+    watched_tables = optional("borders.sources.watched_table")
+
+__all__ = [
+    "adopting",
+    "assigning",
+    "backend",
+    "backup",
+    "batches",
+    "beginning",
+    "feeding",
+    "history",
+    "ingestions",
+    "loading",
+    "object_table",
+    "opening",
+    "placed",
+    "programs",
+    "read_only",
+    "remote_table",
+    "rereading",
+    "silent",
+    "sources",
+    "sql",
+    "statuses",
+    "stream_tables",
+    "watched_tables",
+]
+
+
+def placed(engine: Engine, given: backend.Offload | None) -> offload.Offloading:
+    """Return where parts of queries can be: in the process, if the border of others is left out."""
+    try:
+        made: offload.Offloading = offload.Offloading(engine, given)
+    except LeftOutError as error:
+        if given is not None:
+            raise
+        return cast("offload.Offloading", placement.AllHere(engine, OffloadError(str(error))))
+    return made
+
+
+def object_table() -> Any:
+    """Return the class of tables of objects that change, which few programs have."""
+    return optional("borders.objects.table").ObjectTable
+
+
+def rereading(engine: Engine) -> Any:
+    """Return what reads tables of an engine again from where their rows are."""
+    return optional("borders.two_commits.rereading").rereading(engine)
+
+
+def sql() -> Any:
+    """Return the module that reads SQL, which needs a library that is optional."""
+    try:
+        from reactive.languages.sql import entry
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "sqlglot":
+            raise left_out(error) from None
+        raise PlanError(
+            "SQL is read by sqlglot, which is not installed\n"
+            '  pip install "reactive-collections[sql]"'
+        ) from None
+    return entry
