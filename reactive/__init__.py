@@ -13,9 +13,11 @@ from reactive.engine.runtime.siblings import check_siblings
 
 check_siblings()
 
+from optimizer.earlier_names import import_by_earlier_names
 from optimizer.lazy import exported, lazily
 from reactive.engine.runtime.lazy_modules import LAZY_MODULES
 
+import_by_earlier_names()
 lazily(*LAZY_MODULES)
 
 __version__ = "0.1.0"

@@ -38,6 +38,7 @@ from optimizer.callables.loads import UNSET, defaults, global_names
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.source import PACKAGES, Place
 from optimizer.callables.syntax import NoSyntax, syntax_of
+from optimizer.earlier_names import earlier_name
 from optimizer.expr import Constant, Lifted
 
 LENGTH = 32
@@ -127,10 +128,10 @@ class _Digests:
             case Mapping():
                 yield from self._all(*value.keys(), *value.values())
             case ModuleType():
-                yield value.__name__
+                yield earlier_name(value.__name__)
             case BuiltinFunctionType():
                 owner = value.__self__
-                yield from (value.__qualname__, str(value.__module__), self.of(owner))
+                yield from (value.__qualname__, earlier_name(str(value.__module__)), self.of(owner))
             case _ if get_origin(value) is not None:
                 yield from self._all(get_origin(value), *get_args(value))
             case _:
@@ -155,7 +156,7 @@ class _Digests:
         """A function of the user by its code and what it reads; of a library by its name."""
         yield function.__qualname__.rpartition(".")[2]
         if not _is_users(function.__module__, function.__code__):
-            yield str(function.__module__)
+            yield earlier_name(str(function.__module__))
             return
         yield _code(function.__code__, function.__globals__)
         yield self.of(defaults(function))

@@ -40,7 +40,7 @@ from spark_backend.bucketed.direct_buckets import added_here
 from spark_backend.bucketed.packed import ENTRIES, SCHEMA, net, pairs, table_of
 from spark_backend.bucketed.touched import CHANGES_DDL, FAILED, OUTPUT, ROWS
 from spark_backend.cluster.session import Session
-from spark_backend.codec.codec import Codec
+from spark_backend.codec.codec import Codec, loads
 from spark_backend.codec.guessed import typed_as
 from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.direct.flush import check_few
@@ -63,6 +63,8 @@ ONE_TASK = 2_000
 
 
 log = logging.getLogger("reactive")
+OURS = b"reactive."
+"""Stands in a packed row that holds something of a class of the library."""
 
 
 class BucketedRemote:
@@ -165,13 +167,17 @@ class BucketedRemote:
         return net(self._tables.look_up(self._output, bucket))
 
     def entries(self) -> Iterator[Entry]:
-        """What is kept, each row once; of groups of which sums are kept, these."""
+        """What is kept, each row once, as it would be packed now: classes of the library that are
+        in it may have moved since. Of groups of which sums are kept, these."""
         for piece in self._tables.pieces(self._rows):
             found: Counter[tuple[int, int, bytes]] = Counter()
             columns = [piece[name].to_pylist() for name in ENTRIES.names]
             for bucket, side, row, weight in zip(*columns, strict=True):
-                found[side, bucket, row] += weight
+                found[side, bucket, self._packed_now(row)] += weight
             yield from ((*entry, weight) for entry, weight in found.items() if weight)
+
+    def _packed_now(self, row: bytes) -> bytes:
+        return row if self._is_sums or OURS not in row else self._codec.dumps(loads(row))
 
     def footprint(self) -> tuple[int, int]:
         """Rows, or groups of sums, and bytes on disk."""

@@ -29,6 +29,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any
 from uuid import UUID
 
+from optimizer.earlier_names import earlier_name
 from reactive.engine.collections.bag import Bag
 from reactive.errors import OffloadError
 
@@ -101,9 +102,9 @@ class Buckets:
         if kind is Bag:
             return lambda values: self._of_set(values.items())
         if issubclass(kind, Enum) and kind.__eq__ is object.__eq__:
-            return lambda member: _text(f"{kind.__module__}.{kind.__qualname__}.{member._name_}")
+            return lambda member: _text(f"{_name(kind)}.{member._name_}")
         if issubclass(kind, type | FunctionType | BuiltinFunctionType):
-            return lambda named: _text(f"{named.__module__}.{named.__qualname__}")
+            return lambda named: _text(_name(named))
         if is_record(kind):
             return self._of_record(kind)
         if issubclass(kind, Number):  # equal numbers of all types have equal hashes
@@ -112,7 +113,7 @@ class Buckets:
 
     def _of_record(self, kind: Any) -> Hash:
         """Of a dataclass, which is equal to those of its very class only."""
-        start = _text(f"{kind.__module__}.{kind.__qualname__}")
+        start = _text(_name(kind))
         values = values_of([f.name for f in dataclasses.fields(kind) if _is_hashed(f)])
         return lambda record: self._of_tuple((start, *values(record)))
 
@@ -128,6 +129,11 @@ class Buckets:
 
 def _number(value: Any) -> int:
     return hash(value) if value == value else _NAN
+
+
+def _name(named: Any) -> str:
+    """Return the name of a class or function by which its bucket was found at first."""
+    return f"{earlier_name(named.__module__)}.{named.__qualname__}"
 
 
 def _text(value: str) -> int:

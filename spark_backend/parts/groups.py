@@ -25,6 +25,7 @@ from fractions import Fraction
 from typing import Any
 from uuid import UUID
 
+from optimizer.earlier_names import earlier_name
 from optimizer.kinds.class_facts import by_recent_class
 from optimizer.kinds.instants import instant
 from reactive.engine.collections.bag import Bag
@@ -149,7 +150,7 @@ def _member(value: Enum) -> bytes:
 
 
 def _names(kind: type) -> tuple[str, str]:
-    return kind.__module__, kind.__qualname__
+    return earlier_name(kind.__module__), kind.__qualname__
 
 
 def _of_record(kind: Any) -> Encoder:
