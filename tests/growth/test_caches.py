@@ -49,6 +49,8 @@ CONTAINERS = {
     **dict.fromkeys(
         (
             "optimizer.plans.constants.NOTHING",
+            "reactive.datalog.__path__",
+            "reactive.sql.__path__",
             "reactive.engine.collections.bits.EMPTY",
             "reactive.borders.objects.changes.NO_CHANGES",
             "reactive.engine.reference.changes.NONE",

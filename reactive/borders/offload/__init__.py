@@ -3,5 +3,5 @@
 Lives here:  the policy; the mechanism is `remote`.
 Comes in:    the sizes of operators, and what users ask to move.
 Goes out:    queries compiled again, with parts elsewhere.
-May import:  all rooms.
+May import:  `engine`, `api`, and the borders before it in `tests/test_architecture.py`.
 """

@@ -3,5 +3,5 @@
 Lives here:  what reads a text, checks it, and translates it, stratum after stratum.
 Comes in:    the text of a program, in the core of Soufflé's language.
 Goes out:    relations by name.
-May import:  all rooms.
+May import:  `optimizer`, `engine`, `api`.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import shutil
 import sqlite3
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +65,8 @@ def test_the_schema_of_an_old_file_is_that_of_a_new_one(path: Path, tmp_path: Pa
     assert found[0] == found[1]
 
 
-def test_an_old_pickle_has_the_rows_that_were_written() -> None:
+def test_an_old_pickle_has_the_rows_that_were_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tests.durable.old_rows", old_rows)  # where it was then
     found = pickle.loads(old_rows.PICKLE.read_bytes())
     wanted = [rows for _, rows in old_rows.TABLES.values()]
     assert found == wanted
