@@ -217,7 +217,7 @@ BY_POLICY: list[tuple[str, Build, set[str]]] = [
     ("where of None", lambda o: o.where(lambda o: o.customer > "a"), {"Python"}),  # type: ignore[operator]
     ("select", lambda o: o.select(lambda o: (o.customer, o.number + 1)), {"columns"}),
     ("select of zero", lambda o: o.select(lambda o: 6 // (o.number - 3)), {"Python"}),
-    ("select_many", lambda o: o.select_many(lambda o: [o.tags][o.number - 1]), {"Python"}),
+    ("unnest", lambda o: o.unnest(lambda o: [o.tags][o.number - 1]), {"Python"}),
 ]
 
 
