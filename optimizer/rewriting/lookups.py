@@ -113,13 +113,6 @@ def may_clash(sides: Sequence[LookUp], given: frozenset[Any]) -> bool:
 # What is known of values.
 
 
-def declared_asks(value: Expr, rows: plan.Node) -> Asks:
-    """Return what is asked of values that a condition on rows compares: nothing if nothing is
-    declared of them, since an equation that may raise is neither a key nor looked up."""
-    found = asks(value, rows)
-    return found if found is Asks.OWN else Asks.NOTHING
-
-
 def asks(value: Expr, rows: plan.Node) -> Asks:
     """Return what is asked of the values that an expression gives of rows."""
     inner = partial(asks, rows=rows)

@@ -80,7 +80,7 @@ from optimizer.rewriting import lookups
 from optimizer.rewriting.apart import Apart, changed, in_group, of_right_row, with_clashes
 from optimizer.rewriting.closing import closed, rebuilt, with_own_levels
 from optimizer.rewriting.equality import Asks, Parts, inputs_to_ask, parts_of, without_clashes
-from optimizer.rewriting.lookups import LookUp, compares, declared_asks
+from optimizer.rewriting.lookups import LookUp, asks, compares
 from optimizer.rewriting.ordered import (
     EXTREMES,
     SUMS,
@@ -186,7 +186,7 @@ class _Guards:
         self._apart.begin(written)
         match node:
             case plan.Where(source, p):
-                asked = partial(declared_asks, rows=source)
+                asked = partial(asks, rows=source)
                 p = self._conditions(lifted(p), shapes(source), partial(plan.Where, source), asked)
                 return changed(node, predicate=p)
             case plan.Select(source, f):

@@ -267,32 +267,15 @@ def test_no_commit_that_replaces_rows_is_refused(
 
 
 @pytest.mark.parametrize("policy", ["drop", "null"])
-def test_equations_of_undeclared_values_stay_keys(policy: Any) -> None:
-    """Two rows of two tables meet by their key, however many others there are."""
-    db = Database()
-    left, right = (db.table(Row, name=name) for name in ("left", "right"))
-    both = left.join(right).where(lambda a, b: a.x == b.x).materialize(on_error=policy)
-    one = left.where(lambda r: r.x == 5).materialize(on_error=policy)
-    for table in (left, right):
-        table.add_all(Row(number, "Ulm", number) for number in range(400))
-    before = both.stats().touched
-    left.add(Row(400, "Ulm", 7))
-    assert both.stats().touched - before < 40
-    assert len(both) == 401 and len(one) == 1
-
-
-@pytest.mark.parametrize("policy", ["drop", "null"])
 def test_comparisons_that_raise_are_errors(policy: Any) -> None:
     table: Any = Database().table(Row)
-    price = Money(7, "e")
-    same = table.where(lambda r: r.x == price).materialize(on_error=policy)
+    same = table.where(lambda r: r.x == 7).materialize(on_error=policy)
     other = table.select(lambda r: (r.id, r.x != 7)).materialize(on_error=policy)
     table.add_all([Row(1, "Ulm", 7), Row(2, "Ulm", 8), Row(3, "Ulm", Money(7, "e"))])
-    same.verify()
-    other.verify()
-    assert sorted(error.row.id for error in same.errors) == [1, 2]
-    assert [error.row.id for error in other.errors] == [3]
-    assert [row.id for row in same] == [3]
+    for view in (same, other):
+        view.verify()
+        assert [error.row.id for error in view.errors] == [3]
+    assert [row.id for row in same] == [1]
     nothing = [None] if policy == "null" else []
     assert sorted(other, key=repr) == [(1, False), (2, True), *nothing]
 
