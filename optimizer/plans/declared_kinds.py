@@ -123,7 +123,7 @@ def declared_kind(expr: Expr, node: plan.Node, most: int = MOST) -> OrderKind | 
         case Call(Constant(value)):
             return _of_call(value)
         case Apply(function):
-            return _ofreturned(function)
+            return _of_returned(function)
         case Item(Parameter(), Constant()):
             return kind_of_type(_type_of(expr, node))
         case _:
@@ -165,7 +165,7 @@ def _families(expr: Expr, node: plan.Node) -> frozenset[str] | None:
         case Call(Constant(value)) if value is float:
             return frozenset({"binary"})
         case Apply(function):
-            return _families_of_type(returned(function))
+            return _families_of_type(_returned(function))
         case _:
             return _families_of_type(_type_of(expr, node))
 
@@ -258,13 +258,12 @@ def _of_call(value: Any) -> OrderKind | None:
         return None
 
 
-def _ofreturned(function: Opaque) -> OrderKind | None:
+def _of_returned(function: Opaque) -> OrderKind | None:
     """Return the kind that a callable declares to return."""
-    return kind_of_type(returned(function))
+    return kind_of_type(_returned(function))
 
 
-def returned(function: Opaque) -> Any:
-    """Return the annotation of what a callable returns."""
+def _returned(function: Opaque) -> Any:
     called = function.function
     if not isinstance(called, FunctionType | MethodType | BuiltinFunctionType | type):
         called = type(called).__call__

@@ -22,7 +22,6 @@ from optimizer.expr import Apply, Lifted, all_parameters
 from optimizer.expressions.attempts import Fault
 from optimizer.plans.properties import free
 from optimizer.rewriting.on_error import Failure, Guarded, guarded
-from optimizer.rewriting.own_values import Safe
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -45,7 +44,7 @@ class Raised:
         return f"{self.kind}: {self.message}" if self.message else self.kind
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True)
 class RowError:
     """A row that an operator leaves out of a view, or has None for, since a callable raised; or one
     that a source leaves out of its tables.
@@ -66,15 +65,6 @@ class RowError:
     operator: str
     row: Any
     error: Raised
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RowError) and (
-            (self.operator, self.error, Safe(self.row))
-            == (other.operator, other.error, Safe(other.row))
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.operator, self.row, self.error))
 
 
 def by_policy(query: plan.Node, on_error: OnError, *, read: bool) -> Guarded:
@@ -123,7 +113,6 @@ class _ErrorOf:
 
 
 def _shown(row: tuple[Any, ...]) -> Any:
-    row = tuple([each.value if each.__class__ is Safe else each for each in row])
     return row[0] if len(row) == 1 else row
 
 

@@ -18,7 +18,7 @@ def anti_join(matching: Matching) -> MatchingJoin:
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> from reactive.engine.operators.matching import KeyMatching
     >>> names = IndexBy(len)
-    >>> join = anti_join(KeyMatching(names))
+    >>> join = anti_join(KeyMatching(names.index))
     >>> first = join.step(names.step([("anna", 1)]), [])
     >>> join.step([], [(4, ("otto", 1))])
     [('anna', -1)]

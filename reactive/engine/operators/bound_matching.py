@@ -30,9 +30,8 @@ from sortedcontainers import SortedList
 from reactive.engine.collections.families import Family, UnorderedError, family_of
 from reactive.engine.collections.index import NO_MATCH, Key, KeyedPair, Mark
 from reactive.engine.collections.zset import Row
-from reactive.engine.operators.hash_matching import Change
 from reactive.engine.operators.index_by import IndexBy
-from reactive.engine.operators.matching import PredicateMatching
+from reactive.engine.operators.matching import Change, PredicateMatching
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 FEW = 32

@@ -21,12 +21,13 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
-from reactive.engine.collections.index import NO_MATCH, Key, KeyedPair
+from reactive.engine.collections.index import NO_MATCH, Index, Key, KeyedPair
 from reactive.engine.collections.zset import Pair, Row, consolidate
 from reactive.engine.operators.error_rows import Candidates
-from reactive.engine.operators.hash_matching import Change
 from reactive.engine.operators.index_by import IndexBy
 
+Change = tuple[Row, int, int]
+"""A row, the change of its weight among the partnered, and among those alone."""
 Fits = Callable[[Row, Row], object]
 
 
@@ -35,7 +36,7 @@ class KeyMatching:
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> names = IndexBy(len)
-    >>> matching = KeyMatching(names)
+    >>> matching = KeyMatching(names.index)
     >>> matching.step(names.step([("anna", 1)]), [])
     [('anna', 0, 1)]
     >>> matching.step([], [(4, ("otto", 1))])
@@ -44,7 +45,7 @@ class KeyMatching:
 
     __slots__ = ("_last", "_left", "_weights", "touched")
 
-    def __init__(self, left: IndexBy) -> None:
+    def __init__(self, left: Index) -> None:
         self._left = left
         self._weights: dict[Key, int] = {}
         self._last: dict[Key, int] = {}
@@ -104,18 +105,18 @@ class KeyMatching:
         self._last = {}
 
     def contents(self) -> Iterator[Change]:
-        for key, (row, weight) in self._left.contents():
+        for key, (row, weight) in self._left.items():
             yield (row, weight, 0) if self._weights.get(key, 0) > 0 else (row, 0, weight)
 
     def footprint(self) -> tuple[int, int]:
         return len(self._weights), sys.getsizeof(self._weights)
 
     def _flipped(self) -> Iterator[Change]:
-        rows = self._left.index.buckets
+        rows = self._left.buckets
         for key, old in self._last.items():
             now = self._weights.get(key, 0) > 0
             if now != (old > 0) and key in rows:
-                for row, weight in self._left.index.pairs(key):
+                for row, weight in self._left.pairs(key):
                     yield (row, weight, -weight) if now else (row, -weight, weight)
 
     def _set(self, key: Key, weight: int) -> None:

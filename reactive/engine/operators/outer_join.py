@@ -29,7 +29,7 @@ class OuterJoin:
     >>> from reactive.engine.operators.matching import KeyMatching
     >>> left, right = IndexBy(len), IndexBy(len)
     >>> join = Join(left, right, lambda a, b: (a, b))
-    >>> kept = (KeyMatching(left), lambda row: (row, None))
+    >>> kept = (KeyMatching(left.index), lambda row: (row, None))
     >>> OuterJoin(join, left=kept).step(left.step([("anna", 1)]), [])
     [(('anna', None), 1)]
     """

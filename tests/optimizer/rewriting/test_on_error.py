@@ -13,9 +13,8 @@ from optimizer.expr import Attempt, walk
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import nodes
 from optimizer.plans.raising import calls_may_raise
-from optimizer.rewriting.on_error import Policy, guarded
+from optimizer.rewriting.on_error import Policy, elements, guarded
 from optimizer.rewriting.optimize import optimize
-from optimizer.rewriting.own_values import elements
 from optimizer.traverse import read_functions
 from reactive import Database
 from tests.golden.cases import shown
@@ -64,17 +63,13 @@ def attempts(root: plan.Node) -> int:
 def test_what_is_not_read_is_called_within_guards() -> None:
     query = "students.where(lambda s: s.last_name == 'Doe').select(lambda s: s.age)"
     found = guarded(written(query), "drop", read=False).query
-    assert [line.strip() for line in shown(found).splitlines()[:10]] == [
+    assert shown(found).splitlines()[:6] == [
         "select <lambda>(row)",
-        "bind row",
-        "union_all",
-        "anti_join hash(row1) == hash",
-        "extend <lambda>(row)",
-        "where succeeds(hash(<lambda>(row)))",
-        "where attempt(<lambda>(row))",
-        "union_all",
-        "where not has_own(row.age)",
-        "table students",
+        "  where succeeds(hash(<lambda>(row)))",
+        "    where attempt(<lambda>(row))",
+        "      union_all",
+        "        where not has_own(row.age)",
+        "          table students",
     ]
 
 
