@@ -1,4 +1,4 @@
-"""How long views take that begin with their state, and that are computed: `python -m
+"""Times of views that begin with their state, and of views that are computed: `python -m
 asv_benchmarks.kept_views`.
 
 Each view is made in turn over the same file, five times; the least time counts, without that of the
@@ -30,7 +30,7 @@ CASES = (
 
 
 def made(path: Path, name: str, *, kept: bool) -> tuple[float, str]:
-    """How many seconds a view took, and where its state came from."""
+    """Return the seconds that a view took, and where its state came from."""
     with Database(path) as db:
         arcs = db.table(Arc, name="arcs")
         start = perf_counter()

@@ -86,7 +86,7 @@ def _renamed(module: str, names: MappingProxyType[str, str]) -> str:
 
 
 def import_by_earlier_names() -> None:
-    """Have an import of an earlier name find the module of today; said twice, it is said once."""
+    """Let an import of an earlier name find the module of today; a second call changes nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
 

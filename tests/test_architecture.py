@@ -48,8 +48,8 @@ ROOMS = {
         *("aggregates", "fragments", "bucketed", "recursion", "parts"),
     ),
 }
-"""Of each package, the lowest first: a room imports those before it. Those of `reactive` are in
-four wings, engine <- api <- borders, languages."""
+"""The rooms of each package, the lowest first: a room imports those before it. Those of `reactive`
+are in four wings, engine <- api <- borders, languages."""
 WINGS = ("engine", "api", "borders", "languages")
 TYPES_ABOVE = {
     "reactive.api.borders": {"reactive.borders.frames", "reactive.borders.sinks"},
@@ -164,7 +164,7 @@ def test_modules_do_not_import_each_other_in_a_circle() -> None:
 
 @pytest.mark.parametrize("package", ROOMS)
 def test_rooms_import_one_way(package: str) -> None:
-    """For types too, but for those of `TYPES_ABOVE`."""
+    """Types are imported so too, but for those of `TYPES_ABOVE`."""
     wrong = [
         f"{path.relative_to(ROOT)} imports {name}"
         for path in files(package)

@@ -86,7 +86,7 @@ def _export() -> Any:
 
 @boundary
 class KeepsChanges(KeepsState):
-    """What a view tells of its last commits, and of an earlier process."""
+    """The methods of a view about its last commits, and about an earlier process."""
 
     _history: Any = None
     """The deltas of its last commits, once somebody has asked for them."""

@@ -26,7 +26,7 @@ class KeepsState:
     _reading: Callable[[], Any]
 
     def kept_state(self) -> KeptState | None:
-        """Where its operators had their state from when it was made; None if it is not kept.
+        """Return the origin of the state that its operators began with; None if it is not kept.
 
         The state is "read" or "computed"; with why, the version and the bytes of what is stored,
         and how many seconds it took.

@@ -1,4 +1,4 @@
-"""What was written before modules moved is read after it, and goes on where it was."""
+"""Files that were written before modules moved are read after it, and go on where they were."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_pickle_has_its_values() -> None:
 
 
 def test_queries_have_the_fingerprints_of_before() -> None:
-    """In a process of its own: that of a nest may be another one where many queries came before."""
+    """They are asked in a new process: where other queries came first, a nest may have another."""
     code = "import json, tests.old_files.written as w; print(json.dumps(w.fingerprints()))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True

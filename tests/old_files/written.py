@@ -110,7 +110,7 @@ ORDERS = [Order(n, "ab"[n % 2], Bag([Line("tea", 10 * n), Line("jam", n)])) for 
 
 
 class Told(list[Any]):
-    """What a sink was called with, in order."""
+    """The arguments that a sink was called with, in order."""
 
     def __call__(self, number: int, changes: Any) -> None:
         self.append((number, sorted(changes, key=repr)))
@@ -129,7 +129,7 @@ def shop(db: Database, alerts: Told, heard: list[Any]) -> Iterator[tuple[Any, An
 
 
 def values() -> dict[str, Any]:
-    """What is pickled, by name."""
+    """The values that are pickled, by name."""
     db = Database()
     orders: Any = db.table(Order, name="orders", key="id")
     deltas: list[Any] = []

@@ -26,11 +26,11 @@ from reactive.borders.durable.store import KEPT, Change, Column, Schema, Store
 from reactive.errors import DurabilityError
 
 State: TypeAlias = Mapping[str, Any]
-"""Of an operator: lists are columns of values, other values are plain."""
+"""The state of an operator: lists are columns of values, other values are plain."""
 FORMAT = 1
-"""Of the table, and of the states of operators: another number is of other ones."""
+"""The number of the form of the table and of the states; another form has another number."""
 PIECE = 1 << 17
-"""Bytes of a row of the table."""
+"""The most bytes in a row of the table."""
 COLUMNS = (Column("part", "int", "plain"), Column("data", "bytes", "plain"))
 
 
@@ -49,7 +49,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What is known of a stored view.
+    """The facts about a stored view.
 
     query: the fingerprint of the query, the library and Python.
     version: of the last commit that the states are of.
@@ -68,7 +68,7 @@ class Header:
 
     @property
     def size(self) -> int:
-        """How large all states are together."""
+        """The bytes of all states together."""
         return sum(size for size, _ in self.parts.values())
 
     def text(self) -> bytes:
@@ -122,7 +122,7 @@ def is_taken(store: Store, name: str) -> bool:
 
 
 def begin(store: Store, view: str, generation: int) -> None:
-    """Have an empty table for the bytes of a generation.
+    """Make an empty table for the bytes of a generation.
 
     Raises
     ------
@@ -138,20 +138,20 @@ def begin(store: Store, view: str, generation: int) -> None:
 
 
 def pieces_of(view: str, generation: int, packed: Mapping[str, bytes]) -> Iterator[Change]:
-    """What is to be written of states, one small change after the other."""
+    """Yield the changes that write states, one small change after the other."""
     body, name = b"".join(packed.values()), table_of(view, generation)
     for part, start in enumerate(range(0, len(body), PIECE)):
         yield Change(name, (), [(part, body[start : start + PIECE])])
 
 
 def finish(store: Store, view: str, header: Header) -> None:
-    """Have a view be what its generation holds, and drop the other one."""
+    """Make a generation the state of a view, and drop the other one."""
     store.create(_schema(table_of(view), view), [([(0, header.text())], 1)])
     store.drop(table_of(view, 1 - header.generation))
 
 
 def parts_of(packed: Mapping[str, bytes]) -> dict[str, Sequence[Any]]:
-    """What a header says of states."""
+    """Return the entries of a header about states."""
     return {name: (len(data), _digest(data)) for name, data in packed.items()}
 
 

@@ -50,15 +50,15 @@ if TYPE_CHECKING:
 EVERY = 1.0
 """Seconds between two looks whether a view is to be stored."""
 SHARE = 20
-"""How many times as long a view rests as storing it took."""
+"""A view rests so many times as long as storing it took."""
 GROWN = 2
-"""How many times as many rows, or as long, from which on times are measured again."""
+"""Times are measured again from so many times as many rows, or seconds, on."""
 log = logging.getLogger("reactive")
 
 
 @dataclass(frozen=True, slots=True)
 class KeptState:
-    """Where the state of a view came from when it was made.
+    """The origin of the state of a view when it was made.
 
     state: "read" if operators began with what was stored, "computed" if none did.
     why: the reason, if something was computed that might have been read.
@@ -107,7 +107,7 @@ class KeptView:
     due: float = 0.0
 
     def forget_computing(self) -> None:
-        """Nobody knows how long it takes to compute, since its tables are much larger now."""
+        """Forget how long it takes to compute, since its tables are much larger now."""
         for name, cost in self.costs.items():
             if cost.reading != inf:
                 self.costs[name] = Cost()
@@ -124,7 +124,7 @@ class Copied:
 
 
 class KeptViews:
-    """All of a database."""
+    """The kept views of a database."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -132,7 +132,7 @@ class KeptViews:
         self._thread: Background[KeptViews] = Background(self, KeptViews.look_after, EVERY)
 
     def make(self, name: str | None, node: plan.Node, make: Callable[[], Any]) -> Any:
-        """Make a view of a query with what is stored of it. By who is inside the lock.
+        """Make a view of a query with what is stored of it. The caller holds the lock.
 
         Raises
         ------
@@ -168,11 +168,11 @@ class KeptViews:
         return view
 
     def state_of(self, rank: int) -> KeptState | None:
-        """What is known of the view of a leaf; None if it is not kept."""
+        """Return the origin of the state of the view of a leaf; None if it is not kept."""
         return next((kept.made for kept in self._views.values() if kept.rank == rank), None)
 
     def read_nodes(self) -> frozenset[int]:
-        """The ranks of the nodes that began with what was stored."""
+        """Return the ranks of the nodes that began with a stored state."""
         return frozenset(rank for kept in self._views.values() for rank in kept.read)
 
     def look_after(self) -> None:
@@ -196,7 +196,7 @@ class KeptViews:
     # Making.
 
     def _checked(self, name: str | None, node: plan.Node) -> str:
-        """The name of a view that is to be kept."""
+        """Return the name of a view that is to be kept."""
         if name is None:
             raise PlanError('a view that is kept has a name\n  write materialize("top", kept=True)')
         held = self._views.get(name)
@@ -239,7 +239,7 @@ class KeptViews:
             kept.due = now + SHARE * (now - start)
 
     def _copied(self, kept: KeptView) -> Copied | None:
-        """The states as they are now; None if they are stored already, or this is not the time."""
+        """Copy the states as they are now; None if they are stored already, or cannot be now."""
         engine, journal = self._engine, self._journal
         with paused(), self._inside() as is_open:
             leaf = next((leaf for leaf in engine.graph.leaves() if leaf.rank == kept.rank), None)
@@ -272,7 +272,7 @@ class KeptViews:
 
     @contextmanager
     def _settled(self) -> Iterator[None]:
-        """Nobody commits meanwhile, and all that was committed is in the store."""
+        """Keep others from committing, with all that was committed in the store."""
         with self._inside() as is_open:
             if not is_open:
                 raise DurabilityError("the database was closed")
@@ -281,13 +281,13 @@ class KeptViews:
 
     @contextmanager
     def _inside(self) -> Iterator[bool]:
-        """Nobody commits meanwhile; gives False if the database is closed."""
+        """Keep others from committing; gives False if the database is closed."""
         with self._engine.db_lock.inside():
             yield not self._engine.db_lock.is_closed
 
 
 def _packed(kept: KeptView, copied: Copied) -> dict[str, bytes]:
-    """The bytes of the states for which it pays; how long they took is noted."""
+    """Pack the states for which it pays, and note how long each took."""
     found = {}
     for name in list(copied.states):
         cost = kept.costs.get(name, Cost())
@@ -303,7 +303,7 @@ def _packed(kept: KeptView, copied: Copied) -> dict[str, bytes]:
 
 
 def _rows(read: Sequence[Any]) -> int:
-    """How many rows tables have."""
+    """Return the number of rows of tables."""
     return sum(len(table._store) for table in read)
 
 
@@ -313,7 +313,7 @@ def _pays(kept: KeptView, name: str) -> bool:
 
 
 def _costs(found: StoredView | None, restoration: Restoration) -> dict[str, Cost]:
-    """What operators cost, as far as it was measured, now or before."""
+    """Return the costs of operators that were measured, now or before."""
     before = {} if found is None else found.states.header.costs
     costs = {}
     for name, seconds in restoration.computed.items():
@@ -326,7 +326,7 @@ def _costs(found: StoredView | None, restoration: Restoration) -> dict[str, Cost
 
 
 def _told(found: StoredView | None, why: str, restoration: Restoration) -> KeptState:
-    """What became of a view that was made."""
+    """Return what `kept_state` tells of a view that was made."""
     seconds = sum([*restoration.read.values(), *restoration.computed.values()])
     if found is None:
         return KeptState("computed", why, None, 0, seconds)

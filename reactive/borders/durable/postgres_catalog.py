@@ -1,4 +1,4 @@
-"""What a store in Postgres keeps of its tables, and how it is read.
+"""The catalog of a store in Postgres: what it keeps of its tables, and how that is read.
 
     tables          the schema of each table, and where its rows are
     names           as JSON, since text of Postgres has no NUL

@@ -24,7 +24,7 @@ Plain: TypeAlias = int | float | str | bytes | None
 Values: TypeAlias = tuple[Any, ...]
 """A row: a plain value for each column."""
 KEPT = '{"kept": '
-"""How `Schema.about` begins of the state of a view."""
+"""The beginning of `Schema.about` of a table that holds the state of a view."""
 BESIDE = ('{"sink": ', KEPT)
 Rows: TypeAlias = Iterable[tuple[Sequence[Values], int]]
 """Different rows in batches, with how often each row of a batch is there."""

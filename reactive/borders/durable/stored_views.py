@@ -1,4 +1,4 @@
-"""What the store has of a view that is made: its states, if they fit, and the commits since.
+"""The stored states of a view that is made, if they fit, and the commits since.
 
     another query, library or Python        no
     tables with other fields or counts      no
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 
 class Misfit(Exception):
-    """What is stored of a view cannot be used; its text says why."""
+    """The stored states of a view cannot be used; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredView:
-    """What is stored of a view, and fits.
+    """The stored states of a view, which fit.
 
     changed: the changes of tables since, by their nodes; None if there are none.
     damage: what was wrong with states that were asked for.
@@ -52,7 +52,7 @@ class StoredView:
     damage: list[str] = field(default_factory=list)
 
     def find(self, name: str) -> State | None:
-        """The state of an operator, if there is one that can be read."""
+        """Return the state of an operator, if there is one that can be read."""
         try:
             return self.states.state(name)
         except (Unreadable, Unstorable) as error:
@@ -61,13 +61,13 @@ class StoredView:
 
 
 def fingerprint_of(node: plan.Node) -> str:
-    """The fingerprint of a query, with all else that states depend on."""
+    """Return the fingerprint of a query, and of all else that states depend on."""
     version = getattr(sys.modules["reactive"], "__version__", "")
     return fingerprint(version, sys.version_info[:2], node)
 
 
 def stored_view(engine: Engine, name: str, node: plan.Node) -> StoredView:
-    """What the store has of a view of a query. By who is inside the lock.
+    """Return the stored states of a view of a query. The caller holds the lock.
 
     Raises
     ------
@@ -89,14 +89,14 @@ def stored_view(engine: Engine, name: str, node: plan.Node) -> StoredView:
 
 
 def generation_of(journal: Journal, name: str) -> int:
-    """Which of its two tables has the bytes of a view; 0 if none has, or nobody knows."""
+    """Return which table of two has the bytes of a view; 0 if that is not known."""
     if not journal.writes:
         return 0
     return int(table_of(name, 1) in journal.store.tables())
 
 
 def describe_tables(journal: Journal, read: Sequence[Any]) -> dict[str, list[Any]]:
-    """What a header says of tables."""
+    """Return the entries of a header about tables."""
     return {
         table.name: [text_of_schema(journal.kept[table].codec.schema), len(table._store)]
         for table in read
@@ -110,7 +110,7 @@ def tables_read(engine: Engine, node: plan.Node) -> list[Any]:
 
 @contextmanager
 def _open_store(journal: Journal) -> Iterator[Store]:
-    """The store; of a reader, whose own is at rest, the file as it is now."""
+    """Give the store; to a reader, whose own does not change, the file as it is now."""
     if journal.writes:
         yield journal.store
         return

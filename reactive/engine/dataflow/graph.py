@@ -85,7 +85,7 @@ class Graph:
         self.pinned: set[Node] = set()
         """Nodes that are kept though nobody reads them yet."""
         self.restoration: Any = None
-        """What the nodes that are being made begin with, if not with what they compute."""
+        """The states that nodes which are being made begin with, in place of computing them."""
         self.making: Any = None
         """Whom nodes are being made for, for messages."""
         self.moved: Moved | None = None

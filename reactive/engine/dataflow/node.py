@@ -308,7 +308,7 @@ def _no_step(*deltas: object) -> None:
 
 
 def fill_node(graph: Any, node: Node) -> None:
-    """Have the operator of a new node hold what it is to hold."""
+    """Compute or restore the state of the operator of a new node."""
 
     def inputs() -> list[Any]:
         return [graph.contents(source) for source in node.inputs]

@@ -43,7 +43,7 @@ class NotTold(Exception):
 
 
 class Restoration:
-    """What the operators of a view that is made begin with.
+    """The states that the operators of a view begin with when it is made.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class Restoration:
     def __init__(self, find: Find = lambda name: None, changed: Changed | None = None) -> None:
         self._find = find
         self._deltas: dict[Node, Sequence[Any]] = dict(changed or {})
-        """What has changed of the output of nodes since the state was stored."""
+        """The changes of the outputs of nodes since the state was stored."""
         self._is_late = changed is not None
         self.computed: dict[str, float] = {}
         """Seconds that operators took to compute, of those that could have been restored."""
@@ -66,7 +66,7 @@ class Restoration:
     def fill(
         self, node: Node, inputs: Callable[[], Sequence[Any]], compute: Callable[[], None]
     ) -> None:
-        """Have a new node hold what it is to hold.
+        """Restore the state of the operator of a new node, or compute it.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class Restoration:
         self.read[name] = perf_counter() - start
 
     def _changes_of(self, node: Node) -> Sequence[Sequence[Any]] | None:
-        """What has changed of the inputs of a node; None if nobody knows."""
+        """Return the changes of the inputs of a node; None if they are not known."""
         if not self._is_late:
             return [()] * len(node.inputs)
         try:
@@ -102,7 +102,7 @@ class Restoration:
             return None
 
     def _delta(self, node: Node) -> Sequence[Any]:
-        """What has changed of the output of a node since the state was stored."""
+        """Return the changes of the output of a node since the state was stored."""
         if node not in self._deltas:
             self._deltas[node] = self._computed_delta(node)
         return self._deltas[node]

@@ -35,7 +35,7 @@ from reactive.engine.operators.accumulators import (
     SumAccumulator,
     UserAccumulator,
 )
-from reactive.engine.operators.operator_state import Inputs, State
+from reactive.engine.operators.operator_state import SUMS, Inputs, State
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Value = Callable[[Row], Any]
@@ -47,8 +47,6 @@ STATES = slice(1, -1)
 SHOWN = -1
 PLAIN = (CountAccumulator, SumAccumulator, AvgAccumulator)
 """Accumulators whose state is a number, or a tuple of numbers, but in rare sums."""
-NUMBERS = frozenset({int, tuple})
-"""What sums are kept as, except for rare ones."""
 _NOTHING: Evaluated = ((), (), ())
 
 
@@ -188,7 +186,7 @@ class Aggregate:
         for accumulator, states in zip(self.accumulators, columns[STATES], strict=True):
             is_mean = isinstance(accumulator, AvgAccumulator)
             sums = map(itemgetter(0), states) if is_mean else states
-            if not {*map(type, sums)} <= NUMBERS:
+            if not {*map(type, sums)} <= SUMS:
                 return None
         parts = {str(place): column for place, column in enumerate(columns)}
         return {"keys": list(self.groups), "parts": width, **parts}

@@ -1,4 +1,4 @@
-"""Which left rows have a partner, where the predicate is one comparison: by the bound of a key.
+"""The left rows that have a partner by one comparison: told by the bound of a key.
 
     bound(k)     =  the greatest value of R with key k        (the least one, for `>`)
     partnered(L, R)(row)  =  L(row)  if value(row) < bound(key(row)), else 0
@@ -78,7 +78,7 @@ class BoundSide:
 
 
 class BoundMatching:
-    """By key and one comparison; `make` gives the matching that asks pairs.
+    """Matching by key and one comparison; `make` gives the matching that asks pairs.
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> ages, limits, plain = IndexBy(None), IndexBy(None), BoundSide((), int, ())

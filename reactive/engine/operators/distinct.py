@@ -19,7 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from reactive.engine.collections.zset import Batch, Pair, Pairs, Row, consolidate
-from reactive.engine.operators.operator_state import Inputs, State, repeated, shortened
+from reactive.engine.operators.operator_state import Inputs, State, columns_of, weighted_rows
 
 if TYPE_CHECKING:
     from reactive.engine.operators.loops.linear import Linear
@@ -126,12 +126,11 @@ class Distinct:
         """The rows with their weights; None while some weight less than nothing."""
         if self._owed:
             return None
-        return {"rows": list(self.shown), "weights": shortened(list(self.shown.values()))}
+        return columns_of(self.shown)
 
     def restore(self, state: State, inputs: Inputs) -> None:
         """Hold what another one has told as its state."""
-        rows = state["rows"]
-        self.shown.update(zip(rows, repeated(state["weights"], len(rows)), strict=True))
+        self.shown.update(weighted_rows(state))
 
     def footprint(self) -> tuple[int, int]:
         size = sys.getsizeof(self.shown) + sys.getsizeof(self._owed)

@@ -282,7 +282,7 @@ class IndexBy:
 
     @contextmanager
     def as_stepped(self, keyed: Sequence[KeyedPair]) -> Iterator[None]:
-        """As in the commit in which it has taken a delta in."""
+        """Be as in the commit that has brought a delta."""
         self._last = keyed
         try:
             yield

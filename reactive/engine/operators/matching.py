@@ -232,7 +232,7 @@ class PredicateMatching:
 
 
 class Matching(Protocol):
-    """What tells the left rows with a partner from those alone."""
+    """A matching tells the left rows with a partner from those alone."""
 
     @property
     def touched(self) -> int:

@@ -12,12 +12,14 @@ Cost: O(rows); some 20 ns for each, during which nobody commits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias, TypeGuard
 
 State: TypeAlias = Mapping[str, Any]
 Inputs: TypeAlias = Callable[[], Sequence[Any]]
 """All rows of the inputs of an operator, one after the other."""
+SUMS = frozenset({int, tuple})
+"""The classes of sums that can be stored; rare ones are kept in a form of their own."""
 
 
 class Restorable(Protocol):
@@ -44,3 +46,22 @@ def shortened(values: list[Any]) -> Any:
 def repeated(value: Any, length: int) -> list[Any]:
     """The reverse of `shortened`."""
     return value if isinstance(value, list) else [value] * length
+
+
+def columns_of(weights: Mapping[Any, int]) -> State:
+    """Return rows and their weights as two columns.
+
+    >>> columns_of({"a": 1, "b": 1})
+    {'rows': ['a', 'b'], 'weights': 1}
+    """
+    return {"rows": list(weights), "weights": shortened(list(weights.values()))}
+
+
+def weighted_rows(state: State) -> Iterable[tuple[Any, int]]:
+    """The reverse of `columns_of`.
+
+    >>> list(weighted_rows({"rows": ["a", "b"], "weights": 1}))
+    [('a', 1), ('b', 1)]
+    """
+    rows = state["rows"]
+    return zip(rows, repeated(state["weights"], len(rows)), strict=True)

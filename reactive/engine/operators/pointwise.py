@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice, repeat
 
 from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
-from reactive.engine.operators.operator_state import Inputs, State, repeated, shortened
+from reactive.engine.operators.operator_state import Inputs, State, columns_of, weighted_rows
 
 Weights = tuple[int, int]
 Law = Callable[[int, int], int]
@@ -95,14 +95,13 @@ class Pointwise:
 
     def state(self) -> State:
         """The rows of the result with their weights, and others with those of both inputs."""
-        held, others = self._held, self._others
-        own = {"rows": list(held), "weights": shortened(list(held.values()))}
+        others = self._others
+        own = columns_of(self._held)
         return {**own, "others": list(others), "both": list(others.values())}
 
     def restore(self, state: State, inputs: Inputs) -> None:
         """Hold what another one has told as its state."""
-        rows = state["rows"]
-        self._held.update(zip(rows, repeated(state["weights"], len(rows)), strict=True))
+        self._held.update(weighted_rows(state))
         both = [_SHARED.get(weights, weights) for weights in state["both"]]
         self._others.update(zip(state["others"], both, strict=True))
 

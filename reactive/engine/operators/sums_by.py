@@ -27,15 +27,12 @@ from reactive.engine.codegen.functions import Values, build
 from reactive.engine.collections.running_sum import RunningSum, bytes_of, copied, plus, times
 from reactive.engine.operators.in_line import InLine
 from reactive.engine.operators.operator import BailOut
-from reactive.engine.operators.operator_state import Inputs, State
+from reactive.engine.operators.operator_state import SUMS, Inputs, State
 
 Sums = tuple[RunningSum, ...]
 """How many rows, then the sum of each value."""
 Change = tuple[Any, Sums]
 """A key, or a key and a part of the group, and what it changes by."""
-
-_PLAIN = frozenset({int, tuple})
-"""What sums are kept as, except for rare ones."""
 
 
 class Kept(dict[Any, Any]):
@@ -172,7 +169,7 @@ class SumsBy:
         """The sums by key; None while one of them is kept in a form of its own."""
         changes = self.contents()
         keys, sums = (list(map(itemgetter(place), changes)) for place in (0, 1))
-        is_plain = {*map(type, chain.from_iterable(sums))} <= _PLAIN
+        is_plain = {*map(type, chain.from_iterable(sums))} <= SUMS
         return {"keys": keys, "sums": sums} if is_plain else None
 
     def restore(self, state: State, inputs: Inputs) -> None:

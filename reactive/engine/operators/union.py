@@ -51,11 +51,11 @@ class Union:
         return self._distinct.contents()
 
     def state(self) -> State | None:
-        """As `Distinct.state`."""
+        """Return the same state as `Distinct.state`."""
         return self._distinct.state()
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """As `Distinct.restore`."""
+        """Restore it as `Distinct.restore` does."""
         self._distinct.restore(state, inputs)
 
     def footprint(self) -> tuple[int, int]:

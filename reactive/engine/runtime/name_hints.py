@@ -30,7 +30,7 @@ class NameHint:
 
 
 def hint(kind: type, hints: Mapping[str, str]) -> None:
-    """Have a class tell of these names what to write instead.
+    """Let a class say for these names what to write instead.
 
     >>> class Stack(list): ...
     >>> hint(Stack, {"push": "its name is append"})

@@ -93,7 +93,7 @@ _OF_DATABASE = {
     "timezone": "the zone is of the database: Database(timezone='Europe/Rome')",
     "on_error": "materialize(on_error=...) takes it",
 }
-"""What to do about names that are options elsewhere."""
+"""Remedies for parameters that are options of something else."""
 
 
 def dialect_of(engine: Any) -> Dialect:

@@ -72,7 +72,7 @@ SETS: Mapping[str, tuple[str, ...]] = {
         "m = (select max(d) from w)",
     ),
 }
-"""What UPDATE sets, by table."""
+"""The assignments that UPDATE draws, by table."""
 COLUMNS = {"w": tuple("klxfd"), "s": tuple("nghm")}
 VALUES: Mapping[str, tuple[str, ...]] = {
     "w.k": ("'a'", "'b'", "'A'", "'ä'", "''"),

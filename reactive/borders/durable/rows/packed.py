@@ -52,7 +52,7 @@ REST = 0.0001
 
 
 class Unreadable(Exception):
-    """Bytes that `Packer` has not made, or not for the classes of today."""
+    """The bytes were not made by `Packer`, or not for the classes of today."""
 
 
 class Packer:
@@ -71,9 +71,9 @@ class Packer:
         self._pickler = pickle.Pickler(self._buffer, 5)
         self._strings: dict[str, str] = {}
         self._rests = rests
-        """Whether other threads are to go on between two pickles."""
+        """True if other threads are to go on between two pickles."""
         self.seconds = 0.0
-        """How long pickles took."""
+        """The seconds that pickles took."""
 
     def bytes(self) -> bytes:
         """All that was written."""

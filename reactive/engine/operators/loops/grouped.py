@@ -368,11 +368,11 @@ class Grouped:
         return self._plain.contents()
 
     def state(self) -> State | None:
-        """As `Aggregate.state`."""
+        """Return the same state as `Aggregate.state`."""
         return self._plain.state()
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """As `Aggregate.restore`."""
+        """Restore it as `Aggregate.restore` does."""
         self._plain.restore(state, inputs)
 
     def footprint(self) -> tuple[int, int]:

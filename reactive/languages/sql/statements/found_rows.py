@@ -1,4 +1,4 @@
-"""Which rows UPDATE and DELETE change: those of WHERE, beside those of FROM or USING.
+"""The rows that UPDATE and DELETE change: those of WHERE, beside those of FROM or USING.
 
 update t set a = m.v from m where m.k = t.id      each row of t that has an m, with its values
 delete from t using m where m.k = t.id            each row of t that has an m

@@ -294,12 +294,12 @@ class Scope:
         return self._alias(node.name) if found is None and not node.table else found
 
     def of_sources(self, node: Any) -> Value | None:
-        """What a column of these sources stands for, or a field of one (`home.city`)."""
+        """Return the value of a column of these sources, or of a field of one (`home.city`)."""
         found = self.column_of_sources(node)
         return self.field_of_sources(node) if found is None else found
 
     def field_of_sources(self, node: Any) -> Value | None:
-        """Return what names with dots stand for whose last ones are fields; None of others."""
+        """Return the value of names with dots if the last ones are fields, else None."""
         if not node.table or not self.dialect.dotted_fields:
             return None
         for column, fields in columns_with_fields(node):
@@ -324,7 +324,7 @@ class Scope:
         return found
 
     def column_of_sources(self, node: Any) -> Value | None:
-        """Return what a column of these sources stands for."""
+        """Return the value of a column of these sources."""
         name, table = node.name, node.table
         if strange_schema(node) is not None:
             return None

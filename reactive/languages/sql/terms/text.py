@@ -34,7 +34,7 @@ def strange_schema(node: exp.Expr) -> exp.Expr | None:
 
 @record
 class Language:
-    """How nodes of a parsed text become expressions; each callable takes a node and a scope."""
+    """The callables that make expressions of nodes; each takes a node and a scope."""
 
     value: Callable[[Any, Scope], Value]
     true: Callable[[Any, Scope], Expr]
@@ -61,7 +61,7 @@ class Text:
         return sql_error(self.sql, node, message, remedy)
 
     def origin(self, nodes: Sequence[exp.Expr], parameters: int) -> tuple[Opaque, ...]:
-        """What a callable was made of, for messages."""
+        """Return what a callable was made of, for messages."""
         starts = [start for node in nodes if (start := start_of(node)) is not None]
         if not starts:
             return ()
