@@ -17,6 +17,8 @@ HERE = str(Path(reactive.__file__).parent) + os.sep
 BACK = {dis.opmap[name] for name in dis.opmap if name.startswith("JUMP_BACKWARD")}
 CALLS = {dis.opmap[name] for name in dis.opmap if name in ("CALL", "CALL_FUNCTION_EX")}
 RESUME = dis.opmap["RESUME"]
+FINALIZERS = ("__del__", "_forget")
+"""Methods and callbacks of weak references, whose exceptions CPython prints and drops."""
 
 
 def interrupt() -> None:
@@ -55,7 +57,7 @@ class Moments:
         if frame.f_back is not None:
             self._called.add(frame.f_back)
         name = frame.f_code.co_filename
-        if not name.startswith((HERE, "<reactive ")) or frame.f_code.co_name == "__del__":
+        if not name.startswith((HERE, "<reactive ")) or frame.f_code.co_name in FINALIZERS:
             return None
         if is_closed(frame):
             return None

@@ -451,11 +451,14 @@ def given_up(side: Sides) -> None:
 def test_at_no_moment_can_the_end_of_an_aborted_transaction_leave_a_table_wrong(
     strict: bool,
 ) -> None:
-    """In a process of its own: CPython 3.11 may crash where it is traced by opcodes after much that
-    was traced before."""
+    """In a process of its own: CPython 3.11 may crash when it is traced by opcodes. A run that
+    crashed tells nothing about the library, so it is repeated."""
     program = f"from {__name__} import end_at_all_moments; end_at_all_moments(strict={strict})"
     command = [sys.executable, "-c", program]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    for _ in range(5):
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        if done.returncode != -signal.SIGSEGV or sys.version_info >= (3, 12):
+            break
     assert (done.returncode, done.stdout) == (0, "all of them\n"), done.stderr
 
 
