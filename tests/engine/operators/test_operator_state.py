@@ -19,6 +19,7 @@ from reactive.borders.durable.rows.packed import Packer, Unpacker
 from reactive.borders.durable.rows.values import Unstorable
 from reactive.engine.collections.zset import consolidate
 from reactive.engine.dataflow.restoration import Restoration, states_of
+from reactive.engine.operators.fixpoint.fixpoint import Fixpoint
 from reactive.engine.operators.kept_groups import Groups
 from reactive.engine.operators.operator_state import State
 from tests.random_queries.drawn import SEEDS, commit, draw
@@ -166,6 +167,8 @@ RELATIONS: dict[str, Callable[[Any], Any]] = {
     ),
 }
 NAMES = list(RELATIONS)
+BAD = 987654
+"""A node for which a view raises."""
 
 
 @contextmanager
@@ -349,3 +352,50 @@ def test_each_operator_with_state_is_restored_or_computed_for_a_reason() -> None
     others = {kind.__name__ for kind in stateful()} - restored
     assert others - {"Tolerate"} == COMPUTED.keys()
     assert {"Fixpoint", "Closure", "Onward", "Measured", "Aggregate", "Distinct"} <= restored
+
+
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("name", NAMES)
+def test_a_first_commit_that_fails_leaves_restored_operators_right(name: str, seed: int) -> None:
+    random, first, held = Random(seed), Database(), list[Arc]()
+    arcs = first.table(Arc, name="arcs")
+    view = RELATIONS[name](arcs).materialize()
+    for _ in range(6):
+        play(first, arcs, *change(random, held, 6))
+    states = {name: packed(state) for name, state in states_of(view._node, {})}
+    second = Database()
+    again = second.table(Arc, name="arcs")
+    again.add_all(held)
+    with restored(second, Restoration(states.get)):
+        relation = RELATIONS[name](again)
+        other = relation.materialize()
+        above = relation.select(lambda *row: 1 // (str(BAD) not in str(row))).materialize()
+    for _ in range(2):
+        with suppress(ZeroDivisionError):
+            play(second, again, held[:1], [Arc(BAD, BAD), Arc(BAD, 1)])
+            play(second, again, [Arc(BAD, BAD), Arc(BAD, 1)], held[:1])
+        other.verify()
+    for _ in range(6):
+        play(second, again, *change(random, held, 6))
+        other.verify()
+    assert len(other) == len(above)
+
+
+@pytest.mark.parametrize("name", ["rules", "shortest ways"])
+def test_a_restored_fixpoint_builds_its_indexes_at_the_first_change(name: str) -> None:
+    first = Database()
+    arcs = first.table(Arc, name="arcs")
+    arcs.add_all([Arc(n % 7, n) for n in range(30)])
+    view = RELATIONS[name](arcs).materialize()
+    states = {name: packed(state) for name, state in states_of(view._node, {})}
+    second = Database()
+    again = second.table(Arc, name="arcs")
+    again.add_all(list(arcs))
+    with restored(second, Restoration(states.get)):
+        other = RELATIONS[name](again).materialize()
+    (node,) = [node for node in other._node.upstream() if isinstance(node.operator, Fixpoint)]
+    assert sorted(other) == sorted(view)
+    before = node.operator.footprint()[1]
+    again.add(Arc(3, 4))
+    assert node.operator.footprint()[1] > 2 * before
+    second.verify()

@@ -20,6 +20,7 @@ What was there before the change and is not affected is never looked at.
 Where following takes longer than deriving all rows again, that is done (`anew.py`).
 
 State:  for every row two numbers (`fixpoint/relation.py`); an index per recursive side of a join.
+        Restored, it holds its rows only, until an input changes.
 Cost:   O(derivations of the rows that enter or leave, and of those that changed inputs make).
 Source: docs/recursion.md; [dbsp] section 5; [counting]; [elastic].
 """
@@ -54,13 +55,15 @@ MOST_SHOWN = 3
 class Fixpoint:
     """Gives out one delta per relation that has a name."""
 
-    __slots__ = ("_before", "_circuit", "_is_measured", "_round", "evaluated")
+    __slots__ = ("_before", "_circuit", "_is_measured", "_round", "_stored", "evaluated")
 
     def __init__(self, circuit: Circuit) -> None:
         self._circuit = circuit
         self._round = GIVEN
         self._before: Before | None = None
         self._is_measured = False
+        self._stored: State | None = None
+        """The state that was restored, until derivations and indexes are built from it."""
         self.evaluated = 0
         """How often it was evaluated anew."""
 
@@ -87,6 +90,8 @@ class Fixpoint:
                 gc.enable()
 
     def _step(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
+        if self._stored is not None:
+            self._build(self._stored)
         self._is_measured = self._circuit.begins_anew
         try:
             return self._followed(inputs)
@@ -219,6 +224,8 @@ class Fixpoint:
                 return
 
     def undo(self) -> None:
+        if self._stored is not None:
+            return
         if self._before is not None:
             self._before.bring_back()
             self._before = None
@@ -229,6 +236,8 @@ class Fixpoint:
             relation.undo()
 
     def commit(self) -> None:
+        if self._stored is not None:
+            return
         self._before = None
         for recursive_index in self._circuit.recursive_indexes:
             recursive_index.commit()
@@ -248,6 +257,8 @@ class Fixpoint:
 
     def state(self) -> State | None:
         """The state of each relation, by its place; None if one of them has none to tell."""
+        if self._stored is not None:
+            return self._stored
         found: dict[str, Any] = {"round": self._round}
         for place, relation in enumerate(self._circuit.relations):
             state = relation.state()
@@ -257,15 +268,21 @@ class Fixpoint:
         return found
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Hold what a fixpoint has told as its state, and index it again."""
-        circuit = self._circuit
+        """Show the rows of a stored state; derivations and indexes are built by the next step."""
         self._round = state["round"]
+        for place, relation in enumerate(self._circuit.relations):
+            relation.show(_state_of(state, place))
+        self._stored = state
+
+    def _build(self, state: State) -> None:
+        """Build derivations and indexes of a stored state; a call that fails can be repeated."""
+        circuit = self._circuit
         for place, relation in enumerate(circuit.relations):
-            own = f"{place} "
-            mine = {n.removeprefix(own): v for n, v in state.items() if n.startswith(own)}
-            relation.restore(mine)
+            relation.restore(_state_of(state, place))
         for index in circuit.recursive_indexes:
+            index.set_aside()
             index.change(Batch(list(index.relation.rounds), GIVEN))
+        self._stored = None
         self.commit()
 
     def footprint(self) -> tuple[int, int]:
@@ -344,6 +361,12 @@ class Fixpoint:
             "  transaction rolled back: no table or view changed\n"
             "  bound what the step makes of a row, or raise max_rounds="
         )
+
+
+def _state_of(state: State, place: int) -> State:
+    """Return the part of the state of a fixpoint that is of one relation."""
+    own = f"{place} "
+    return {name.removeprefix(own): v for name, v in state.items() if name.startswith(own)}
 
 
 def _is_mixed(inputs: Sequence[Sequence[Any]]) -> bool:

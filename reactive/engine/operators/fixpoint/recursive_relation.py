@@ -182,18 +182,22 @@ class RecursiveRelation(Derivations):
             "derivations": self.derivations,
         }
 
-    def restore(self, state: State) -> None:
-        """Hold what a relation has told as its state; it held nothing."""
+    def show(self, state: State) -> None:
+        """Hold the rows of a stored state, and nothing else of it; the relation held nothing."""
         rows = state["rows"]
-        length = len(rows)
-        self.rounds.update(zip(rows, repeated(state["rounds"], length), strict=True))
-        self.support.update(dict.fromkeys(self.rounds, 1))  # which hashes no row
+        self.rounds.update(zip(rows, repeated(state["rounds"], len(rows)), strict=True))
+
+    def restore(self, state: State) -> None:
+        """Hold a stored state, the rows of which are shown."""
+        rows = state["rows"]
+        self.support = dict.fromkeys(self.rounds, 1)  # which hashes no row
+        self.well_founded = {}
         for held, counts in (
             (self.support, state["supports"]),
             (self.well_founded, state["well_founded"]),
         ):
             if counts != 1:
-                pairs = zip(rows, repeated(counts, length), strict=True)
+                pairs = zip(rows, repeated(counts, len(rows)), strict=True)
                 held.update([pair for pair in pairs if pair[1] != 1])
         self.derivations = state["derivations"]
         self.commit()

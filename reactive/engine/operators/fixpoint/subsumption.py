@@ -20,7 +20,7 @@ import sys
 from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from heapq import heappop, heappush
-from itertools import repeat
+from itertools import compress, repeat
 from typing import Any, Self
 
 from reactive.engine.collections.index import NOTHING
@@ -134,23 +134,26 @@ class SubsumingRelation(RecursiveRelation):
             "derivations": self.derivations,
         }
 
+    def show(self, state: State) -> None:
+        """Hold the rows of a stored state that are shown; the relation held nothing."""
+        rows = state["rows"]
+        shown = compress(rows, repeated(state["shown"], len(rows)))
+        self._shows.update(dict.fromkeys(shown))
+
     def restore(self, state: State) -> None:
-        """Hold what a relation has told as its state; it held nothing."""
+        """Hold a stored state, the rows of which are shown."""
         rows, length = state["rows"], len(state["rows"])
-        rounds, supports, well_founded, shown = (
-            repeated(state[name], length)
-            for name in ("rounds", "supports", "well_founded", "shown")
+        rounds, supports, well_founded = (
+            repeated(state[name], length) for name in ("rounds", "supports", "well_founded")
         )
-        self.support.update(zip(rows, supports, strict=True))
-        self.rounds.update([each for each in zip(rows, rounds, strict=True) if each[1]])
-        self.well_founded.update(
-            [each for each in zip(rows, well_founded, strict=True) if each[1] != 1]
-        )
-        for row, is_shown in zip(rows, shown, strict=True):
-            key = canonical(self._by(row))
-            self._insert((*self._rank(row), row, key))
-            if is_shown:
-                self._chose((key, row))
+        self.support = dict(zip(rows, supports, strict=True))
+        fill(self.rounds, {row: at for row, at in zip(rows, rounds, strict=True) if at})
+        pairs = zip(rows, well_founded, strict=True)
+        self.well_founded = {row: number for row, number in pairs if number != 1}
+        self.entries, self.groups, self.chosen = {}, {}, {}
+        for row in rows:
+            self._insert((*self._rank(row), row, canonical(self._by(row))))
+        self.chosen = {self.entries[row][3]: row for row in self._shows}
         self.derivations = state["derivations"]
         self.commit()
 
