@@ -182,6 +182,36 @@ def test_recursions_come_to_what_they_naively_do(
         agree(builder.relation(term), rows)
 
 
+@examples(60)
+@given(
+    rows=INPUT_ROWS,
+    kind=st.sampled_from(["semi_join", "anti_join"]),
+    signed=st.sampled_from(["left", "right", "both"]),
+    times=st.integers(1, 5),
+)
+def test_partners_in_an_iteration_may_have_negative_weights(
+    rows: Any, kind: str, signed: str, times: int
+) -> None:
+    db = Database()
+    a, b, c = (db.table(tuple, name=name) for name in INPUTS)
+    start = a.union_all(b.negate())
+
+    def step(r: Rel) -> Rel:
+        moved = r.select(lambda row: ((row[0] + 1) % 4, row[1]))
+        left, right = {"left": (moved, c), "right": (c, moved), "both": (moved, r)}[signed]
+        found = getattr(left, kind)(right, on=lambda x, y: x[0] == y[0])
+        return found if signed == "left" else found.union_all(moved)
+
+    written_out = start
+    for _ in range(times):
+        written_out = step(written_out)
+    assert evaluated(iterate(step, start, times=times), rows) == evaluated(written_out, rows)
+
+
+def evaluated(relation: Rel, rows: Any) -> Any:
+    return outcome(evaluate, relation.plan, rows)
+
+
 STEPS: dict[str, Callable[[Any, Any], Any]] = {
     "longer": lambda a, b: (b[1], min(a[1] + b[0], 6)),
     "other way": lambda a, b: (b[1], max(b[0] - a[1], -6)),

@@ -86,12 +86,11 @@ def caller(function: Function, source: plan.Node) -> Callable[[Row], Any]:
 
 def members(key: Function, source: plan.Node, rows: Bag) -> dict[Any, list[Pair]]:
     """The rows of each group that are there, by its key."""
-    return grouped_by(key, source, there(rows).items())
+    return by_key(caller(key, source), there(rows).items())
 
 
-def grouped_by(key: Function, source: plan.Node, rows: Iterable[Pair]) -> dict[Any, list[Pair]]:
-    """Some rows of a node by the key of their groups."""
-    key_of = caller(key, source)
+def by_key(key_of: Callable[[Row], Any], rows: Iterable[Pair]) -> dict[Any, list[Pair]]:
+    """Some rows by the key of their groups."""
     groups: dict[Any, list[Pair]] = {}
     for pair in rows:
         groups.setdefault(key_of(pair[0]), []).append(pair)

@@ -4,7 +4,8 @@ A part holds what it needs of the rows that it was given so far, and in each rou
 the changes of its inputs. So it is with rows that come and with rows that go.
 
     linear nodes     of the change alone
-    joins            of the change of either side and all of the other
+    joins            of the change of either side and all of the other (`joined_changes.py`)
+    groups           of the groups that changed, evaluated anew (`grouped_changes.py`)
     sets             of the rows that changed, as they were and as they are
     all others       evaluated anew, and compared with what they were
 
@@ -16,16 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Function, Lifted, conjuncts
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import Row
 from reactive.engine.reference.asking import asks_of, rooms_of
-from reactive.engine.reference.bags import Bag, bag_of, difference, grow, net, paired
-from reactive.engine.reference.joins import Matching, Pairing, pairing
+from reactive.engine.reference.bags import Bag, bag_of, difference, grow, net
+from reactive.engine.reference.grouped_changes import Groups
+from reactive.engine.reference.joined_changes import HalfJoin, Join, OuterJoin
+from reactive.engine.reference.joins import Pairing, pairing
 from reactive.engine.reference.nodes import inputs_of, linear, rows_of
+from reactive.engine.reference.parts import Given, Part
 from reactive.engine.reference.rooms import Room, Rooms
 
 WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
@@ -42,16 +46,6 @@ WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
 
 NONE: Mapping[int, Any] = {}
 NOTHING = Bag()
-
-
-class Part(Protocol):
-    """What stands for a node: its change in this round, made of those of its inputs."""
-
-    change: Bag
-
-    def step(self) -> None:
-        """Make the change of the next round."""
-        ...
 
 
 def part_of(node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part] = NONE) -> Part:
@@ -80,7 +74,7 @@ def _asking_pairs(
     tests = [each for predicate in found.predicates for each in _conditions(predicate)]
     quiet = tuple(each for each in tests if not asks_of(each))
     first = next(n for n, each in enumerate(tests) if asks_of(each))
-    pairs = _Join(replace(found, predicates=quiet), *inputs, tests=tests[:first])
+    pairs = Join(replace(found, predicates=quiet), *inputs, tests=tests[:first])
     calls = [callable_of(each) for each in tests[first:]]
 
     def matching(bag: Bag) -> Bag:
@@ -91,10 +85,15 @@ def _asking_pairs(
 
 def _alone(node: plan.Node, inputs: Sequence[Part]) -> Part:
     found = pairing(node)
-    if isinstance(node, plan.SemiJoin | plan.AntiJoin) and found is not None:
-        return _Half(found, *inputs, keeps=isinstance(node, plan.SemiJoin))
-    if found is not None and not isinstance(node, plan.OuterJoin):
-        return _Join(found, *inputs)
+    match node:
+        case plan.SemiJoin() | plan.AntiJoin() if found is not None:
+            return HalfJoin(node, found, *inputs)
+        case plan.OuterJoin() if found is not None:
+            return OuterJoin(node, found, *inputs)
+        case plan.Aggregate() | plan.Reduce() | plan.Top():
+            return Groups(node, *inputs)
+    if found is not None:
+        return Join(found, *inputs)
     call = linear(node)
     if call is not None:
         return _Linear(call, *inputs)
@@ -107,28 +106,6 @@ def _conditions(predicate: Function) -> list[Function]:
     if not isinstance(predicate, Lifted):
         return [predicate]
     return [replace(predicate, body=each, made=None) for each in conjuncts(predicate.body)]
-
-
-class Given:
-    """Rows that somebody hands in."""
-
-    def __init__(self) -> None:
-        self.change = Bag()
-        self.following = Bag()
-
-    def step(self) -> None:
-        self.change, self.following = self.following, Bag()
-
-
-class Constant:
-    """Rows that are there from the first round on."""
-
-    def __init__(self, rows: Bag) -> None:
-        self.change = Bag()
-        self._following = bag_of(rows)
-
-    def step(self) -> None:
-        self.change, self._following = self._following, Bag()
 
 
 class _Linear:
@@ -166,41 +143,6 @@ class _Pointwise:
         return [held.get(row, 0) for held in self._held]
 
 
-class _Join:
-    """Of pairs. What goes, goes first: no pair is asked of which one row is gone."""
-
-    def __init__(
-        self,
-        found: Pairing,
-        left: Part,
-        right: Part,
-        *,
-        tests: Sequence[Function] | None = None,
-    ) -> None:
-        self.change = Bag()
-        self._inputs = left, right
-        self._matching = Matching(found, tests=tests)
-        self._pair = paired(found.left)
-
-    def step(self) -> None:
-        left, right = self._inputs
-        self.change = Bag()
-        for is_coming in (False, True):
-            for row, weight in _moving(left.change, is_coming):
-                self._add(((row, b), weight * m) for b, m in self._matching.partners(row))
-                self._matching.left.move(row, weight)
-            for row, weight in _moving(right.change, is_coming):
-                self._add(((a, row), n * weight) for a, n in self._matching.partnered(row))
-                self._matching.right.move(row, weight)
-        self.change = net(self.change)
-
-    def _add(self, pairs: Any) -> None:
-        change, pair = self.change, self._pair
-        for (a, b), weight in pairs:
-            row = pair(a, b)
-            change[row] = change.get(row, 0) + weight
-
-
 class _Chain:
     """Parts, each of which reads the one before it; the change is that of the last."""
 
@@ -212,39 +154,6 @@ class _Chain:
         for part in self._parts:
             part.step()
         self.change = self._parts[-1].change
-
-
-class _Half:
-    """Of the left rows that have a partner, or have none."""
-
-    def __init__(self, found: Pairing, left: Part, right: Part, *, keeps: bool) -> None:
-        self.change = Bag()
-        self._inputs = left, right
-        self._matching = Matching(found)
-        self._keeps = keeps
-        self._held, self._shown = Bag(), Bag()
-
-    def step(self) -> None:
-        left, right = self._inputs
-        touched = dict.fromkeys(left.change)
-        for is_coming in (False, True):
-            for row, weight in _moving(left.change, is_coming):
-                self._matching.left.move(row, weight)
-            for row, weight in _moving(right.change, is_coming):
-                touched |= dict.fromkeys(a for a, _ in self._matching.partnered(row))
-                self._matching.right.move(row, weight)
-        grow(self._held, left.change)
-        shown = {row: self._weight(row) for row in touched}
-        self.change = bag_of(
-            {r: n - self._shown[r] for r, n in shown.items() if n != self._shown[r]}
-        )
-        grow(self._shown, self.change)
-
-    def _weight(self, row: Row) -> int:
-        """How often a left row is shown."""
-        held = self._held[row]
-        partners = sum(weight for _, weight in self._matching.partners(row)) if held else 0
-        return held if (partners > 0) is self._keeps else 0
 
 
 class _AskingRows:
@@ -349,8 +258,3 @@ class _Anew:
             grow(self._held[source], change)
         rows = rows_of(self._node, lambda source: self._held[id(source)])
         self.change, self._rows = difference(rows, self._rows or Bag()), rows
-
-
-def _moving(change: Bag, is_coming: bool) -> list[tuple[Row, int]]:
-    """The rows that come, or those that go."""
-    return [(row, weight) for row, weight in change.items() if (weight > 0) is is_coming]

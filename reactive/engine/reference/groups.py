@@ -22,9 +22,9 @@ from optimizer.expressions.attempts import Fault
 from optimizer.plans.costs import Cost
 from reactive.engine.collections import bag as bags
 from reactive.engine.collections.order import placed
-from reactive.engine.collections.zset import DECIMAL_NAN, NAN, Pair, canonical, is_nan, repeat
+from reactive.engine.collections.zset import DECIMAL_NAN, NAN, Row, canonical, is_nan, repeat
 from reactive.engine.operators import accumulators, tolerant
-from reactive.engine.reference.bags import Bag, added, caller, grouped_by, there
+from reactive.engine.reference.bags import Bag, added, by_key, caller, there
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 EXACTLY = Context(prec=4_000_000, Emax=1_050_000, Emin=-1_050_000, traps=[Inexact])
@@ -40,13 +40,17 @@ def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
 def grouping(node: plan.Aggregate) -> Callable[[Bag], Bag]:
     """Return a function that makes groups of rows. Making it takes longer than calling it."""
     values = [None if a.value is None else caller(a.value, node.input) for a in node.aggregates]
-    return lambda rows: _grouped(node, values, rows)
+    key = None if node.key is None else caller(node.key, node.input)
+    return lambda rows: _grouped(node, key, values, rows)
 
 
-def _grouped(node: plan.Aggregate, values: Sequence[Any], rows: Bag) -> Bag:
+def _grouped(
+    node: plan.Aggregate, key_of: Callable[[Row], Any] | None, values: Sequence[Any], rows: Bag
+) -> Bag:
     out: Bag = Counter()
-    for key, group in _groups(node, rows).items():
-        if node.key is not None and _count(group) <= 0:
+    groups = {(): list(rows.items())} if key_of is None else by_key(key_of, rows.items())
+    for key, group in groups.items():
+        if key_of is not None and _count(group) <= 0:
             continue
         results = tuple(
             _accumulator(
@@ -54,15 +58,9 @@ def _grouped(node: plan.Aggregate, values: Sequence[Any], rows: Bag) -> Bag:
             )
             for folded, value in zip(node.aggregates, values, strict=True)
         )
-        shown = results if node.key is None else (key, *results)
+        shown = results if key_of is None else (key, *results)
         out[shown if len(shown) > 1 else shown[0]] += 1
     return out
-
-
-def _groups(node: plan.Aggregate, rows: Bag) -> dict[Any, list[Pair]]:
-    if node.key is None:
-        return {(): list(rows.items())}
-    return grouped_by(node.key, node.input, rows.items())
 
 
 def _accumulator(accumulator: Any, values: Values) -> Any:

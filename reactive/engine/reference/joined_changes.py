@@ -1,0 +1,234 @@
+"""Joins inside a recursion that is evaluated from scratch: the changes of pairs and of partners.
+
+    Join         pairs of the change of either side and all of the other
+    OuterJoin    these pairs, and a row without a partner when its last one goes
+    HalfJoin     the left rows that have a partner, or none; a row that has one asks for no other
+
+Rows that go, go first: no pair is asked of which one row is gone.
+
+State: the rows of both sides by their keys; of an outer join the weight of the partners of each
+       row, of a half join one partner of each left row.
+Cost:  the pairs of which a row changes, each asked once. A half join asks a left row again only
+       where the partner that it has goes.
+Source: [dbsp] section 4, semi-naive evaluation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from optimizer import plan
+from optimizer.expr import Function
+from optimizer.plans.properties import bindings
+from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.reference.bags import Bag, bag_of, difference, grow, net, paired
+from reactive.engine.reference.joins import Matching, Pairing, joined
+from reactive.engine.reference.parts import Part
+
+
+class Join:
+    """The change of pairs. Of the predicates only `tests` are asked, if these are given."""
+
+    def __init__(
+        self,
+        found: Pairing,
+        left: Part,
+        right: Part,
+        *,
+        tests: Sequence[Function] | None = None,
+    ) -> None:
+        self.change = Bag()
+        self._inputs = left, right
+        self._matching = Matching(found, tests=tests)
+        self._pair = paired(found.left)
+
+    def step(self) -> None:
+        left, right = self._inputs
+        self.change = Bag()
+        for is_coming in (False, True):
+            for row, weight in _moving(left.change, is_coming):
+                self._move_left(row, weight, self._matching.partners(row))
+            for row, weight in _moving(right.change, is_coming):
+                self._move_right(row, weight, self._matching.partnered(row))
+        self.change = net(self.change)
+
+    def _move_left(self, row: Row, weight: int, partners: list[Pair]) -> None:
+        self._add(((row, b), weight * m) for b, m in partners)
+        self._matching.left.move(row, weight)
+
+    def _move_right(self, row: Row, weight: int, partnered: list[Pair]) -> None:
+        self._add(((a, row), n * weight) for a, n in partnered)
+        self._matching.right.move(row, weight)
+
+    def _add(self, pairs: Iterable[tuple[tuple[Row, Row], int]]) -> None:
+        change, pair = self.change, self._pair
+        for (a, b), weight in pairs:
+            row = pair(a, b)
+            change[row] = change.get(row, 0) + weight
+
+
+class OuterJoin(Join):
+    """The change of pairs, and of rows without a partner, whose other side is None."""
+
+    def __init__(self, node: plan.OuterJoin, found: Pairing, left: Part, right: Part) -> None:
+        super().__init__(found, left, right)
+        count, pair = bindings(node.left), self._pair
+        nothing = None if count == 1 else (None,) * count
+        self._lefts = _Lonely(lambda a: pair(a, None), is_shown=node.kind != "right")
+        self._rights = _Lonely(lambda b: pair(nothing, b), is_shown=node.kind != "left")
+
+    def step(self) -> None:
+        super().step()
+        for side in (self._lefts, self._rights):
+            grow(self.change, side.take())
+
+    def _move_left(self, row: Row, weight: int, partners: list[Pair]) -> None:
+        super()._move_left(row, weight, partners)
+        self._lefts.move(row, weight, partners)
+        self._rights.add_partner(weight, partners)
+
+    def _move_right(self, row: Row, weight: int, partnered: list[Pair]) -> None:
+        super()._move_right(row, weight, partnered)
+        self._rights.move(row, weight, partnered)
+        self._lefts.add_partner(weight, partnered)
+
+
+class _Lonely:
+    """The rows of one side that have no partner, as they are shown."""
+
+    def __init__(self, show: Callable[[Row], Row], *, is_shown: bool) -> None:
+        self._show, self._is_shown = show, is_shown
+        self._held, self._shown = Bag(), Bag()
+        self._partners: dict[Row, int] = {}
+        """The weight of the partners of each row."""
+        self._touched: dict[Row, None] = {}
+
+    def move(self, row: Row, weight: int, partners: list[Pair]) -> None:
+        """Add a row, or take it away, that has these partners."""
+        self._touched[row] = None
+        if row not in self._held:
+            self._partners[row] = sum(times for _, times in partners)
+        grow(self._held, bag_of({row: weight}))
+        if row not in self._held:
+            del self._partners[row]
+
+    def add_partner(self, weight: int, rows: list[Pair]) -> None:
+        """Add the weight of a partner of these rows."""
+        for row, _ in rows:
+            self._touched[row] = None
+            self._partners[row] += weight
+
+    def take(self) -> Bag:
+        """Return the change since the last call, of rows as they are shown."""
+        change, touched = Bag(), self._touched
+        self._touched = {}
+        for row in touched if self._is_shown else ():
+            is_alone = self._partners.get(row, 0) <= 0
+            weight = self._held.get(row, 0) if is_alone else 0
+            moved = weight - self._shown.get(row, 0)
+            if moved:
+                grow(self._shown, bag_of({row: moved}))
+                grow(change, bag_of({self._show(row): moved}))
+        return change
+
+
+class HalfJoin:
+    """The change of the left rows that have a partner, or of those that have none.
+
+    Each left row that has partners chooses one of them. The others are waiting. Right rows of
+    negative weight may cancel others: once there was one, all rows are evaluated anew.
+    """
+
+    def __init__(
+        self, node: plan.SemiJoin | plan.AntiJoin, found: Pairing, left: Part, right: Part
+    ) -> None:
+        self.change = Bag()
+        self._node, self._found, self._inputs = node, found, (left, right)
+        self._matching = Matching(found)
+        """Its left side has the rows that are waiting."""
+        self._keeps = isinstance(node, plan.SemiJoin)
+        self._lefts, self._rights, self._shown = Bag(), Bag(), Bag()
+        self._is_signed = False
+        self._partner: dict[Row, Row] = {}
+        self._chosen_by: dict[Row, dict[Row, None]] = {}
+
+    def step(self) -> None:
+        left, right = (part.change for part in self._inputs)
+        new_left = [row for row in left if row not in self._lefts]
+        new_right = [row for row in right if row not in self._rights]
+        grow(self._lefts, left)
+        grow(self._rights, right)
+        self._is_signed = self._is_signed or any(self._rights.get(row, 0) < 0 for row in right)
+        if self._is_signed:
+            self.change = difference(self._all(), self._shown)
+        else:
+            for row in left:
+                if row not in self._lefts:
+                    self._release(row)
+            touched = dict.fromkeys([*left, *self._move_right(right, new_right, new_left)])
+            self.change = self._change_of(touched)
+        grow(self._shown, self.change)
+
+    def _all(self) -> Bag:
+        """The rows that are shown, evaluated anew."""
+        found = self._found
+        sides = {id(found.right): self._rights, id(found.left): self._lefts}
+        return joined(self._node, found, lambda source: sides[id(source)])
+
+    def _move_right(self, change: Bag, come: list[Row], new_left: list[Row]) -> Iterator[Row]:
+        """Take in a change of the right, and new left rows; yield the left rows that may have
+        another partner."""
+        matching = self._matching
+        for row, weight in change.items():
+            matching.right.move(row, weight)
+        seeking = list(new_left)
+        for row in change:
+            if row not in self._rights:
+                seeking += self._chosen_by.pop(row, ())
+        for other in come:
+            for row, _ in matching.partnered(other):
+                matching.left.move(row, -1)
+                self._choose(row, other)
+                yield row
+        for row in seeking:
+            self._partner.pop(row, None)
+            self._seek(row)
+            yield row
+
+    def _seek(self, row: Row) -> None:
+        """Find a partner for a row that has none, and waits if there is none."""
+        matching = self._matching
+        for other, _ in matching.right.agreeing(matching.left.place(row)):
+            if matching.fits(row, other):
+                self._choose(row, other)
+                return
+        matching.left.move(row, 1)
+
+    def _choose(self, row: Row, other: Row) -> None:
+        self._partner[row] = other
+        self._chosen_by.setdefault(other, {})[row] = None
+
+    def _release(self, row: Row) -> None:
+        """Forget a left row that is gone."""
+        if row not in self._partner:
+            self._matching.left.move(row, -1)
+            return
+        other = self._partner.pop(row)
+        del self._chosen_by[other][row]
+        if not self._chosen_by[other]:
+            del self._chosen_by[other]
+
+    def _change_of(self, touched: Iterable[Row]) -> Bag:
+        """The difference of rows as they are now to those that are shown."""
+        change = Bag()
+        for row in touched:
+            is_shown = (row in self._partner) is self._keeps
+            moved = (self._lefts.get(row, 0) if is_shown else 0) - self._shown.get(row, 0)
+            if moved:
+                change[row] = moved
+        return change
+
+
+def _moving(change: Bag, is_coming: bool) -> list[Pair]:
+    """The rows that come, or those that go."""
+    return [(row, weight) for row, weight in change.items() if (weight > 0) is is_coming]

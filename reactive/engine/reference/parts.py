@@ -1,0 +1,45 @@
+"""Parts of a recursion that is evaluated from scratch: each tells the change of its rows per round.
+
+    Given       rows that somebody hands in
+    Constant    rows that are there from the first round on
+
+The parts of nodes are in `changes.py`, `joined_changes.py` and `grouped_changes.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from reactive.engine.reference.bags import Bag, bag_of
+
+
+class Part(Protocol):
+    """The change of a node in this round, made of the changes of its inputs."""
+
+    change: Bag
+
+    def step(self) -> None:
+        """Make the change of the next round."""
+        ...
+
+
+class Given:
+    """Rows that somebody hands in."""
+
+    def __init__(self) -> None:
+        self.change = Bag()
+        self.following = Bag()
+
+    def step(self) -> None:
+        self.change, self.following = self.following, Bag()
+
+
+class Constant:
+    """Rows that are there from the first round on."""
+
+    def __init__(self, rows: Bag) -> None:
+        self.change = Bag()
+        self._following = bag_of(rows)
+
+    def step(self) -> None:
+        self.change, self._following = self._following, Bag()
