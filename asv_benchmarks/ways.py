@@ -2,15 +2,21 @@
 
 python -m asv_benchmarks.ways [--runs 40] [--only "generated loops" ...]
 
-A way is switched off by replacing one name of its module while the query is made and run. Both
-sides get the same changes in turns, in one process; the gain is the median, over the turns, of the
-time without by the time with. One that gains less than `LEAST` is to go.
+A way is switched off by replacing one name of its module while the query is made and run. The query
+with the way and the one without run in two processes, since plans and generated functions stay in
+caches of a process, where the other query would find them. The two processes take turns with the
+same changes; the gain is the median, over the turns, of the time without by the time with.
+
+A way whose best query gains less than `LEAST` is to go: then the command ends with 1.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import hashlib
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -31,6 +37,7 @@ CHANGES = 200
 SMALL, LARGE = 2_000, 20_000
 ROOT = Path(__file__).resolve().parent.parent
 NEVER = 10**9
+GOES = "**goes**"
 _CYCLES = "reactive.engine.compiler.choices.join_cycles.cycles"
 
 
@@ -162,17 +169,31 @@ def left_join_rows(db: Database) -> Running:
     return Running(orders, _orders(CHANGES, customers=2 * SMALL, first=NEVER), [view])
 
 
-def anti_join_rows(db: Database) -> Running:
-    """anti_join, select; rows of the right change"""
+def left_join_groups(db: Database) -> Running:
+    """left_join, group_by; a customer changes"""
     orders, customers = db.table(Order), db.table(Customer)
     view = (
-        orders.anti_join(customers, on=lambda o, c: o.customer == c.id)
-        .select(lambda o: (o.customer, o.price))
+        orders.left_join(customers, on=lambda o, c: o.customer == c.id)
+        .group_by(lambda o, c: c and c.region)
+        .aggregate(Sum(lambda o, c: o.price), Count())
         .materialize()
     )
     customers.add_all(_customers(SMALL))
     orders.add_all(_orders(LARGE, customers=2 * SMALL))
     return Running(customers, [Customer(SMALL + n, 1) for n in range(CHANGES)], [view])
+
+
+def full_join_rows(db: Database) -> Running:
+    """full_join, select"""
+    orders, customers = db.table(Order), db.table(Customer)
+    view = (
+        orders.full_join(customers, on=lambda o, c: o.customer == c.id)
+        .select(lambda o, c: (o and o.price, c and c.region))  # type: ignore[misc]
+        .materialize()
+    )
+    customers.add_all(_customers(SMALL))
+    orders.add_all(_orders(LARGE, customers=2 * SMALL))
+    return Running(orders, _orders(CHANGES, customers=2 * SMALL, first=NEVER), [view])
 
 
 def triangles(db: Database) -> Running:
@@ -199,6 +220,36 @@ def _over_edges(edges: Any, query: Any) -> Running:
     edges.add_all({Edge(random.randrange(800), random.randrange(800)) for _ in range(8_000)})
     new = [Edge(random.randrange(800), 800 + n) for n in range(CHANGES)]
     return Running(edges, new, [view])
+
+
+def chain(db: Database) -> Running:
+    """two joins in a chain, each row with one partner"""
+    return _chain(db, partners=1)
+
+
+def wide_chain(db: Database) -> Running:
+    """two joins in a chain, each row with ten partners"""
+    return _chain(db, partners=10)
+
+
+def chain_missed(db: Database) -> Running:
+    """two joins in a chain; a change without partners"""
+    return _chain(db, partners=1, customer=NEVER)
+
+
+def _chain(db: Database, *, partners: int, customer: int = 0) -> Running:
+    orders, customers, edges = db.table(Order), db.table(Customer), db.table(Edge)
+    view = (
+        orders.join(customers, on=lambda o, c: o.customer == c.id)
+        .join(edges, on=lambda o, c, e: c.region == e.source)
+        .select(lambda o, c, e: (o.id, c.id, e.target))
+        .materialize()
+    )
+    edges.add_all(Edge(n, n) for n in range(50))
+    customers.add_all(Customer(n // partners, n % 50) for n in range(SMALL))
+    orders.add_all(_orders(LARGE // partners, customers=SMALL // partners))
+    new = [Order(NEVER + n, customer + n % (SMALL // partners), n) for n in range(CHANGES)]
+    return Running(orders, new, [view])
 
 
 def within(db: Database) -> Running:
@@ -285,10 +336,10 @@ WAYS = (
         ),
     ),
     Way(
-        "joins that keep rows alone, in the loop above",
-        (left_join_rows, anti_join_rows),
+        "outer joins, in the loop above",
+        (left_join_rows, left_join_groups, full_join_rows),
         ("reactive/engine/operators/loops/matched.py",),
-        off=(("reactive.engine.compiler.chooser.Chooser.kept_of", lambda self, node: None),),
+        off=(("reactive.engine.compiler.chooser.Chooser.outer_join_of", lambda self, node: None),),
     ),
     Way(
         "sums in the place of rows",
@@ -305,7 +356,7 @@ WAYS = (
     ),
     Way(
         "joins of three at once",
-        (triangles_listed,),
+        (triangles_listed, chain, wide_chain, chain_missed),
         (
             *(
                 "reactive/engine/operators/loops/multiway.py",
@@ -378,43 +429,91 @@ WAYS = (
 )
 
 
+class Side:
+    """A process in which a query runs, with the way or without."""
+
+    def __init__(self, way: Way, query: Callable[[Database], Running], *, is_on: bool) -> None:
+        command = [sys.executable, "-m", "asv_benchmarks.ways", "--serve", way.name, query.__name__]
+        command += ["on" if is_on else "off", str(LARGE)]
+        self._name = " ".join(command)
+        self._process = subprocess.Popen(
+            command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+
+    def __enter__(self) -> Side:
+        return self
+
+    def __exit__(self, *of: object) -> None:
+        self._process.communicate()
+
+    def ask(self, text: str) -> str:
+        """Return what the process answers: to "digest" that of its views, else microseconds."""
+        given, answers = self._process.stdin, self._process.stdout
+        assert given is not None and answers is not None
+        print(text, file=given, flush=True)
+        answer = answers.readline().strip()
+        if not answer:
+            raise RuntimeError(f"{self._name} has ended")
+        return answer
+
+
 def gain(way: Way, query: Callable[[Database], Running], runs: int = RUNS) -> tuple[float, float]:
-    """Microseconds of one change with the way, and how many times that it is without."""
-    with_it = query(Database())
-    with _without(way):
-        without = query(_database(way))
-        for _ in range(2):
-            _microseconds(without)
-    for _ in range(2):
-        _microseconds(with_it)
-    ratios, times = [], []
-    for turn in range(runs):
-        took = {}
-        for is_on in (turn % 2 == 0, turn % 2 != 0):
-            if is_on:
-                took[True] = _microseconds(with_it)
-            else:
-                with _without(way):
-                    took[False] = _microseconds(without)
-        times.append(took[True])
-        ratios.append(took[False] / took[True])
-    for one, other in zip(with_it.views, without.views, strict=True):
-        if one != other.snapshot():
+    """Return the microseconds of one change with the way, and how many times that it is without.
+
+    Each turn is two measurements right after each other, of which the first is now that with the
+    way, now that without.
+    """
+    with Side(way, query, is_on=True) as on, Side(way, query, is_on=False) as off:
+        if on.ask("digest") != off.ask("digest"):
             raise AssertionError(f"{way.name}: the view differs without it")
+        ratios, times = [], []
+        for turn in range(runs):
+            sides = (on, off) if turn % 2 == 0 else (off, on)
+            took = {side is on: float(side.ask("time")) for side in sides}
+            times.append(took[True])
+            ratios.append(took[False] / took[True])
+        if on.ask("digest") != off.ask("digest"):
+            raise AssertionError(f"{way.name}: the view differs without it after changes")
     return median(times), median(ratios)
 
 
+def serve(way: Way, query: Callable[[Database], Running], *, is_on: bool, large: int) -> None:
+    """Make the query, and answer the lines of standard input until that ends."""
+    global SMALL, LARGE, CHANGES
+    SMALL, LARGE, CHANGES = large // 10, large, max(large // 100, 10)
+    with ExitStack() as stack:
+        if not is_on:
+            stack.enter_context(_without(way))
+        running = query(Database() if is_on else _database(way))
+        for _ in range(4):
+            _microseconds(running)
+        for line in sys.stdin:
+            is_digest = line.strip() == "digest"
+            print(_digest(running) if is_digest else _microseconds(running), flush=True)
+
+
+def _digest(running: Running) -> str:
+    """Return what stands for the rows of all views, the same in each process."""
+    found = hashlib.sha256()
+    for view in running.views:
+        found.update(repr(sorted(map(repr, view))).encode())
+    return found.hexdigest()
+
+
+def verdict(way: Way, ratios: Sequence[float]) -> str:
+    """Return whether a way is worth its lines, by the query that gains most."""
+    return way.pays or ("stays" if max(ratios) >= LEAST else GOES)
+
+
 def table(ways: Sequence[Way], runs: int = RUNS) -> list[str]:
-    """A line per way and query."""
+    """A line per way and query; the lines of its files and the verdict stand in the first."""
     lines = []
     for way in ways:
-        size = f"{_lines_of(way):,}" if way.files else ""
-        for query in way.queries:
-            time, ratio = gain(way, query, runs)
-            verdict = way.pays or ("stays" if ratio >= LEAST else "**goes**")
-            what = f"{way.name}: {query.__doc__}"
-            lines.append([what, f"{time:.2f}", f"{ratio:.2f}", size, verdict])
-            size = ""
+        gains = [gain(way, query, runs) for query in way.queries]
+        of_way = [f"{_lines_of(way):,}", verdict(way, [ratio for _, ratio in gains])]
+        for query, (time, ratio) in zip(way.queries, gains, strict=True):
+            lines.append([f"{way.name}: {query.__doc__}", f"{time:.2f}", f"{ratio:.2f}", *of_way])
+            of_way = ["", ""]
     header = ["way: query", "one change, µs", "times without", "lines", f"at least {LEAST:g}"]
     return markdown(header, lines)
 
@@ -425,7 +524,8 @@ def report(runs: int = RUNS) -> str:
         "### Special ways",
         "",
         "One change with each special way, and how many times that it takes without; medians of",
-        f"{runs} turns, in processor time. Lines are those of its own files. {machine()}",
+        f"{runs} turns of two processes, in processor time. Lines are those of its own files.",
+        machine(),
         "",
         *table(WAYS, runs),
     ]
@@ -476,13 +576,22 @@ def _customers(count: int) -> list[Customer]:
 
 
 def main() -> None:
-    """Measure and print."""
+    """Measure and print; end with 1 if a way is to go."""
     parser = argparse.ArgumentParser(prog="asv_benchmarks.ways", description="Special ways.")
     parser.add_argument("--runs", type=int, default=RUNS)
     parser.add_argument("--only", nargs="*", choices=[way.name for way in WAYS])
+    parser.add_argument("--serve", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.serve:
+        name, called, mode, large = options.serve
+        (way,) = (way for way in WAYS if way.name == name)
+        (query,) = (query for query in way.queries if query.__name__ == called)
+        serve(way, query, is_on=mode == "on", large=int(large))
+        return
     chosen = [way for way in WAYS if not options.only or way.name in options.only]
-    print("\n".join([*table(chosen, options.runs), "", machine()]))
+    lines = table(chosen, options.runs)
+    print("\n".join([*lines, "", machine()]))
+    sys.exit(any(GOES in line for line in lines))
 
 
 if __name__ == "__main__":

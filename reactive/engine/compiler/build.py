@@ -20,7 +20,6 @@ from reactive.engine.collections import range_index
 from reactive.engine.collections.index import itself
 from reactive.engine.compiler import loops as making_inner
 from reactive.engine.compiler import physical, recursion, trees
-from reactive.engine.compiler.chooser import KEPT
 from reactive.engine.compiler.physical import Op, Physical
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.moment import check_prompt
@@ -221,7 +220,7 @@ def _probe(builder: Builder, node: physical.Probe | physical.Intervals, inputs: 
         operators = (left.operator, right.operator)
         make = joined(join, parts[-1], tuple(chain), *operators, table, recall_of(node.known))
     else:
-        assert isinstance(join, KEPT)
+        assert isinstance(join, plan.OuterJoin)
         operators = (left.operator, right.operator)
         make = matched(join, parts[-1], tuple(chain), *operators, recall_of(node.known))
     return builder.node(node, inputs, make, called(parts))

@@ -36,8 +36,6 @@ Asking = Generator[plan.Node, Physical, T]
 """What yields logical nodes, is sent their physical ones, and comes to something."""
 Rule = Callable[["Chooser", plan.Node], Asking[Physical] | None]
 Linear = plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest
-KEPT = (plan.OuterJoin, plan.SemiJoin, plan.AntiJoin)
-Kept = plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 CLOSURE, MULTIWAY, SUMS = "closure", "multiway", "sums"
 """Ways that may prove not to hold for the rows."""
 ValuesWanted = Callable[[Index | RangeIndex, str], int]
@@ -220,14 +218,14 @@ class Chooser:
             return below.base, below
         return None
 
-    def kept_of(self, node: plan.Node) -> tuple[Kept, PipelineSource] | None:
-        """The join that keeps rows alone, or asks for partners, that a node has in its loop."""
+    def outer_join_of(self, node: plan.Node) -> tuple[plan.OuterJoin, PipelineSource] | None:
+        """Return the outer join that a node has in its loop, and the loop."""
         if not self.generates:
             return None
         below = PipelineSource((), node) if isinstance(node, plan.OuterJoin) else None
         if isinstance(node, (*LINEAR, plan.Aggregate)):
             below = self.chain_of(node)
-        if below is None or not isinstance(below.base, KEPT):
+        if below is None or not isinstance(below.base, plan.OuterJoin):
             return None
         base = below.base
         is_ours = base is node or (self.readers[id(base)] < 2 and not self.is_elsewhere(base))

@@ -41,7 +41,6 @@ from reactive.engine.operators.loops.nests import (
     keyed_loop,
     multiway_loops,
     outer_loops,
-    part_loop,
     sums_loops,
 )
 from reactive.engine.operators.loops.single import GroupingOfOne
@@ -272,24 +271,21 @@ def joined(
 
 
 def matched(
-    join: plan.OuterJoin | plan.SemiJoin | plan.AntiJoin,
+    join: plan.OuterJoin,
     node: plan.Node,
     chain: tuple[plan.Node, ...],
     left: index_by.IndexBy,
-    right: Any,
+    right: index_by.IndexBy,
     recall: Recall = anew,
 ) -> Make:
-    """The operator of a join that tells rows with a partner from rows alone, of a chain, and what
-    the chain feeds."""
+    """Return the maker of the operator of an outer join, its chain and what the chain feeds."""
 
     def loops(sink_of: SinkOf) -> tuple[Callable[..., Any], str]:
         count, of = bindings(join.left), shapes(join)
-        if not isinstance(join, plan.OuterJoin):
-            return part_loop(count, of, chain, sink_of)
         return outer_loops(count, of, _residual(join), chain, join.kind, sink_of)
 
     def make() -> matched_loop.Matched | matched_loop.GroupedMatched:
-        pairing = joined_groups.Pairing(left, right) if isinstance(join, plan.OuterJoin) else None
+        pairing = joined_groups.Pairing(left, right)
         plain = plain_join(join, left, right)
         chained = PlainChain(chain).run
         if not isinstance(node, plan.Aggregate):

@@ -1,11 +1,12 @@
 """Run the loops of a join over what changes on either side, with the chain above it.
 
-Of an outer join there are also loops over the rows that come to be alone, or are no longer; of semi
-and anti joins there is one over the rows that come to have a partner, or to have none.
+Of an outer join there are also loops over the rows that come to be alone, or are no longer. Semi
+and anti joins have no loops: they make no pairs, and measured 0.7 to 1.0 times an operator after
+the other.
 
 Needs:  all callables were read; the join is read by nobody else.
-Pays:   1.26 times an operator after the other, and 1.28 for outer joins; pairs that are grouped are
-        never held. Semi and anti joins gain nothing: they are here so that all joins run alike.
+Pays:   1.26 times an operator after the other, and 1.0 to 1.4 for outer joins; pairs that are
+        grouped are never held.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from reactive.engine.operators.pipelines import PipelineSource
 
 
 def probe_indexes(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
-    found = chooser.join_of(node) or chooser.kept_of(node)
+    found = chooser.join_of(node) or chooser.outer_join_of(node)
     return None if found is None else _probe(chooser, node, *found)
 
 

@@ -1,11 +1,10 @@
-"""A join that tells rows with a partner from rows alone, and the chain above it, as loops.
+"""An outer join and the chain above it, as loops.
 
-    for key, (row, weight) in left: ...         pairs, as `joined.py`: of outer joins
-    for row, weight in alone_left: ...          rows that come to be alone, or are no longer
+    for key, (row, weight) in left: ...         pairs, as `joined.py`
+    for row, weight in alone_left: ...          rows that lose their last partner, or find a first
 
-Who is alone is counted by the plain operators (`matching.py`); rows are made in the loops.
-
-What takes the rows is a list, or the groups of an aggregate.
+The plain operators (`matching.py`) count which rows are alone; the loops make the rows that go
+further. These go into a list, or into the groups of an aggregate.
 
 State:  that of the matchings, and of the groups.
 Cost:   as the plain operators.
@@ -21,7 +20,6 @@ from reactive.engine.collections.zset import Pair, Pairs
 from reactive.engine.operators.aggregate import Aggregate
 from reactive.engine.operators.loops.grouped import Grouped
 from reactive.engine.operators.loops.joined import Pairing
-from reactive.engine.operators.matching import MatchingJoin
 from reactive.engine.operators.outer_join import OuterJoin
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -30,16 +28,15 @@ class Matched:
     """Runs the loops over what the plain join matched; when they may not run, or raise, the plain
     operators.
 
-    `pairing` is that of an outer join; other joins make no pairs. `chained` is what the plain
-    operators of the chain make of a delta.
+    `chained` runs the plain operators of the chain over a delta.
     """
 
     __slots__ = ("_chained", "_loop", "_met", "_pairing", "_plain", "source")
 
     def __init__(
         self,
-        plain: OuterJoin | MatchingJoin,
-        pairing: Pairing | None,
+        plain: OuterJoin,
+        pairing: Pairing,
         loop: Callable[..., tuple[list[Pair], int]],
         source: str,
         chained: Callable[[Pairs], Sequence[Pair]],
@@ -99,8 +96,8 @@ class GroupedMatched(Grouped):
     def __init__(
         self,
         plain: Aggregate,
-        join: OuterJoin | MatchingJoin,
-        pairing: Pairing | None,
+        join: OuterJoin,
+        pairing: Pairing,
         loop: Callable[..., Any],
         source: str,
         chained: Callable[[Pairs], Sequence[Pair]],
@@ -169,15 +166,13 @@ def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
 def _run(
     loop: Callable[..., Any],
     into: tuple[Any, Any],
-    pairing: Pairing | None,
+    pairing: Pairing,
     left: Sequence[KeyedPair],
     right: Sequence[KeyedPair],
     alone: Sequence[Sequence[Pair]],
 ) -> tuple[Sequence[Pair], int] | None:
     """What a loop gives, and how many rows met; None if the plain operators are to run."""
     try:
-        if pairing is None:
-            return loop(*into, *alone)  # type: ignore[no-any-return]
         found = pairing.look_ups(left, right)
         if found is not None:
             return loop(*into, left, right, *found, *alone)  # type: ignore[no-any-return]

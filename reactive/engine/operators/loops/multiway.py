@@ -46,8 +46,8 @@ class ProbeOrders:
     """
 
     __slots__ = (
-        *("_as_they_are", "_delta_at", "_is_filled", "_later", "_nodes", "_not_made", "_ports"),
-        "_starts",
+        *("_as_they_are", "_delta_at", "_is_filled", "_later", "_nodes", "_not_made", "_once"),
+        *("_ports", "_starts"),
     )
 
     def __init__(
@@ -75,11 +75,20 @@ class ProbeOrders:
                 asked.append((len(self._as_they_are), indexes[key]))
                 self._as_they_are.append(FINDS_NOTHING)
         self._is_filled = is_filled
+        self._once = {
+            port: place for place, port in enumerate(self._starts) if self._starts.count(port) == 1
+        }
 
     def look_ups(self, *deltas: Sequence[Any]) -> list[Any]:
-        """For each probe order its delta, then its look-ups; at first all rows come by one of
-        them, that of which there are most."""
+        """Return for each probe order its delta, then its look-ups; at first all rows come by one
+        of them, that of which there are most."""
         self._check()
+        place = self._single(deltas)
+        if place is not None:
+            given = self._as_they_are.copy()
+            at, port = self._delta_at[place]
+            given[at] = deltas[port]
+            return given
         is_first, self._is_filled = not self._is_filled, True
         starts = [deltas[port] for port in self._starts]
         if is_first or all(self._nodes[port].was_empty for port in self._starts):
@@ -87,10 +96,18 @@ class ProbeOrders:
             return self._only(most, starts[most])
         return self._arguments(deltas, starts)
 
+    def _single(self, deltas: Sequence[Sequence[Any]]) -> int | None:
+        """Return the input that alone has changed, if it stands in the join once and its indexes
+        are made: then nothing is to be found as it was before."""
+        changed = [port for port, delta in enumerate(deltas) if delta]
+        place = self._once.get(changed[0]) if len(changed) == 1 else None
+        return place if self._is_filled and place not in self._not_made else None
+
     def meet(self, deltas: Sequence[Sequence[Any]]) -> bool:
         """Whether what changes of an input may meet what changes of another: such rows may come and
         go in the same commit."""
-        return sum(bool(deltas[port]) for port in self._starts) > 1
+        changed = [port for port, delta in enumerate(deltas) if delta]
+        return len(changed) > 1 or not self._once.keys() >= set(changed)
 
     def all(self) -> list[Any]:
         """The same for all that there is."""
@@ -157,7 +174,7 @@ class MultiwayJoined:
         except Exception as error:
             raise BailOut(self._owner, self) from error
         self.touched += met
-        return consolidate(out) if self._orders.meet(deltas) and is_mixed(out) else out
+        return consolidate(out) if out and self._orders.meet(deltas) and is_mixed(out) else out
 
     def contents(self) -> Sequence[Pair]:
         try:

@@ -149,16 +149,6 @@ def outer_loops(
     return nest.build(f"groups, before, {OF_SIDES}, alone_left, alone_right")
 
 
-def part_loop(bindings: int, shapes: Shapes, chain: Chain, sink_of: SinkOf) -> Made:
-    """The loop over the rows of a side that come to have a partner, or to be alone."""
-    pipeline = RowPipeline(chain, bindings, shapes)
-    sink = sink_of(pipeline)
-    nest = Nest(row_names(read_functions(*chain), bindings), pipeline, sink, counts=True)
-    _look_inside(nest, pipeline, sink, "delta", range(bindings))
-    nest.loop(_pairs(nest, range(bindings)))
-    return nest.build("groups, before, delta")
-
-
 def _nest_of_pairs(
     bindings: int,
     shapes: Shapes,
