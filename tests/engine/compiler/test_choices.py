@@ -43,7 +43,6 @@ def test_a_way_has_cases_in_which_it_is_chosen_and_others(choice: str) -> None:
     assert {case.is_chosen for case in CASES if case.choice == choice} == {True, False}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_query_runs_as_its_golden_file_says(case: Case) -> None:
     assert case.shown() == case.expected
