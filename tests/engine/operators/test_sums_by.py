@@ -271,10 +271,17 @@ def test_it_equals_the_plan_as_written(query: Any, seed: int) -> None:
 def test_odd_values_give_what_they_give_as_written(query: Any, seed: int) -> None:
     fast, plain = (Side(query, optimize=optimize) for optimize in (True, False))
     for changes in history(Random(seed), ODD, 30):
-        assert fast.commit(changes) == plain.commit(changes)
-        assert fast.shown() == plain.shown()
-    late = fast.relation.materialize()
-    assert sorted(map(str, late)) == sorted(map(str, fast.view))
+        raised, error = fast.commit(changes), plain.commit(changes)
+        assert (raised is None) is (error is None), (raised, error)  # one may be met before another
+        assert_alike(fast.view, plain.view)
+    assert_alike(fast.relation.materialize(), fast.view)
+
+
+def assert_alike(view: Any, other: Any) -> None:
+    """Hold the rows of views equal, and all but their first values alike: of equal keys, as 0 and
+    0.0, a group may show any (`docs/optimizer.md`, "Equal rows are taken to be alike")."""
+    assert dict(view.zset().items()) == dict(other.zset().items())
+    assert sorted(str(row[1:]) for row in view) == sorted(str(row[1:]) for row in other)
 
 
 def test_a_row_without_partner_may_have_what_cannot_be_summed() -> None:
