@@ -145,7 +145,7 @@ class _Digests:
                 if field.compare:
                     yield from (field.name, self.of(getattr(value, field.name)))
         elif _is_ours(type(value).__module__):
-            yield from self._all(*sorted(_attributes(value).items()))
+            yield from self._all(*sorted(_made_with(value).items()))
         elif not _is_users(type(value).__module__):
             yield _pickled(value)
         else:
@@ -228,6 +228,13 @@ def _is_plain(value: Any, depth: int = 3) -> bool:
         return _is_plain([*value, *value.values()], depth)
     is_container = isinstance(value, tuple | list | set | frozenset)
     return is_container and depth > 0 and all(_is_plain(one, depth - 1) for one in value)
+
+
+def _made_with(value: Any) -> dict[str, Any]:
+    """The attributes of an object of this library. A class that computes some on demand tells
+    those of an object that has computed none."""
+    tell = getattr(value, "_fingerprinted", None)
+    return _attributes(value) if tell is None else tell()
 
 
 def _attributes(value: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import pickle
 import shutil
 import subprocess
 import sys
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -58,9 +59,24 @@ def test_a_pickle_has_its_values() -> None:
 
 
 def test_queries_have_the_fingerprints_of_before() -> None:
-    """They are asked in a new process: where other queries came first, a nest may have another."""
+    """In a process of its own, where no other query ran."""
     code = "import json, tests.old_files.written as w; print(json.dumps(w.fingerprints()))"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT, check=True
     )
     assert json.loads(done.stdout) == json.loads(written.FINGERPRINTS.read_text())
+
+
+def test_queries_that_ran_before_change_no_fingerprint() -> None:
+    """A constant of a plan may be used, hashed and referred to by the queries of a process."""
+    written.values()
+    db = Database()
+    orders: Any = db.table(written.Order, name="orders", key="id")
+    nested = orders.nest(same=lambda o: orders.where(lambda p: p.customer > o.customer))
+    first = nested.select(lambda order, same: same).distinct().materialize()
+    orders.add_all(written.ORDERS)
+    (empty,) = (bag for bag in first if not bag)
+    referred = weakref.ref(empty)
+    assert len(empty) == 0 and empty.difference(Bag()) == {} and hash(empty) == hash(Bag())
+    assert written.fingerprints() == json.loads(written.FINGERPRINTS.read_text())
+    assert referred() is empty

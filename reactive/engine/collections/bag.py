@@ -178,6 +178,12 @@ class Bag(Collection[T], Foldable, Generic[T]):
     def __reduce__(self) -> tuple[type[Bag[T]], tuple[dict[T, int]]]:
         return Bag, (dict(self.items()),)  # a hash means nothing to another process
 
+    def _fingerprinted(self) -> dict[str, Any]:
+        """The attributes that the fingerprint of a plan reads: values, and nothing that was
+        computed of them on demand."""
+        unused = dict.fromkeys(Bag.__slots__)
+        return {**unused, "_tree": dict(self.items()), "_length": len(self)}
+
     def __repr__(self) -> str:
         return f"Bag({dict(self.items())!r})"
 
