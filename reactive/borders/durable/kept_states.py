@@ -27,7 +27,7 @@ from reactive.errors import DurabilityError
 
 State: TypeAlias = Mapping[str, Any]
 """The state of an operator: lists are columns of values, other values are plain."""
-FORMAT = 1
+FORMAT = 2
 """The number of the form of the table and of the states; another form has another number."""
 PIECE = 1 << 17
 """The most bytes in a row of the table."""

@@ -139,9 +139,9 @@ class KeptViews:
         PlanError: it cannot be kept.
         """
         named = self._checked(name, node)
-        found, why = None, ""
+        found, why, query = None, "", fingerprint_of(node)
         try:
-            found = stored_view(self._engine, named, node)
+            found = stored_view(self._engine, named, node, query)
         except Misfit as misfit:
             why = str(misfit)
         try:
@@ -152,7 +152,7 @@ class KeptViews:
         read = tables_read(self._engine, node)
         self._views[named] = KeptView(
             named,
-            fingerprint_of(node),
+            query,
             read,
             view._node.rank,
             _told(found, why, restoration),

@@ -66,8 +66,10 @@ def fingerprint_of(node: plan.Node) -> str:
     return fingerprint(version, sys.version_info[:2], node)
 
 
-def stored_view(engine: Engine, name: str, node: plan.Node) -> StoredView:
-    """Return the stored states of a view of a query. The caller holds the lock.
+def stored_view(engine: Engine, name: str, node: plan.Node, query: str) -> StoredView:
+    """Return the stored states of a view of a query, which has a fingerprint.
+
+    The caller holds the lock.
 
     Raises
     ------
@@ -81,7 +83,7 @@ def stored_view(engine: Engine, name: str, node: plan.Node) -> StoredView:
     try:
         journal.settle()
         with _open_store(journal) as store:
-            return _found(engine, store, name, node)
+            return _found(engine, store, name, node, query)
     except Unreadable as error:
         raise Misfit(f"its state cannot be read: {error}") from error
     except DurabilityError as error:
@@ -124,7 +126,7 @@ def _open_store(journal: Journal) -> Iterator[Store]:
         newer.close()
 
 
-def _found(engine: Engine, store: Store, name: str, node: plan.Node) -> StoredView:
+def _found(engine: Engine, store: Store, name: str, node: plan.Node, query: str) -> StoredView:
     if is_taken(store, table_of(name)):
         raise Misfit(f"there is a table {table_of(name)!r} of another kind\n  rename one of them")
     if table_of(name) not in store.tables():
@@ -132,7 +134,7 @@ def _found(engine: Engine, store: Store, name: str, node: plan.Node) -> StoredVi
     journal, read = engine.journal, tables_read(engine, node)
     states = StoredStates(store, name)
     header, now = states.header, _version(journal)
-    if header.query != fingerprint_of(node):
+    if header.query != query:
         raise Misfit("the query, the library or Python is not as it was when it was stored")
     if header.version > now:
         raise Misfit(f"it is of version {header.version}, and the tables are of {now}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import sys
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
@@ -10,7 +11,7 @@ from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -92,6 +93,37 @@ def shape(value: Any) -> Any:
 @given(st.lists(values, max_size=12))
 def test_a_column_comes_back_as_it_was(column: list[Any]) -> None:
     assert list(map(shape, Unpacker(packed(column)).column())) == list(map(shape, column))
+
+
+@given(
+    st.lists(st.integers(-(2**70), 2**70), max_size=9)
+    | st.lists(st.floats(allow_nan=False), max_size=9)
+    | st.integers(0, 70).flatmap(
+        lambda bits: st.lists(
+            st.sampled_from([2**bits, 2**bits - 1, -(2**bits), -(2**bits) - 1, 0]), max_size=9
+        )
+    )
+)
+def test_a_column_of_numbers_comes_back_as_it_was(column: list[Any]) -> None:
+    assert list(map(repr, Unpacker(packed(column)).column())) == list(map(repr, column))
+
+
+def test_a_column_of_numbers_is_read_where_bytes_are_the_other_way_round() -> None:
+    numbers = [1, -2, 300]
+    other: Literal["little", "big"] = "big" if sys.byteorder == "little" else "little"
+    packer = Packer()
+    packer.plain(("array", "h", other, 3))
+    packer.plain(b"".join(number.to_bytes(2, other, signed=True) for number in numbers))
+    assert Unpacker(packer.bytes()).column() == numbers
+
+
+@pytest.mark.parametrize("written", [b"", b"123", "text", [1, 2]])
+def test_a_column_of_numbers_that_is_none_is_refused(written: Any) -> None:
+    packer = Packer()
+    packer.plain(("array", "h", sys.byteorder, 2))
+    packer.plain(written)
+    with pytest.raises(Unreadable):
+        Unpacker(packer.bytes()).column()
 
 
 def test_columns_longer_than_a_pickle_come_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,12 +2,13 @@
 
     [(1, "a"), (2, "b")]        tuples of two: [1, 2] and ["a", "b"]
     [Arc(1, 2), Arc(1, 3)]      records of Arc: [1, 1] and [2, 3]
+    [1, 2, 3], [0.5, 2.5]       arrays of numbers of 16, 32 or 64 bits
     [1, 2.5, None]              as they are
 
-Values of one class are taken apart into columns, so that what is left are lists of plain values,
-which `pickle` reads fastest. What is read can name no class but those of `VALUES`, and of records
-and enumerations that the process has; of these, none that runs code of its own when it is made.
-So nothing that is stored is ever run.
+Values of one class are taken apart into columns, so that what is left are arrays of numbers, and
+lists of other plain values, which `pickle` reads fastest. What is read can name no class but those
+of `VALUES`, and of records and enumerations that the process has; of these, none that runs code of
+its own when it is made. So nothing that is stored is ever run.
 
 A pickle is of `SLICE` values at most, so that other threads go on between two.
 
@@ -21,6 +22,7 @@ import io
 import pickle
 import sys
 import time
+from array import array
 from collections.abc import Callable, Sequence
 from datetime import date, datetime, timedelta, timezone
 from datetime import time as time_of_day
@@ -43,6 +45,8 @@ VALUES = frozenset({date, datetime, time_of_day, timedelta, timezone, Decimal, F
 _NAMED = {(kind.__module__, kind.__qualname__): kind for kind in VALUES} | {
     ("datetime", kind.__qualname__): kind for kind in (date, datetime, time_of_day, timedelta)
 }
+ARRAYS = {"h": 15, "i": 31, "q": 63}
+"""The codes of arrays of integers, with the bits of their values."""
 GENERATED = "reactive.api.named_rows"
 """The module that makes classes of rows of the names of their columns."""
 SLICE = 10_000
@@ -111,6 +115,12 @@ class Packer:
         if [*kinds] == [str]:
             intern = self._strings.setdefault
             values = [intern(value, value) for value in values]
+        code = _array_code(values, kinds)
+        if code is not None:
+            self.plain(("array", code, sys.byteorder, len(values)))
+            for start in range(0, len(values), SLICE):
+                self.plain(array(code, values[start : start + SLICE]).tobytes())
+            return
         self.plain(("values", len(values)))
         for start in range(0, len(values), SLICE):
             self.plain(list(values[start : start + SLICE]))
@@ -185,6 +195,8 @@ class Unpacker:
         match self.plain():
             case ("values", int() as length):
                 return self._leaf(length)
+            case ("array", str() as code, str() as byteorder, int() as length):
+                return self._numbers(code, byteorder, length)
             case ("mixed", int() as kinds):
                 order = self._column()
                 parts = [iter(self._column()) for _ in range(kinds)]
@@ -213,6 +225,17 @@ class Unpacker:
             values += more
         return values
 
+    def _numbers(self, code: str, byteorder: str, length: int) -> list[Any]:
+        numbers: array[Any] = array(code)
+        while len(numbers) < length:
+            more = self.plain()
+            if type(more) is not bytes or not more:
+                raise Unreadable("a column is too short")
+            numbers.frombytes(more)
+        if byteorder != sys.byteorder:
+            numbers.byteswap()
+        return numbers.tolist()
+
 
 class _Values(pickle.Unpickler):
     """Makes plain values, and those of classes of the standard library that are data."""
@@ -222,6 +245,16 @@ class _Values(pickle.Unpickler):
         if found is None:
             raise Unreadable(f"{module}.{name} is no class of values")
         return found
+
+
+def _array_code(values: Sequence[Any], kinds: dict[Any, None]) -> str | None:
+    """Return the code of the smallest array that holds the values, if there is one."""
+    if [*kinds] == [float]:
+        return "d"
+    if [*kinds] != [int]:
+        return None
+    bits = max(max(values).bit_length(), min(values).bit_length())
+    return next((code for code, most in ARRAYS.items() if bits <= most), None)
 
 
 def _name_of(kind: type) -> tuple[str, Any]:
