@@ -29,7 +29,7 @@ from reactive.engine.runtime.closeable import Closeable
 from reactive.engine.runtime.copying import NotCopied
 from reactive.engine.runtime.foreign_names import OF_DATABASES
 from reactive.engine.runtime.name_hints import hint
-from reactive.engine.runtime.sql_names import Dialect, checked_dialect
+from reactive.engine.runtime.sql_names import DialectName, checked_dialect
 from reactive.engine.storage.rows import usual_name
 from reactive.engine.transactions import retried
 from reactive.engine.transactions import transaction as transactions
@@ -141,7 +141,7 @@ class Database(NotCopied, Closeable):
         rules: Sequence[Rule] = (),
         strict: bool = False,
         offload: backend.Offload | None = None,
-        dialect: Dialect = "duckdb",
+        dialect: DialectName = "duckdb",
         timezone: str = "UTC",
         deliver: Literal["writer", "background"] = "writer",
         deliver_timeout: float | None = None,

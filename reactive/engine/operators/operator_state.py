@@ -48,20 +48,21 @@ def repeated(value: Any, length: int) -> list[Any]:
     return value if isinstance(value, list) else [value] * length
 
 
-def columns_of(weights: Mapping[Any, int]) -> State:
-    """Return rows and their weights as two columns.
+def columns_of(weights: Mapping[Any, int], prefix: str = "") -> State:
+    """Return rows and their weights as two columns, whose names begin with `prefix`.
 
     >>> columns_of({"a": 1, "b": 1})
     {'rows': ['a', 'b'], 'weights': 1}
     """
-    return {"rows": list(weights), "weights": shortened(list(weights.values()))}
+    weight = shortened(list(weights.values()))
+    return {f"{prefix}rows": list(weights), f"{prefix}weights": weight}
 
 
-def weighted_rows(state: State) -> Iterable[tuple[Any, int]]:
+def weighted_rows(state: State, prefix: str = "") -> Iterable[tuple[Any, int]]:
     """The reverse of `columns_of`.
 
     >>> list(weighted_rows({"rows": ["a", "b"], "weights": 1}))
     [('a', 1), ('b', 1)]
     """
-    rows = state["rows"]
-    return zip(rows, repeated(state["weights"], len(rows)), strict=True)
+    rows = state[f"{prefix}rows"]
+    return zip(rows, repeated(state[f"{prefix}weights"], len(rows)), strict=True)

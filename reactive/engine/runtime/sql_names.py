@@ -7,21 +7,19 @@ from typing import Literal, TypeAlias
 
 from optimizer.errors import PlanError
 
-Dialect: TypeAlias = Literal["duckdb", "postgres", "sqlite"]
+DialectName: TypeAlias = Literal["duckdb", "postgres", "sqlite"]
+DIALECT_NAMES: tuple[DialectName, ...] = ("duckdb", "postgres", "sqlite")
 
 
-DIALECTS = ("duckdb", "postgres", "sqlite")
-
-
-def checked_dialect(name: Dialect) -> Dialect:
+def checked_dialect(name: DialectName) -> DialectName:
     """Return the name of a dialect of SQL.
 
     Raises
     ------
     PlanError: there is no such dialect.
     """
-    if name not in DIALECTS:
-        raise PlanError(f"there is no dialect {name!r}\n  there are {', '.join(DIALECTS)}")
+    if name not in DIALECT_NAMES:
+        raise PlanError(f"there is no dialect {name!r}\n  there are {', '.join(DIALECT_NAMES)}")
     return name
 
 

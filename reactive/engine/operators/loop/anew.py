@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate
-from reactive.engine.operators.operator_state import Inputs, State, repeated, shortened
+from reactive.engine.operators.operator_state import Inputs, State, columns_of, weighted_rows
 from reactive.engine.operators.tolerate import Tolerate
 from reactive.engine.runtime.collector import paused
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -226,7 +226,7 @@ class Anew:
         """The rows of the result; those of the inputs are read again from these."""
         found: dict[str, Any] = {"whole": self.whole}
         for place, rows in enumerate(self._rows):
-            found |= {f"{place} rows": list(rows), f"{place} weights": shortened([*rows.values()])}
+            found |= columns_of(rows, f"{place} ")
         return found
 
     def restore(self, state: State, inputs: Inputs) -> None:
@@ -234,9 +234,7 @@ class Anew:
         self.begin_with(inputs())
         self.whole = state["whole"]
         for place, rows in enumerate(self._rows):
-            listed = state[f"{place} rows"]
-            weights = repeated(state[f"{place} weights"], len(listed))
-            rows.update(zip(listed, weights, strict=True))
+            rows.update(weighted_rows(state, f"{place} "))
         self.commit()
 
     def footprint(self) -> tuple[int, int]:

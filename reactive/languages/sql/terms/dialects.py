@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Literal
 
 from optimizer.record import record
+from reactive.engine.runtime.sql_names import DialectName
 
 
 @record
 class Dialect:
     """`name` is what sqlglot calls it."""
 
-    name: Literal["duckdb", "postgres", "sqlite"]
+    name: DialectName
     integer_division: bool
     """Whether `7 / 2` is 3."""
     zero_division: Literal["infinity", "null", "error"]
