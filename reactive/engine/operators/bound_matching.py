@@ -11,10 +11,14 @@ Values of two families, and those without one, have no common order
 (`reactive.engine.collections.families`). From the first on, or where a test raises,
 `PredicateMatching` asks the pairs, as without this.
 
-State:  the bound of each key; of a key that lost its bound, and has more than `FEW` right rows, its
-        values in order.
-Cost:   O(|dL| + |dR|); where the bound of a key moves, O(left rows of the key), and where it is
-        deleted O(log) of the right rows, after O(right rows) for the first time.
+The rows that P(B + dB) - P(B) is not 0 for have values between the old and the new bound.
+
+State:  the bound of each key; of a key whose bound has moved, and that has more than `FEW` left
+        rows, these by their values in order; of one that lost its bound, and has more than `FEW`
+        right rows, their values in order.
+Cost:   O(|dL| + |dR|), times the log of the rows of a key that has an order; where the bound of a
+        key moves, the left rows between both bounds, after O(left rows) for the first time, and
+        O(right rows) where it is deleted for the first time.
 Source: [dbsp] section 4, antijoin; [stepping] min and max.
 """
 
@@ -29,13 +33,13 @@ from sortedcontainers import SortedList
 
 from reactive.engine.collections.families import Family, UnorderedError, family_of
 from reactive.engine.collections.index import NO_MATCH, Key, KeyedPair, Mark
-from reactive.engine.collections.zset import Row
+from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.matching import Change, PredicateMatching
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 FEW = 32
-"""Right rows of a key that are looked through for another bound, each time."""
+"""Rows of a key, on either side, that are looked through each time its bound moves."""
 NONE: Final = object()
 """The value of a row that matches nothing, and the bound of a key without right rows."""
 Read = Callable[[Row], Any]
@@ -91,8 +95,18 @@ class BoundMatching:
     """
 
     __slots__ = (
-        *("_bounds", "_family", "_fell", "_is_upper", "_last", "_left", "_make", "_orders"),
-        *("_passes", "_plain", "_right", "_sides", "_touched", "_was"),
+        *("_bounds", "_ends", "_entered", "_family", "_fell", "_is_upper", "_last", "_left"),
+        *(
+            "_lefts",
+            "_make",
+            "_orders",
+            "_passes",
+            "_plain",
+            "_right",
+            "_sides",
+            "_touched",
+            "_was",
+        ),
     )
 
     def __init__(
@@ -110,9 +124,14 @@ class BoundMatching:
         self._sides = sides
         self._is_upper = is_upper
         self._passes = COMPARISONS[is_upper, closed]
+        self._ends = is_upper != closed, is_upper == closed
+        """True for the lower, and the upper, of two bounds if a left row with its value flips."""
         self._make = make
         self._bounds: dict[Key, Any] = {}
         self._orders: dict[Key, _Order] = {}
+        self._lefts: dict[Key, _LeftOrder] = {}
+        self._entered: Sequence[Valued] = ()
+        """Changes of left rows that have an order, in the last step."""
         self._family: Family | None = None
         self._last: dict[Key, Any] = {}  # the bounds of before
         self._was: Family | None = None
@@ -127,7 +146,7 @@ class BoundMatching:
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
         if self._plain is not None:
             return self._plain.step(left, right)
-        self._last, self._was = {}, self._family
+        self._last, self._was, self._entered = {}, self._family, ()
         try:
             if self._left.poisoned or self._right.poisoned:
                 raise UnorderedError("a key could not be computed")
@@ -138,8 +157,13 @@ class BoundMatching:
             return self._fall_back(left)
         out = [self._change(*each) for each in ours]
         self._touched += len(left) + len(right)
-        if theirs:
-            out += self._move_bounds(theirs)
+        try:
+            self._enter(ours)
+            if theirs:
+                out += self._move_bounds(theirs)
+        except BaseException:
+            self._drop_orders(key for key, *_ in (*ours, *theirs))
+            raise
         return out
 
     def undo(self) -> None:
@@ -149,14 +173,14 @@ class BoundMatching:
             self._plain.undo()
         for key, bound in self._last.items():
             self._set(key, bound)
-            self._orders.pop(key, None)
-        self._last, self._family = {}, self._was
+        self._drop_orders([*self._last, *(key for key, *_ in self._entered)])
+        self._last, self._family, self._entered = {}, self._was, ()
 
     def commit(self) -> None:
-        self._last, self._was = {}, self._family
+        self._last, self._was, self._entered = {}, self._family, ()
         if self._fell:
             self._fell = False
-            self._bounds, self._orders = {}, {}
+            self._bounds, self._orders, self._lefts = {}, {}, {}
         if self._plain is not None:
             self._plain.commit()
 
@@ -170,7 +194,7 @@ class BoundMatching:
     def footprint(self) -> tuple[int, int]:
         if self._plain is not None:
             return self._plain.footprint()
-        held = sum(len(order) for order in self._orders.values())
+        held = sum(map(len, self._orders.values())) + sum(map(len, self._lefts.values()))
         return len(self._bounds) + held, sys.getsizeof(self._bounds) + 100 * held
 
     def _valued(self, side: int, delta: Sequence[KeyedPair]) -> list[Valued]:
@@ -195,13 +219,8 @@ class BoundMatching:
 
     def _move_bounds(self, changes: Sequence[Valued]) -> list[Change]:
         """Take in changes of the right; return those of left rows between old and new bounds."""
-        try:
-            bounds = self._new_bounds(changes)
-            out = [each for key, bound in bounds.items() for each in self._flipped(key, bound)]
-        except BaseException:
-            for key, *_ in changes:
-                self._orders.pop(key, None)
-            raise
+        bounds = self._new_bounds(changes)
+        out = [each for key, bound in bounds.items() for each in self._flipped(key, bound)]
         for key, bound in bounds.items():
             self._last[key] = self._bounds.get(key, NONE)
             self._set(key, bound)
@@ -249,6 +268,12 @@ class BoundMatching:
         old = self._bounds.get(key, NONE)
         if old is bound or (old is not NONE and bound is not NONE and old == bound):
             return
+        order = self._left_order(key, old)
+        if order is not None:
+            is_now = bound is not NONE and (old is NONE or self._is_beyond(bound, old))
+            for row, weight in order.between(*self._outward(old, bound), self._ends):
+                yield (row, weight, -weight) if is_now else (row, -weight, weight)
+            return
         pairs = self._left.index.pairs(key)
         self._touched += len(pairs)
         for row, weight in pairs:
@@ -256,6 +281,45 @@ class BoundMatching:
             was, now = self._matches(value, old), self._matches(value, bound)
             if was != now:
                 yield (row, weight, -weight) if now else (row, -weight, weight)
+
+    def _outward(self, old: Any, bound: Any) -> tuple[Any, Any]:
+        """Both bounds, the lower one first. Where there is none, no row matches: as if it were
+        beyond all values."""
+        if old is NONE or bound is NONE:
+            known = bound if old is NONE else old
+            return (NONE, known) if self._is_upper else (known, NONE)
+        return (bound, old) if bound < old else (old, bound)
+
+    def _left_order(self, key: Key, old: Any) -> _LeftOrder | None:
+        """The left rows of a key, of which there are many, in order; None to look through them.
+
+        They are looked through, too, where the first bound comes, which may be the only one.
+        """
+        order = self._lefts.get(key)
+        if order is None and old is not NONE:
+            pairs = self._left.index.pairs(key)
+            if len(pairs) > FEW:
+                self._touched += len(pairs)
+                order = self._lefts[key] = _LeftOrder()
+                for row, weight in pairs:
+                    order.add(self._value(0, key, row), row, weight)
+        return order
+
+    def _enter(self, changes: Sequence[Valued]) -> None:
+        """Take in changes of the left rows that have an order."""
+        if not self._lefts:
+            return
+        self._entered = [each for each in changes if each[0] in self._lefts]
+        for key, row, weight, value in self._entered:
+            self._lefts[key].add(value, row, weight)
+        for key in {key for key, *_ in self._entered}:
+            if len(self._lefts[key]) <= FEW // 2:
+                del self._lefts[key]
+
+    def _drop_orders(self, keys: Iterable[Key]) -> None:
+        for key in keys:
+            self._orders.pop(key, None)
+            self._lefts.pop(key, None)
 
     def _set(self, key: Key, bound: Any) -> None:
         if bound is NONE:
@@ -316,3 +380,43 @@ class _Order:
         if not self._values:
             return NONE
         return self._values[-1] if is_upper else self._values[0]
+
+
+class _LeftOrder:
+    """The left rows of a key by their values, in order."""
+
+    __slots__ = ("_count", "_rows", "_values")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._rows: dict[Any, dict[Row, int]] = {}
+        self._values: Any = SortedList()
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, value: Any, row: Row, weight: int) -> None:
+        """Add a row of this value, or take it away."""
+        rows = self._rows.get(value)
+        if rows is None:
+            rows = self._rows[value] = {}
+            if value is not NONE:
+                self._values.add(value)
+        before = len(rows)
+        total = rows.get(row, 0) + weight
+        if total:
+            rows[row] = total
+        else:
+            rows.pop(row, None)
+        self._count += len(rows) - before
+        if not rows:
+            del self._rows[value]
+            if value is not NONE:
+                self._values.remove(value)
+
+    def between(self, low: Any, high: Any, ends: tuple[bool, bool]) -> Iterator[Pair]:
+        """The rows whose values are between two; `NONE` is beyond all."""
+        lowest = None if low is NONE else low
+        highest = None if high is NONE else high
+        for value in [*self._values.irange(lowest, highest, ends)]:
+            yield from self._rows[value].items()

@@ -133,10 +133,14 @@ def test_rows_are_those_of_all_pairs(predicate: str, values: str) -> None:
         history.semi.verify()
 
 
-def test_rows_are_those_of_all_pairs_with_orders_from_the_first_row() -> None:
+@pytest.mark.parametrize("values", ["int", "number", "none", "mixed"])
+@pytest.mark.parametrize("predicate", PREDICATES)
+def test_rows_are_those_of_all_pairs_with_orders_from_the_first_row(
+    predicate: str, values: str
+) -> None:
     with thresholds({"reactive.engine.operators.bound_matching.FEW": 0}):
-        for seed in seeds(24):
-            history = History(Random(seed), PREDICATES["by key"], VALUES["number"])
+        for seed in seeds(12):
+            history = History(Random(seed), PREDICATES[predicate], VALUES[values])
             for _ in range(40):
                 history.step()
 
@@ -218,3 +222,62 @@ def _touched(kind: str, size: int, *, has_key: bool) -> list[int]:
             change(row)
             counts.append(view.stats().touched - before)
     return counts
+
+
+EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
+    "semi_join": lambda left, right: left.semi_join(right, on=lambda a, b: a.x < b.y),
+    "anti_join": lambda left, right: left.anti_join(right, on=lambda a, b: a.x >= b.y),
+    "by key": lambda left, right: left.semi_join(right, on=lambda a, b: a.k == b.k and a.x > b.y),
+}
+
+
+@pytest.mark.parametrize("form", EXTREMES)
+def test_an_extreme_that_moves_touches_the_rows_whose_answer_changes(form: str) -> None:
+    few, many = (_touched_by_extremes(form, size) for size in (100, 10_000))
+    assert few == many
+    assert max(many) <= 12
+
+
+def _touched_by_extremes(form: str, size: int) -> list[int]:
+    """Rows touched by each change of an extreme by 3 that comes, goes, or is undone, once left and
+    right rows have an order; and by changes of left rows between both extremes."""
+    db = Database()
+    left: Any = db.table(Left, name="left")
+    right: Any = db.table(Right, name="right")
+    view = EXTREMES[form](left, right).materialize()
+    left.add_all([Left(0, n, True) for n in range(-size, size)])
+    right.add_all([Right(0, n, True) for n in range(-49, 50)])
+    extremes = [Right(0, 53, True), Right(0, -53, True)]
+    for row in (*extremes, *extremes):
+        right.add(row)
+        right.remove(row)
+    counts = []
+    for row in extremes:
+        for table, change in (
+            (right, right.add),
+            (left, left.remove),
+            (left, left.add),
+            (right, right.remove),
+        ):
+            before = view.stats().touched, set(view)
+            change(row if table is right else Left(0, row.y - row.y // 26, True))
+            counts.append(view.stats().touched - before[0])
+            assert len(set(view) ^ before[1]) <= 4
+    view.verify()
+    return counts
+
+
+def test_the_order_of_left_rows_goes_with_them() -> None:
+    db = Database()
+    left: Any = db.table(Left, name="left")
+    right: Any = db.table(Right, name="right")
+    view = left.semi_join(right, on=lambda a, b: a.x < b.y).materialize()
+    rows = [Left(0, n, True) for n in range(200)]
+    right.add(Right(0, 50, True))
+    left.add_all(rows)
+    held = view.stats().rows
+    right.add(Right(0, 60, True))
+    assert view.stats().rows >= held + 200
+    left.remove_all(rows)
+    right.clear()
+    assert view.stats().rows == 0
