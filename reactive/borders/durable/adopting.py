@@ -71,7 +71,7 @@ def _adopt(journal: Journal, adoption: Adoption) -> None:
             if journal.writes:
                 adoption.write_again(store)
             adoption.fill(store)
-            make_old()
+            make_old(least=1)
     else:
         store.create(adoption.codec.schema)
     journal.keep(table, adoption.kept())

@@ -5,8 +5,9 @@ off by such allocations, and walks all that there is each time, which doubles th
 
 So it pauses. When it goes on, the first thing that it would do is to walk all that was made
 meanwhile, a third of the time of making a view of many rows. Such a view stays: what was made for
-it is taken for old at once (`make_old`). What garbage of others is young then waits for the next
-full collection, and so that this comes in time, few pauses in a row end so.
+it is taken for old at once (`make_old`), and so are the tables of a file, of which each is small,
+and thousands are opened in a row. What garbage of others is young then waits for the next full
+collection, and so that this comes in time, few large pauses, or many small ones, in a row end so.
 """
 
 from __future__ import annotations
@@ -22,12 +23,14 @@ T = TypeVar("T")
 MANY = 10_000
 """Containers made in a pause, from which on it is worth while to take them for old ones."""
 MOST = 16
-"""Pauses between two full collections of which what was made is taken for old."""
+"""Pauses between two full collections of which what was made is taken for old; one in which fewer
+than `MANY` containers were made counts as the part of a pause."""
 _MADE_OLD = (gc.freeze, gc.unfreeze)
 
 
 class _Pauses:
-    """How many pauses have ended so since the last full collection. Of the process, as these."""
+    """The containers of pauses that have ended so since the last full collection, of each at most
+    `MANY`. Of the process, as these."""
 
     __slots__ = ("_collections", "_count")
 
@@ -35,27 +38,28 @@ class _Pauses:
         self._collections = -1
         self._count = 0
 
-    def is_one_more_allowed(self) -> bool:
+    def is_one_more_allowed(self, containers: int) -> bool:
         collections = gc.get_stats()[2]["collections"]
         if collections != self._collections:
             self._collections, self._count = collections, 0
-        self._count += 1
-        return self._count <= MOST
+        self._count += min(containers, MANY)
+        return self._count <= MOST * MANY
 
     def allow_no_more(self) -> None:
-        self._count = MOST
+        self._count = MOST * MANY
 
 
 _PAUSES = _Pauses()
 
 
-def make_old() -> None:
-    """Within a pause: take what was made in it for old, if it is much.
+def make_old(least: int = MANY) -> None:
+    """Within a pause: take what was made in it for old, if these are at least so many containers.
 
     Where a program has frozen objects of its own nothing is done, as they would no longer be.
     Whether it has is asked once between two full collections: the answer walks all of them.
     """
-    if gc.get_count()[0] < MANY or not _PAUSES.is_one_more_allowed():
+    containers = gc.get_count()[0]
+    if containers < least or not _PAUSES.is_one_more_allowed(containers):
         return
     if gc.get_freeze_count():
         _PAUSES.allow_no_more()

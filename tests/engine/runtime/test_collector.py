@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
@@ -39,11 +40,11 @@ def collections(run: Callable[[], object]) -> int:
     return found.count("start")
 
 
-def made(count: int) -> list[list[int]]:
+def made(count: int, least: int = MANY) -> list[list[int]]:
     """Containers that were made in a pause of their own."""
     with paused():
         found = [[number] for number in range(count)]
-        make_old()
+        make_old(least)
     return found
 
 
@@ -62,6 +63,26 @@ def test_what_is_made_in_a_pause_is_not_walked_when_it_ends() -> None:
 @pytest.mark.long
 def test_a_short_pause_makes_nothing_old() -> None:
     assert not is_old(made(100))
+
+
+@pytest.mark.long
+def test_tables_of_a_file_are_not_walked_again_and_again(tmp_path: Path) -> None:
+    def open_all() -> None:
+        for number in range(200):
+            db.table(int, name=f"t{number}")
+
+    with Database(tmp_path / "x.db", durability="exit") as db:
+        open_all()
+    with Database(tmp_path / "x.db") as db:
+        assert collections(open_all) <= 1
+
+
+@pytest.mark.long
+def test_small_pauses_in_a_row_end_so_until_their_sum_is_that_of_large_ones() -> None:
+    found = [made(MANY // 2, least=1) for _ in range(2 * MOST - 2)]
+    assert all(map(is_old, found))
+    found = [made(MANY // 2, least=1) for _ in range(4)]
+    assert not is_old(found[-1])
 
 
 @pytest.mark.long
