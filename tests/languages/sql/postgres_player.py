@@ -119,12 +119,12 @@ class Server:
             return ERROR
         return found
 
-    def column(self, expr: str, ids: Sequence[int]) -> dict[int, Any]:
-        """An expression of each row of `cases`, or `ERROR`."""
+    def column(self, expr: str, ids: Sequence[int], table: str = "cases") -> dict[int, Any]:
+        """An expression of each row of a table, or `ERROR`."""
         try:
-            return dict(self.rows(f"select id, ({expr}) from cases"))
+            return dict(self.rows(f"select id, ({expr}) from {table}"))
         except psycopg2.Error:
-            return {n: self.value(f"select ({expr}) from cases where id = {n}") for n in ids}
+            return {n: self.value(f"select ({expr}) from {table} where id = {n}") for n in ids}
 
 
 def play(engine: Engine, pattern: str, limit: int, random: Random, constants: int) -> Played:
@@ -305,11 +305,11 @@ def main() -> None:
     postgres.close()
 
 
-def new_database(postgres: PostgresServer) -> str:
+def new_database(postgres: PostgresServer, name: str = "expressions") -> str:
     """The DSN of a new database whose letters are Unicode's, in the order of their code points."""
     options = "template template0 lc_collate 'C' lc_ctype 'C.UTF-8'"
-    postgres.execute(postgres.dsn(), f"create database expressions {options}")
-    return postgres.dsn("expressions")
+    postgres.execute(postgres.dsn(), f"create database {name} {options}")
+    return postgres.dsn(name)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
-"""Operators of SQL by the kinds of their operands, as DuckDB has them.
+"""Operators of SQL by the kinds of their operands, as DuckDB, SQLite and Postgres have them.
 
-operator x kind x kind   -->   DuckDB computes: so is the view
+operator x kind x kind   -->   the engine computes: so is the view
                                its binder refuses: a PlanError when the query is made
 """
 
@@ -14,6 +14,10 @@ from typing import Any, Literal
 import pytest
 
 from reactive import Database, PlanError
+from reactive.languages.sql.postgres.resolution import OPERATORS, TYPES, choose
+from reactive.languages.sql.postgres.resolution import UNARY as PREFIXES
+from tests.budget import TIMES, drawing
+from tests.postgres_server import PostgresServer
 
 COLUMNS: dict[str, tuple[str, str]] = {
     "i": ("integer", "3"),
@@ -119,3 +123,78 @@ def test_operators_of_sqlite_take_all_kinds(operator: str) -> None:
     for text, view in made.items():
         (value,) = engine.execute(f"select {text} from t").fetchone()
         assert not view.errors and [row.value for row in view] == [value], text
+
+
+@pytest.fixture(scope="module")
+def server(postgres: PostgresServer) -> Iterator[Any]:
+    from tests.languages.sql.postgres_player import Server, new_database
+
+    made = Server(new_database(postgres, "operands"))
+    yield made
+    made.close()
+
+
+def test_operators_take_what_postgres_takes(server: Any) -> None:
+    from tests.languages.sql.postgres_operands import PATTERNS, differing
+
+    wrong = differing(server, PATTERNS, 0.006, drawing())
+    assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:20])
+
+
+@pytest.mark.long
+def test_all_operands_are_as_in_postgres(server: Any) -> None:
+    from tests.languages.sql.postgres_operands import PATTERNS, differing
+
+    wrong = differing(server, PATTERNS, 1 if TIMES else 0.05, drawing())
+    assert not wrong, f"{len(wrong)} differ:\n" + "\n".join(wrong[:20])
+
+
+def test_the_table_of_operators_is_that_of_postgres(server: Any) -> None:
+    rows = server.rows(
+        "select o.oprname, coalesce(l.typname, ''), r.typname from pg_operator o "
+        "left join pg_type l on l.oid = o.oprleft join pg_type r on r.oid = o.oprright"
+    )
+    theirs = {(name, (left, right) if left else (right,)) for name, left, right in rows}
+    mine = {
+        (name, each) for table in (OPERATORS, PREFIXES) for name in table for each in table[name]
+    }
+    symbols = {(name, len(each)) for name, each in mine}
+    types = {*TYPES, "anyarray", "anynonarray", "anycompatible", "anycompatiblearray"}
+    assert {each for each in mine if types.issuperset(each[1])} == {
+        (name, each)
+        for name, each in theirs
+        if (name, len(each)) in symbols and types.issuperset(each)
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("i + b", r"postgres has no operator \+ for integer and boolean"),
+        ("d + null", r"postgres cannot choose an operator \+ for date and unknown"),
+        ("i like 'x'", "postgres has no operator ~~ for integer and unknown"),
+        ("d + k", r"postgres has no operator \+ for date and bigint"),
+        ("i = any (i)", "ANY and ALL of postgres take an array"),
+        ("not i", "INTEGER is no condition"),
+        ("'1' - x", "takes this for jsonb, which is not supported"),
+        ("i + 'x'", "cannot read 'x' as INTEGER"),
+    ],
+)
+def test_what_postgres_does_not_take_is_refused_by_operator_and_types(
+    text: str, message: str
+) -> None:
+    db = Database(dialect="postgres")
+    db.execute("create table t (i integer, k bigint, d date, b boolean, x text)")
+    with pytest.raises(PlanError, match=message):
+        db.sql(f"select {text} from t")
+
+
+def test_a_prefix_operator_of_postgres_binds_less_than_a_sum() -> None:
+    view = Database(dialect="postgres").sql("select ~ 7 + 3 as a, |/ 7 + 2 as b, @ 2 - 5 as c")
+    assert tuple(next(iter(view.materialize()))) == (~10, 3.0, 3)
+
+
+def test_a_signature_is_chosen_by_exact_types_then_preferred_ones() -> None:
+    assert choose("+", ("unknown", "timestamp")) == ("interval", "timestamp")
+    assert choose("||", ("int4", "unknown")) == ("anynonarray", "text")
+    assert choose("*", ("interval", "int4")) == ("interval", "float8")

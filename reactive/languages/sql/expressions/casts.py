@@ -474,7 +474,7 @@ def _of_one_type(
     kinds = [v.type for v, is_text in zip(values, texts, strict=True) if not is_text]
     if any(kind.kind == "timestamptz" for kind in kinds):
         values = tuple(
-            _of_text(node, scope, value, INSTANT) if is_text else value
+            read_constant(node, scope, value, INSTANT) if is_text else value
             for value, is_text in zip(values, texts, strict=True)
         )
     if not any(kind.kind == "text" for kind in kinds):
@@ -489,12 +489,12 @@ def _of_one_type(
     if not any(texts) or kind.kind in ("any", "text"):
         return values, kind
     return tuple(
-        _of_text(node, scope, value, kind) if is_text else value
+        read_constant(node, scope, value, kind) if is_text else value
         for value, is_text in zip(values, texts, strict=True)
     ), kind
 
 
-def _of_text(node: exp.Expr | None, scope: Scope, value: Value, kind: SqlType) -> Value:
+def read_constant(node: exp.Expr | None, scope: Scope, value: Value, kind: SqlType) -> Value:
     """Return a constant text as a value of a type.
 
     Raises

@@ -68,13 +68,20 @@ def check_operands(node: Any, scope: Scope) -> None:
 
 
 def check_condition(value: Value, node: Any, scope: Scope) -> None:
-    """Check a value that DuckDB is to ask whether it is true.
+    """Check a value that DuckDB or Postgres is to ask whether it is true.
 
     Raises
     ------
     PlanError: values of its type are neither true nor false.
     """
-    if value.type.kind in _KINDS - NUMBERS - {"bool", "text"}:
+    if _is_no_condition(value, scope):
         raise scope.error(
             node, f"{sql_name(value.type)} is no condition", "compare it with something"
         )
+
+
+def _is_no_condition(value: Value, scope: Scope) -> bool:
+    if scope.dialect.name == "duckdb":
+        return value.type.kind in _KINDS - NUMBERS - {"bool", "text"}
+    is_constant_text = value.type.kind == "text" and isinstance(value.expr, Constant)
+    return value.type.kind not in ("bool", "any", "null") and not is_constant_text

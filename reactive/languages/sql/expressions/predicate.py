@@ -26,7 +26,7 @@ from optimizer.expr import (
     Expr,
     Operation,
 )
-from reactive.languages.sql.expressions.casts import aligned, applied, cast, maybe
+from reactive.languages.sql.expressions.casts import aligned, applied, cast, maybe, read_constant
 from reactive.languages.sql.expressions.comparisons import (
     COMPARISONS,
     OPPOSITE,
@@ -46,6 +46,8 @@ from reactive.languages.sql.expressions.comparisons import (
 )
 from reactive.languages.sql.expressions.operands import check_condition, check_operands
 from reactive.languages.sql.postgres import patterns
+from reactive.languages.sql.postgres.grammar import OF_BOOLEANS
+from reactive.languages.sql.postgres.resolution import against_elements, operands
 from reactive.languages.sql.runtime import rows, texts
 from reactive.languages.sql.sqlite import strings
 from reactive.languages.sql.sqlite.comparisons import as_truth, bare
@@ -64,6 +66,8 @@ from reactive.languages.sql.terms.values import (
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
 
+SIGNS = {"==": "=", "!=": "<>"}
+"""Operators of SQL, where Python has others."""
 QUANTIFIERS = (exp.Any, exp.All)
 TWO_VALUED: tuple[type[exp.Expr], ...] = (
     *(exp.And, exp.Or, exp.Paren, exp.Exists, exp.In, exp.Between, exp.Is),
@@ -158,9 +162,13 @@ def _is(node: Any, scope: Scope, *, wanted: bool) -> Expr:
 
 def _condition(value: Value, node: Any, scope: Scope) -> Value:
     """A value that is asked whether it is true."""
-    if scope.dialect.name == "duckdb":
+    if scope.dialect.name != "sqlite":
         check_condition(value, node, scope)
-        return cast(value, BOOL, scope) if value.type.kind == "text" else value
+        if value.type.kind != "text":
+            return value
+        if scope.dialect.name == "postgres":
+            return read_constant(node, scope, value, BOOL)
+        return cast(value, BOOL, scope)
     return as_truth(value) if scope.dialect.numeric_booleans else value
 
 
@@ -244,7 +252,11 @@ def _of_array(node: Any, scope: Scope) -> Value:
     array = right.expressions[0] if isinstance(right, exp.Anonymous) else right.this
     if scope.dialect.name in ("postgres", "duckdb"):
         of = rows.OfElements(function(symbol), scope.dialect.name == "duckdb")
-        given = (whole(scope.value(left)), whole(scope.value(array)))
+        if scope.dialect.name == "postgres":
+            values = against_elements(SIGNS.get(symbol, symbol), node, left, array, scope)
+        else:
+            values = scope.value(left), scope.value(array)
+        given = tuple(map(whole, values))
         return itself(Call(callee(of), given), BOOL)
     return maybe(function(symbol), BOOL, scope.value(left), scope.value(array))
 
@@ -337,6 +349,8 @@ def _identity(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         if isinstance(row, exp.Tuple):
             return _row_is_null(row, node, scope, wanted=wanted)
     wanted = wanted is not bool(node.args.get("negate"))
+    if node.meta.get(OF_BOOLEANS):
+        _condition(scope.value(node.this), node, scope)
     if isinstance(other, exp.Null):
         return missing(scope.value(node.this), wanted=wanted)
     if isinstance(other, exp.Boolean):
@@ -383,11 +397,15 @@ def _like(node: Any, scope: Scope) -> Value:
     check_operands(inner, scope)
     parts = [inner.this, inner.expression]
     parts += [node.expression] if isinstance(node, exp.Escape) else []
-    values = [cast(scope.value(each), TEXT, scope) for each in parts]
+    if scope.dialect.name == "postgres":
+        values = operands(_like_symbol(inner), inner, parts[:2], scope)
+        values += [cast(scope.value(each), values[1].type, scope) for each in parts[2:]]
+    else:
+        values = [cast(scope.value(each), TEXT, scope) for each in parts]
     is_negated = inner.args.get("negate")
     if any(map(is_null, values)):
         return NULL_VALUE
-    made = applied(_like_function(inner, scope), BOOL, *values)
+    made = applied(_like_function(inner, scope, values[0]), BOOL, *values)
     if not is_negated:
         return made
     return strict(Operation("not", (made.expr,)), BOOL, made)
@@ -399,18 +417,33 @@ def _like_elements(node: Any, inner: Any, scope: Scope) -> Value:
     if node is not inner or _query_in(quantifier) is not None:
         what = "ESCAPE" if node is not inner else "a query"
         raise scope.error(node, f"LIKE {quantifier.key.upper()} cannot have {what}")
+    if scope.dialect.name == "postgres":
+        symbol = _like_symbol(inner)
+        one, array = against_elements(symbol, inner, inner.this, quantifier.this, scope)
+    else:
+        one = cast(scope.value(inner.this), TEXT, scope)
+        array = scope.value(quantifier.this)
     kind = rows.AnyFits if isinstance(quantifier, exp.Any) else rows.AllFit
-    symbol = rows.NOT_LIKE if inner.args.get("negate") else rows.LIKE
-    fits = kind(symbol[_like_function(inner, scope)])
-    return maybe(
-        fits, BOOL, cast(scope.value(inner.this), TEXT, scope), scope.value(quantifier.this)
-    )
+    tests = rows.NOT_LIKE if inner.args.get("negate") else rows.LIKE
+    fits = kind(tests[_like_function(inner, scope, one)])
+    if scope.dialect.name != "postgres":
+        return maybe(fits, BOOL, one, array)
+    return itself(Call(callee(rows.OfElements(fits)), (whole(one), whole(array))), BOOL)
 
 
-def _like_function(node: Any, scope: Scope) -> Any:
+def _like_symbol(node: Any) -> str:
+    """Return the operator of Postgres that a LIKE stands for."""
+    if isinstance(node, exp.SimilarTo):
+        return "~"
+    return "~~*" if isinstance(node, exp.ILike) else "~~"
+
+
+def _like_function(node: Any, scope: Scope, of: Value) -> Any:
     if scope.dialect.name == "postgres":
         if isinstance(node, exp.SimilarTo):
             return patterns.similar
+        if of.type.kind == "bytes":
+            return patterns.like_bytes
         return patterns.like_folded if isinstance(node, exp.ILike) else patterns.like
     if scope.dialect.name == "sqlite":
         return strings.like

@@ -25,6 +25,7 @@ from reactive.languages.sql.expressions.predicate import truth
 from reactive.languages.sql.postgres import operators
 from reactive.languages.sql.postgres.forms import decimal_of_text
 from reactive.languages.sql.postgres.functions import TABLE as of_postgres
+from reactive.languages.sql.postgres.grammar import PREFIX_PLUS
 from reactive.languages.sql.runtime import texts
 from reactive.languages.sql.sqlite import arithmetic as of_sqlite
 from reactive.languages.sql.sqlite import functions as sqlite
@@ -64,6 +65,8 @@ def value(node: Any, scope: Scope) -> Value:
             return literal(int(node.this) if scope.dialect.numeric_booleans else bool(node.this))
         case exp.Null():
             return NULL_VALUE
+        case exp.Paren() if node.meta.get(PREFIX_PLUS):
+            return operators.positive(node, scope)
         case exp.Paren() | exp.Alias():
             return scope.value(node.this)
         case exp.Placeholder() | exp.Parameter():

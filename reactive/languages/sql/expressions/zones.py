@@ -55,6 +55,8 @@ def function_of(of: SqlType, to: SqlType, zone: str) -> tuple[Any, tuple[Any, ..
     None if neither type is one; a function that is None leaves the value as it is.
     """
     if to.kind == "timestamptz":
+        if of.kind not in ("text", "any", "null", *OF_TIME):
+            return None
         made = {"text": zones.read, "date": zones.aware, "timestamp": zones.aware}.get(of.kind)
         return (made, (zone,) if made else ())
     if of.kind != "timestamptz" and of != MOMENT:
@@ -372,6 +374,14 @@ def _at(value: Value, other: Value, node: Any, scope: Scope, cast: Cast, applied
     ------
     PlanError: the value is no time, the zone no text; or there is no such zone.
     """
+    if scope.dialect.name == "postgres":
+        if other.type.kind in ("interval", "time"):
+            other = applied(zones.offset_of, TEXT, cast(other, INTERVAL, scope))
+        if value.type.kind == "text" and not is_constant(value):
+            raise scope.error(node, "postgres has no AT TIME ZONE for text", "cast it to timestamp")
+        if other.type.kind == "null" and value.type.kind in OF_TIME:
+            is_naive = value.type.kind == "timestamp"
+            return Value(NONE, INSTANT if is_naive else TIMESTAMP, (NONE,))
     if other.type.kind != "text" or value.type.kind not in (*OF_TIME, "text", "null", "any"):
         raise scope.error(
             node,
@@ -380,7 +390,9 @@ def _at(value: Value, other: Value, node: Any, scope: Scope, cast: Cast, applied
         )
     other = _zone(other, node, scope, applied)
     if value.type.kind == "text":
-        value = cast(value, INSTANT, scope)
+        text, value = value, cast(value, INSTANT, scope)
+        if scope.dialect.name == "postgres" and not is_constant(value):
+            raise scope.error(node, f"cannot read {text.expr} as a time with a zone")
     if value.type.kind == "date":
         value = cast(value, INSTANT if scope.dialect.name == "postgres" else TIMESTAMP, scope)
     zone = literal(scope.dialect.timezone)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import FALSE, NONE, TRUE, Call, Conditional, Expr, conjunction, constant
-from reactive.languages.sql.expressions.casts import aligned, applied, cast, equal_types
+from reactive.languages.sql.expressions.casts import aligned, applied, equal_types
 from reactive.languages.sql.expressions.comparisons import comparison
 from reactive.languages.sql.functions.calls import Maker, arguments
+from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import nulls, rows
-from reactive.languages.sql.terms.types import DECIMAL, sql_name
+from reactive.languages.sql.terms.types import sql_name
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     Value,
@@ -107,26 +108,18 @@ def _until_never_null(values: tuple[Value, ...]) -> tuple[Value, ...]:
 
 def null_if(node: Any, scope: Scope) -> Value:
     """The first value, or NULL if it equals the second."""
-    value, other = scope.value(node.this), scope.value(node.expression)
+    if scope.dialect.name == "postgres":  # of the type of the left operand of its `=`
+        value, other = operands("=", node, (node.this, node.expression), scope)
+    else:
+        value, other = scope.value(node.this), scope.value(node.expression)
     if is_null(value) or is_null(other):
         return value
     one, two = aligned(node, scope, value, other)
-    if scope.dialect.name == "postgres":
-        value = _first_operand(value, one, other, scope)
     if one.expr is value.expr:
         made = Call(constant(nulls.null_if), (whole(value), whole(two)))
         return itself(made, value.type)
     test = Call(constant(_equal), (whole(one), whole(two)))
     return itself(Conditional(test, NONE, whole(value)), value.type)
-
-
-def _first_operand(value: Value, one: Value, other: Value, scope: Scope) -> Value:
-    """Return the value of NULLIF in Postgres: of the type of the left operand of its `=`."""
-    kinds = (value.type.kind, other.type.kind)
-    if kinds == ("int", "decimal"):
-        return cast(value, DECIMAL, scope)
-    is_float = kinds in (("int", "float"), ("decimal", "float"))
-    return one if is_float or kinds == ("time", "interval") else value
 
 
 def _equal(one: Any, other: Any) -> bool:

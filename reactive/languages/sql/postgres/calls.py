@@ -101,7 +101,7 @@ def called(
     """
     values = [scope.value(each) for each in nodes]
     literals = [is_literal(each) for each in nodes]
-    found = _fitting(given, values, literals)
+    found = fitting(given, values, literals)
     if found is None:
         kinds = ", ".join(map(kind_name, values))
         known = name or name_of(node)
@@ -142,9 +142,10 @@ def _as(value: Value, kind: SqlType, scope: Scope) -> Value:
     return argument(value, kind, scope)
 
 
-def _fitting(
+def fitting(
     given: Sequence[Form], values: Sequence[Value], literals: Sequence[bool]
 ) -> Form | None:
+    """Return the form that values fit, of which some are text constants; None if none does."""
     for exact in (True, False):
         for each in given:
             kinds = each.kinds(len(values))

@@ -15,6 +15,7 @@ from reactive.languages.sql.functions import choices
 from reactive.languages.sql.functions.calls import Maker, arguments, name_of
 from reactive.languages.sql.postgres import (
     arrays,
+    calls,
     numbers,
     numerics,
     operators,
@@ -34,6 +35,7 @@ from reactive.languages.sql.postgres.calls import (
     kind_name,
     one,
 )
+from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import texts as common_texts
 from reactive.languages.sql.terms.types import (
     ANY,
@@ -127,12 +129,21 @@ def _hexadecimal(node: Any, scope: Scope) -> Value:
     return called((form(partial(numbers.hexadecimal, size=size), TEXT, INT),), nodes, node, scope)
 
 
+ABSOLUTE = (
+    form(absolute_integer, None, INT, sized=True),
+    form(numerics.numeric_absolute, DECIMAL, DECIMAL),
+    form(numbers.float_absolute, FLOAT, FLOAT),
+)
+
+
+def _absolute(node: Any, scope: Scope) -> Value:
+    """`@`."""
+    values = operands("@", node, node.expressions, scope)
+    return calls.value_of(calls.fitting(ABSOLUTE, values, [False]) or ABSOLUTE[0], values, scope)
+
+
 OF_NUMBERS: dict[str | type[exp.Expr], Maker] = {
-    "abs": forms(
-        form(absolute_integer, None, INT, sized=True),
-        form(numerics.numeric_absolute, DECIMAL, DECIMAL),
-        form(numbers.float_absolute, FLOAT, FLOAT),
-    ),
+    "abs": forms(*ABSOLUTE),
     "round": _ROUND,
     "trunc": _TRUNC,
     "ceil": _both(numerics.numeric_ceiling, numbers.float_ceiling),
@@ -366,14 +377,6 @@ OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
 }
 
 
-def _match(function: Any) -> Maker:
-    def made(node: Any, scope: Scope) -> Value:
-        of = form(function, BOOL, TEXT, TEXT)
-        return called((of,), [node.this, node.expression], node, scope, "~")
-
-    return made
-
-
 # Arrays.
 
 
@@ -489,18 +492,12 @@ def _filled(node: Any, scope: Scope) -> Value:
     return Value(made, kind, sizes.nulls)
 
 
-def _arrays(function: Any) -> Maker:
+def _condition_of(symbol: str, function: Any) -> Maker:
+    """An operator that is TRUE or FALSE of two values of its types."""
+
     def made(node: Any, scope: Scope) -> Value:
-        left, right = scope.value(node.this), scope.value(node.expression)
-        if is_literal(node.expression):
-            right = cast(right, left.type, scope)
-        if is_literal(node.this):
-            left = cast(left, right.type, scope)
-        if {left.type.kind, right.type.kind} - {"array", "any", "null"}:
-            raise scope.error(node, f"postgres has no such operator for {kind_name(left)}")
-        if is_null(left) or is_null(right):
-            return NULL_VALUE
-        return applied(function, BOOL, left, right)
+        values = operands(symbol, node, (node.this, node.expression), scope)
+        return applied(function, BOOL, *values)
 
     return made
 
@@ -567,19 +564,20 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     exp.Overlay: _overlay,
     exp.Normalize: _normal,
     exp.Collate: _collated,
-    exp.Sqrt: OF_NUMBERS["sqrt"],
-    exp.Cbrt: OF_NUMBERS["cbrt"],
-    exp.RegexpLike: _match(patterns.has_match),
-    exp.RegexpILike: _match(patterns.has_folded_match),
-    exp.SimilarTo: _match(patterns.similar),
+    "@": _absolute,
+    "|/": _float(numbers.root),
+    "||/": _float(numbers.cube_root),
+    exp.RegexpLike: _condition_of("~", patterns.has_match),
+    exp.RegexpILike: _condition_of("~*", patterns.has_folded_match),
+    exp.SimilarTo: _condition_of("~", patterns.similar),
     exp.Array: _array,
     exp.Bracket: _bracket,
-    exp.ArrayContainsAll: _arrays(arrays.contains_all),
+    exp.ArrayContainsAll: _condition_of("@>", arrays.contains_all),
     # an older sqlglot has no such node
     **(
-        {exp.ArrayContainedBy: _arrays(arrays.contained_in)}
+        {exp.ArrayContainedBy: _condition_of("<@", arrays.contained_in)}
         if hasattr(exp, "ArrayContainedBy")
         else {}
     ),
-    exp.ArrayOverlaps: _arrays(arrays.overlap),
+    exp.ArrayOverlaps: _condition_of("&&", arrays.overlap),
 }

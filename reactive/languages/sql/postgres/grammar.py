@@ -7,6 +7,7 @@ translated. Here only the names that are read as nodes are (`KEPT`); any other c
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
@@ -15,6 +16,10 @@ from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
 from reactive.languages.sql.text.grammar import ArrayKeyword, with_whole_text
 
+PREFIX_PLUS = "prefix plus"
+"""Notes of brackets that stand for a + before their content."""
+OF_BOOLEANS = "of booleans"
+"""Notes of IS UNKNOWN, which is IS NULL of conditions."""
 KEPT = frozenset(
     [
         "ANY_VALUE",
@@ -99,6 +104,26 @@ def named_placeholder(parser: Any) -> Any:
     return parser.expression(exp.Placeholder(this=word.text))
 
 
+def _prefix(symbol: str) -> Callable[[Any], exp.Expr]:
+    """Read a prefix operator other than - and +, which binds less than these."""
+    return lambda parser: exp.Anonymous(this=symbol, expressions=[parser._parse_term()])
+
+
+def _complement(parser: Any) -> exp.Expr:
+    """Read a prefix ~ as `_prefix` does."""
+    return exp.BitwiseNot(this=parser._parse_term())
+
+
+def _plus(parser: Any) -> exp.Expr | None:
+    """Read the operand of a prefix +, which sqlglot reads past; a literal is a number."""
+    operand: exp.Expr | None = parser._parse_unary()
+    if operand is None or (isinstance(operand, exp.Literal) and not operand.is_string):
+        return operand
+    made = exp.Paren(this=operand)
+    made.meta[PREFIX_PLUS] = True
+    return made
+
+
 class PostgresGrammar(Postgres):
     """The grammar of Postgres, in which other calls are `Anonymous`."""
 
@@ -115,6 +140,21 @@ class PostgresGrammar(Postgres):
             **Postgres.Parser.PLACEHOLDER_PARSERS,
             TokenType.COLON: named_placeholder,
         }
+
+        UNARY_PARSERS = {
+            **Postgres.Parser.UNARY_PARSERS,
+            TokenType.PLUS: _plus,
+            TokenType.RLIKE: _complement,  # the token of ~
+            TokenType.PIPE_SLASH: _prefix("|/"),
+            TokenType.DPIPE_SLASH: _prefix("||/"),
+            TokenType.PARAMETER: _prefix("@"),
+        }
+
+        def _parse_is(self, this: Any) -> Any:
+            made = super()._parse_is(this)
+            if made is not None and self._prev.text.upper() == "UNKNOWN":
+                (made.this if isinstance(made, exp.Not) else made).meta[OF_BOOLEANS] = True
+            return made
 
         def _parse_interval(self, *args: Any, **options: Any) -> Any:
             read = super()._parse_interval

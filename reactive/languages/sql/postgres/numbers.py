@@ -233,14 +233,14 @@ def float_negative(value: float) -> float:
 
 
 def shifted_left(value: int, places: int, size: int = 4) -> int:
-    """Shift within the bits of a size."""
+    """Shift within the bits of a size; the places of a small integer count to 32, as in C."""
     bits = size * 8
-    return _signed(value << (places % bits), bits)
+    return _signed(value << (places % max(bits, 32)), bits)
 
 
 def shifted_right(value: int, places: int, size: int = 4) -> int:
     """Shift within the bits of a size; the sign stays."""
-    return value >> (places % (size * 8))
+    return value >> (places % max(size * 8, 32))
 
 
 def _signed(value: int, bits: int) -> int:

@@ -21,7 +21,8 @@ from reactive.languages.sql.expressions import zones
 from reactive.languages.sql.expressions.casts import applied, cast
 from reactive.languages.sql.functions.calls import Maker
 from reactive.languages.sql.postgres import arrays, calls, forms, numbers, numerics, times
-from reactive.languages.sql.postgres.calls import Form, form, is_literal, kind_name
+from reactive.languages.sql.postgres.calls import Form, form, kind_name
+from reactive.languages.sql.postgres.resolution import operands
 from reactive.languages.sql.runtime import intervals
 from reactive.languages.sql.runtime import times as moments
 from reactive.languages.sql.terms.common_types import common_type
@@ -42,7 +43,6 @@ from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     Value,
     callee,
-    is_null,
     itself,
     strict,
     whole,
@@ -116,39 +116,16 @@ def operation(node: Any, scope: Scope) -> Value:
         return _unary(node, scope)
     if isinstance(node, exp.DPipe):
         return concatenation(node, scope)
-    left, right = scope.value(node.left), scope.value(node.right)
     symbol = SYMBOLS.get(type(node))
     if symbol is None:
         raise scope.error(node, f"postgres has no operator {node.key!r}")
-    left, right = _typed(node, symbol, left, right, scope)
-    if symbol == "%" and "float" in (left.type.kind, right.type.kind):
-        raise scope.error(node, "postgres has no operator % for floats", "cast them to numeric")
+    left, right = operands(symbol, node, (node.left, node.right), scope)
     return combined(symbol, left, right, node, scope)
 
 
-def _typed(node: Any, symbol: str, left: Value, right: Value, scope: Scope) -> tuple[Value, Value]:
-    """Text constants as what the other side asks for."""
-    if is_literal(node.left) and right.type.kind != "text":
-        return cast(left, _wanted(right.type, symbol, behind=False), scope), right
-    if is_literal(node.right) and left.type.kind != "text":
-        return left, cast(right, _wanted(left.type, symbol, behind=True), scope)
-    return left, right
-
-
-def _wanted(kind: SqlType, symbol: str, *, behind: bool) -> SqlType:
-    if kind.kind == "interval" and symbol in "*/":
-        return FLOAT
-    if behind and kind.kind in ("timestamp", "time") and symbol == "+":
-        return INTERVAL
-    return kind
-
-
 def _unary(node: Any, scope: Scope) -> Value:
-    of = scope.value(node.this)
-    if is_null(of):
-        return of
-    if is_literal(node.this):
-        of = cast(of, FLOAT, scope)
+    symbol = "-" if isinstance(node, exp.Neg) else "~"
+    (of,) = operands(symbol, node, (node.this,), scope)
     match of.type.kind:
         case "int" if isinstance(node, exp.BitwiseNot):
             return strict(Operation("~", (of.expr,)), of.type, of)
@@ -163,13 +140,17 @@ def _unary(node: Any, scope: Scope) -> Value:
                 "interval": intervals.negative,
             }[of.type.kind]
             return applied(function, of.type, of)
-    symbol = "-" if isinstance(node, exp.Neg) else "~"
     raise scope.error(node, f"postgres has no operator {symbol} for {kind_name(of)}")
+
+
+def positive(node: Any, scope: Scope) -> Value:
+    """The operand of a prefix +, which is a number."""
+    return operands("+", node, (node.this,), scope)[0]
 
 
 def combined(symbol: str, left: Value, right: Value, node: Any, scope: Scope) -> Value:
     """The value of an operator of two sides."""
-    if is_null(left) or is_null(right):
+    if "null" in (left.type.kind, right.type.kind):  # the type of the other is not known
         return NULL_VALUE
     of_zones = zones.combined(symbol, left, right, node, scope, applied)
     if of_zones is not None:
@@ -248,23 +229,12 @@ def concatenation(node: Any, scope: Scope) -> Value:
 
 def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> Value:
     """`||` of two nodes."""
-    left, right = scope.value(one), scope.value(other)
+    left, right = operands("||", node, (one, other), scope)
     kinds = {left.type.kind, right.type.kind}
     if "array" in kinds:
-        if is_literal(one) and right.type.kind == "array":
-            left = cast(left, right.type, scope)
-        if is_literal(other) and left.type.kind == "array":
-            right = cast(right, left.type, scope)
         return _joined_arrays(node, left, right, scope)
-    if is_null(left) or is_null(right):
-        return Value(NULL_VALUE.expr, TEXT, NULL_VALUE.nulls)
     if kinds == {"bytes"}:
         return applied(operator.add, BYTES, left, right)
-    if "bytes" in kinds and (is_literal(one) or is_literal(other)):
-        return applied(operator.add, BYTES, cast(left, BYTES, scope), cast(right, BYTES, scope))
-    if not kinds & {"text", "any"}:
-        names = f"{kind_name(left)} and {kind_name(right)}"
-        raise scope.error(node, f"postgres has no operator || for {names}", "cast one to text")
     left, right = cast(left, TEXT, scope), cast(right, TEXT, scope)
     return strict(Operation("+", (left.expr, right.expr)), TEXT, left, right)
 
@@ -302,7 +272,9 @@ SHIFTS = {exp.BitwiseLeftShift: numbers.shifted_left, exp.BitwiseRightShift: num
 
 def power(node: Any, scope: Scope) -> Value:
     """`^`: of a numeric a numeric, of integers a float."""
-    return _power(node, [node.this, node.expression], scope)
+    values = operands("^", node, (node.this, node.expression), scope)
+    of: Form = POWER[0] if values[0].type.kind == "decimal" else POWER[1]
+    return calls.value_of(of, values, scope)
 
 
 def power_call(node: Any, scope: Scope) -> Value:
@@ -318,23 +290,15 @@ def _power(node: Any, nodes: list[Any], scope: Scope) -> Value:
 
 def shifted(node: Any, scope: Scope) -> Value:
     """`<<` and `>>`, within the bits of the left side."""
-    left, right = scope.value(node.left), scope.value(node.right)
-    if is_null(left) or is_null(right):
-        return NULL_VALUE
-    if {left.type.kind, right.type.kind} - {"int", "any"} or right.type.size == 8:
-        raise scope.error(node, "postgres shifts integers by an integer")
-    size = left.type.size or 8
-    width = Value(constant(size), INT)
+    symbol = "<<" if isinstance(node, exp.BitwiseLeftShift) else ">>"
+    left, right = operands(symbol, node, (node.left, node.right), scope)
+    width = Value(constant(left.type.size or 8), INT)
     return applied(SHIFTS[type(node)], left.type, left, right, width)
 
 
 def exclusive(node: Any, scope: Scope) -> Value:
     """`#`."""
-    left, right = scope.value(node.left), scope.value(node.right)
-    if is_null(left) or is_null(right):
-        return NULL_VALUE
-    if {left.type.kind, right.type.kind} - {"int", "any"}:
-        raise scope.error(node, "postgres has # for integers")
+    left, right = operands("#", node, (node.left, node.right), scope)
     sizes = (left.type.size, right.type.size)
     size = None if None in sizes else max(sizes)  # type: ignore[type-var]
     return applied(operator.xor, SqlType("int", size=size), left, right)

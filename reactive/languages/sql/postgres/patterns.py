@@ -51,6 +51,11 @@ def like(text: str, pattern: str, escape: str = "\\") -> bool:
     return is_like(text, like_pattern(pattern, _one(escape)))
 
 
+def like_bytes(data: bytes, pattern: bytes, escape: bytes = b"\\") -> bool:
+    """Match a LIKE pattern of bytes, in which `_` is one."""
+    return like(*(each.decode("latin-1") for each in (data, pattern, escape)))
+
+
 def like_folded(text: str, pattern: str, escape: str = "\\") -> bool:
     """Match an ILIKE pattern."""
     return is_like(text, like_pattern(pattern, _one(escape), re.IGNORECASE))

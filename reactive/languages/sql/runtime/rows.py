@@ -82,6 +82,7 @@ SYMBOLS: dict[str, Callable[[Any, Any], bool]] = {
 LIKE: dict[Callable[..., bool], str] = {
     patterns.like: "like of postgres",
     patterns.like_folded: "like of postgres, folded",
+    patterns.like_bytes: "like of postgres, bytes",
     texts.like: "like",
     texts.like_escaped: "like escaped",
     texts.like_folded: "like folded",

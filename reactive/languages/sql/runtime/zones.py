@@ -301,12 +301,29 @@ def epoch_milliseconds(value: dt.datetime) -> int:
 def posix(name: str) -> str:
     """Return a zone as Postgres reads its name: '+02' is west of Greenwich.
 
-    >>> posix("+02"), posix("Asia/Tokyo")
-    ('-02', 'Asia/Tokyo')
+    >>> posix("+02"), posix("2"), posix("Asia/Tokyo")
+    ('-02', '-2', 'Asia/Tokyo')
     """
+    if name[:1].isdigit() and _OFFSET.fullmatch(f"+{name}"):
+        return f"-{name}"
     if not _OFFSET.fullmatch(name):
         return name
     return ("-" if name[0] == "+" else "+") + name[1:]
+
+
+def offset_of(span: dt.timedelta) -> str:
+    """Return the name of the zone whose clocks are ahead of UTC by an interval, to be read by
+    `posix`.
+
+    >>> offset_of(dt.timedelta(hours=5, minutes=30))
+    '-05:30:00'
+    """
+    months, days, micros = intervals.parts_of(span)
+    if months or days:
+        raise ValueError("an interval that is a time zone must not include months or days")
+    seconds = abs(micros) // 1_000_000
+    sign = "-" if micros >= 0 else "+"
+    return f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
 
 def _utc(value: dt.datetime) -> dt.datetime:
