@@ -44,15 +44,14 @@ from reactive.languages.sql.expressions.comparisons import (
     place_of,
     total_order,
 )
-from reactive.languages.sql.expressions.operands import check_condition, check_operands
-from reactive.languages.sql.postgres import patterns
+from reactive.languages.sql.expressions.like import QUANTIFIERS, like, query_in
+from reactive.languages.sql.expressions.operands import check_condition
 from reactive.languages.sql.postgres.grammar import OF_BOOLEANS
-from reactive.languages.sql.postgres.resolution import against_elements, operands
-from reactive.languages.sql.runtime import rows, texts
-from reactive.languages.sql.sqlite import strings
+from reactive.languages.sql.postgres.resolution import against_elements
+from reactive.languages.sql.runtime import rows
 from reactive.languages.sql.sqlite.comparisons import as_truth, bare
 from reactive.languages.sql.terms.arguments import take
-from reactive.languages.sql.terms.types import BOOL, TEXT
+from reactive.languages.sql.terms.types import BOOL
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     Value,
@@ -68,7 +67,6 @@ if TYPE_CHECKING:
 
 SIGNS = {"==": "=", "!=": "<>"}
 """Operators of SQL, where Python has others."""
-QUANTIFIERS = (exp.Any, exp.All)
 TWO_VALUED: tuple[type[exp.Expr], ...] = (
     *(exp.And, exp.Or, exp.Paren, exp.Exists, exp.In, exp.Between, exp.Is),
     *(exp.NullSafeEQ, exp.NullSafeNEQ),
@@ -98,7 +96,7 @@ def truth(node: Any, scope: Scope) -> Value:
             of = _condition(scope.value(node.this), node, scope)
             return strict(Operation("not", (of.expr,)), BOOL, of)
         case exp.Like() | exp.ILike() | exp.Escape():
-            return _like(node, scope)
+            return like(node, scope)
     if not isinstance(node, TWO_VALUED) and type(node) not in COMPARISONS:
         raise scope.error(node, f"{node.sql(scope.dialect.name)} is not supported here")
     made = scope.true(node)
@@ -228,17 +226,9 @@ def _comparison_value(node: Any, scope: Scope) -> Value:
 def _is_quantified(node: Any) -> bool:
     """Whether it compares with ANY or ALL of a query."""
     return type(node) in COMPARISONS and any(
-        isinstance(side, QUANTIFIERS) and _query_in(side) is not None
+        isinstance(side, QUANTIFIERS) and query_in(side) is not None
         for side in (node.args.get("this"), node.args.get("expression"))
     )
-
-
-def _query_in(node: Any) -> exp.Expr | None:
-    """The query of ANY or ALL, through brackets."""
-    inner = node.this
-    while isinstance(inner, exp.Paren):
-        inner = inner.this
-    return inner if isinstance(inner, exp.Query) else None
 
 
 def _of_array(node: Any, scope: Scope) -> Value:
@@ -387,66 +377,3 @@ def _between(node: Any, scope: Scope, *, wanted: bool) -> Expr:
         ways = [in_range(wanted, one, low, two, high), in_range(wanted, two, high, one, low)]
         return any_of(*ways) if wanted else all_of(*ways)
     return in_range(wanted, one, low, two, high)
-
-
-def _like(node: Any, scope: Scope) -> Value:
-    """LIKE and ILIKE, with an ESCAPE or without."""
-    inner = node.this if isinstance(node, exp.Escape) else node
-    if isinstance(inner.expression, QUANTIFIERS):
-        return _like_elements(node, inner, scope)
-    check_operands(inner, scope)
-    parts = [inner.this, inner.expression]
-    parts += [node.expression] if isinstance(node, exp.Escape) else []
-    if scope.dialect.name == "postgres":
-        values = operands(_like_symbol(inner), inner, parts[:2], scope)
-        values += [cast(scope.value(each), values[1].type, scope) for each in parts[2:]]
-    else:
-        values = [cast(scope.value(each), TEXT, scope) for each in parts]
-    is_negated = inner.args.get("negate")
-    if any(map(is_null, values)):
-        return NULL_VALUE
-    made = applied(_like_function(inner, scope, values[0]), BOOL, *values)
-    if not is_negated:
-        return made
-    return strict(Operation("not", (made.expr,)), BOOL, made)
-
-
-def _like_elements(node: Any, inner: Any, scope: Scope) -> Value:
-    """LIKE ANY and LIKE ALL of an array of patterns."""
-    quantifier = inner.expression
-    if node is not inner or _query_in(quantifier) is not None:
-        what = "ESCAPE" if node is not inner else "a query"
-        raise scope.error(node, f"LIKE {quantifier.key.upper()} cannot have {what}")
-    if scope.dialect.name == "postgres":
-        symbol = _like_symbol(inner)
-        one, array = against_elements(symbol, inner, inner.this, quantifier.this, scope)
-    else:
-        one = cast(scope.value(inner.this), TEXT, scope)
-        array = scope.value(quantifier.this)
-    kind = rows.AnyFits if isinstance(quantifier, exp.Any) else rows.AllFit
-    tests = rows.NOT_LIKE if inner.args.get("negate") else rows.LIKE
-    fits = kind(tests[_like_function(inner, scope, one)])
-    if scope.dialect.name != "postgres":
-        return maybe(fits, BOOL, one, array)
-    return itself(Call(callee(rows.OfElements(fits)), (whole(one), whole(array))), BOOL)
-
-
-def _like_symbol(node: Any) -> str:
-    """Return the operator of Postgres that a LIKE stands for."""
-    if isinstance(node, exp.SimilarTo):
-        return "~"
-    return "~~*" if isinstance(node, exp.ILike) else "~~"
-
-
-def _like_function(node: Any, scope: Scope, of: Value) -> Any:
-    if scope.dialect.name == "postgres":
-        if isinstance(node, exp.SimilarTo):
-            return patterns.similar
-        if of.type.kind == "bytes":
-            return patterns.like_bytes
-        return patterns.like_folded if isinstance(node, exp.ILike) else patterns.like
-    if scope.dialect.name == "sqlite":
-        return strings.like
-    if isinstance(node, exp.ILike):
-        return texts.like_folded
-    return texts.like
