@@ -62,7 +62,7 @@ bench: $(READY)  ## all benchmarks once, quickly; fails if a ratio to a twin is 
 	cd asv_benchmarks && ../$(BIN)/asv machine --yes >/dev/null && ../$(BIN)/asv run --python=same --quick --show-stderr
 	$(BIN)/python -m asv_benchmarks.regressions
 
-report: $(READY)  ## the benchmark tables of docs/benchmarks.md, several runs each
+report: $(READY)  ## the benchmark tables of asv_benchmarks/figures.md, several runs each
 	$(BIN)/python -m asv_benchmarks.report
 
 docs: $(DOCS)  ## the site, in build/site: links or references that lead nowhere are errors

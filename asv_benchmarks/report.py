@@ -61,7 +61,7 @@ OF_SPARK = "offload"
 """All measurements of views on Spark; one run of them takes as long as all others."""
 CASE_NAMES = [case.name for case in CASES]
 NAMES = [*(w.name for w in (*WORKLOADS, *REWRITTEN)), COSTS]
-DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+DOCS = Path(__file__).resolve().parent / "figures.md"
 RUNS = 5
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from datetime import date
 from pathlib import Path
 
-DOCS = Path(__file__).resolve().parent.parent / "docs" / "benchmarks.md"
+DOCS = Path(__file__).resolve().parent / "figures.md"
 BEGIN = "<!-- report: begin -->"
 END = "<!-- report: end -->"
 RECURSION = "<!-- recursion: begin -->"

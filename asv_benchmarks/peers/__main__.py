@@ -108,7 +108,7 @@ def main() -> None:
     text = "\n".join([*table(options.sizes, options.changes), "", machine()])
     print(text)
     if options.write:
-        put(text, ROOT / "docs" / "benchmarks.md", BEGIN, END)
+        put(text, ROOT / "asv_benchmarks" / "figures.md", BEGIN, END)
 
 
 if __name__ == "__main__":
