@@ -13,7 +13,7 @@ READY := .venv/.ready
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --editable
 CHECKED := optimizer reactive spark_backend tests examples asv_benchmarks docs/conf.py docs/reference.py docs/figures/pictures.py
 
-.PHONY: demo demo-spark demo-shop test test-all test-process test-spark check lint types services soak bench report docs clean
+.PHONY: demo demo-spark demo-shop test test-all test-room test-process test-spark check lint types services soak bench report docs clean
 
 demo: $(DEMO)  ## lint the standard library live, and edit it 200 times
 	$(BIN)/python -m examples.live_lint
@@ -29,6 +29,10 @@ test: lint  ## the quick gate: tests of every part, and types; those that need S
 
 test-all: $(READY)  ## what `make test` leaves out: tests that take long, most of those on Spark, processes that are killed
 	@$(MAKE) --no-print-directory -j2 WHICH=long test-spark test-process
+
+ROOM ?= engine/operators
+test-room: $(READY)  ## the tests of one room: make test-room ROOM=languages/sql
+	$(BIN)/python -m pytest -n auto --dist worksteal -m 'not long' tests/$(ROOM)
 
 test-process: $(READY)
 	nice -n 5 $(BIN)/python -m pytest -n auto --dist worksteal --ignore tests/spark -m '$(WHICH)'

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from reactive.engine.compiler import placement
 from reactive.engine.runtime.left_out import LeftOutError, left_out, optional
+from reactive.engine.runtime.needs import installing
 from reactive.errors import OffloadError, PlanError
 
 if TYPE_CHECKING:
@@ -103,7 +104,6 @@ def sql() -> Any:
         if (error.name or "").partition(".")[0] != "sqlglot":
             raise left_out(error) from None
         raise PlanError(
-            "SQL is read by sqlglot, which is not installed\n"
-            '  pip install "reactive-collections[sql]"'
+            f"SQL is read by sqlglot, which is not installed\n  {installing('sql')}"
         ) from None
     return entry

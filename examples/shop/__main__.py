@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         from examples.shop.service import service
     except ImportError as error:
-        print(f"{error}\n  pip install 'reactive-collections[shop]'", file=sys.stderr)
+        print(f"{error}\n  pip install '.[shop]'", file=sys.stderr)
         return USAGE
     bound = {"host": options.host, "port": options.port}
     uvicorn.run(service(options.file), **bound, log_level="warning", ws_max_size=LARGEST_FRAME)

@@ -12,6 +12,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 from typing import Any
 
+from reactive.engine.runtime.needs import installing
 from reactive.errors import OffloadError
 
 SCHEME = "sc://"
@@ -34,7 +35,7 @@ def connected(url: str) -> Any:
     if missing:
         raise OffloadError(
             f"Spark Connect cannot be used: {', '.join(missing)} missing\n"
-            "  pip install 'reactive-collections[spark-connect]'"
+            f"  {installing('spark-connect')}"
         )
     from pyspark.sql import SparkSession
 

@@ -25,6 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from reactive.engine.runtime.needs import installing
 from reactive.errors import OffloadError
 from spark_backend.cluster import connect
 
@@ -87,8 +88,7 @@ def check(*, java: bool = True) -> None:
     missing = [name for name in ("pyspark", "pyarrow", "xxhash") if find_spec(name) is None]
     if missing:
         raise OffloadError(
-            f"Spark cannot be used: {' and '.join(missing)} missing\n"
-            "  pip install 'reactive-collections[spark]'"
+            f"Spark cannot be used: {' and '.join(missing)} missing\n  {installing('spark')}"
         )
     found = _java_version() if java else JAVA
     if found is None or found < JAVA:

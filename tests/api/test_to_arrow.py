@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from reactive import Bag, Collect, Count, Database, Max, PlanError
 from reactive.engine.dataflow.plain_data import plain
 
-pa = pytest.importorskip("pyarrow", reason="pip install 'reactive-collections[arrow]'")
+pa = pytest.importorskip("pyarrow", reason="pip install '.[arrow]'")
 
 Cents = NewType("Cents", int)
 NOTHING: Bag[Any] = Bag()
@@ -349,4 +349,4 @@ def test_without_pyarrow_an_error_names_the_extra() -> None:
     command = [sys.executable, "-c", NO_PYARROW]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stdout.startswith("PlanError view 'n': to_arrow needs pyarrow")
-    assert "pip install 'reactive-collections[arrow]'" in done.stdout
+    assert "pip install '.[arrow]'" in done.stdout

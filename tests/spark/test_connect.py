@@ -20,7 +20,7 @@ ROOT = Path(__file__).parent.parent.parent
 @pytest.fixture
 def url(spark: Any) -> Iterator[str]:
     """That of a server in the JVM of the tests."""
-    pytest.importorskip("grpc", reason="pip install 'reactive-collections[spark-connect]'")
+    pytest.importorskip("grpc", reason="pip install '.[spark-connect]'")
     servers: Any = spark.sparkContext._jvm.org.apache.spark.sql.connect.service
     service = getattr(getattr(servers, "SparkConnectService$"), "MODULE$")
     service.start(spark.sparkContext._jsc.sc())
@@ -44,7 +44,7 @@ def test_all_is_as_on_a_session_of_its_own(url: str) -> None:
 def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connect, "find_spec", lambda name: None)
     offload = SparkOffload(master="sc://nowhere:1")
-    with pytest.raises(OffloadError, match=r"pip install 'reactive-collections\[spark-connect\]'"):
+    with pytest.raises(OffloadError, match=r"pip install '\.\[spark-connect\]'"):
         _ = offload.session.spark
 
 

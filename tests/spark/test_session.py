@@ -26,7 +26,7 @@ def test_without_java_it_says_what_to_install(monkeypatch: Any, tmp_path: Any) -
 
 def test_without_pyspark_it_says_what_to_install(monkeypatch: Any) -> None:
     monkeypatch.setattr(sessions, "find_spec", lambda name: None)
-    with pytest.raises(OffloadError, match=r"pip install 'reactive-collections\[spark\]'"):
+    with pytest.raises(OffloadError, match=r"pip install '\.\[spark\]'"):
         SparkOffload()
 
 

@@ -17,6 +17,7 @@ from reactive.api.table import Table
 from reactive.engine.runtime.boundary import boundary, outermost
 from reactive.engine.runtime.closeable import Closeable
 from reactive.engine.runtime.copying import NotCopied
+from reactive.engine.runtime.needs import installing
 
 if TYPE_CHECKING:
     from collections.abc import Generator
@@ -250,7 +251,7 @@ def mirror(db: Any, sessions: Any, /, *classes: Any, replace: bool = False) -> M
             raise
         raise PlanError(
             "mirror follows sessions of SQLAlchemy, which is not installed\n"
-            '  pip install "reactive-collections[sqlalchemy]"'
+            f"  {installing('sqlalchemy')}"
         ) from None
     made = mirrored.mirrored(db, sessions, classes, replace=replace)
     if made.is_async:

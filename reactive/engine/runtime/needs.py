@@ -1,4 +1,4 @@
-"""Libraries that frames need, none of which the core imports."""
+"""Name what installs a library that is optional; the core imports none of them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,17 @@ from importlib.util import find_spec
 from optimizer.errors import PlanError
 
 EXTRAS = {"pyarrow": "arrow", "narwhals": "frames", "numpy": "columns"}
-"""What installs a library along with this one; others are installed by their name."""
+"""The extra that brings a library; others are installed by their name."""
+WHERE = "in the folder of reactive-collections"
+
+
+def installing(extra: str) -> str:
+    """Return the command that installs an extra. There is no release yet that an index has.
+
+    >>> installing("sql")
+    "pip install '.[sql]'   (in the folder of reactive-collections)"
+    """
+    return f"pip install '.[{extra}]'   ({WHERE})"
 
 
 def check(what: str, library: str = "pyarrow") -> None:
@@ -20,5 +30,5 @@ def check(what: str, library: str = "pyarrow") -> None:
     """
     if find_spec(library) is None:
         extra = EXTRAS.get(library)
-        package = library if extra is None else f"'reactive-collections[{extra}]'"
-        raise PlanError(f"{what} needs {library}, which is not installed\n  pip install {package}")
+        command = f"pip install {library}" if extra is None else installing(extra)
+        raise PlanError(f"{what} needs {library}, which is not installed\n  {command}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer.errors import PlanError
+from reactive.engine.runtime.needs import installing
 
 
 def driver() -> Any:
@@ -19,9 +20,7 @@ def driver() -> Any:
         import psycopg2.extensions
         import psycopg2.extras
     except ImportError as error:
-        raise PlanError(
-            "Postgres needs psycopg2\n  pip install 'reactive-collections[postgres]'"
-        ) from error
+        raise PlanError(f"Postgres needs psycopg2\n  {installing('postgres')}") from error
     return psycopg2
 
 

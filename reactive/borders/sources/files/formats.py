@@ -40,6 +40,7 @@ from reactive.borders.sources.files.taken import (
 )
 from reactive.borders.sources.files.texts import EVERY, Cells, Lines
 from reactive.engine.runtime.interrupts import reraise_asynchronous
+from reactive.engine.runtime.needs import installing
 
 Reader: TypeAlias = Callable[[Path], Iterable[Any]]
 """What reads the rows of a file, given as a `pathlib.Path`."""
@@ -157,8 +158,7 @@ def _named(
             return Json(maker, encoding)
     if find_spec("pyarrow") is None:
         raise PlanError(
-            "Parquet is read by pyarrow, which is not installed\n"
-            "  pip install 'reactive-collections[arrow]'"
+            f"Parquet is read by pyarrow, which is not installed\n  {installing('arrow')}"
         )
     return Parquet(maker)
 

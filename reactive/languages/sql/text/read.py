@@ -1,4 +1,4 @@
-"""SQL text to trees, by sqlglot, which is an extra: `pip install "reactive-collections[sql]"`."""
+"""SQL text to trees, by sqlglot, which the extra `sql` installs."""
 
 from __future__ import annotations
 
