@@ -11,7 +11,7 @@ An equation stays one, so that its sides are keys still.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from optimizer.expr import (
@@ -32,6 +32,8 @@ from optimizer.expr import (
     Operation,
     Parameter,
     all_parameters,
+    conjunction,
+    conjuncts,
     constant,
     parts,
     row_names,
@@ -234,3 +236,13 @@ def items_or_none(f: Lifted, needed: tuple[Expr, ...], of: Shapes) -> Lifted:
 
 def _or_else(body: Expr, needed: tuple[Expr, ...], otherwise: Constant) -> Expr:
     return Attempt(body if needed == (body,) else First(needed, body), otherwise)
+
+
+def flat(several: Iterable[tuple[Expr, ...]]) -> tuple[Expr, ...]:
+    """Return the parts that several need, each once."""
+    return tuple(dict.fromkeys(expr for some in several for expr in some))
+
+
+def all_of(body: Expr, tests: Sequence[Expr]) -> Expr:
+    """All tests; the body itself if they are those that it is made of."""
+    return body if tuple(tests) == conjuncts(body) else conjunction(tuple(tests))

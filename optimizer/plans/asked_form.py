@@ -48,11 +48,12 @@ class OfGroups:
 
 @record
 class ByPolicy:
-    """A query in which rows that raise go by a policy; `read` as in `guarded`."""
+    """A query in which rows that raise go by a policy; `read` and `checks` as in `guarded`."""
 
     query: plan.Node
     policy: Literal["null", "drop"]
     read: bool
+    checks: bool = False
 
 
 @record

@@ -123,7 +123,7 @@ def declared_kind(expr: Expr, node: plan.Node, most: int = MOST) -> OrderKind | 
         case Call(Constant(value)):
             return _of_call(value)
         case Apply(function):
-            return _of_returned(function)
+            return _kind_of_returned(function)
         case Item(Parameter(), Constant()):
             return kind_of_type(_type_of(expr, node))
         case _:
@@ -165,7 +165,7 @@ def _families(expr: Expr, node: plan.Node) -> frozenset[str] | None:
         case Call(Constant(value)) if value is float:
             return frozenset({"binary"})
         case Apply(function):
-            return _families_of_type(_returned(function))
+            return _families_of_type(returned(function))
         case _:
             return _families_of_type(_type_of(expr, node))
 
@@ -258,12 +258,13 @@ def _of_call(value: Any) -> OrderKind | None:
         return None
 
 
-def _of_returned(function: Opaque) -> OrderKind | None:
+def _kind_of_returned(function: Opaque) -> OrderKind | None:
     """Return the kind that a callable declares to return."""
-    return kind_of_type(_returned(function))
+    return kind_of_type(returned(function))
 
 
-def _returned(function: Opaque) -> Any:
+def returned(function: Opaque) -> Any:
+    """Return the annotation of what a callable returns."""
     called = function.function
     if not isinstance(called, FunctionType | MethodType | BuiltinFunctionType | type):
         called = type(called).__call__

@@ -96,6 +96,20 @@ def side_of(expr: Expr, count: int) -> str | None:
     return "left" if count not in read else None
 
 
+def equation_of(test: Expr, count: int) -> tuple[Expr, Expr] | None:
+    """The left and the right side of an equation between the sides of a join."""
+    if not isinstance(test, Operation) or test.operator != "==":
+        return None
+    a, b = test.operands
+    match side_of(a, count), side_of(b, count):
+        case "left", "right":
+            return a, b
+        case "right", "left":
+            return b, a
+        case _:
+            return None
+
+
 def of_left(on: Lifted, expr: Expr, count: int) -> Lifted:
     """A part of a predicate that reads the left side, as a callable of its bindings."""
     return Lifted(expr, on.names[:count], on.origins, count)
@@ -159,16 +173,7 @@ class _Finder:
     def _equation(self, test: Expr) -> tuple[Expr, Expr] | None:
         if isinstance(test, Guard):
             return self._guarded(test)
-        if not isinstance(test, Operation) or test.operator != "==":
-            return None
-        a, b = test.operands
-        match side_of(a, self._count), side_of(b, self._count):
-            case "left", "right":
-                return a, b
-            case "right", "left":
-                return b, a
-            case _:
-                return None
+        return equation_of(test, self._count)
 
     def _guarded(self, guard: Guard) -> tuple[Expr, Expr] | None:
         """The equation of a guard, each side after what the guard evaluates of it before."""

@@ -11,100 +11,37 @@ Cost:   O(different values of one hash) for a row.
 
 from __future__ import annotations
 
-import copy
-import datetime
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from decimal import Decimal
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from types import WrapperDescriptorType
 from typing import Any, TypeAlias
-from uuid import UUID
 from weakref import WeakValueDictionary
 
-from optimizer import plan
 from optimizer.expressions.knowledge import Pure
-from optimizer.kinds.class_facts import by_recent_class
-from optimizer.kinds.fields import compared, is_record
 from optimizer.record import record
+from optimizer.rewriting.own_values import compares_surely, hash_of, is_equal, own_values
 
 Row: TypeAlias = tuple[int, Any]
 """The number of an input, and a row of it."""
-Entry: TypeAlias = tuple[int, int, Any]
-"""The hash of a value, and the row that has it."""
-
-_PLAIN, _ITEMS, OWN = (), ("items",), ("own",)
-_SURE = frozenset(
-    {int, str, float, bool, type(None), bytes, datetime.date, datetime.datetime, Decimal, UUID}
-)
-"""Classes of most values, all of them `_PLAIN`: they pass before anything else is asked."""
 
 
-OURS = frozenset({"reactive", "optimizer"})
-"""Packages whose containers compare by what is declared to be inside of them."""
+class Values(tuple[Any, ...]):
+    """Values of a row, beside the row: entries with equal rows are equal, whatever these are."""
+
+    __slots__ = ()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Values)
+
+    def __ne__(self, other: object) -> bool:
+        return not isinstance(other, Values)
+
+    def __hash__(self) -> int:
+        return 0
 
 
-@by_recent_class(64)
-def way(kind: type) -> tuple[str, ...]:
-    """Return how values of a class compare: `_PLAIN` if they do not raise, `_ITEMS` or the names of
-    fields if others inside are compared, `OWN` if it is not known."""
-    if issubclass(kind, tuple | frozenset) and kind.__eq__ in (tuple.__eq__, frozenset.__eq__):
-        return _ITEMS
-    equals: Any = kind.__eq__
-    is_of_python = isinstance(equals, WrapperDescriptorType)
-    code = getattr(equals, "__code__", None)
-    if is_record(kind) and (is_of_python or (code and code.co_filename.startswith("<"))):
-        return tuple(compared(kind))
-    module = module_of(equals)
-    return _PLAIN if is_of_python or module in sys.stdlib_module_names | OURS else OWN
-
-
-def module_of(of: Any) -> str:
-    return str(getattr(of, "__module__", "")).partition(".")[0]
-
-
-def own_values(value: Any) -> Iterator[Any]:
-    """Yield the values inside a value whose `==` may raise."""
-    found = way(value.__class__)
-    if found is _PLAIN:
-        return
-    if found is OWN:
-        yield value
-    elif found is _ITEMS:
-        for item in value:
-            yield from own_values(item)
-    else:
-        for name in found:
-            yield from own_values(getattr(value, name))
-
-
-@record
-class HasOwn(Pure):
-    """A callable of expressions: True if one of the values is, or holds, a value whose `==` may
-    raise."""
-
-    def __call__(self, *values: Any) -> bool:
-        for value in values:
-            kind = value.__class__
-            if kind in _SURE or (kind is tuple and _SURE.issuperset(map(type, value))):
-                continue
-            for _ in own_values(value):
-                return True
-        return False
-
-    def __repr__(self) -> str:
-        return "has_own"
-
-
-def compares(value: Any) -> bool:
-    """Raise what `==` raises for a value and a copy of it."""
-    for found in own_values(value):
-        try:
-            other = copy.copy(found)
-        except Exception:  # there are no copies
-            continue
-        bool(found == other) and bool(other == found)
-    return True
+Entry: TypeAlias = tuple[int, int, Any, Values]
+"""The hash of values, the row that has them, and they."""
 
 
 @record
@@ -114,25 +51,48 @@ class Entries(Pure):
     number: int
 
     def __call__(self, *row: Any) -> tuple[Entry, ...]:
-        hashes = dict.fromkeys(hash(found) for value in row for found in own_values(value))
+        by_hash: dict[int, list[Any]] = {}
+        for value in row:
+            for found in own_values(value):
+                by_hash.setdefault(hash(found), []).append(found)
         whole = row[0] if len(row) == 1 else row
-        return tuple([(each, self.number, whole) for each in hashes])
+        return tuple([(of, self.number, whole, Values(v)) for of, v in by_hash.items()])
 
     def __repr__(self) -> str:
         return "by_hashes"
+
+
+@record
+class OneEntry(Pure):
+    """A callable of expressions: a row under the hash of a value that is looked up."""
+
+    def __call__(self, number: int, value: Any, *row: Any) -> Entry:
+        return hash_of(value), number, row[0] if len(row) == 1 else row, Values((value,))
+
+    def __repr__(self) -> str:
+        return "by_hash"
 
 
 class RefusedValues:
     """Values that came in one commit with the end of a value that they clash with, by their hashes;
     each until its last row leaves."""
 
-    __slots__ = ("__weakref__", "_values")
+    __slots__ = ("__weakref__", "_values", "leaving")
 
     def __init__(self) -> None:
         self._values: dict[int, list[Any]] = {}
+        self.leaving: dict[int, list[Any]] = {}
+        """Values of rows that leave in the present commit, by their hashes."""
 
     def has(self, of: int, value: Any) -> bool:
         return self._place(of, value) is not None
+
+    @property
+    def has_any(self) -> bool:
+        return bool(self._values)
+
+    def has_hash(self, of: int) -> bool:
+        return of in self._values
 
     def add(self, of: int, value: Any) -> None:
         if not self.has(of, value):
@@ -146,12 +106,27 @@ class RefusedValues:
                 del self._values[of]
 
     def _place(self, of: int, value: Any) -> int | None:
+        if not self._values:
+            return None
         there = enumerate(self._values.get(of, ()))
-        return next((n for n, each in there if each is value or _is_equal(each, value)), None)
+        return next((n for n, each in there if each is value or is_equal(each, value)), None)
 
 
-REFUSED: WeakValueDictionary[tuple[plan.Node, ...], RefusedValues] = WeakValueDictionary()
-"""The memory for the inputs of a query, while a plan has it."""
+REFUSED: WeakValueDictionary[tuple[Any, ...], RefusedValues] = WeakValueDictionary()
+"""The memory for the inputs of a query, or for what is looked up together, while a plan has it."""
+
+
+@record
+class LookUpHash(Pure):
+    """A callable of expressions: the hash by which a value is looked up, and the memory for it."""
+
+    memory: RefusedValues
+
+    def __call__(self, value: Any) -> int:
+        return hash_of(value)
+
+    def __repr__(self) -> str:
+        return "hash"
 
 
 @record
@@ -247,16 +222,20 @@ class ClashingRows:
         """Take the rows that come, and then those that leave, so that they meet."""
         self._made = []
         leaving = []
-        for (of, number, whole), weight in changes:
+        for (of, number, whole, found), weight in changes:
             if sign * weight > 0:
-                self._add(of, (number, whole), sign * weight)
+                self._add(of, (number, whole), found, sign * weight)
             else:
-                leaving.append((of, (number, whole), sign * weight))
+                leaving.append((of, (number, whole), found, sign * weight))
         met = self._met_shown() if sign > 0 and leaving else []
         for entry in leaving:
             self._add(*entry)
         for value, others in met:
             if value.rows and not all(other.rows for other in others):
+                self._mark(changes[0][0][0], value)
+        gone = self._memory.leaving.get(changes[0][0][0], ()) if changes and sign > 0 else ()
+        for value in self._made if gone else ():
+            if value.rows and any(is_equal(value.value, each) is None for each in gone):
                 self._mark(changes[0][0][0], value)
         if len(self._values) > 1 or self._shown or any(v.is_refused for v in self._values):
             shown = {
@@ -278,10 +257,9 @@ class ClashingRows:
         self._memory.add(of, value.value)
         self._marked.append((of, value.value))
 
-    def _add(self, of: int, row: Row, weight: int) -> None:
+    def _add(self, of: int, row: Row, found: Values, weight: int) -> None:
         before, values = self._rows.get(row, (0, []))
         if not before:
-            found = [value for value in own_values(row[1]) if hash(value) == of]
             values = [self._met(of, value) for value in found]
             for value in values:
                 value.rows.add(row)
@@ -309,25 +287,18 @@ class ClashingRows:
         for other in self._values:
             if other.value is value:
                 return other
-            is_equal = _is_equal(value, other.value)
-            if is_equal is None:
+            found = is_equal(value, other.value)
+            if found is None:
                 clashes.add(other)
-            elif is_equal:
+            elif found:
                 same.append(other)
         for other in same:
             if other.clashes == clashes:
                 return other
-        made = _Value(value, clashes, is_refused=self._memory.has(of, value))
+        is_refused = self._memory.has(of, value) or not compares_surely(value)
+        made = _Value(value, clashes, is_refused=is_refused)
         for other in clashes:
             other.clashes.add(made)
         self._values.append(made)
         self._made.append(made)
         return made
-
-
-def _is_equal(value: Any, other: Any) -> bool | None:
-    """Return None if `==` raises, from either side."""
-    try:
-        return bool(value == other) and bool(other == value)
-    except Exception:
-        return None

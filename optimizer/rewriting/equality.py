@@ -30,6 +30,7 @@ from optimizer import plan
 from optimizer.expr import (
     Attribute,
     Call,
+    Constant,
     Expr,
     Item,
     Lifted,
@@ -45,19 +46,8 @@ from optimizer.plans.binding_types import binding_types
 from optimizer.plans.nodes.reduce import kept_by
 from optimizer.plans.properties import bindings, nodes
 from optimizer.record import record
-from optimizer.rewriting.clashing import (
-    OURS,
-    OWN,
-    REFUSED,
-    Clashing,
-    Entries,
-    HasOwn,
-    RefusedValues,
-    compares,
-    module_of,
-    own_values,
-    way,
-)
+from optimizer.rewriting.clashing import REFUSED, Clashing, Entries, RefusedValues
+from optimizer.rewriting.own_values import OURS, OWN, HasOwn, compares, module_of, pure, refuse, way
 
 _ASKS_NOTHING = (plan.Where, plan.Extend, plan.Unnest, plan.OrderBy)
 """Nodes that look no value up, but for the kinds of values of an order."""
@@ -105,14 +95,14 @@ def _asked_of(node: plan.Node) -> Input:
         kind = kind_of(of)
         if isinstance(kind, Struct) and way(kind.python) is not OWN:
             fields = kind.fields.items()
-            values |= {Attribute(Parameter(place), name): _asks(of) for name, of in fields}
+            values |= {Attribute(Parameter(place), name): asks_of(of) for name, of in fields}
         else:
-            values[Parameter(place)] = _asks(kind)
+            values[Parameter(place)] = asks_of(kind)
     asked = tuple(value for value, asks in values.items() if asks)
     return Input(node, asked, max(values.values(), default=Asks.NOTHING))
 
 
-def _asks(kind: Kind, around: frozenset[Any] = frozenset()) -> Asks:
+def asks_of(kind: Kind, around: frozenset[Any] = frozenset()) -> Asks:
     """Return what is asked of values of a kind; `around` are the classes that hold it, of which one
     may hold itself."""
     match kind:
@@ -124,15 +114,9 @@ def _asks(kind: Kind, around: frozenset[Any] = frozenset()) -> Asks:
             return Asks.NOTHING
         case Struct(python):
             around |= {python}
-    found = max([_asks(each, around) for each in inside_of(kind)], default=Asks.NOTHING)
+    found = max([asks_of(each, around) for each in inside_of(kind)], default=Asks.NOTHING)
     is_ours = module_of(getattr(kind, "python", None)) in OURS
     return Asks.NOTHING if is_ours and found is Asks.UNDECLARED else found
-
-
-def refuse(*row: Any) -> None:
-    """Raise for a row with a value that does not compare with another one of the same hash."""
-    value = next(each for value in row for each in own_values(value))
-    raise TypeError(f"{value!r:.60} does not compare by == with another value of the same hash")
 
 
 # The query.
@@ -151,7 +135,7 @@ class Parts:
 
 def parts_of(source: Input) -> Parts:
     """Return the two parts of an input."""
-    asked = Call(constant(HasOwn()), source.values)
+    asked = Call(pure(HasOwn()), source.values)
     of = _of_row(source.rows, asked)
     return Parts(
         source.rows,
@@ -168,7 +152,8 @@ def without_clashes(parts: Sequence[Parts]) -> list[tuple[plan.Node, plan.Node, 
         return []
     memory = REFUSED.setdefault(tuple([each.written for each in parts]), RefusedValues())
     entries = [
-        plan.SelectMany(each.own, _called(Entries(n), each.own)) for n, each in enumerate(parts)
+        plan.SelectMany(each.own, _called(pure(Entries(n)), each.own))
+        for n, each in enumerate(parts)
     ]
     every: plan.Node = entries[0]
     for rows in entries[1:]:
@@ -184,12 +169,12 @@ def without_clashes(parts: Sequence[Parts]) -> list[tuple[plan.Node, plan.Node, 
         match = plan.Match(key, Lifted(Parameter(0), ("row",), (), 1))
         kept = plan.UnionAll(each.plain, plan.AntiJoin(each.own, clashing, match))
         refused = plan.SemiJoin(each.own, clashing, match)
-        made.append((kept, refused, _called(refuse, each.written)))
+        made.append((kept, refused, _called(constant(refuse), each.written)))
     return made
 
 
-def _called(function: Any, source: plan.Node) -> Lifted:
-    return _of_row(source, Call(constant(function), all_parameters(bindings(source))))
+def _called(function: Constant, source: plan.Node, *given: Expr) -> Lifted:
+    return _of_row(source, Call(function, (*given, *all_parameters(bindings(source)))))
 
 
 def _of_row(source: plan.Node, body: Expr) -> Lifted:

@@ -25,13 +25,14 @@ Needs:  nothing. The errors inside an iteration are one more of its relations: a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
 from optimizer import plan
 from optimizer.expr import (
+    FALSE,
     NONE,
     TRUE,
     Attempt,
@@ -41,6 +42,7 @@ from optimizer.expr import (
     Expr,
     First,
     Function,
+    Guard,
     Lifted,
     Parameter,
     conjunction,
@@ -51,8 +53,10 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.attempts import (
+    all_of,
     attempted,
     fails,
+    flat,
     hashed,
     items_or_none,
     lifted,
@@ -69,10 +73,14 @@ from optimizer.plans.asked_form import ByPolicy, with_form
 from optimizer.plans.declared_kinds import declared_sum_kind
 from optimizer.plans.explain import headline
 from optimizer.plans.nodes.reduce import keeper, replaced
-from optimizer.plans.properties import bindings, row_shape, shapes
+from optimizer.plans.properties import bindings, free, groups, row_shape, shapes
+from optimizer.plans.side_conditions import equation_of
 from optimizer.record import record
+from optimizer.rewriting import lookups
+from optimizer.rewriting.apart import Apart, changed, in_group, of_right_row
 from optimizer.rewriting.closing import closed, rebuilt, with_own_levels
-from optimizer.rewriting.equality import Parts, inputs_to_ask, parts_of, without_clashes
+from optimizer.rewriting.equality import Asks, Parts, inputs_to_ask, parts_of, without_clashes
+from optimizer.rewriting.lookups import LookUp, asks
 from optimizer.rewriting.ordered import (
     EXTREMES,
     SUMS,
@@ -83,7 +91,9 @@ from optimizer.rewriting.ordered import (
     asked_of,
     by_most_kinds,
     extreme,
+    folded_as,
     ordered_by,
+    sort_keys,
     without_faults,
 )
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
@@ -98,6 +108,8 @@ Joins: TypeAlias = plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
 
 NO_ROWS = constant(())
+LOOKING_UP = ("CountDistinct", "Collect", "Monoid")
+"""Aggregates that look their values up; of those of an order `ordered.py` asks."""
 
 
 @record
@@ -125,26 +137,19 @@ class Guarded:
         return closed(errors, self.definitions)
 
 
-def guarded(root: plan.Node, policy: Policy, *, read: bool) -> Guarded:
+def guarded(root: plan.Node, policy: Policy, *, read: bool, checks: bool = False) -> Guarded:
     """A query whose rows go by a policy where a callable raises; itself where none may.
 
     Views that it is made of stay as they are. If callables are not to be `read`, each is called
-    within a guard.
+    within a guard. With `checks`, values that clash when an operator compares them are left out.
     """
     rules = WITH_SHAPES if policy == "drop" else READING  # None is of another shape than its body
     apart = with_own_levels(root)
     start = rebuilt(apart, partial(_read, rules), {}) if read else apart
-    guards = _Guards(policy)
+    guards = _Guards(policy, free(start), checks=checks)
     made = rebuilt(start, guards.node, guards.inputs(start))
-    query = root if made is start else with_form(made, ByPolicy(root, policy, read))
+    query = root if made is start else with_form(made, ByPolicy(root, policy, read, checks))
     return Guarded(query, tuple(guards.failures), guards.definitions)
-
-
-def elements(found: Iterable[Any]) -> tuple[Any, ...]:
-    """What is in a collection, all of it, now; raises if that cannot be in rows."""
-    made = tuple(found)
-    hash(made)
-    return made
 
 
 def _read(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.Node:
@@ -153,17 +158,13 @@ def _read(rules: Sequence[Rule], node: plan.Node, _: plan.Node) -> plan.Node:
     return node
 
 
-def _sort_keys(keys: Sequence[plan.SortKey], of: Sequence[Lifted]) -> tuple[plan.SortKey, ...]:
-    pairs = zip(keys, of, strict=True)
-    return tuple(replace(key, function=function) for key, function in pairs)
-
-
 class _Guards:
     """Puts guards into the nodes of a plan, and remembers what they are for."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, given: frozenset[Any], *, checks: bool) -> None:
         self._null = policy == "null"
         self._operator = ""
+        self._apart = Apart(policy, given, self._failed, checks=checks)
         self.failures: list[Failure] = []
         self.definitions: dict[Any, plan.Node] = {}
 
@@ -183,38 +184,45 @@ class _Guards:
     def node(self, node: plan.Node, written: plan.Node) -> plan.Node:
         """A node over inputs that have guards, with its own."""
         self._operator = headline(read_callables(written))
+        self._apart.begin(written)
         match node:
             case plan.Where(source, p):
-                p = self._conditions(lifted(p), shapes(source), partial(plan.Where, source))
-                return _changed(node, predicate=p)
+                asked = partial(asks, rows=source)
+                p = self._conditions(lifted(p), shapes(source), partial(plan.Where, source), asked)
+                return changed(node, predicate=p)
             case plan.Select(source, f):
                 return self._select(node, source, lifted(f))
             case plan.Extend(source, _, columns):
                 rows, found = self._values(source, [*map(self._column, columns)])
-                return _changed(node, input=rows, columns=tuple(found))
+                return self._apart.extended(changed(node, input=rows, columns=tuple(found)))
             case plan.SelectMany(source, f) | plan.Unnest(source, f):
-                return _changed(node, function=self._several(source, lifted(f)))
+                made = changed(node, function=self._several(source, lifted(f)))
+                return made if isinstance(made, plan.Unnest) else self._apart.made(made)
+            case plan.Union() | plan.UnionAll() | plan.Difference() | plan.DifferenceAll():
+                return self._apart.of_both(node)
+            case plan.Intersection() | plan.IntersectionAll():
+                return self._apart.of_both(node)
             case plan.Join() | plan.OuterJoin() | plan.SemiJoin() | plan.AntiJoin():
                 return self._join(node)
             case plan.Aggregate():
                 return self._aggregate(node)
             case plan.Reduce(source, key, f):
                 rows, (by,) = self._values(source, [self._key(key)])
-                return self._reduce(rows, by, f)
+                return self._reduce(self._apart.rows(LookUp(rows, by))[0], by, f)
             case plan.Top(source, key, keys):
                 ordered = [self._sorting(source, each) for each in keys]
                 rows, (by, *of) = self._values(source, [self._key(key), *map(asked_of, ordered)])
-                rows = self._comparable(rows, by, ordered)
-                return _changed(node, input=rows, key=by, keys=_sort_keys(keys, of))
+                rows = self._comparable(self._apart.rows(LookUp(rows, by))[0], by, ordered)
+                return changed(node, input=rows, key=by, keys=sort_keys(keys, of))
             case plan.OrderBy(source, keys):
                 ordered = [self._sorting(source, each) for each in keys]
                 rows, of = self._values(source, [*map(asked_of, ordered)])
                 rows = self._comparable(rows, None, ordered)
-                return _changed(node, input=rows, keys=_sort_keys(keys, of))
+                return changed(node, input=rows, keys=sort_keys(keys, of))
             case plan.Fixpoint():
                 kept = [*map(self._kept, node.bodies, node.best)]
                 bodies, best = (tuple(each) for each in zip(*kept, strict=True))
-                new = _changed(node, bodies=bodies, best=best)
+                new = changed(node, bodies=bodies, best=best)
                 return self.definitions.setdefault(node.level, new)
             case plan.Iterate():
                 return self.definitions.setdefault(node.level, self._iterate(node))
@@ -224,49 +232,72 @@ class _Guards:
 
     # One row after the other.
 
-    def _conditions(self, p: Lifted, of: Shapes, passing: Callable[[Lifted], plan.Node]) -> Lifted:
-        """A predicate with guards; `passing` gives the rows of which another one is true."""
+    def _conditions(
+        self,
+        p: Lifted,
+        of: Shapes,
+        passing: Callable[[Lifted], plan.Node],
+        kind: Callable[[Expr], Asks],
+        count: int | None = None,
+    ) -> Lifted:
+        """A predicate with guards; `passing` gives the rows of which another one is true, `kind`
+        what values are asked. Equations of the sides of a join, whose left has `count` bindings,
+        stay ones."""
         asked: list[Expr] = []
         for test in conjuncts(p.body):
             passed: list[Expr] = []
-            for part in raising_parts(test, of):
+            is_sure = not self._apart.compares(test, kind)
+            is_key = count is not None and equation_of(test, count) is not None
+            needed = raising_parts(test, of)
+            if not (is_sure or is_key or test in needed):
+                needed.append(test)
+            for part in needed:
                 failing = p.with_body(conjunction((*asked, *passed, fails((part,)))))
                 self._failed(passing(failing), p.with_body(part))
                 passed.append(succeeds((part,)))
-            asked.append(attempted(test, of))
-        return p.with_body(_all(p.body, asked))
+            tried = attempted(test, of)
+            if is_key and not is_sure:
+                asked.append(Guard(tried))
+            asked.append(tried if is_sure else Attempt(tried, FALSE))
+        return p.with_body(all_of(p.body, asked))
 
     def _select(self, node: plan.Select, source: plan.Node, f: Lifted) -> plan.Node:
-        needed = hashed(f.body, shapes(source))
-        if not needed:
-            return node
-        if self._null and naming_of(f) is None:  # a record that cannot be made is of no group
+        needed = self._apart.needed(hashed(f.body, shapes(source)), f.body, source)
+        if (
+            needed and self._null and naming_of(f) is None
+        ):  # a record that cannot be made is of no group
             self._failing(source, f, needed)
-            return plan.Select(source, items_or_none(f, needed, shapes(source)))
-        return plan.Select(self._without(source, f, needed), f)
+            f = items_or_none(f, needed, shapes(source))
+        elif needed:
+            source = self._without(source, f, needed)
+        (rows,) = (source,) if groups(node) else self._apart.rows(LookUp(source, f))
+        return node if rows is node.input and not needed else plan.Select(rows, f)
 
     def _several(self, source: plan.Node, f: Lifted) -> Lifted:
         """A callable that gives several values, or none."""
         is_written_out = isinstance(f.body, Display) and f.body.kind == "tuple"
         if is_written_out and not hashed(f.body, shapes(source)):
             return f
-        body = _all_elements(f.body)
+        body = self._apart.elements(f.body)
         self._failing(source, f, (body,))
         return f.with_body(Attempt(body, NO_ROWS))
 
     def _values(self, source: plan.Node, asked: Sequence[Asked]) -> tuple[plan.Node, list[Lifted]]:
         """The rows that have all values which they need, and what gives the values."""
         of = shapes(source)
-        needed = [each.needs(each.function.body, of) for each in asked]
         found = [each.function for each in asked]
+        needed = [
+            self._apart.needed(each.needs(each.function.body, of), each.function.body, source)
+            for each in asked
+        ]
         if not any(needed):
             return source, found
         together = Lifted(TRUE, found[0].names, origins(*found), found[0].parameters)
         kept = [some for each, some in zip(asked, needed, strict=True) if each.instead is None]
-        rows = self._without(source, together, _flat(kept)) if any(kept) else source
+        rows = self._without(source, together, flat(kept)) if any(kept) else source
         others = [some for each, some in zip(asked, needed, strict=True) if each.instead]
         if any(others):
-            self._failing(rows, together, _flat(others))
+            self._failing(rows, together, flat(others))
         return rows, [
             each.instead(each.function, some, of) if some and each.instead else f
             for each, some, f in zip(asked, needed, found, strict=True)
@@ -292,11 +323,16 @@ class _Guards:
             left, (left_key,) = self._values(left, [self._key(match.left_key)])
             right, right_key = self._right_key(right, lifted(match.right_key))
             match = replace(match, left_key=left_key, right_key=right_key)
+            left, right = self._apart.rows(LookUp(left, left_key), of_right_row(right, right_key))
         if match.on is not None:
+            on = lifted(match.on)
+            left, right = self._apart.equated(left, right, on)
             by = partial(_joined, left, right, match)
             of = (*shapes(left), row_shape(right))
-            match = replace(match, on=self._conditions(lifted(match.on), of, by))
-        return _changed(node, left=left, right=right, match=match)
+            kind = partial(lookups.asks_of_pair, left=left, right=right)
+            on = self._conditions(on, of, by, kind, bindings(left))
+            match = replace(match, on=on)
+        return changed(node, left=left, right=right, match=match)
 
     def _right_key(self, right: plan.Node, key: Lifted) -> tuple[plan.Node, Lifted]:
         """As `_values`, of a callable that takes the row as one value."""
@@ -340,15 +376,20 @@ class _Guards:
         given = iter(found)
         key = None if node.key is None else next(given)
         aggregates = tuple(
-            self._folded(each, None if each.value is None else next(given))
+            folded_as(each, None if each.value is None else next(given), null=self._null)
             for each in node.aggregates
         )
         ordered = [
             extreme(each, node.input, null=self._null) for each in values if each.name in EXTREMES
         ]
         unknown = [each for each in ordered if each.kind is None]
+        if key is not None:
+            (rows,) = self._apart.rows(LookUp(rows, key))
+        for each in aggregates:
+            if each.value is not None and each.name in LOOKING_UP:
+                (rows,) = self._apart.rows(in_group(rows, key, lifted(each.value)))
         rows = self._comparable(rows, key, [*unknown, *added(values, node.input, null=self._null)])
-        made = _changed(node, input=rows, key=key, aggregates=aggregates)
+        made: plan.Node = changed(node, input=rows, key=key, aggregates=aggregates)
         tolerant = [n for n, each in enumerate(node.aggregates) if each.tolerant]
         if not tolerant:
             return made
@@ -373,23 +414,15 @@ class _Guards:
             return Asked(value, partial(taken_by, check), instead)
         return Asked(value, partial(taken_by, folded.accumulator.check), instead)
 
-    def _folded(self, folded: plan.Folded, value: Lifted | None) -> plan.Folded:
-        if folded.tolerant is not None:
-            return replace(folded, value=value, accumulator=folded.tolerant)
-        if not self._null or value is None or folded.functions:
-            return replace(folded, value=value)
-        skipping = replace(folded.accumulator, skip_none=True)
-        return replace(folded, value=value, accumulator=skipping, skip_none=True)
-
     def _reduce(self, rows: plan.Node, by: Lifted, function: Function) -> plan.Node:
         """What a callable makes of each group; of one that it raises of, nothing."""
         f, kept = lifted(function), keeper(function)
-        made = _all_elements(f.body)
+        made = self._apart.elements(f.body)
         group = Conditional(succeeds((made,)), NO_ROWS, tuple_of(Parameter(1)))
         self._failed(plan.Reduce(rows, by, f.with_body(group)), f.with_body(made))
         if kept is not None:
             return plan.Reduce(rows, by, replaced(function, kept.dropping()))
-        return plan.Reduce(rows, by, f.with_body(Attempt(made, NO_ROWS)))
+        return self._apart.made(plan.Reduce(rows, by, f.with_body(Attempt(made, NO_ROWS))))
 
     def _kept(self, body: plan.Node, best: plan.Best | None) -> tuple[plan.Node, plan.Best | None]:
         """The rows of which one may be kept of each key, and which: without a declared kind, one of
@@ -412,7 +445,7 @@ class _Guards:
             return node
         starts = tuple(map(self._compared, node.starts, node.tolerances))
         bodies = tuple(map(self._compared, node.bodies, node.tolerances))
-        return _changed(node, starts=starts, bodies=bodies)
+        return changed(node, starts=starts, bodies=bodies)
 
     def _compared(self, rows: plan.Node, tolerance: plan.Tolerance | None) -> plan.Node:
         """The rows whose values are compared from round to round."""
@@ -422,24 +455,5 @@ class _Guards:
         return self._values(rows, [by, value])[0]
 
 
-def _all_elements(several: Expr) -> Expr:
-    return Call(constant(elements), (several,))
-
-
 def _joined(left: plan.Node, right: plan.Node, match: plan.Match, on: Lifted) -> plan.Node:
     return plan.Join(left, right, replace(match, on=on))
-
-
-def _flat(several: Iterable[tuple[Expr, ...]]) -> tuple[Expr, ...]:
-    return tuple(dict.fromkeys(expr for some in several for expr in some))
-
-
-def _all(body: Expr, tests: Sequence[Expr]) -> Expr:
-    """All tests; the body itself if they are those that it is made of."""
-    return body if tuple(tests) == conjuncts(body) else conjunction(tuple(tests))
-
-
-def _changed(node: plan.Node, **changes: Any) -> plan.Node:
-    """The node with other fields; itself if they are the same."""
-    changed: plan.Node = replace(node, **changes)
-    return node if changed == node else changed

@@ -197,3 +197,19 @@ def without_faults(
     columns = [Call(value, (Parameter(n),)) if n in places else Parameter(n) for n in range(count)]
     made = plan.Extend(made, (), tuple(Lifted(each, names, (), count) for each in columns))
     return made, failed, call
+
+
+def folded_as(folded: plan.Folded, value: Lifted | None, *, null: bool) -> plan.Folded:
+    """Return an aggregate of a value, which leaves None out under the policy `null`."""
+    if folded.tolerant is not None:
+        return replace(folded, value=value, accumulator=folded.tolerant)
+    if not null or value is None or folded.functions:
+        return replace(folded, value=value)
+    skipping = replace(folded.accumulator, skip_none=True)
+    return replace(folded, value=value, accumulator=skipping, skip_none=True)
+
+
+def sort_keys(keys: Sequence[plan.SortKey], of: Sequence[Lifted]) -> tuple[plan.SortKey, ...]:
+    """Return the keys of an order with other callables."""
+    pairs = zip(keys, of, strict=True)
+    return tuple(replace(key, function=function) for key, function in pairs)

@@ -39,14 +39,14 @@ def materialize(
     found = None
     if on_error != "raise":
         found = row_errors.by_policy(relation.plan, on_error, read=engine.queries.generates)
-        relation = type(relation)(engine, found.query, relation._views)
+        relation = type(relation)(engine, found.first.query, relation._views)
     with engine.shaping():
         channel = engine.graph.making = Channel(relation.plan, name, place)
         try:
             with paused():
                 view = _made(relation, channel, kept=kept)
                 make_old()
-            view._guarded = found
+            view._policy = found
             note(view)
             return view
         finally:

@@ -21,7 +21,9 @@ from optimizer.errors import PlanError
 from optimizer.expr import Apply, Lifted, all_parameters
 from optimizer.expressions.attempts import Fault
 from optimizer.plans.properties import free
-from optimizer.rewriting.on_error import Failure, Guarded, guarded
+from optimizer.rewriting.equality_checks import PolicyQuery
+from optimizer.rewriting.on_error import Failure, Guarded
+from optimizer.rewriting.own_values import Safe
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -44,7 +46,7 @@ class Raised:
         return f"{self.kind}: {self.message}" if self.message else self.kind
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class RowError:
     """A row that an operator leaves out of a view, or has None for, since a callable raised; or one
     that a source leaves out of its tables.
@@ -66,8 +68,17 @@ class RowError:
     row: Any
     error: Raised
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowError) and (
+            (self.operator, self.error, Safe(self.row))
+            == (other.operator, other.error, Safe(other.row))
+        )
 
-def by_policy(query: plan.Node, on_error: OnError, *, read: bool) -> Guarded:
+    def __hash__(self) -> int:
+        return hash((self.operator, self.row, self.error))
+
+
+def by_policy(query: plan.Node, on_error: OnError, *, read: bool) -> PolicyQuery:
     """A query in which rows that raise go by a policy, which is not that they raise.
 
     Raises
@@ -75,13 +86,18 @@ def by_policy(query: plan.Node, on_error: OnError, *, read: bool) -> Guarded:
     PlanError: there is no such policy.
     """
     if on_error == "null" or on_error == "drop":
-        return guarded(query, on_error, read=read)
+        return PolicyQuery(query, on_error, read=read)
     raise PlanError(
         f'on_error={on_error!r} is no policy for rows that raise\n  write "raise", "null" or "drop"'
     )
 
 
-def errors_of(found: Guarded) -> plan.Node:
+def errors_of(query: PolicyQuery) -> plan.Node:
+    """Return the query of the rows that raise in another one."""
+    return query.planned(_errors_of(query.first), _errors_of)
+
+
+def _errors_of(found: Guarded) -> plan.Node:
     """Return the query of the rows that raise: those of one recursion together."""
     by_recursion: dict[frozenset[Any], plan.Node] = {}
     for each in found.failures:
@@ -113,6 +129,7 @@ class _ErrorOf:
 
 
 def _shown(row: tuple[Any, ...]) -> Any:
+    row = tuple([each.value if each.__class__ is Safe else each for each in row])
     return row[0] if len(row) == 1 else row
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from optimizer.plans.properties import tables
+from reactive.engine.compiler.equality_checks import check_again
 from reactive.engine.reference.verify import verify_together
 
 if TYPE_CHECKING:
@@ -22,9 +23,24 @@ def verify_views(engine: Any, views: Sequence[AnyView]) -> None:
         return
     with engine.inside():
         engine.offloading.flush()
-        shown = [(view.relation.plan, view._contents, str(view._channel)) for view in views]
-        verify_together(shown, lambda t: engine.table_of(t)._all(), engine.graph.running())
+        _verify(engine, views)
         if engine.strict:
             read = {id(t): t for view in views for t in tables(view.relation.plan)}
             for table in read.values():
                 engine.table_of(table).verify()
+
+
+def _verify(engine: Any, views: Sequence[AnyView]) -> None:
+    """Compare views with their queries, evaluated with the checks of equality that they have.
+
+    If a `==` raises in the evaluation, checks are added, and the views are evaluated again.
+    """
+    queries = engine.queries
+    while True:
+        shown = [(queries.base(v.relation.plan), v._contents, str(v._channel)) for v in views]
+        try:
+            verify_together(shown, lambda t: engine.table_of(t)._all(), engine.graph.running())
+            return
+        except Exception as error:
+            if not any(check_again(queries, view.relation.plan, error) for view in views):
+                raise

@@ -21,7 +21,6 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
 from optimizer.plans.binding_names import columns, written_names
-from optimizer.plans.properties import tables
 from reactive.api import display, equal_rows, row_errors
 from reactive.api import stats as statistics
 from reactive.api.borders import making
@@ -32,12 +31,13 @@ from reactive.api.relation import Relation
 from reactive.api.subscriptions.observe import Subscription, drop_with
 from reactive.api.subscriptions.relay import Relay
 from reactive.api.subscriptions.subscribe import join
+from reactive.api.verification import verify_views
 from reactive.engine.collections import weighted
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.zset import Pair, Row, canonical, repeat
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.dataflow.plain_data import named
-from reactive.engine.reference import verify as verifying
+from reactive.engine.reference.verify import evaluated
 from reactive.engine.runtime import foreign_names, name_hints
 from reactive.engine.runtime.boundary import boundary, hide
 from reactive.engine.runtime.closeable import Closeable
@@ -46,7 +46,7 @@ from reactive.errors import ClosedError
 
 if TYPE_CHECKING:
     from optimizer.callables.source import Place
-    from optimizer.rewriting.on_error import Guarded
+    from optimizer.rewriting.equality_checks import PolicyQuery
     from reactive.api.row_errors import RowError
     from reactive.borders.sinks.sink import Sink
     from reactive.engine.dataflow.channel import Channel
@@ -96,7 +96,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         self._node: Any = node
         self._channel = channel
         self._drop = drop_with(self, engine, node)
-        self._guarded: Guarded | None = None
+        self._policy: PolicyQuery | None = None
         self._errors: View[RowError] | None = None
         engine.views[node.rank] = cast(AnyView, self)
 
@@ -143,13 +143,13 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         []
         """
         self._check_open()
-        if self._guarded is None:
+        if self._policy is None:
             raise PlanError(
                 f"{self._channel} has no errors: a row that raises fails its commit\n"
                 '  materialize(on_error="drop") leaves such rows out, and tells them'
             )
         if self._errors is None or self._errors.closed:
-            errors = Relation[Any](self._engine, row_errors.errors_of(self._guarded), self._views)
+            errors = Relation[Any](self._engine, row_errors.errors_of(self._policy), self._views)
             name = None if self.name is None else f"errors of {self.name}"
             self._errors = errors.materialize(name)
         return self._errors
@@ -260,23 +260,13 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         TableError: the query reads a table that is not stored.
         """
         self._check_open()
-        with self._engine.inside():
-            self._engine.offloading.flush()
-            verifying.verify(
-                self.relation.plan,
-                self._contents,
-                str(self._channel),
-                lambda table: self._engine.table_of(table)._all(),
-                self._engine.graph.running(),
-            )
-            if self._engine.strict:
-                for table in tables(self.relation.plan):
-                    self._engine.table_of(table).verify()
+        verify_views(self._engine, [cast(AnyView, self)])
 
     def _evaluated(self, node: plan.Node) -> Any:
         """The rows of a plan, evaluated from scratch."""
         with self._engine.inside():
-            return verifying.evaluated(node, lambda table: self._engine.table_of(table)._all())
+            node = self._engine.queries.base(node)
+            return evaluated(node, lambda table: self._engine.table_of(table)._all())
 
     def stats(self) -> statistics.Stats:
         """Rows and bytes that the view and what it depends on hold, and how much was touched."""

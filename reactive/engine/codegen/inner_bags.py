@@ -27,7 +27,7 @@ from optimizer.expr import (
     Parameter,
     parts,
 )
-from optimizer.rewriting.on_error import elements
+from optimizer.rewriting.own_values import elements
 from reactive.engine.codegen.emitter import RowPipeline
 from reactive.engine.collections import inner_changes
 

@@ -20,6 +20,7 @@ from optimizer.plans.properties import free, is_set, nodes, shapes
 from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import Interned, rebuilt, with_inputs
+from reactive.engine.compiler.equality_checks import check_again
 from reactive.engine.dataflow.held import knows
 from reactive.engine.operators.plain import LINEAR
 from reactive.errors import TableError
@@ -61,18 +62,22 @@ def over(
     ------
     TableError: it reads rows that nobody holds.
     """
-    channel.base = queries.base(written)
 
     def if_known(source: Node) -> T:
         if complete and queries.graph.forgets and not knows(source):
             raise Lost
         return act(source)
 
-    try:
-        return queries.over(channel.base, if_known)
-    except Lost:
-        channel.base = _Late(queries).over(written)
-        return queries.over(channel.base, act)
+    while True:
+        channel.base = queries.base(written)
+        try:
+            return queries.over(channel.base, if_known)
+        except Lost:
+            channel.base = _Late(queries).over(written)
+            return queries.over(channel.base, act)
+        except Exception as error:
+            if not check_again(queries, written, error):
+                raise
 
 
 class _Late:

@@ -96,6 +96,20 @@ def reattach(graph: Graph, leaf: Node, source: Node) -> None:
     graph.reattach(leaf, source, operator)
 
 
+def replan(graph: Graph, leaf: Node, source: Node) -> None:
+    """Have a leaf read a node of another plan; where it emits other rows, subscribers are told."""
+    (below,) = leaf.inputs
+    if source is below:
+        return
+    changes = consolidate([*negate(graph.contents(below)), *graph.contents(source)])
+    if not changes:
+        reattach(graph, leaf, source)
+    elif isinstance(leaf.leaf.plan, plan.OrderBy):
+        rebuild(graph, leaf, source)
+    else:
+        graph.announce(refill(graph, leaf, source), graph.version)
+
+
 def rebuild(graph: Graph, leaf: Node, source: Node) -> None:
     """Have a leaf that nobody believes any more read a node; subscribers are told all rows.
 

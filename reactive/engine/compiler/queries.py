@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 from optimizer import plan
 from optimizer.plans import explain
 from optimizer.plans.properties import free, nodes, tables
+from optimizer.rewriting.equality_checks import with_checks
 from optimizer.rewriting.optimize import PHASES, Optimized, Phase, optimize
 from optimizer.rewriting.segments import Segment, settle, whole
 from optimizer.traverse import Rule, functions, without_views
@@ -77,6 +78,8 @@ class Queries:
             self._templates = Templates(
                 self.phases, self._planned, values_wanted(graph, self.source)
             )
+        self.has_checks = False
+        """Whether a query under a policy is planned with checks of equality by now."""
         self._crowded: list[tuple[Node, str]] = []
         """New indexes, with the fields that they are by."""
 
@@ -166,14 +169,15 @@ class Queries:
         return self._node_of(read)
 
     def base(self, written: plan.Node) -> plan.Node:
-        """What is compiled for a plan as written: something else for that of a late view."""
+        """What is compiled for a plan as written: something else for that of a late view, and where
+        values have clashed."""
         graph = self.graph
-        if graph.forgets:
+        if graph.forgets or self.has_checks:
             for leaf in graph.leaves():
                 if leaf.leaf.plan is written:
                     base: plan.Node = leaf.leaf.base
                     return base
-        return written
+        return with_checks(written) if self.has_checks else written
 
     def watch(self, leaf: Node, written: plan.Node) -> None:
         """Notice changes of what a query captured, though a rule may have dropped who reads it.
@@ -220,6 +224,8 @@ class Queries:
         )
 
     def _segment(self, written: plan.Node) -> Segment:
+        if self.has_checks:
+            written = self.base(written)
         known: Segment | None = written.known.get("segment")
         if known is not None and known.owner is self.graph and not self.graph.forgets:
             return known

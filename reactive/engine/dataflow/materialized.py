@@ -169,7 +169,11 @@ class Only:
         self.touched += count
         if count == 2:
             (one, weight), (row, _) = delta
-            if one is row or one == row:
+            try:
+                is_one = one is row or one == row
+            except Exception as error:
+                is_one = have_one_hash(one, row, error)
+            if is_one:
                 return self._step_many(delta)
             if weight > 0:
                 row = one  # the other one goes

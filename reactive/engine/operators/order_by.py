@@ -37,7 +37,7 @@ from typing import Any
 from reactive.engine.collections.edits import Edit, Insertions, fewest, without_copies
 from reactive.engine.collections.order import advise, sort_key
 from reactive.engine.collections.ranked import ABSENT, Ranked
-from reactive.engine.collections.zset import Batch, Pair, Pairs, Row, consolidate
+from reactive.engine.collections.zset import Batch, Pair, Pairs, Row, consolidate, have_one_hash
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 _edit: Callable[[type[Edit], tuple[int, Row, int]], Edit] = tuple.__new__
@@ -126,7 +126,11 @@ class OrderBy:
                 self._change(row, order, weight, edits)
             if len(edits) == 2:
                 (_, one, its), (_, other, more) = edits
-                if not (one is other or one == other):
+                try:
+                    is_one = one is other or one == other
+                except Exception as error:
+                    is_one = have_one_hash(one, other, error)
+                if not is_one:
                     return [(one, its), (other, more)]
             self._shorten()
         except BaseException as error:

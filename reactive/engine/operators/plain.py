@@ -33,6 +33,7 @@ from optimizer.plans.side_conditions import (
     side_conditions_of,
 )
 from optimizer.plans.tree import Hashed
+from optimizer.rewriting import lookups
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections import sorting
 from reactive.engine.collections.index import Key, itself
@@ -43,6 +44,7 @@ from reactive.engine.operators import (
     difference,
     difference_all,
     distinct,
+    hash_matching,
     intersection,
     intersection_all,
     kept_groups,
@@ -243,6 +245,9 @@ def _matching(
     whole: Callable[[Row], object] | None,
     pair: Callable[[Row, Row], Row],
 ) -> matching.Matching:
+    if (found := lookups.looked_up(node.match)) is not None:
+        value, memory = found
+        return hash_matching.HashMatching(left, spread(value, bindings(node.inputs()[0])), memory)
     if whole is None or by_key_alone(node):
         return matching.KeyMatching(left.index)
     fits = _of_two(on, pair), _of_two(whole, pair)

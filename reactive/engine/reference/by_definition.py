@@ -122,8 +122,14 @@ class Definitions:
         return id(node), id(values)
 
     def _form(self, node: plan.Node) -> Form | None:
-        """Return the form that a node was made of, if it reads what the node does."""
+        """Return the form that a node was made of, if it reads what the node does.
+
+        Values clash where the joins look them up that sub-queries became, so that a query with
+        checks of equality is evaluated as it is.
+        """
         form = form_of(node)
+        if isinstance(form, ByPolicy) and form.checks:
+            return None
         if form is None or levels_in(form) <= free(node) | self._rooms.levels:
             return form
         return None

@@ -22,6 +22,9 @@ from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans.properties import below_wheres, bindings
 from optimizer.record import record
+from optimizer.rewriting.clashing import RefusedValues
+from optimizer.rewriting.lookups import looked_up
+from optimizer.rewriting.own_values import hash_of
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.index import ERROR_KEY, FILTERED, NO_MATCH, match_key
 from reactive.engine.collections.zset import Pair, Row
@@ -73,6 +76,8 @@ def joined(node: plan.Node, found: Pairing, of: Of, progress: Progress = SILENT)
     """The rows of a join of any kind, or of wheres of one."""
     left, right = of(found.left), of(found.right)
     match node:
+        case plan.SemiJoin() | plan.AntiJoin() if (key := looked_up(node.match)) is not None:
+            return _by_hash(node, key, left, right)
         case plan.SemiJoin():
             partners = _partners(found, left, right, progress)
             return bag_of({a: n for a, n in left.items() if partners[a] > 0})
@@ -86,6 +91,20 @@ def joined(node: plan.Node, found: Pairing, of: Of, progress: Progress = SILENT)
             return bag_of(
                 {pair(a, b): n * m for a, n, b, m in matches(found, left, right, progress)}
             )
+
+
+def _by_hash(
+    node: plan.SemiJoin | plan.AntiJoin,
+    key: tuple[Function, RefusedValues],
+    left: Bag,
+    right: Bag,
+) -> Bag:
+    """The rows whose values have a hash of the right, or one of values that are refused."""
+    value, memory = caller(key[0], node.left), key[1]
+    hashes, wanted = {hash_ for hash_, n in right.items() if n > 0}, isinstance(node, plan.SemiJoin)
+    found = ((row, n, hash_of(value(row))) for row, n in left.items())
+    asked = ((row, n, of in hashes or memory.has_hash(of)) for row, n, of in found)
+    return Counter({row: n for row, n, is_one in asked if is_one is wanted})
 
 
 def _partners(found: Pairing, left: Bag, right: Bag, progress: Progress) -> Bag:

@@ -90,6 +90,7 @@ LAZY_MODULES = (
     "reactive.engine.operators.distinct",
     "reactive.engine.operators.fixpoint.closure",
     "reactive.engine.operators.fixpoint.fixpoint",
+    "reactive.engine.operators.hash_matching",
     "reactive.engine.operators.index_by",
     "reactive.engine.operators.intersection",
     "reactive.engine.operators.intersection_all",

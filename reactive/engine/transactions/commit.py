@@ -7,9 +7,9 @@
     undo        instead of publishing: operators and tables are as they were before
 
 Statements and transactions commit by it, and so do changes that are made again with other plans
-(`BailOut`). Where nothing but `write` is to be done between the phases, one generated function does
-both, and calls it (`at_once`): adding a row so takes 2.1 us, and 5.9 us by a `Commit` whose phases
-are apart.
+(`BailOut`; values that clash: `equality_checks.py`). Where nothing but `write` is to be done
+between the phases, one generated function does both, and calls it (`at_once`): adding a row so
+takes 2.1 us, and 5.9 us by a `Commit` whose phases are apart.
 
 An exception that may have come at any moment (`interrupts.py`) is not undone here: what is to be
 undone is noted in the engine, and the next access repairs it (`repair.py`).
@@ -21,11 +21,13 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Sequence
+from functools import partial
 from logging import DEBUG
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from reactive.engine.collections.zset import Pair, negate
+from reactive.engine.compiler import equality_checks
 from reactive.engine.dataflow.schedule import Fed
 from reactive.engine.dataflow.step import Step
 from reactive.engine.operators.operator import BailOut
@@ -177,7 +179,8 @@ class Commit:
     def failed(self, error: BaseException, act: Callable[[], None] | None = None) -> bool:
         """It has raised: undo it. Whether it stands nevertheless, made again with other plans, or
         what was to be done of it (`act`) is done."""
-        stays = self._stays() if isinstance(error, BailOut) else []
+        remedy = self._remedy(error)
+        stays = self._stays() if remedy is not None else []
         try:
             self.undo(error)
         except BaseException:
@@ -185,16 +188,24 @@ class Commit:
             break_off(self._engine, self.back, self.version)
             raise
         try:
-            if not isinstance(error, BailOut):
+            if remedy is None or self._engine.broken is not None:
                 return False
             with self._engine.shaping():
-                self._engine.queries.without(error)
+                remedy()
             self.back[:0] = stays
             self._again(self.run if act is None else act)
             return True
         finally:
             if act is None and self._engine.pending is None:  # nor was it but one of its statements
                 self._engine.updates.forget()
+
+    def _remedy(self, error: BaseException) -> Callable[[], None] | None:
+        """What has views computed by other plans, by which the commit may stand."""
+        queries = self._engine.queries
+        if isinstance(error, BailOut):
+            return partial(queries.without, error)
+        found = equality_checks.unchecked_after(queries, error)
+        return partial(equality_checks.add_checks, queries, found, error) if found else None
 
     def _stays(self) -> list[Change]:
         """What is taken out of what is undone, as it stands in the commit that is made again: what

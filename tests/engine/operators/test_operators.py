@@ -33,6 +33,7 @@ HELPERS = {
     "error_rows": "rows that raised: tests/engine/operators/test_unstored_joins.py",
     "fuse": "several operators as one loop: tests/engine/operators/loops, tests/engine/codegen",
     "kept_groups": "the groups of windows, for `reduce`: tests/languages/sql/test_windows.py",
+    "hash_matching": "values that may clash: tests/errors/test_made_values_that_clash.py",
     "key_by": "the keys of rows, below `join` and `matching`",
     "keys": "the keys of conditions, for `join`, `outer_join` and `matching`",
     "operator": "what all operators are",

@@ -13,8 +13,9 @@ from optimizer.expr import Attempt, walk
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import nodes
 from optimizer.plans.raising import calls_may_raise
-from optimizer.rewriting.on_error import Policy, elements, guarded
+from optimizer.rewriting.on_error import Policy, guarded
 from optimizer.rewriting.optimize import optimize
+from optimizer.rewriting.own_values import elements
 from optimizer.traverse import read_functions
 from reactive import Database
 from tests.golden.cases import shown

@@ -1,0 +1,185 @@
+"""The part of a guard that is about values that clash: which values each operator looks up.
+
+    group by f                     f of the rows
+    join by f and g                f of the left beside g of the right; so of an equation of `on`
+    union, difference, ...         the rows of both sides
+    select f, select_many f, ...   what f makes, since rows are looked up wherever they are kept
+    count distinct f, collect f    f of the rows of a group
+
+A row that has a binding or a key of its own is looked up by that.
+
+Sound:  each operator looks up the rows of its inputs, or what is asked of them here.
+Source: `lookups.py`, which leaves rows out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from optimizer import plan
+from optimizer.expr import (
+    Attribute,
+    Call,
+    Expr,
+    Lifted,
+    Parameter,
+    conjuncts,
+    constant,
+    origins,
+    row_names,
+    tuple_of,
+)
+from optimizer.expressions.attempts import attempted, lifted
+from optimizer.expressions.compose import one_row
+from optimizer.plans.properties import bindings, groups, row_shape, shapes
+from optimizer.plans.side_conditions import equation_of, of_left, of_right
+from optimizer.rewriting import lookups
+from optimizer.rewriting.clashing import REFUSED, RefusedValues
+from optimizer.rewriting.equality import Asks
+from optimizer.rewriting.lookups import LookUp, asks, compares, may_clash, of_rows
+from optimizer.rewriting.own_values import elements, elements_apart, refuse, safe_values
+
+N = TypeVar("N", bound=plan.Node)
+
+
+class Apart:
+    """Leaves out the rows of operators whose values clash.
+
+    Parameters
+    ----------
+    checks: if False, nothing is asked: all rows stay, until values have clashed.
+    given: the levels of relations that are given from outside of the query.
+    failed: what is told of rows that are left out, and of a call that raises for them.
+    """
+
+    def __init__(
+        self,
+        policy: str,
+        given: frozenset[Any],
+        failed: Callable[[plan.Node, Lifted], None],
+        *,
+        checks: bool,
+    ) -> None:
+        self._checks = checks
+        self._policy = policy
+        self._given = given
+        self._failed = failed
+        self._written: plan.Node = plan.Empty(1)
+        self._count = 0
+        """How many look-ups of this node there have been."""
+
+    def begin(self, written: plan.Node) -> None:
+        """Begin with the look-ups of a node."""
+        self._written, self._count = written, 0
+
+    def rows(self, *sides: LookUp) -> list[plan.Node]:
+        """The rows of each side without those whose values clash."""
+        if not self._checks or not may_clash(sides, self._given):
+            return [each.rows for each in sides]
+        found = self._told_apart(sides)
+        for _, refused, call in found:
+            self._failed(refused, call)
+        return [rows for rows, _, _ in found]
+
+    def extended(self, node: plan.Extend) -> plan.Node:
+        """Rows that are told apart by the bindings that they had, if these all stay."""
+        if not self._checks or {*node.keep} >= {*range(bindings(node.input))} or groups(node):
+            return node
+        kept, columns = map(Parameter, node.keep), [lifted(each) for each in node.columns]
+        row = (*kept, *(each.body for each in columns))
+        count = bindings(node.input)
+        names = columns[0].names if columns else row_names(count)
+        (rows,) = self.rows(
+            LookUp(node.input, Lifted(tuple_of(*row), names, origins(*columns), count), row)
+        )
+        return changed(node, input=rows)
+
+    def of_both(self, node: Any) -> plan.Node:
+        """A union, difference or intersection; of a select the rows are those that it is of."""
+        if not self._checks:
+            return node  # type: ignore[no-any-return]
+        sides = [
+            LookUp(each.input, lifted(each.function))
+            if isinstance(each, plan.Select)
+            else of_rows(each)
+            for each in (node.left, node.right)
+        ]
+        left, right = [
+            changed(each, input=rows) if isinstance(each, plan.Select) else rows
+            for each, rows in zip((node.left, node.right), self.rows(*sides), strict=True)
+        ]
+        found: plan.Node = changed(node, left=left, right=right)
+        return found
+
+    def made(self, made: plan.SelectMany | plan.Reduce) -> plan.Node:
+        """Rows that a callable makes, without those that clash. Until these are left out, a row
+        stands in something that compares without raising."""
+        last = bindings(made) - 1
+        if not self._checks or not may_clash([of_rows(made, last)], self._given):
+            return made
+        f = lifted(made.function)
+        rows = replace(made, function=f.with_body(Call(constant(safe_values), (f.body,))))
+        value = Attribute(Parameter(last), "value")
+        kept = tuple(map(Parameter, range(last)))
+        names = row_names(last + 1)
+        shown = Lifted(tuple_of(*kept, value) if last else value, names, (), last + 1)
+        ((found, refused, _),) = self._told_apart([LookUp(rows, shown, (value,))])
+        self._failed(refused, shown.with_body(Call(constant(refuse), (value,))))
+        return plan.Extend(found, tuple(range(last)), (shown.with_body(value),))
+
+    def equated(self, left: plan.Node, right: plan.Node, on: Lifted) -> tuple[plan.Node, plan.Node]:
+        """The rows of both sides whose values compare that equations of a predicate look up."""
+        if not self._checks:
+            return left, right
+        count, of = bindings(left), (*shapes(left), row_shape(right))
+        for test in conjuncts(on.body):
+            if (sides := equation_of(attempted(test, of), count)) is not None:
+                ours, theirs = of_left(on, sides[0], count), of_right(on, sides[1], count)
+                left, right = self.rows(LookUp(left, ours), of_right_row(right, theirs))
+        return left, right
+
+    def compares(self, test: Expr, kind: Callable[[Expr], Asks]) -> bool:
+        """Return True if an expression compares values that may clash."""
+        return self._checks and compares(test, kind)
+
+    def needed(self, needed: tuple[Expr, ...], body: Expr, rows: plan.Node) -> tuple[Expr, ...]:
+        """Return what may raise in an expression, which may compare values that clash."""
+        if body in needed or not self.compares(body, partial(asks, rows=rows)):
+            return needed
+        return (*needed, body)
+
+    def elements(self, several: Expr) -> Expr:
+        """Return a call that gives all that is in a collection."""
+        return Call(constant(elements_apart if self._checks else elements), (several,))
+
+    def _told_apart(self, sides: Sequence[LookUp]) -> list[tuple[plan.Node, plan.Node, Lifted]]:
+        self._count += 1
+        key = (self._policy, self._written, self._count)
+        return lookups.without_clashes(sides, REFUSED.setdefault(key, RefusedValues()))
+
+
+def in_group(rows: plan.Node, key: Lifted | None, value: Lifted) -> LookUp:
+    """The look-up of a value in its group."""
+    if key is None:
+        return LookUp(rows, value)
+    both = tuple_of(key.body, value.body)
+    together = Lifted(both, value.names, origins(key, value), value.parameters)
+    return LookUp(rows, together, (value.body,))
+
+
+def of_right_row(rows: plan.Node, key: Lifted) -> LookUp:
+    """The look-up of a key that takes a row as one value."""
+    count = bindings(rows)
+    if count == 1:
+        return LookUp(rows, key)
+    body = one_row(key.body, 0, count)
+    return LookUp(rows, Lifted(body, row_names(count), key.origins, count))
+
+
+def changed(node: N, **changes: Any) -> N:
+    """The node with other fields; itself if they are the same."""
+    made = replace(node, **changes)
+    return node if made == node else made

@@ -1,0 +1,117 @@
+"""Queries under a policy, which are planned again with checks once values in them have clashed.
+
+    as planned first    operators look values up as in a query without a policy
+    with checks         rows are left out whose values clash where an operator looks them up
+
+Checks cost a look at each value that is looked up, so a query has none until a `==` raises in it.
+From then on the plan with checks stands in its place, also inside of queries over it. What is told
+of the query, such as its errors, is planned again with it.
+
+Sound:  both plans have the same rows, as long as no values clash.
+Needs:  rows that can be read again; those of earlier commits (`plan.Previous`) cannot.
+Source: `apart.py`, which makes the checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+
+from optimizer import plan
+from optimizer.plans.asked_form import FORMS
+from optimizer.plans.properties import nodes
+from optimizer.rewriting.on_error import Guarded, Policy, guarded
+from optimizer.traverse import with_inputs
+
+PLANNED = "planned by"
+Part = Callable[[Guarded], plan.Node]
+
+
+class PolicyQuery:
+    """A query under a policy, as it was planned first and as it is planned with checks.
+
+    The parameters are those of `guarded`.
+    """
+
+    __slots__ = ("_guard", "_parts", "_with_checks", "first")
+
+    def __init__(self, root: plan.Node, policy: Policy, *, read: bool) -> None:
+        self._guard = partial(guarded, root, policy, read=read)
+        self._with_checks: Guarded | None = None
+        self._parts: dict[Part, plan.Node] = {}
+        found = self._guard()
+        if found.query is not root:
+            self.planned(found.query, _query)
+        elif not isinstance(root, plan.Table) and self._guard(checks=True).query is not root:
+            found = replace(found, query=self.planned(replace(root), _query))
+        self.first = found
+
+    @property
+    def has_checks(self) -> bool:
+        return self._with_checks is not None
+
+    def add_checks(self) -> None:
+        """Have the query planned with checks from now on."""
+        if self._with_checks is None:
+            self._with_checks = self._guard(checks=True)
+
+    def planned(self, made: plan.Node, part: Part) -> plan.Node:
+        """Return a plan that is `part` of the query, after noting so."""
+        made.known[PLANNED] = self, part
+        return made
+
+    def current(self, made: plan.Node, part: Part) -> plan.Node:
+        """Return the plan that stands in the place of one that was made first."""
+        if self._with_checks is None:
+            return made
+        if part not in self._parts:
+            self._parts[part] = part(self._with_checks)
+        return self._parts[part]
+
+
+def policy_of(root: plan.Node) -> PolicyQuery | None:
+    """Return the policy that a whole query, or its errors, go by."""
+    found = root.known.get(PLANNED)
+    return None if found is None else found[0]
+
+
+def policies_in(root: plan.Node) -> list[PolicyQuery]:
+    """Return the policies of a query and of the queries that it is over."""
+    found = map(policy_of, nodes(root, until=_is_past))
+    return list(dict.fromkeys(policy for policy in found if policy is not None))
+
+
+def with_checks(root: plan.Node) -> plan.Node:
+    """Return the plan with the checks that its policies have by now; itself if they have none."""
+    made: dict[int, plan.Node] = {}
+    waiting = [root]
+    while waiting:
+        node = waiting[-1]
+        now = _current(node)
+        below = () if _is_past(now) else (*now.inputs(), *FORMS.parts(now))
+        missing = [each for each in below if id(each) not in made]
+        if missing:
+            waiting.extend(missing)
+            continue
+        waiting.pop()
+        if id(node) not in made:
+            inputs = now.inputs() if _is_past(now) else [made[id(s)] for s in now.inputs()]
+            found = with_inputs(now, inputs)
+            if found is not now:
+                FORMS.carry(now, found, lambda part: made[id(part)])
+            made[id(node)] = found
+    return made[id(root)]
+
+
+def _current(node: plan.Node) -> plan.Node:
+    found = node.known.get(PLANNED)
+    return node if found is None else found[0].current(node, found[1])  # type: ignore[no-any-return]
+
+
+def _query(found: Guarded) -> plan.Node:
+    return found.query
+
+
+def _is_past(node: plan.Node) -> bool:
+    return isinstance(node, plan.Previous)

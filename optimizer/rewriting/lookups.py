@@ -1,0 +1,288 @@
+"""Values that operators look up beside one another, without those whose `==` raises for another.
+
+    group by f, distinct select f, union of select f and select g, ...
+      rows of which no value has the hash of one with an `__eq__` of its own      pass
+      rows of which one does, by this hash     those whose `==` raises for one another: refused
+
+`equality.py` asks the values that rows of tables have. A callable may make others, and a value with
+an `__eq__` of its own may have the hash of one of a class of Python: so values are asked where they
+are looked up, those of all sides together. Values whose classes are declared are not asked, nor are
+those that come from tables, where `equality.py` has asked them and others cannot be.
+
+Sound:  two values that are looked up meet by their hash, or not at all.
+Needs:  rows outside of a recursion, whose rounds cannot take back what they have used.
+State:  of rows with such a hash, the row, twice. All rows by their hash from the first value with
+        an `__eq__` of its own on; before, where the rows are those of a table that is stored, none.
+Cost:   a look at the class of each value that is not declared, and its hash.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any
+
+from optimizer import plan
+from optimizer.expr import (
+    And,
+    Apply,
+    Attempt,
+    Attribute,
+    Call,
+    Conditional,
+    Constant,
+    Display,
+    Expr,
+    First,
+    Formatted,
+    Guard,
+    Item,
+    Lifted,
+    Operation,
+    Or,
+    Parameter,
+    Text,
+    all_parameters,
+    constant,
+    parts,
+    reads,
+    row_names,
+    tuple_of,
+    walk,
+)
+from optimizer.expressions.compose import one_row
+from optimizer.expressions.knowledge import TESTS, Pure, makes_record
+from optimizer.kinds.kind import kind_of
+from optimizer.plans.binding_types import type_of
+from optimizer.plans.declared_kinds import declared_kind, returned
+from optimizer.plans.nodes.reduce import kept_by
+from optimizer.plans.properties import bindings, free, nodes
+from optimizer.plans.side_conditions import side_of
+from optimizer.record import record
+from optimizer.rewriting.clashing import Clashing, LookUpHash, OneEntry, RefusedValues
+from optimizer.rewriting.equality import Asks, asks_of
+from optimizer.rewriting.own_values import (
+    OURS,
+    OWN,
+    HasOwn,
+    module_of,
+    own_values,
+    pure,
+    refuse,
+    way,
+)
+
+_PASSING = (
+    *(plan.Table, plan.View, plan.Where, plan.Distinct, plan.OrderBy, plan.Top),
+    *(plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin, plan.Product),
+)
+"""Nodes whose rows have no values but those of tables."""
+_COMPARED = frozenset({"==", "!=", "in", "not in"})
+_KNOWN_PACKAGES = OURS | sys.stdlib_module_names
+
+
+@record
+class LookUp:
+    """Rows, and the value that is looked up of each; `new` are the parts of the value that may be
+    of any class, all of it where nothing is said."""
+
+    rows: plan.Node
+    value: Lifted
+    new: tuple[Expr, ...] = ()
+
+    @property
+    def asks(self) -> Asks:
+        """What the values are asked that nobody has asked before."""
+        return max([asks(each, self.rows) for each in self.new or (self.value.body,)])
+
+
+def of_rows(node: plan.Node, *new: int) -> LookUp:
+    """Return the look-up of whole rows, of which the bindings at some places are `new`."""
+    count = bindings(node)
+    value = Lifted(_whole(count), row_names(count), (), count)
+    return LookUp(node, value, tuple(map(Parameter, new)))
+
+
+def may_clash(sides: Sequence[LookUp], given: frozenset[Any]) -> bool:
+    """Return True if the `==` of values that are looked up may raise, and that can be prevented:
+    not inside of a recursion, but of those whose levels are `given`."""
+    return any(each.asks for each in sides) and all(free(each.rows) <= given for each in sides)
+
+
+# What is known of values.
+
+
+def asks(value: Expr, rows: plan.Node) -> Asks:
+    """Return what is asked of the values that an expression gives of rows."""
+    inner = partial(asks, rows=rows)
+    match value:
+        case Constant():
+            return Asks.OWN if any(True for _ in own_values(value.value)) else Asks.NOTHING
+        case Text() | Formatted() | Guard():
+            return Asks.NOTHING
+        case Operation(operator) if operator in TESTS:
+            return Asks.NOTHING
+        case Display("tuple") | Operation() | And() | Or() | Attempt():
+            return _most(map(inner, parts(value)))
+        case Conditional(_, then, otherwise):
+            return max(inner(then), inner(otherwise))
+        case First(_, then):
+            return inner(then)
+        case Call(Constant(called)) if makes_record(value):
+            is_own = way(called) is OWN
+            return Asks.OWN if is_own else _most(map(inner, parts(value)[1:]))
+        case Call() if declared_kind(value, rows) is not None:
+            return Asks.NOTHING
+        case Call(Constant(called)) if module_of(called) in _KNOWN_PACKAGES:
+            return _most(map(inner, parts(value)[1:]))
+        case Call(Attribute(of)) if declared_kind(of, rows) is not None:
+            return _most(map(inner, parts(value)[1:]))
+        case Attribute(of) if declared_kind(of, rows) is not None:
+            return Asks.NOTHING
+        case Apply(function):
+            return asks_of(kind_of(returned(function)))
+        case _:
+            return _of_type(value, rows)
+
+
+def asks_of_pair(value: Expr, left: plan.Node, right: plan.Node) -> Asks:
+    """Return what is asked of values that an expression gives of a row and another row."""
+    count = bindings(left)
+    if side_of(value, count) == "right":
+        return asks(one_row(value, count, bindings(right)), right)
+    if side_of(value, count) == "left" or not reads(value):
+        return asks(value, left)
+    return asks(value, plan.Product(left, right)) if bindings(right) == 1 else Asks.UNDECLARED
+
+
+def _of_type(value: Expr, rows: plan.Node) -> Asks:
+    count = bindings(rows)
+    found = asks_of(kind_of(type_of(Lifted(value, row_names(count), (), count), rows)))
+    if found is Asks.OWN and _is_of_row(value):
+        given = all(isinstance(node, _PASSING) for node in nodes(rows, until=_is_view))
+        return Asks.NOTHING if given else found
+    return found
+
+
+def _most(found: Iterable[Asks]) -> Asks:
+    return max(found, default=Asks.NOTHING)
+
+
+def _is_view(node: plan.Node) -> bool:
+    return isinstance(node, plan.View)
+
+
+def _is_of_row(value: Expr) -> bool:
+    """Return True for a value that a row has."""
+    match value:
+        case Parameter():
+            return True
+        case Attribute(of) | Item(of, Constant()):
+            return _is_of_row(of)
+        case _:
+            return False
+
+
+def compares(body: Expr, asked: Callable[[Expr], Asks]) -> bool:
+    """Return True if an expression compares values by `==` that may raise."""
+    return any(
+        isinstance(part, Operation)
+        and part.operator in _COMPARED
+        and any(map(asked, part.operands))
+        for part in walk(body)
+    )
+
+
+# The query.
+
+
+def without_clashes(
+    sides: Sequence[LookUp], memory: RefusedValues
+) -> list[tuple[plan.Node, plan.Node, Lifted]]:
+    """Return for each side the rows whose values do not clash with others, of any side; the rows
+    to refuse; and a call that raises for these."""
+    beside = [_beside(each) if _is_called(each) else each for each in sides]
+    found = _without_clashes(beside, memory)
+    return [
+        given if of is side else (_less(given[0]), _less(given[1]), _refusing(side))
+        for given, of, side in zip(found, beside, sides, strict=True)
+    ]
+
+
+def _is_called(of: LookUp) -> bool:
+    """Return True if a callable of the user's gives the value, which takes longer to make."""
+    return any(isinstance(part, Apply) for part in walk(of.value.body))
+
+
+def _beside(of: LookUp) -> LookUp:
+    """Return rows with their values beside them, so that these are made once."""
+    count = bindings(of.rows)
+    rows = plan.Extend(of.rows, tuple(range(count)), (of.value,))
+    return LookUp(rows, Lifted(Parameter(count), row_names(count + 1), (), count + 1))
+
+
+def _less(rows: plan.Node) -> plan.Node:
+    """Return rows without their last binding."""
+    return plan.Extend(rows, tuple(range(bindings(rows) - 1)), ())
+
+
+def _refusing(of: LookUp) -> Lifted:
+    return of.value.with_body(Call(constant(refuse), (of.value.body,)))
+
+
+def _without_clashes(
+    sides: Sequence[LookUp], memory: RefusedValues
+) -> list[tuple[plan.Node, plan.Node, Lifted]]:
+    own = [_called(plan.Where(s.rows, _call(s, HasOwn())), s, memory) for s in sides]
+    hashes = _together(own)
+    one = Lifted(Parameter(0), ("hash",), (), 1)
+    matches = [plan.Match(_call(each, LookUpHash(memory)), one) for each in sides]
+    suspects = [plan.SemiJoin(s.rows, hashes, m) for s, m in zip(sides, matches, strict=True)]
+    entries = [_entries(*each) for each in zip(range(len(sides)), sides, suspects, strict=True)]
+    by_hash = Lifted(Item(Parameter(0), constant(0)), ("entry",), (), 1)
+    groups = plan.Reduce(_together(entries), by_hash, kept_by(Clashing(memory), "clashing"))
+    clashing = plan.Select(groups, Lifted(Parameter(1), ("hash", "row"), (), 2))
+    made: list[tuple[plan.Node, plan.Node, Lifted]] = []
+    for n, (each, match, suspect) in enumerate(zip(sides, matches, suspects, strict=True)):
+        key = each.value.with_body(tuple_of(constant(n), _whole(bindings(each.rows))))
+        by_row = plan.Match(key, Lifted(Parameter(0), ("row",), (), 1))
+        alone = plan.AntiJoin(each.rows, hashes, match)
+        kept = plan.UnionAll(alone, plan.AntiJoin(suspect, clashing, by_row))
+        refused = plan.SemiJoin(suspect, clashing, by_row)
+        made.append((kept, refused, _refusing(each)))
+    return made
+
+
+def looked_up(match: plan.Match) -> tuple[Lifted, RefusedValues] | None:
+    """Return the value whose hash a join is by, and its memory; None of another join."""
+    key = match.left_key
+    match key.body if isinstance(key, Lifted) else None:
+        case Call(Constant(LookUpHash(memory)), (value,)) if isinstance(key, Lifted):
+            return key.with_body(value), memory
+        case _:
+            return None
+
+
+def _call(of: LookUp, asked: Pure) -> Lifted:
+    return of.value.with_body(Call(pure(asked), (of.value.body,)))
+
+
+def _called(rows: plan.Node, of: LookUp, memory: RefusedValues) -> plan.Node:
+    return plan.Select(rows, _call(of, LookUpHash(memory)))
+
+
+def _entries(number: int, of: LookUp, rows: plan.Node) -> plan.Node:
+    given = (constant(number), of.value.body, *all_parameters(bindings(rows)))
+    return plan.Select(rows, of.value.with_body(Call(pure(OneEntry()), given)))
+
+
+def _whole(count: int) -> Expr:
+    return Parameter(0) if count == 1 else tuple_of(*all_parameters(count))
+
+
+def _together(several: Sequence[plan.Node]) -> plan.Node:
+    every = several[0]
+    for each in several[1:]:
+        every = plan.UnionAll(every, each)
+    return every

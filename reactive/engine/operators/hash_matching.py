@@ -1,0 +1,95 @@
+"""Rows whose values have the hash of one with an `__eq__` of its own: what look-ups of such values
+(`optimizer/rewriting/lookups.py`) join by.
+
+    suspects(L, R)(row)  =  L(row)  if R has the hash of the row, or had it since L has rows of it
+    alone(L, R)(row)     =  L(row)  -  suspects(L, R)(row)
+
+A suspect that clashes with nothing passes, so it makes no difference for how long a row is one.
+A row that comes with the end of the last value of its hash is one, since both are looked up in that
+commit. For the same reason the values that leave in a commit are noted.
+
+State:  the weight of R per hash, of which L has rows.
+Cost:   O(|dL| + |dR| + rows of the hashes that are new in R).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from optimizer.rewriting.clashing import RefusedValues
+from reactive.engine.collections.index import Key, KeyedPair
+from reactive.engine.operators.index_by import IndexBy
+from reactive.engine.operators.matching import Change
+
+
+class HashMatching:
+    """By hash; `value` gives the value of a row, `memory` is where those that leave are noted.
+
+    >>> from reactive.engine.operators.index_by import IndexBy
+    >>> numbers = IndexBy(hash)
+    >>> matching = HashMatching(numbers, lambda row: row, RefusedValues())
+    >>> matching.step(numbers.step([(7, 1)]), [(7, ("seven", 1))])
+    [(7, 0, 1), (7, 1, -1)]
+    >>> matching.commit()
+    >>> matching.step(numbers.step([(7.0, 1)]), [(7, ("seven", -1))])
+    [(7.0, 1, 0)]
+    """
+
+    __slots__ = ("_keys", "_last", "_left", "_memory", "_value", "_weights", "touched")
+
+    def __init__(self, left: IndexBy, value: Callable[[Any], Any], memory: RefusedValues) -> None:
+        self._left = left
+        self._value = value
+        self._memory = memory
+        self._weights: dict[Key, int] = {}
+        self._last: dict[Key, int | None] = {}
+        self._keys: set[Key] = set()
+        self.touched = 0
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> Sequence[Change]:
+        weights, before = self._weights, dict[Key, int | None]()
+        self._last, self._keys = before, set()
+        self.touched += len(left) + len(right)
+        out: list[Change] = []
+        for key, (row, weight) in left:
+            out.append((row, weight, 0) if key in weights else (row, 0, weight))
+            if weight < 0:
+                self._memory.leaving.setdefault(key, []).append(self._value(row))
+                self._keys.add(key)
+        if self._memory.has_any:
+            refused = {key for key, _ in left if self._memory.has_hash(key)}
+            before.update(dict.fromkeys(refused.difference(weights)))
+        for key, (_, weight) in right:
+            before.setdefault(key, weights.get(key))
+            weights[key] = weights.get(key, 0) + weight
+        for key, was in before.items():
+            if was is None:
+                weights.setdefault(key, 0)
+                out += [(row, weight, -weight) for row, weight in self._left.index.pairs(key)]
+        return out
+
+    def undo(self) -> None:
+        for key, weight in self._last.items():
+            if weight is None:
+                del self._weights[key]
+            else:
+                self._weights[key] = weight
+        self._last, self._keys = {}, set()
+        self._memory.leaving.clear()
+
+    def commit(self) -> None:
+        weights = self._weights
+        for key in self._keys.union(self._last):
+            if weights.get(key) == 0 and not self._left.index.pairs(key):
+                del weights[key]
+        self._last, self._keys = {}, set()
+        self._memory.leaving.clear()
+
+    def contents(self) -> Iterator[Change]:
+        for key, (row, weight) in self._left.contents():
+            yield (row, weight, 0) if key in self._weights else (row, 0, weight)
+
+    def footprint(self) -> tuple[int, int]:
+        return len(self._weights), sys.getsizeof(self._weights)
