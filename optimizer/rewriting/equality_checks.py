@@ -106,7 +106,7 @@ def with_checks(root: plan.Node) -> plan.Node:
 
 def _current(node: plan.Node) -> plan.Node:
     found = node.known.get(PLANNED)
-    return node if found is None else found[0].current(node, found[1])  # type: ignore[no-any-return]
+    return node if found is None else found[0].current(node, found[1])
 
 
 def _query(found: Guarded) -> plan.Node:

@@ -524,7 +524,7 @@ def test_over_a_table_that_is_not_stored_the_commit_is_refused() -> None:
 def test_what_raises_again_is_raised() -> None:
     """A recursion cannot take back what it has used: values that it makes clash once more."""
     db = Database()
-    sales = db.table(Sale, name="sales")
+    sales: Any = db.table(Sale, name="sales")
     view = fixpoint(
         lambda path: sales.select(lambda r: (r.amount, r.currency)).union(
             path.where(lambda p: p[0] is not None and p[0] != 0).select(

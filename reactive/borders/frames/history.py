@@ -179,7 +179,7 @@ def _from_file(view: Any, history: History, version: int) -> list[Pair]:
         raise PlanError(_unknown(view, history, version, engine.version, then))
     before = dict(zip(read, then, strict=True))
     with engine.graph.running():
-        rows = evaluated(node, before.__getitem__)
+        rows = evaluated(engine.queries.base(node), before.__getitem__)
     return consolidate([*view._contents.items(), *negate(rows.items())])
 
 
