@@ -23,6 +23,7 @@ lazily(
     "optimizer.plans.multiway",
     "optimizer.plans.per_group",
     "optimizer.plans.without_zone",
+    "optimizer.rewriting.equality_checks",
     "optimizer.rewriting.lookups",
     "optimizer.rewriting.report",
     "optimizer.subqueries.calm",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from optimizer.plans.properties import tables
-from reactive.engine.compiler.equality_checks import check_again
+from reactive.engine.compiler import equality_checks
 from reactive.engine.reference.verify import verify_together
 
 if TYPE_CHECKING:
@@ -42,5 +42,6 @@ def _verify(engine: Any, views: Sequence[AnyView]) -> None:
             verify_together(shown, lambda t: engine.table_of(t)._all(), engine.graph.running())
             return
         except Exception as error:
-            if not any(check_again(queries, view.relation.plan, error) for view in views):
+            written = [view.relation.plan for view in views]
+            if not any(equality_checks.check_again(queries, each, error) for each in written):
                 raise

@@ -21,7 +21,7 @@ from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
 from optimizer.plans.binding_names import columns, written_names
-from reactive.api import display, equal_rows, row_errors
+from reactive.api import display, equal_rows, row_errors, verification
 from reactive.api import stats as statistics
 from reactive.api.borders import making
 from reactive.api.each_row import each_row, only_row
@@ -31,13 +31,12 @@ from reactive.api.relation import Relation
 from reactive.api.subscriptions.observe import Subscription, drop_with
 from reactive.api.subscriptions.relay import Relay
 from reactive.api.subscriptions.subscribe import join
-from reactive.api.verification import verify_views
 from reactive.engine.collections import weighted
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.zset import Pair, Row, canonical, repeat
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.dataflow.plain_data import named
-from reactive.engine.reference.verify import evaluated
+from reactive.engine.reference import verify as verifying
 from reactive.engine.runtime import foreign_names, name_hints
 from reactive.engine.runtime.boundary import boundary, hide
 from reactive.engine.runtime.closeable import Closeable
@@ -260,13 +259,13 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         TableError: the query reads a table that is not stored.
         """
         self._check_open()
-        verify_views(self._engine, [cast(AnyView, self)])
+        verification.verify_views(self._engine, [cast(AnyView, self)])
 
     def _evaluated(self, node: plan.Node) -> Any:
         """The rows of a plan, evaluated from scratch."""
         with self._engine.inside():
             node = self._engine.queries.base(node)
-            return evaluated(node, lambda table: self._engine.table_of(table)._all())
+            return verifying.evaluated(node, lambda table: self._engine.table_of(table)._all())
 
     def stats(self) -> statistics.Stats:
         """Rows and bytes that the view and what it depends on hold, and how much was touched."""

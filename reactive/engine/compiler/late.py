@@ -20,7 +20,7 @@ from optimizer.plans.properties import free, is_set, nodes, shapes
 from optimizer.record import record
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import Interned, rebuilt, with_inputs
-from reactive.engine.compiler.equality_checks import check_again
+from reactive.engine.compiler import equality_checks
 from reactive.engine.dataflow.held import knows
 from reactive.engine.operators.plain import LINEAR
 from reactive.errors import TableError
@@ -76,7 +76,7 @@ def over(
             channel.base = _Late(queries).over(written)
             return queries.over(channel.base, act)
         except Exception as error:
-            if not check_again(queries, written, error):
+            if not equality_checks.check_again(queries, written, error):
                 raise
 
 

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from optimizer import plan
 from optimizer.plans import explain
 from optimizer.plans.properties import free, nodes, tables
-from optimizer.rewriting.equality_checks import with_checks
+from optimizer.rewriting import equality_checks
 from optimizer.rewriting.optimize import PHASES, Optimized, Phase, optimize
 from optimizer.rewriting.segments import Segment, settle, whole
 from optimizer.traverse import Rule, functions, without_views
@@ -177,7 +177,7 @@ class Queries:
                 if leaf.leaf.plan is written:
                     base: plan.Node = leaf.leaf.base
                     return base
-        return with_checks(written) if self.has_checks else written
+        return equality_checks.with_checks(written) if self.has_checks else written
 
     def watch(self, leaf: Node, written: plan.Node) -> None:
         """Notice changes of what a query captured, though a rule may have dropped who reads it.

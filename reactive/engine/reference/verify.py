@@ -23,17 +23,6 @@ from reactive.errors import TableError, VerificationError
 MOST = 5
 
 
-def verify(
-    node: plan.Node,
-    contents: Any,
-    name: str,
-    rows: Tables,
-    running: AbstractContextManager[None],
-) -> None:
-    """Raise `VerificationError` unless `contents` are the rows of the plan."""
-    verify_together([(node, contents, name)], rows, running)
-
-
 def verify_together(
     shown: Sequence[tuple[plan.Node, Any, str]],
     rows: Tables,
