@@ -10,8 +10,9 @@ A left row has a partner if its value is less than the greatest value of the rig
 its key: the pairs need not be asked. With `>` it is the least value.
 
 Sound:  the engine compares only values of one family (`reactive.engine.collections.families`), for
-        which `<` is total and raises nothing; for others it asks the pairs. A test after the
-        comparison is asked of a row alone, which gives the same where the comparison cannot raise.
+        which `<` is total and raises nothing, so that `not a < b` is `a >= b`; for others it asks
+        the pairs. A test after the comparison is asked of a row alone, which gives the same where
+        the comparison cannot raise.
 Needs:  a predicate that was read, whose other parts read one side each; no negative weights on the
         right, which could cancel those of other values.
 """
@@ -19,11 +20,13 @@ Needs:  a predicate that was read, whose other parts read one side each; no nega
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.expr import Lifted, conjuncts
+from optimizer.expr import Expr, Lifted, Operation, conjuncts
 from optimizer.plans.properties import bindings, may_be_negative, once
 from optimizer.plans.ranges import Comparison, comparison_of
 from optimizer.plans.side_conditions import of_left, of_right, residual, side_of
 from optimizer.record import record
+
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
 
 
 @record
@@ -58,7 +61,7 @@ def _found(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
     comparison: Comparison | None = None
     tests: dict[tuple[str, bool], list[Lifted]] = {}
     for test in conjuncts(rest.body):
-        found, side = comparison_of(test, count), side_of(test, count)
+        found, side = comparison_of(_positive(test), count), side_of(test, count)
         if found is not None and comparison is None:
             comparison = found
         elif side is not None:
@@ -74,3 +77,12 @@ def _found(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
         for side, value in zip(("left", "right"), values, strict=True)
     )
     return Bound(left, right, comparison.left_is_low, comparison.closed)
+
+
+def _positive(test: Expr) -> Expr:
+    """The opposite of a comparison that is negated, which is the same in a total order."""
+    match test:
+        case Operation("not", (Operation(symbol) as compared,)) if symbol in OPPOSITE:
+            return Operation(OPPOSITE[symbol], compared.operands)
+        case _:
+            return test

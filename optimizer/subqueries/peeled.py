@@ -27,7 +27,7 @@ from optimizer.expr import (
     origins,
     row_names,
 )
-from optimizer.expressions.compose import is_too_long, needs, over
+from optimizer.expressions.compose import is_too_long, needs, over, surely
 from optimizer.expressions.knowledge import is_value, total
 from optimizer.plans.properties import bindings, shapes
 from optimizer.record import record
@@ -126,7 +126,7 @@ def _select(below: Peeled, f: Lifted, row: tuple[Expr, ...], source: plan.Node) 
     made = over(f.body, row)
     if is_too_long(made):
         return None
-    needed = needs(made, shapes(below.source))
+    needed = _unasked(needs(made, shapes(below.source)), below.conditions)
     asked = (First(needed, TRUE),) if needed else ()
     return replace(
         below,
@@ -134,6 +134,12 @@ def _select(below: Peeled, f: Lifted, row: tuple[Expr, ...], source: plan.Node) 
         conditions=(*below.conditions, *asked),
         origins=origins(*below.origins, f),
     )
+
+
+def _unasked(needed: tuple[Expr, ...], conditions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The expressions but those that conditions before them have evaluated."""
+    known = {part for test in conditions for part in surely(test)}
+    return tuple([each for each in needed if not known.issuperset(conjuncts(each))])
 
 
 def of_values(query: Peeled, values: tuple[Expr, ...]) -> Peeled:

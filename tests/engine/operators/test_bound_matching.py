@@ -36,6 +36,7 @@ PREDICATES: dict[str, Predicate] = {
     "tests around": lambda a, b: a.ok and a.x > b.y and b.ok,
     "present": lambda a, b: a.x is not None and b.y is not None and a.x < b.y,
     "absent after": lambda a, b: a.x > b.y and b.y is not None and a.k == b.k,
+    "negated": lambda a, b: a.k == b.k and not a.x < b.y,
     "computed": lambda a, b: a.k == b.k and (a.x, a.ok) < (b.y, b.ok),
 }
 NAN = float("nan")
@@ -228,6 +229,11 @@ EXTREMES: dict[str, Callable[[Any, Any], Any]] = {
     "semi_join": lambda left, right: left.semi_join(right, on=lambda a, b: a.x < b.y),
     "anti_join": lambda left, right: left.anti_join(right, on=lambda a, b: a.x >= b.y),
     "by key": lambda left, right: left.semi_join(right, on=lambda a, b: a.k == b.k and a.x > b.y),
+    "any": lambda left, right: left.where(lambda a: any(a.x <= b.y for b in right)),
+    "not any": lambda left, right: left.where(
+        lambda a: not any(a.k == b.k and a.x < b.y for b in right)
+    ),
+    "all": lambda left, right: left.where(lambda a: all(a.x >= b.y for b in right if a.k == b.k)),
 }
 
 

@@ -254,3 +254,27 @@ def test_what_is_computed_for_each_key_of_rows_is_a_group(raises: bool) -> None:
     orders.remove(Order(0, 0, 2.0, True))
     assert view.count((0, 0.5 if raises else 2.0)) == 1
     view.verify()
+
+
+@pytest.mark.parametrize(
+    ("join", "asked"),
+    [
+        (lambda cs, os: cs.where(lambda c: any(o.customer == c.id for o in os)), "semi_join"),
+        (
+            lambda cs, os: cs.where(lambda c: any(o.customer == c.id and o.paid for o in os)),
+            "semi_join",
+        ),
+        (lambda cs, os: cs.where(lambda c: not any(o.customer == c.id for o in os)), "anti_join"),
+        (
+            lambda cs, os: cs.where(lambda c: all(o.total < c.limit for o in os if o.paid)),
+            "anti_join",
+        ),
+    ],
+)
+def test_a_test_of_any_and_all_is_asked_once(join: Any, asked: str) -> None:
+    """It is the condition of a join, and not evaluated a second time for what it may raise."""
+    db = Database()
+    found = join(db.table(Customer, name="customers"), db.table(Order, name="orders"))
+    shown = str(found.explain())
+    assert asked in shown
+    assert "evaluated" not in shown and "every pair" not in shown
