@@ -98,7 +98,7 @@ class Candidates:
             value = self._key(row) if self._is_one else self._key(*row)
             found = self._by.get(value)
             if found is None:
-                found = self._by[value] = Bag()
+                found = self._by[value] = bag_of({})
         except Exception:
             value, found = ANY, self._odd
         total = found.get(row, 0) + weight

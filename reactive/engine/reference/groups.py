@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
 from typing import Any
@@ -22,9 +22,9 @@ from optimizer.expressions.attempts import Fault
 from optimizer.plans.costs import Cost
 from reactive.engine.collections import bag as bags
 from reactive.engine.collections.order import placed
-from reactive.engine.collections.zset import DECIMAL_NAN, NAN, Row, canonical, is_nan, repeat
+from reactive.engine.collections.zset import DECIMAL_NAN, NAN, Pair, Row, canonical, is_nan, repeat
 from reactive.engine.operators import accumulators, tolerant
-from reactive.engine.reference.bags import Bag, added, by_key, caller, there
+from reactive.engine.reference.bags import Bag, added, by_key, caller, once, there
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 EXACTLY = Context(prec=4_000_000, Emax=1_050_000, Emin=-1_050_000, traps=[Inexact])
@@ -39,28 +39,35 @@ def grouped(node: plan.Aggregate, rows: Bag) -> Bag:
 
 def grouping(node: plan.Aggregate) -> Callable[[Bag], Bag]:
     """Return a function that makes groups of rows. Making it takes longer than calling it."""
-    values = [None if a.value is None else caller(a.value, node.input) for a in node.aggregates]
     key = None if node.key is None else caller(node.key, node.input)
-    return lambda rows: _grouped(node, key, values, rows)
+    make = row_maker(node)
+
+    def of(rows: Bag) -> Bag:
+        groups = {(): list(rows.items())} if key is None else by_key(key, rows.items())
+        made = [make(name, group) for name, group in groups.items()]
+        return once(row for row, is_there in made if is_there)
+
+    return of
 
 
-def _grouped(
-    node: plan.Aggregate, key_of: Callable[[Row], Any] | None, values: Sequence[Any], rows: Bag
-) -> Bag:
-    out: Bag = Counter()
-    groups = {(): list(rows.items())} if key_of is None else by_key(key_of, rows.items())
-    for key, group in groups.items():
-        if key_of is not None and _count(group) <= 0:
-            continue
-        results = tuple(
-            _accumulator(
-                folded.accumulator, group if value is None else [(value(r), n) for r, n in group]
-            )
-            for folded, value in zip(node.aggregates, values, strict=True)
-        )
-        shown = results if key_of is None else (key, *results)
-        out[shown if len(shown) > 1 else shown[0]] += 1
-    return out
+def row_maker(node: plan.Aggregate) -> Callable[[Any, list[Pair]], tuple[Row, bool]]:
+    """Return a function that makes the row of a group of its key and rows, and says whether the
+    group is there."""
+    values = [None if a.value is None else caller(a.value, node.input) for a in node.aggregates]
+    folds = [(each.accumulator, of) for each, of in zip(node.aggregates, values, strict=True)]
+    has_key = node.key is not None
+
+    def row_of(key: Any, group: list[Pair]) -> tuple[Row, bool]:
+        if has_key and _count(group) <= 0:
+            return None, False
+        results = [
+            _accumulator(accumulator, group if of is None else [(of(r), n) for r, n in group])
+            for accumulator, of in folds
+        ]
+        row = (key, *results) if has_key else tuple(results)
+        return row if len(row) > 1 else row[0], True
+
+    return row_of
 
 
 def _accumulator(accumulator: Any, values: Values) -> Any:
