@@ -176,6 +176,21 @@ class BucketedRemote:
                 found[side, bucket, self._packed_now(row)] += weight
             yield from ((*entry, weight) for entry, weight in found.items() if weight)
 
+    def netted(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return entries of rows and of sums as one entry per group whose sums are not 0."""
+        if not self._is_sums:
+            return list(entries)
+        of_buckets: dict[int, Counter[tuple[int, bytes]]] = {}
+        for side, bucket, row, weight in entries:
+            of_buckets.setdefault(bucket, Counter())[side, row] += weight
+        return [
+            (side, bucket, row, weight)
+            for bucket, net in of_buckets.items()
+            for (side, row), weight in grouped_sums.normal(
+                self._fragment.node, Counter(), net
+            ).items()
+        ]
+
     def _packed_now(self, row: bytes) -> bytes:
         return row if self._is_sums or OURS not in row else self._codec.dumps(loads(row))
 

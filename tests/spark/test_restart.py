@@ -224,3 +224,31 @@ def test_rows_of_a_table_on_spark_are_taken_in_once(spark: Any, tmp_path: Path) 
             table = db.spark_table(rows, Order, name="orders")
             totals = table.group_by(lambda o: o.customer).aggregate(Sum(lambda o: o.amount))
             assert sorted(totals.materialize("totals")) == [(1, 1.0), (2, 6.0)]
+
+
+def test_sums_by_group_go_on_where_the_sums_are_those_of_the_tables(
+    spark: Any, tmp_path: Path
+) -> None:
+    """Of a lone aggregate the checkpoint holds sums, and no rows."""
+
+    def total(orders: list[Order], adopt: Any = None) -> dict[int, float]:
+        offload = SparkOffload(session=spark, checkpoint=tmp_path, threshold_rows=None, trust=True)
+        with Database(offload=offload) as db:
+            table: Any = db.table(Order, name="orders")
+            table.add_all(orders)
+            groups = table.group_by(lambda o: o.customer).aggregate(Sum(lambda o: o.amount))
+            view = groups.materialize("per customer")
+            view.offload(adopt=adopt)
+            assert not any(line.note for line in db.offload_status())
+            table.add(Order(1, 100.0))
+            view.verify()
+            table.remove(Order(1, 100.0))
+            return dict(view)
+
+    expected = total(ORDERS)
+    assert total(ORDERS[::-1]) == expected
+    for rows in (ORDERS[3:], []):
+        with pytest.raises(OffloadError, match=r"'orders' does not hold .* sums of \d groups"):
+            total(rows)
+    assert total(ORDERS[3:], "process") == {**expected, 0: 9.0, 1: 9.75, 2: 5.5}
+    assert total(ORDERS[3:]) == {**expected, 0: 9.0, 1: 9.75, 2: 5.5}

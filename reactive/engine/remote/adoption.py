@@ -68,17 +68,24 @@ def to_restore(fragment: Fragment, found: Iterable[Entry]) -> dict[plan.Table, l
 
 def refusal(fragment: Fragment, found: Sequence[Entry]) -> OffloadError:
     """The error of a difference that nobody has decided about."""
-    names = {table.name: None for e in found for table in tables(fragment.inputs[e[0]])}
-    here = sum(weight for *_, weight in found if weight > 0)
-    there = -sum(weight for *_, weight in found if weight < 0)
-    sample = f", such as {found[0][2]!r}" if fragment.is_whole else ""
+    places = {place for place, *_ in found}
+    of_rows = places.issubset(range(len(fragment.inputs)))
+    inputs = [fragment.inputs[place] for place in places] if of_rows else fragment.inputs
+    names = {table.name: None for node in inputs for table in tables(node)}
+    apart = _rows_apart(fragment, found) if of_rows else f"sums of {len(found):,} groups differ"
     return OffloadError(
-        f"{_listed(list(names))} not hold what an earlier process left in the checkpoint: "
-        f"{here:,} rows are in the process only, {there:,} in the state only{sample}\n"
+        f"{_listed(list(names))} not hold what an earlier process left in the checkpoint: {apart}\n"
         '  view.offload(adopt="state") puts the rows of the state into the process\n'
         '  view.offload(adopt="process") sends the difference to the state\n'
         "  SparkOffload(adopt=...) says so for all views"
     )
+
+
+def _rows_apart(fragment: Fragment, found: Sequence[Entry]) -> str:
+    here = sum(weight for *_, weight in found if weight > 0)
+    there = -sum(weight for *_, weight in found if weight < 0)
+    sample = f", such as {found[0][2]!r}" if fragment.is_whole else ""
+    return f"{here:,} rows are in the process only, {there:,} in the state only{sample}"
 
 
 def _listed(names: Sequence[str]) -> str:

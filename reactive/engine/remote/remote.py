@@ -114,6 +114,15 @@ class Remote(Protocol):
         ...
 
 
+@runtime_checkable
+class Summing(Protocol):
+    """A remote that may keep sums by group, which are compared with rows by their sums."""
+
+    def netted(self, entries: Sequence[Entry]) -> list[Entry]:
+        """Return entries of rows and of sums as one entry per group whose sums are not 0."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class Part:
     """What one of several remotes is given, that take it in together.

@@ -34,6 +34,7 @@ from reactive.engine.remote.remote import (
     Remote,
     Sharing,
     Sources,
+    Summing,
 )
 from reactive.engine.remote.waiting import Waiting
 from reactive.errors import OffloadError, TakenIn
@@ -308,6 +309,8 @@ class RemoteOperator:
                 entries, fed = self._batches[0]
                 wanted = chain(entries, chain.from_iterable(self._pieces()))
                 owed = difference(wanted, self.remote.entries())
+                if isinstance(self.remote, Summing):
+                    owed = self.remote.netted(owed)
                 self._batches[0] = (Waiting(owed), fed)
                 self._is_compared = True
             return self._batches[0][0]
