@@ -68,10 +68,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def shorten(items: list[pytest.Item]) -> None:
-    """Let `make test` run some cases of a `long` test that has many: they are not long."""
+    """Let `make test` run some cases of a `long` test that has many: they are not long. Those of a
+    test marked `long(whole=True)` are all left to `make test-all`."""
     of: dict[str, list[pytest.Item]] = {}
     for item in items:
-        if item.get_closest_marker("long"):
+        mark = item.get_closest_marker("long")
+        if mark and not mark.kwargs.get("whole"):
             of.setdefault(item.nodeid.partition("[")[0], []).append(item)
     for cases in of.values():
         if len(cases) >= MANY:

@@ -8,7 +8,7 @@ from asv_benchmarks import ways
 from asv_benchmarks.ways import WAYS, Way
 
 
-@pytest.mark.long
+@pytest.mark.long(whole=True)
 @pytest.mark.parametrize("way", WAYS, ids=lambda way: way.name)
 def test_a_way_is_switched_off_and_gives_the_same(
     way: Way, monkeypatch: pytest.MonkeyPatch
@@ -24,7 +24,7 @@ def decided() -> list[Way]:
     return [way for way in WAYS if not way.pays]
 
 
-@pytest.mark.long
+@pytest.mark.long(whole=True)
 @pytest.mark.parametrize("way", decided(), ids=lambda way: way.name)
 def test_a_way_pays(way: Way) -> None:
     """Both sides are measured in turns, in processor time; a busy machine is asked again."""

@@ -48,12 +48,14 @@ def test_the_site_is_built_without_a_warning(site: Path) -> None:
     assert (site / "index.html").exists()
 
 
+@pytest.mark.long
 def test_every_page_is_on_the_site(site: Path) -> None:
     pages = {page.relative_to(DOCS).with_suffix("") for page in DOCS.rglob("*.md")}
     built = {page.relative_to(site).with_suffix("") for page in site.rglob("*.html")}
     assert pages - built == set()
 
 
+@pytest.mark.long
 def test_the_site_needs_no_network(site: Path) -> None:
     loaded = re.compile(
         r"<(?:script|img)[^>]*src=\"(https?:[^\"]*)|<link[^>]*stylesheet[^>]*https?:"
@@ -62,6 +64,7 @@ def test_the_site_needs_no_network(site: Path) -> None:
     assert {name: targets for name, targets in found.items() if targets} == {}
 
 
+@pytest.mark.long
 def test_methods_have_their_docstrings_on_the_site(site: Path) -> None:
     text = (site / "api" / "relations.html").read_text()
     assert 'id="reactive.Relation.join"' in text

@@ -89,6 +89,7 @@ def clashing(rows: list[Any]) -> set[Any]:
     return {row for row in rows if len(currencies[row.price.amount]) > 1}
 
 
+@pytest.mark.long
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("policy", ["drop", "null"])
@@ -118,6 +119,7 @@ def test_all_that_clash_are_left_out_in_any_order(
         assert {error.row for error in errors} == clashing(read)
 
 
+@pytest.mark.long
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("policy", ["drop", "null"])

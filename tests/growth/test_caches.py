@@ -322,6 +322,7 @@ CHANGES: dict[str, Callable[[Thing], object]] = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("is_read", [False, True])
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("way", WAYS)

@@ -71,6 +71,7 @@ def drawn() -> list[Drawn]:
     return [draw(seed, Switches(), count=2, steps=2, tables=tables) for seed in range(SEEDS)]
 
 
+@pytest.mark.long
 def test_every_method_of_a_relation_is_drawn(drawn: list[Drawn]) -> None:
     found = Counter(name for each in drawn for name in re.findall(r"\.(\w+)\(", each.text))
     groups = type(Database().table(int).group_by(lambda n: n))
@@ -81,6 +82,7 @@ def test_every_method_of_a_relation_is_drawn(drawn: list[Drawn]) -> None:
     assert all(found[name] == 0 for name in NOT_DRAWN)
 
 
+@pytest.mark.long
 def test_every_kind_of_node_is_drawn(drawn: list[Drawn]) -> None:
     found = Counter(
         type(node)

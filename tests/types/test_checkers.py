@@ -93,6 +93,7 @@ def test_what_users_write_is_accepted_with_exact_types(errors: Errors) -> None:
     assert {file: of for file, of in errors.items() if file != "refused.py"} == {"accepted.py": {}}
 
 
+@pytest.mark.long
 def test_mistakes_are_refused_where_they_are(errors: Errors) -> None:
     lines = enumerate((HERE / "refused.py").read_text().splitlines(), 1)
     expected = {number for number, line in lines if line.endswith(MARK)}

@@ -66,6 +66,7 @@ def test_after_a_write_that_fails_the_batches_come_to_the_view(level: str) -> No
         assert refused_everywhere(seed, level, stride(6, 2)) > 3
 
 
+@pytest.mark.long
 @recorded
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("level", ["commit", "group", "exit"])

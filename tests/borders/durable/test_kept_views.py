@@ -91,6 +91,7 @@ def sums(arcs: Any) -> Any:
     return RELATIONS["sums"](arcs)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("pays")
 @pytest.mark.parametrize("name", RELATIONS)
 def test_views_are_right_after_any_end_and_stay_right(name: str, tmp_path: Path) -> None:
@@ -442,6 +443,7 @@ def test_a_store_of_ones_own_keeps_views(tmp_path: Path) -> None:
             db.verify()
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("pays")
 def test_an_end_or_an_error_at_any_call_leaves_a_view_that_is_right(tmp_path: Path) -> None:
     def lived(path: Path, faults: Faults) -> list[Arc]:

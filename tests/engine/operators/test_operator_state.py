@@ -239,6 +239,7 @@ def test_views_of_restored_operators_stay_right(name: str, seed: int) -> None:
     assert len(other) >= 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("name", NAMES)
 def test_states_of_before_some_commits_are_brought_up_to_date(name: str, seed: int) -> None:
@@ -272,6 +273,7 @@ def test_states_of_before_some_commits_are_brought_up_to_date(name: str, seed: i
     assert len(other) >= 0
 
 
+@pytest.mark.long
 @settings(max_examples=60)
 @given(SEEDS, st.booleans())
 def test_random_queries_begin_with_any_state_and_stay_right(seed: int, is_late: bool) -> None:

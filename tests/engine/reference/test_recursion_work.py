@@ -113,6 +113,7 @@ DEFINED: dict[int, Callable[[Any], Any]] = {
 """Functions of as many parameters as there are relations."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("step", STEPS)
 def test_a_row_of_a_recursion_is_verified_in_a_bounded_number_of_calls(

@@ -47,6 +47,7 @@ def test_queries_as_written_give_the_same_findings(name: str) -> None:
     assert _courses(name, Program(optimize=False)) == known(name)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", SIZES)
 def test_histories_have_as_many_revisions_and_facts_as_they_say(name: str) -> None:
     assert (len(revisions(name)), sum(len(one.difference) for one in revisions(name))) == SIZES[

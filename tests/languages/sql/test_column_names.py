@@ -44,6 +44,7 @@ def _name(dialect: Any, expression: str) -> str:
     return str(query.schema.names[0])
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("expression", [*EXPRESSIONS, *AGGREGATES])
 def test_names_in_postgres_are_those_of_its_server(database: str, expression: str) -> None:
     with psycopg2.connect(database) as connection, connection.cursor() as cursor:

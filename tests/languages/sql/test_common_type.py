@@ -190,6 +190,7 @@ def _fields(value: Any) -> Any:
     return tuple(map(_fields, value)) if isinstance(value, list | tuple) else plain(value)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("other", [name for name in STRUCTS if name != "t"])
 def test_structs_beside_one_another_are_as_in_duckdb(other: str) -> None:
     db, connection = Database(), duckdb.connect()

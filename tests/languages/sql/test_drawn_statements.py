@@ -11,6 +11,7 @@ from tests.languages.sql.drawn_statements import Report, play
 from tests.languages.sql.oracles import DuckDB, SQLite
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", [DuckDB, SQLite])
 def test_statements_change_what_the_engine_changes(engine: type[DuckDB | SQLite]) -> None:
     report = Report()

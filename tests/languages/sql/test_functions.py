@@ -172,6 +172,7 @@ NAMES_OF = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.sampled
 @pytest.mark.parametrize("engine", NAMES_OF)
 @pytest.mark.parametrize("seed", range(25))

@@ -64,6 +64,7 @@ def views(db: Database, operator: str) -> dict[str, Any]:
     return made
 
 
+@pytest.mark.long
 @pytest.mark.sampled
 @pytest.mark.parametrize("operator", [*UNARY, *BINARY])
 def test_operators_take_the_kinds_that_duckdb_takes(operator: str) -> None:

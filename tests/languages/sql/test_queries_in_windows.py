@@ -200,6 +200,7 @@ STEPS = (
 """Steps of a recursion in which a new row may take others away."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("begin", ["select 1", "select i from t where i < 3 or i is null"])
 def test_a_step_of_a_recursion_is_as_in_duckdb(step: str, begin: str) -> None:

@@ -89,6 +89,7 @@ IN_ORDER = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.sampled
 @pytest.mark.parametrize("query", IN_ORDER)
 @pytest.mark.parametrize("declared", OF_PARTS)
