@@ -26,7 +26,7 @@ from reactive.engine.collections.zset import Row
 from reactive.engine.reference.asking import asks_of, rooms_of
 from reactive.engine.reference.bags import Bag, bag_of, difference, grow, net
 from reactive.engine.reference.grouped_changes import Groups
-from reactive.engine.reference.joined_changes import HalfJoin, Join, OuterJoin
+from reactive.engine.reference.joined_changes import ByPairs, HalfJoin, Join
 from reactive.engine.reference.joins import Pairing, pairing
 from reactive.engine.reference.nodes import inputs_of, linear, rows_of
 from reactive.engine.reference.parts import Given, Part
@@ -54,23 +54,28 @@ def part_of(node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part] =
     if not asked:
         return _alone(node, inputs)
     call, found = linear(node), pairing(node)
-    if found is not None and isinstance(node, plan.Where | plan.Join):
-        return _asking_pairs(node, found, inputs, asked)
+    if found is not None and not any(asks_of(key) for key in found.keys or ()):
+        return _by_pairs(node, inputs, _asking_pairs(node, found, inputs, asked))
     if call is None or found is not None:
         return _Asking(node, inputs, asked)
     return _AskingRows(rooms_of(node), call, *inputs, asked=asked)
 
 
+def _by_pairs(node: plan.Node, inputs: Sequence[Part], pairs: Part) -> Part:
+    """Return the part of a join of any kind, by that of the pairs that match."""
+    if isinstance(node, plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
+        return _Chain(pairs, ByPairs(node, inputs, pairs))
+    return pairs
+
+
 def _asking_pairs(
     node: plan.Node, found: Pairing, inputs: Sequence[Part], asked: Mapping[int, Part]
 ) -> Part:
-    """Return the part of a join: pairs by the conditions that ask no sub-query, of which the others
-    are then asked one by one.
+    """Return the part of pairs that match: by the conditions that ask no sub-query, of which the
+    others are then asked one by one.
 
     A condition that asks is taken for one that does not raise: an equation after it finds pairs.
     """
-    if any(asks_of(key) for key in found.keys or ()):
-        return _Asking(node, inputs, asked)
     tests = [each for predicate in found.predicates for each in _conditions(predicate)]
     quiet = tuple(each for each in tests if not asks_of(each))
     first = next(n for n, each in enumerate(tests) if asks_of(each))
@@ -89,7 +94,7 @@ def _alone(node: plan.Node, inputs: Sequence[Part]) -> Part:
         case plan.SemiJoin() | plan.AntiJoin() if found is not None:
             return HalfJoin(node, found, *inputs)
         case plan.OuterJoin() if found is not None:
-            return OuterJoin(node, found, *inputs)
+            return _by_pairs(node, inputs, Join(found, *inputs))
         case plan.Aggregate() | plan.Reduce() | plan.Top():
             return Groups(node, *inputs)
     if found is not None:

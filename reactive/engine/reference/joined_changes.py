@@ -1,13 +1,13 @@
 """Joins inside a recursion that is evaluated from scratch: the changes of pairs and of partners.
 
     Join         pairs of the change of either side and all of the other
-    OuterJoin    these pairs, and a row without a partner when its last one goes
-    HalfJoin     the left rows that have a partner, or none; a row that has one asks for no other
+    ByPairs      rows that have a partner or none, told by the pairs: an outer join
+    HalfJoin     left rows that have a partner or none: a row that has one asks for no other
 
 Rows that go, go first: no pair is asked of which one row is gone.
 
-State: the rows of both sides by their keys; of an outer join the weight of the partners of each
-       row, of a half join one partner of each left row.
+State: the rows of both sides by their keys; of an outer join the weight of the pairs of each row,
+       of a half join one partner of each left row.
 Cost:  the pairs of which a row changes, each asked once. A half join asks a left row again only
        where the partner that it has goes.
 Source: [dbsp] section 4, semi-naive evaluation.
@@ -16,10 +16,12 @@ Source: [dbsp] section 4, semi-naive evaluation.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
 
 from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans.properties import bindings
+from reactive.engine.collections.index import itself
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.reference.bags import Bag, bag_of, difference, grow, net, paired
 from reactive.engine.reference.joins import Matching, Pairing, joined
@@ -47,18 +49,12 @@ class Join:
         self.change = Bag()
         for is_coming in (False, True):
             for row, weight in _moving(left.change, is_coming):
-                self._move_left(row, weight, self._matching.partners(row))
+                self._add(((row, b), weight * m) for b, m in self._matching.partners(row))
+                self._matching.left.move(row, weight)
             for row, weight in _moving(right.change, is_coming):
-                self._move_right(row, weight, self._matching.partnered(row))
+                self._add(((a, row), n * weight) for a, n in self._matching.partnered(row))
+                self._matching.right.move(row, weight)
         self.change = net(self.change)
-
-    def _move_left(self, row: Row, weight: int, partners: list[Pair]) -> None:
-        self._add(((row, b), weight * m) for b, m in partners)
-        self._matching.left.move(row, weight)
-
-    def _move_right(self, row: Row, weight: int, partnered: list[Pair]) -> None:
-        self._add(((a, row), n * weight) for a, n in partnered)
-        self._matching.right.move(row, weight)
 
     def _add(self, pairs: Iterable[tuple[tuple[Row, Row], int]]) -> None:
         change, pair = self.change, self._pair
@@ -67,69 +63,79 @@ class Join:
             change[row] = change.get(row, 0) + weight
 
 
-class OuterJoin(Join):
-    """The change of pairs, and of rows without a partner, whose other side is None."""
+class ByPairs:
+    """The change of an outer join, a semi-join or an anti-join, by the pairs that match."""
 
-    def __init__(self, node: plan.OuterJoin, found: Pairing, left: Part, right: Part) -> None:
-        super().__init__(found, left, right)
-        count, pair = bindings(node.left), self._pair
+    def __init__(
+        self,
+        node: plan.OuterJoin | plan.SemiJoin | plan.AntiJoin,
+        inputs: Sequence[Part],
+        pairs: Part,
+    ) -> None:
+        self.change = Bag()
+        left, right = inputs
+        count, pair = bindings(node.left), paired(node.left)
+        left_of = itemgetter(0 if count == 1 else slice(-1))
         nothing = None if count == 1 else (None,) * count
-        self._lefts = _Lonely(lambda a: pair(a, None), is_shown=node.kind != "right")
-        self._rights = _Lonely(lambda b: pair(nothing, b), is_shown=node.kind != "left")
+        kind = node.kind if isinstance(node, plan.OuterJoin) else "none"
+        self._pairs = None if kind == "none" else pairs
+        self._sides: list[_Partners] = []
+        if kind == "none":
+            keeps = isinstance(node, plan.SemiJoin)
+            self._sides.append(_Partners(left, pairs, left_of, itself, keeps=keeps))
+        if kind in ("left", "full"):
+            alone = _Partners(left, pairs, left_of, lambda a: pair(a, None), keeps=False)
+            self._sides.append(alone)
+        if kind in ("right", "full"):
+            show: Callable[[Row], Row] = lambda b: pair(nothing, b)  # noqa: E731
+            self._sides.append(_Partners(right, pairs, itemgetter(-1), show, keeps=False))
 
     def step(self) -> None:
-        super().step()
-        for side in (self._lefts, self._rights):
+        self.change = Bag() if self._pairs is None else bag_of(self._pairs.change)
+        for side in self._sides:
             grow(self.change, side.take())
 
-    def _move_left(self, row: Row, weight: int, partners: list[Pair]) -> None:
-        super()._move_left(row, weight, partners)
-        self._lefts.move(row, weight, partners)
-        self._rights.add_partner(weight, partners)
 
-    def _move_right(self, row: Row, weight: int, partnered: list[Pair]) -> None:
-        super()._move_right(row, weight, partnered)
-        self._rights.move(row, weight, partnered)
-        self._lefts.add_partner(weight, partnered)
+class _Partners:
+    """The rows of one side that have a partner, or that have none, as they are shown.
 
+    A row of weight n whose partners weigh m together is in pairs that weigh n * m.
+    """
 
-class _Lonely:
-    """The rows of one side that have no partner, as they are shown."""
-
-    def __init__(self, show: Callable[[Row], Row], *, is_shown: bool) -> None:
-        self._show, self._is_shown = show, is_shown
-        self._held, self._shown = Bag(), Bag()
-        self._partners: dict[Row, int] = {}
-        """The weight of the partners of each row."""
-        self._touched: dict[Row, None] = {}
-
-    def move(self, row: Row, weight: int, partners: list[Pair]) -> None:
-        """Add a row, or take it away, that has these partners."""
-        self._touched[row] = None
-        if row not in self._held:
-            self._partners[row] = sum(times for _, times in partners)
-        grow(self._held, bag_of({row: weight}))
-        if row not in self._held:
-            del self._partners[row]
-
-    def add_partner(self, weight: int, rows: list[Pair]) -> None:
-        """Add the weight of a partner of these rows."""
-        for row, _ in rows:
-            self._touched[row] = None
-            self._partners[row] += weight
+    def __init__(
+        self,
+        source: Part,
+        pairs: Part,
+        row_of: Callable[[Row], Row],
+        show: Callable[[Row], Row],
+        *,
+        keeps: bool,
+    ) -> None:
+        self._source, self._pairs = source, pairs
+        self._row_of, self._show, self._keeps = row_of, show, keeps
+        self._held, self._in_pairs, self._shown = Bag(), Bag(), Bag()
 
     def take(self) -> Bag:
-        """Return the change since the last call, of rows as they are shown."""
-        change, touched = Bag(), self._touched
-        self._touched = {}
-        for row in touched if self._is_shown else ():
-            is_alone = self._partners.get(row, 0) <= 0
-            weight = self._held.get(row, 0) if is_alone else 0
-            moved = weight - self._shown.get(row, 0)
+        """Return the change of the rows that are shown."""
+        touched = dict.fromkeys(self._source.change)
+        grow(self._held, self._source.change)
+        for pair, weight in self._pairs.change.items():
+            row = self._row_of(pair)
+            touched[row] = None
+            self._in_pairs[row] = self._in_pairs.get(row, 0) + weight
+        change, moves = Bag(), Bag()
+        for row in touched:
+            held, in_pairs = self._held.get(row, 0), self._in_pairs.get(row, 0)
+            if not in_pairs:
+                self._in_pairs.pop(row, None)
+            is_shown = (held * in_pairs > 0) is self._keeps
+            moved = (held if is_shown else 0) - self._shown.get(row, 0)
             if moved:
-                grow(self._shown, bag_of({row: moved}))
-                grow(change, bag_of({self._show(row): moved}))
-        return change
+                moves[row] = moved
+                shown = self._show(row)
+                change[shown] = change.get(shown, 0) + moved
+        grow(self._shown, moves)
+        return net(change)
 
 
 class HalfJoin:

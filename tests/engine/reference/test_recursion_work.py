@@ -67,6 +67,15 @@ STEPS: dict[str, Step] = {
     ),
     "any": lambda r, e, k: e.where(lambda x: any(n == x[0] for n in r)).select(lambda x: x[1]),
     "in": lambda r, e, k: e.where(lambda x: x[0] in r).select(lambda x: x[1]),
+    "semi_join that asks": lambda r, e, k: e.semi_join(
+        k, on=lambda x, n: n == x[1] and any(q == x[0] for q in r)
+    ).select(lambda x: x[1]),
+    "semi_join that asks for a partner": lambda r, e, k: e.semi_join(
+        k, on=lambda x, n: n == x[0] and n in r
+    ).select(lambda x: x[1]),
+    "join that asks": lambda r, e, k: e.join(
+        k, on=lambda x, n: n == x[1] and any(q == x[0] for q in r)
+    ).select(lambda x, n: n),
     "largest of matches": lambda r, e, k: r.select(
         lambda n: n + max([1 for x in e if x[0] == n], default=1)
     ),
@@ -132,3 +141,65 @@ def test_mutual_recursions_are_verified_in_a_bounded_number_of_calls() -> None:
         few, many = (calls_to_verify(shape, steps, size) for size in (60, 240))
         assert many <= 1.5 * few, (steps, shape)
         assert many <= 1000, (steps, shape)
+
+
+def outer_join(kind: str) -> Callable[[Any, Any, Any], Any]:
+    return lambda r, e, k: getattr(e, kind)(
+        k, on=lambda x, n: n == x[1] and any(q == x[0] for q in r)
+    ).select(lambda x, n: (0 if x is None else x[0]) + (1 if n is None else n))
+
+
+ASKING: dict[str, Callable[[Any, Any, Any], Any]] = {
+    "semi_join": lambda r, e, k: e.semi_join(
+        k, on=lambda x, n: n <= x[1] and any(q == x[0] for q in r)
+    ).select(lambda x: x[1]),
+    "semi_join of pairs": lambda r, e, k: (
+        e.join(k, on=lambda x, n: x[1] == n)
+        .semi_join(k, on=lambda x, n, m: m < 3 and n + m in r)
+        .select(lambda x, n: x[0])
+    ),
+    "anti_join": lambda r, e, k: e.anti_join(
+        k, on=lambda x, n: n == x[1] and any(q <= x[0] for q in r)
+    ).select(lambda x: x[0]),
+    **{kind: outer_join(kind) for kind in ("left_join", "right_join", "full_join")},
+}
+
+
+@pytest.mark.parametrize("form", ASKING)
+def test_joins_that_ask_the_recursion_are_followed(form: str) -> None:
+    """What is evaluated round by round is what the view has, after each change."""
+    draws = drawing()
+    db = Database()
+    edges: Table[Edge] = db.table(tuple[int, int], name="edges")
+    numbers: Table[int] = db.table(int, name="numbers")
+    start = edges.where(lambda x: x[1] < 3).select(lambda x: x[0] % 5)
+    view = iterate(
+        lambda r: ASKING[form](r, edges, numbers).where(lambda n: n < 9).union(start),
+        start,
+        times=4,
+    ).materialize()
+    for _ in range(12):
+        with db.transaction():
+            for _ in range(draws.choice((1, 3, 8))):
+                edges.add((draws.randrange(7), draws.randrange(7)))
+                numbers.add(draws.randrange(7))
+            for table in (edges, numbers):
+                rows: list[Any] = sorted(table)
+                table.remove_all(draws.sample(rows, len(rows) // 3))
+        view.verify()
+
+
+@pytest.mark.parametrize("form", ["semi_join", "semi_join of pairs"])
+def test_semi_joins_in_a_fixpoint_that_ask_it_are_followed(form: str) -> None:
+    draws = drawing()
+    db = Database()
+    edges: Table[Edge] = db.table(tuple[int, int], name="edges")
+    numbers: Table[int] = db.table(int, name="numbers")
+    start = edges.where(lambda x: x[1] < 3).select(lambda x: x[0] % 5)
+    view = fixpoint(lambda r: ASKING[form](r, edges, numbers).union(start)).materialize()
+    for _ in range(12):
+        edges.add((draws.randrange(7), draws.randrange(7)))
+        numbers.add(draws.randrange(7))
+        if draws.random() < 0.3:
+            edges.remove(draws.choice(sorted(edges)))
+        view.verify()
