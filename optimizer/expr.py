@@ -462,9 +462,10 @@ def rebuilt(expr: Expr, new: tuple[Expr, ...]) -> Expr:
 
 def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """The expression with every part changed, inner ones first; itself if nothing changes."""
-    old = parts(expr)
-    if not old:
+    find = _PARTS.get(expr.__class__)
+    if find is None:
         return change(expr)
+    old = find(expr)
     new = tuple([transform(part, change) for part in old])
     return change(expr if all(map(is_, old, new)) else rebuilt(expr, new))
 
@@ -480,7 +481,9 @@ def walk(expr: Expr) -> Iterator[Expr]:
     while waiting:
         expr = waiting.pop()
         yield expr
-        waiting.extend(reversed(parts(expr)))
+        find = _PARTS.get(expr.__class__)
+        if find is not None:
+            waiting += find(expr)[::-1]
 
 
 def has_subquery(expr: Expr) -> bool:
@@ -490,7 +493,9 @@ def has_subquery(expr: Expr) -> bool:
 
 def reads(expr: Expr) -> frozenset[int]:
     """The parameters that an expression reads."""
-    return frozenset(e.index for e in walk(expr) if isinstance(e, Parameter))
+    if expr.__class__ is Parameter:
+        return frozenset([expr.index])  # type: ignore[attr-defined]
+    return frozenset([e.index for e in walk(expr) if e.__class__ is Parameter])  # type: ignore[attr-defined]
 
 
 def origins(*functions: Function | None) -> tuple[Opaque, ...]:

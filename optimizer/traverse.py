@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from functools import lru_cache
+from itertools import islice
 from operator import is_
 from typing import Any, Protocol, TypeVar, cast
 
@@ -15,6 +16,7 @@ from optimizer import plan
 from optimizer.expr import Function, Lifted, has_subquery
 from optimizer.expressions.knowledge import Shapes
 from optimizer.plans.properties import free, nodes, once, shapes
+from optimizer.plans.tree import Tree
 
 T = TypeVar("T")
 Rule = Callable[[plan.Node], plan.Node]
@@ -197,14 +199,16 @@ def with_inputs(node: plan.Node, inputs: Iterable[plan.Node]) -> plan.Node:
     inputs = tuple(inputs)
     if all(map(is_, inputs, node.inputs())):
         return node
-    changes: dict[str, Any] = {}
+    values: list[Any] = []
     given = iter(inputs)
     for name in _names(node):
         value = getattr(node, name)
-        new = tuple(next(given) for _ in plan.nodes_in(value))
-        if new:
-            changes[name] = new if value.__class__ is tuple else new[0]
-    return replace(node, **changes)
+        if isinstance(value, Tree):
+            value = next(given)
+        elif value.__class__ is tuple and value and isinstance(value[0], Tree):
+            value = tuple(islice(given, len(value)))
+        values.append(value)
+    return type(node)(*values)
 
 
 def functions(node: plan.Node) -> list[Function]:

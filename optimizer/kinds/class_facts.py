@@ -97,6 +97,13 @@ def by_class(make: F) -> F:
 
     @wraps(function)
     def find(kind: Any, *options: Any) -> Any:
+        if not options:
+            try:
+                known: ClassFacts = _namespace(kind)[FACTS]
+                if known.owner is kind:
+                    return known[find]
+            except (KeyError, AttributeError, TypeError):
+                pass  # nothing is known yet, or it is no class of the user
         facts = facts_of(kind)
         if facts is None:
             return others(kind, *options)

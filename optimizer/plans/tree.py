@@ -64,9 +64,14 @@ class Tree:
         known: tuple[Any, ...] | None = self.known.get("inputs")
         if known is None:
             kind: Any = type(self)
-            values = [getattr(self, name) for name in _compared(kind)]
-            known = tuple([node for value in values for node in nodes_in(value)])
-            self.known["inputs"] = known
+            found: list[Any] = []
+            for name in _compared(kind):
+                value = getattr(self, name)
+                if isinstance(value, Tree):
+                    found.append(value)
+                elif value.__class__ is tuple and value and isinstance(value[0], Tree):
+                    found += value
+            known = self.known["inputs"] = tuple(found)
         return known
 
 

@@ -296,13 +296,19 @@ class Emitter:
 
         Those that are read `within` some expressions, or all that are read.
         """
-        found = None if within is None else {part for expr in within for part in walk(expr)}
-        for expr in self._expected.often():
-            if found is not None and expr not in found:
-                continue
-            outside = reads(expr) <= readable and not _reads_local(expr)
-            if outside and isinstance(expr, Attribute | Item) and total(expr, self._shapes):
-                self._name(expr)
+        found = [
+            expr
+            for expr in self._expected.often()
+            if isinstance(expr, Attribute | Item)
+            and reads(expr) <= readable
+            and not _reads_local(expr)
+            and total(expr, self._shapes)
+        ]
+        if found and within is not None:
+            inside = {part for expr in within for part in walk(expr)}
+            found = [expr for expr in found if expr in inside]
+        for expr in found:
+            self._name(expr)
 
     def _name_what_comes_twice(self, expr: Expr) -> None:
         if expr in self._known:

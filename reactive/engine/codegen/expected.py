@@ -64,7 +64,7 @@ class Expected:
 
     def __init__(self, shapes: Shapes) -> None:
         self._shapes = shapes
-        self._often: Counter[Expr] = Counter()
+        self._often: dict[Expr, int] = {}
         self._calls: dict[Expr, Counter[Use]] = {}
 
     def add(self, exprs: list[tuple[Expr, Use]]) -> None:
@@ -77,7 +77,7 @@ class Expected:
 
     def comes_twice(self, expr: Expr) -> bool:
         """Whether it is worth a variable."""
-        return self._often[expr] > 1
+        return self._often.get(expr, 0) > 1
 
     def may_name(self, expr: Expr) -> bool:
         """Whether a variable may stand for it wherever it is written."""
@@ -85,7 +85,7 @@ class Expected:
 
     def is_kept(self, expr: Expr) -> bool:
         """Whether its value goes into a row, so that it is not that of the next one too."""
-        return expr in self._calls and self._calls[expr][Use.KEPT] > 0
+        return bool(self._calls) and expr in self._calls and self._calls[expr][Use.KEPT] > 0
 
     def often(self) -> list[Expr]:
         """What has been counted."""
@@ -94,15 +94,16 @@ class Expected:
     def _count(self, expr: Expr) -> None:
         is_read = isinstance(expr, WORTH_A_NAME) and is_value(expr, self._shapes)
         if is_read or self._is_one(expr):
-            self._often[expr] += 1
-            if self._often[expr] > 1:
+            count = self._often.get(expr, 0) + 1
+            self._often[expr] = count
+            if count > 1:
                 return  # it has a name, and its parts are not written again
         for part in parts(expr):
             self._count(part)
 
     def _is_one(self, expr: Expr) -> bool:
         """Whether the result of one call is as good as those of several."""
-        uses = self._calls.get(expr)
+        uses = self._calls.get(expr) if self._calls else None
         return uses is not None and not uses[Use.GIVEN] and uses[Use.KEPT] < 2
 
     def _note(self, expr: Expr, use: Use) -> None:

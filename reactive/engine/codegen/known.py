@@ -31,8 +31,10 @@ class Known(dict[Expr, str]):
         return {expr: name for expr, name in self.items() if expr not in self.kept}
 
     def get(self, expr: Expr, default: str | None = None) -> str | None:  # type: ignore[override]
-        found = super().get(expr)
-        return self.once.pop(expr, default) if found is None else found
+        found = super().get(expr) if self else None
+        if found is None:
+            return self.once.pop(expr, default) if self.once else default
+        return found
 
 
 def canonical_test(name: str, expr: Operation) -> str:
