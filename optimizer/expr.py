@@ -472,7 +472,14 @@ def transform(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
 
 def substitute(expr: Expr, arguments: tuple[Expr, ...]) -> Expr:
     """The expression with other expressions in the place of its parameters."""
-    return transform(expr, lambda e: arguments[e.index] if isinstance(e, Parameter) else e)
+    if expr.__class__ is Parameter:
+        return arguments[expr.index]
+    find = _PARTS.get(expr.__class__)
+    if find is None:
+        return expr
+    old = find(expr)
+    new = tuple([substitute(part, arguments) for part in old])
+    return expr if all(map(is_, old, new)) else rebuilt(expr, new)
 
 
 def walk(expr: Expr) -> Iterator[Expr]:
@@ -494,8 +501,8 @@ def has_subquery(expr: Expr) -> bool:
 def reads(expr: Expr) -> frozenset[int]:
     """The parameters that an expression reads."""
     if expr.__class__ is Parameter:
-        return frozenset([expr.index])  # type: ignore[attr-defined]
-    return frozenset([e.index for e in walk(expr) if e.__class__ is Parameter])  # type: ignore[attr-defined]
+        return frozenset([expr.index])
+    return frozenset([e.index for e in walk(expr) if e.__class__ is Parameter])
 
 
 def origins(*functions: Function | None) -> tuple[Opaque, ...]:

@@ -61,18 +61,18 @@ class Tree:
 
     def inputs(self) -> tuple[Any, ...]:
         """The nodes whose rows this one reads, left to right."""
-        known: tuple[Any, ...] | None = self.known.get("inputs")
-        if known is None:
-            kind: Any = type(self)
-            found: list[Any] = []
-            for name in _compared(kind):
-                value = getattr(self, name)
-                if isinstance(value, Tree):
-                    found.append(value)
-                elif value.__class__ is tuple and value and isinstance(value[0], Tree):
-                    found += value
-            known = self.known["inputs"] = tuple(found)
-        return known
+        if "inputs" in self.known:
+            return self.known["inputs"]  # type: ignore[no-any-return]
+        kind: Any = type(self)
+        found: list[Any] = []
+        for name in _compared(kind):
+            value = getattr(self, name)
+            if isinstance(value, Tree):
+                found.append(value)
+            elif value.__class__ is tuple and value and isinstance(value[0], Tree):
+                found += value
+        inputs = self.known["inputs"] = tuple(found)
+        return inputs
 
 
 class Hashed:

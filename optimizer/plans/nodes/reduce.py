@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from types import FunctionType
 from typing import Any, Protocol, runtime_checkable
 
 from optimizer.callables.opaque import Opaque
@@ -58,9 +59,10 @@ class KeepsGroups(Protocol):
 
 def keeper(function: Function) -> KeepsGroups | None:
     """The function itself, if it keeps its groups."""
-    if isinstance(function, Opaque) and isinstance(function.function, KeepsGroups):
-        return function.function
-    return None
+    called = function.function if isinstance(function, Opaque) else None
+    if called is None or called.__class__ is FunctionType:  # which is asked more quickly
+        return None
+    return called if isinstance(called, KeepsGroups) else None
 
 
 def is_of_whole(node: Reduce) -> bool:

@@ -63,6 +63,8 @@ NOWHERE = "<reactive expression>"
 CAPTURED = (int, float, str, bytes)
 """Values of variables that generated code has by their names."""
 LITERALS = (int, str, bytes, bool, type(None))
+WRITTEN_HERE = frozenset({Outer, Subquery, Guard, Call, Attempt})
+"""Expressions that generated code has in other words than texts for a reader."""
 EMPTY_ENTRY: Any = (0, None, [], NOWHERE)
 _numbers = itertools.count(1)
 _gone: deque[str] = deque()
@@ -155,6 +157,8 @@ class CodeWriter(Writer):
         self._careful = careful
 
     def _written(self, expr: Expr) -> Written:
+        if expr.__class__ not in WRITTEN_HERE:
+            return super()._written(expr)
         if isinstance(expr, Outer):
             raise PlanError(
                 "a query reads the row around it, and stands in none: it was made in a nest\n"
