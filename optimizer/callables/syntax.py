@@ -28,6 +28,7 @@ from optimizer.callables.texts import HINTS, texts
 from optimizer.record import record
 
 BINDING = (ast.NamedExpr, ast.Await, ast.Yield, ast.YieldFrom)
+COPIED = (ast.AST, list)
 BINDS = "binds in expressions"
 ONE_AT_A_TIME = RLock()  # a proof moves nodes and silences warnings for a moment
 
@@ -138,8 +139,10 @@ def _proven_part(node: Syntax) -> Syntax:
         return tree
     names = tree.args
     names.defaults, names.kw_defaults = [], [None] * len(names.kwonlyargs)
-    for name in (n for n in ast.walk(names) if isinstance(n, ast.arg)):
-        name.annotation = None
+    several = (*names.posonlyargs, *names.args, *names.kwonlyargs, names.vararg, names.kwarg)
+    for name in several:
+        if name is not None:
+            name.annotation = None
     if not isinstance(tree, ast.Lambda):
         tree.decorator_list, tree.returns = [], None
         if hasattr(tree, "type_params"):
@@ -148,19 +151,18 @@ def _proven_part(node: Syntax) -> Syntax:
 
 
 def _copy(node: Any) -> Any:
-    """Of the fields that Python declares: tools hang others on nodes, and those on files."""
-    if isinstance(node, list):
-        return [_copy(item) for item in node]
-    if not isinstance(node, ast.AST):
-        return node
-    kind = type(node)
+    """Return a copy of a node, or of a list of nodes, with the fields that Python declares: tools
+    hang others on nodes, and those on files."""
+    if node.__class__ is list:
+        return [_copy(item) if isinstance(item, COPIED) else item for item in node]
+    kind: Any = type(node)
     copy = kind.__new__(kind)
-    fields, places = kind._fields, kind._attributes
+    fields, places, own = kind._fields, kind._attributes, vars(copy)
     for name, value in vars(node).items():
         if name in places:
-            setattr(copy, name, value)
+            own[name] = value
         elif name in fields:
-            setattr(copy, name, _copy(value))
+            own[name] = _copy(value) if isinstance(value, COPIED) else value
     return copy
 
 

@@ -31,6 +31,8 @@ V = TypeVar("V")
 FACTS = "__reactive_facts__"
 IMMUTABLE = 1 << 8
 """The flag of classes that take no attributes: those of Python and of libraries in C."""
+WITHOUT_CLASS = frozenset({str, int, bool, float, bytes, type(None)})
+"""Classes of parts of keys that have no class in them."""
 MOST_OTHERS = 256
 """Answers that a function keeps for classes without attributes, and for other type forms."""
 UNKNOWN: Any = object()
@@ -145,8 +147,10 @@ def classes_in(key: Any, inside: Callable[[Any], Iterable[Any]]) -> Iterator[Any
     while waiting:
         value = waiting.pop()
         kind: Any = type(value)
+        if kind in WITHOUT_CLASS:
+            continue
         if kind is tuple or kind is frozenset:
-            waiting.extend(value)
+            waiting += value
         elif isinstance(value, type):
             yield value
         elif kind is GenericAlias or kind is UnionType:
