@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from asv_benchmarks.making_calls import QUERIES, calls
 from reactive import Count, Database, fixpoint
 from tests.budget import TIMES, sampled
 from tests.counted_calls import calls_of
@@ -188,3 +189,17 @@ def _grows_with_length(make: Callable[[int], None], length: int = LENGTH) -> Non
 
 def _is_linear(short: int, long: int) -> None:
     assert long <= MOST * short, f"{long} calls for twice the length of {short}"
+
+
+CALLS = {
+    "where, group_by, aggregate": 9_000,
+    "join, select": 10_500,
+    "closure": 10_300,
+    "SQL": 19_000,
+}
+"""The most calls of functions that a view takes, some hundred more than it takes now."""
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_view_takes_few_calls(name: str) -> None:
+    assert calls(QUERIES[name]) <= CALLS[name]

@@ -1,0 +1,89 @@
+"""Calls of functions that making a view takes, on empty tables: `python -m
+asv_benchmarks.making_calls`.
+
+Each query is made once to warm the process up, then over the tables of another database: what
+depends on callables is known then, what depends on tables is not. Calls are as many in each run,
+where seconds differ by what else the machine does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from reactive import Count, Database, Sum, fixpoint
+from tests.counted_calls import calls_of
+
+
+class Order(NamedTuple):
+    id: int
+    customer: str
+    price: float
+
+
+class Edge(NamedTuple):
+    source: int
+    target: int
+
+
+Tables = tuple[Database, Any, Any]
+
+
+def group(tables: Tables) -> Any:
+    _, orders, _ = tables
+    expensive = orders.where(lambda o: o.price > 10).group_by(lambda o: o.customer)
+    return expensive.aggregate(Sum(lambda o: o.price), Count())
+
+
+def join(tables: Tables) -> Any:
+    _, orders, edges = tables
+    return orders.join(edges, on=lambda o, e: o.id == e.source).select(
+        lambda o, e: (o.customer, e.target)
+    )
+
+
+def closure(tables: Tables) -> Any:
+    _, _, edges = tables
+    return fixpoint(
+        lambda reach: edges.union(
+            reach.join(edges, on=lambda r, e: r.target == e.source).select(
+                lambda r, e: Edge(r.source, e.target)
+            )
+        )
+    )
+
+
+def statement(tables: Tables) -> Any:
+    return tables[0].sql(
+        "select customer, sum(price) as total from orders where price > 10 group by customer"
+    )
+
+
+QUERIES: dict[str, Callable[[Tables], Any]] = {
+    "where, group_by, aggregate": group,
+    "join, select": join,
+    "closure": closure,
+    "SQL": statement,
+}
+
+
+def opened() -> Tables:
+    db = Database()
+    return db, db.table(Order, name="orders"), db.table(Edge, name="edges")
+
+
+def calls(query: Callable[[Tables], Any]) -> int:
+    """Return the calls of functions of Python and C that a view of a query takes to be made."""
+    query(opened()).materialize()
+    tables = opened()
+    views: list[Any] = []
+    return calls_of(lambda: views.append(query(tables).materialize()))
+
+
+def main() -> None:
+    for name, query in QUERIES.items():
+        print(f"{name:30} {calls(query):7,}")
+
+
+if __name__ == "__main__":
+    main()
