@@ -11,8 +11,9 @@ from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans import clauses
 from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
-from optimizer.plans.properties import is_interned, nodes
-from optimizer.plans.side_conditions import AnyJoin, match_of
+from optimizer.plans.properties import is_interned, nodes, shapes
+from optimizer.plans.raising import calls_may_raise
+from optimizer.plans.side_conditions import AnyJoin, match_of, may_raise, strict
 from optimizer.traverse import functions
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.codegen.recalled import recall_of
@@ -174,10 +175,26 @@ def _table_of(builder: Builder, node: physical.Index, base: Node) -> Callable[[]
     """What gives the rows of a table, so that an index of them can be made later; None where that
     is not so."""
     is_table = not base.inputs and isinstance(base.plan, plan.Table) and base.plan.stored
-    is_read = all_read(_called(node.chain, node.side))
-    if not is_table or not is_read or node.deferred or not builder.generates:
+    if not is_table and not (_is_restored(builder, base) and _cannot_raise(node)):
         return None
-    return base.contents
+    is_read = all_read(_called(node.chain, node.side))
+    return None if not is_read or node.deferred or not builder.generates else base.contents
+
+
+def _is_restored(builder: Builder, base: Node) -> bool:
+    """True if a node holds rows of an earlier process, by which their keys were computed."""
+    restoration = builder.graph.restoration
+    return restoration is not None and restoration.holds(base)
+
+
+def _cannot_raise(node: physical.Index) -> bool:
+    """True if no row has an error in the place of its key."""
+    (key, terms), of = node.side, shapes(node.chain.top)
+    if any(term.is_guard for term in terms) or may_raise(terms, of):
+        return False
+    if key is not None and strict(key, of):
+        return False
+    return not any(part.facts.raises or calls_may_raise(part) for part in node.chain.chain)
 
 
 def _keys(builder: Builder, node: physical.Keys, inputs: Inputs) -> Node:

@@ -27,6 +27,7 @@ from typing import Any
 from optimizer.plans.fingerprint import fingerprint
 from reactive.engine.collections.zset import Pair, consolidate
 from reactive.engine.dataflow.node import Node
+from reactive.engine.operators.fixpoint.fixpoint import Output
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.operator_state import State, is_restorable
 
@@ -56,6 +57,8 @@ class Restoration:
         self._deltas: dict[Node, Sequence[Any]] = dict(changed or {})
         """The changes of the outputs of nodes since the state was stored."""
         self._is_late = changed is not None
+        self._held: set[Node] = set()
+        """The nodes that were restored."""
         self.computed: dict[str, float] = {}
         """Seconds that operators took to compute, of those that could have been restored."""
         self.read: dict[str, float] = {}
@@ -74,6 +77,9 @@ class Restoration:
         compute: steps its operator over these.
         """
         operator = node.operator
+        if isinstance(operator, IndexBy) and not operator.is_made and self.holds(node.inputs[0]):
+            operator.defer()
+            return
         if node.deferred or not is_restorable(operator):
             compute()
             return
@@ -91,6 +97,11 @@ class Restoration:
         except Exception as error:
             raise Unrestored(f"{type(error).__name__}: {error}") from error
         self.read[name] = perf_counter() - start
+        self._held.add(node)
+
+    def holds(self, node: Node) -> bool:
+        """Return True if the rows of a node are those of an operator that was restored."""
+        return (node.inputs[0] if isinstance(node.operator, Output) else node) in self._held
 
     def _changes_of(self, node: Node) -> Sequence[Sequence[Any]] | None:
         """Return the changes of the inputs of a node; None if they are not known."""

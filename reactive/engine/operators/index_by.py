@@ -140,6 +140,13 @@ class IndexBy:
     def touched(self) -> int:
         return self._keyed.touched
 
+    def defer(self) -> None:
+        """Build the index at the first look-up, over rows that an earlier process has indexed.
+
+        No key of these rows raises, or is without a hash.
+        """
+        self._is_empty = False
+
     def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
         """A delta with its keys, not taken in. With an error row in it, the index is poisoned from
         now on."""

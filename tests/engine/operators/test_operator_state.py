@@ -20,6 +20,7 @@ from reactive.borders.durable.rows.values import Unstorable
 from reactive.engine.collections.zset import consolidate
 from reactive.engine.dataflow.restoration import Restoration, states_of
 from reactive.engine.operators.fixpoint.fixpoint import Fixpoint
+from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.kept_groups import Groups
 from reactive.engine.operators.operator_state import State
 from tests.random_queries.drawn import SEEDS, commit, draw
@@ -130,6 +131,25 @@ RELATIONS: dict[str, Callable[[Any], Any]] = {
     "shortest ways": _shortest,
     "closure of a closure": lambda arcs: _reached(
         _reached(arcs, arcs.where(lambda a: a.source % 2 == 1)), arcs
+    ),
+    "sums over a closure": lambda arcs: (
+        _reached(arcs, arcs)
+        .join(arcs, on=lambda p, a: p.target == a.source)
+        .group_by(lambda p, a: p.source)
+        .aggregate(Count(), Sum(lambda p, a: a.target))
+    ),
+    "sums over rules": lambda arcs: (
+        _same_ends(arcs)
+        .join(arcs.select(lambda a: a.source).distinct(), on=lambda p, node: p.target == node)
+        .group_by(lambda p, node: node)
+        .aggregate(Count())
+    ),
+    "sums over sums": lambda arcs: (
+        arcs.group_by(lambda a: a.source)
+        .aggregate(Count())
+        .join(arcs, on=lambda source, count, a: source == a.target)
+        .group_by(lambda source, count, a: a.source)
+        .aggregate(Sum(lambda source, count, a: count), Max(lambda source, count, a: count))
     ),
     "distinct": lambda arcs: arcs.select(lambda a: a.target % 5).distinct(),
     "sums": lambda arcs: arcs.group_by(lambda a: a.source).aggregate(
@@ -400,4 +420,23 @@ def test_a_restored_fixpoint_builds_its_indexes_at_the_first_change(name: str) -
     before = node.operator.footprint()[1]
     again.add(Arc(3, 4))
     assert node.operator.footprint()[1] > 2 * before
+    second.verify()
+
+
+def test_indexes_of_restored_rows_are_built_at_the_first_look_up() -> None:
+    name = "closure of a closure"
+    first = Database()
+    arcs = first.table(Arc, name="arcs")
+    arcs.add_all([Arc(n % 7, n) for n in range(30)])
+    view = RELATIONS[name](arcs).materialize()
+    states = {name: packed(state) for name, state in states_of(view._node, {})}
+    second = Database()
+    again = second.table(Arc, name="arcs")
+    again.add_all(list(arcs))
+    with restored(second, Restoration(states.get)):
+        other = RELATIONS[name](again).materialize()
+    indexes = [n.operator for n in other._node.upstream() if isinstance(n.operator, IndexBy)]
+    assert indexes and not any(index.is_made for index in indexes)
+    again.add(Arc(3, 4))
+    assert any(index.is_made for index in indexes)
     second.verify()
