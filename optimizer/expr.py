@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from operator import is_
+from operator import attrgetter, is_
 from typing import Any, Literal, TypeAlias
 
 from optimizer.callables.captures import meaning
@@ -393,26 +393,16 @@ def parts(expr: Expr) -> tuple[Expr, ...]:
     return () if found is None else found(expr)
 
 
-def _inner(expr: Any) -> tuple[Expr, ...]:
-    inner: tuple[Expr, ...] = expr.parts
-    return inner
-
-
-def _arguments(expr: Any) -> tuple[Expr, ...]:
-    arguments: tuple[Expr, ...] = expr.arguments
-    return arguments
-
-
 _PARTS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
     Attribute: lambda e: (e.of,),
     Item: lambda e: (e.of, e.key),
-    Operation: lambda e: e.operands,
-    **dict.fromkeys((And, Or, Text), _inner),
+    Operation: attrgetter("operands"),
+    **dict.fromkeys((And, Or, Text), attrgetter("parts")),
     Conditional: lambda e: (e.test, e.then, e.otherwise),
-    Display: lambda e: e.items,
+    Display: attrgetter("items"),
     Call: lambda e: (e.function, *e.arguments, *(value for _, value in e.keywords)),
     Formatted: lambda e: (e.value,) if e.spec is None else (e.value, e.spec),
-    **dict.fromkeys((Apply, Subquery, Within), _arguments),
+    **dict.fromkeys((Apply, Subquery, Within), attrgetter("arguments")),
     Quantified: lambda e: (*e.arguments, e.translated),
     First: lambda e: (*e.needs, e.then),
     Guard: lambda e: (*e.needs, e.test),
@@ -500,8 +490,6 @@ def has_subquery(expr: Expr) -> bool:
 
 def reads(expr: Expr) -> frozenset[int]:
     """The parameters that an expression reads."""
-    if expr.__class__ is Parameter:
-        return frozenset([expr.index])
     return frozenset([e.index for e in walk(expr) if e.__class__ is Parameter])
 
 
