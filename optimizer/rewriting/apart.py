@@ -26,9 +26,11 @@ from optimizer.expr import (
     Expr,
     Lifted,
     Parameter,
+    conjunction,
     conjuncts,
     constant,
     origins,
+    reads,
     row_names,
     tuple_of,
 )
@@ -159,6 +161,28 @@ class Apart:
         self._count += 1
         key = (self._policy, self._written, self._count)
         return lookups.without_clashes(sides, REFUSED.setdefault(key, RefusedValues()))
+
+
+def join_product(node: plan.Node) -> plan.Node:
+    """Return a join in the place of a product below a condition: its equations look values up.
+
+    where p(a, b) and q(b, c)         join on q(b, c)
+      product                    ->     join on p(a, b)
+        product  a, b                     a, b
+        c                               c
+    """
+    match node:
+        case plan.Where(plan.Product(left, right), Lifted() as p):
+            count, of = bindings(left), conjuncts(p.body)
+            ours = tuple([test for test in of if max(reads(test), default=count) < count])
+            rest = tuple([test for test in of if max(reads(test), default=count) >= count])
+            if ours:
+                left = join_product(plan.Where(left, of_left(p, conjunction(ours), count)))
+            if not rest:
+                return plan.Product(left, right)
+            return plan.Join(left, right, plan.Match(on=p.with_body(conjunction(rest))))
+        case _:
+            return node
 
 
 def in_group(rows: plan.Node, key: Lifted | None, value: Lifted) -> LookUp:

@@ -77,7 +77,7 @@ from optimizer.plans.properties import bindings, free, groups, row_shape, shapes
 from optimizer.plans.side_conditions import equation_of
 from optimizer.record import record
 from optimizer.rewriting import lookups
-from optimizer.rewriting.apart import Apart, changed, in_group, of_right_row
+from optimizer.rewriting.apart import Apart, changed, in_group, join_product, of_right_row
 from optimizer.rewriting.closing import closed, rebuilt, with_own_levels
 from optimizer.rewriting.equality import Asks, Parts, inputs_to_ask, parts_of, without_clashes
 from optimizer.rewriting.lookups import LookUp, asks
@@ -144,6 +144,7 @@ def guarded(root: plan.Node, policy: Policy, *, read: bool, checks: bool = False
     within a guard. With `checks`, values that clash when an operator compares them are left out.
     """
     rules = WITH_SHAPES if policy == "drop" else READING  # None is of another shape than its body
+    rules = (*rules, join_product) if checks else rules
     apart = with_own_levels(root)
     start = rebuilt(apart, partial(_read, rules), {}) if read else apart
     guards = _Guards(policy, free(start), checks=checks)

@@ -354,6 +354,8 @@ def test_a_view_that_is_gone_goes_by_its_policy_in_queries_over_it() -> None:
 SQL = {
     "join": "select s.id, o.id from sales s join others o on s.x = o.x",
     "comma": "select s.id, o.id from sales s, others o where s.x = o.x",
+    "three": "select a.id from sales a, others b, sales c where a.x = b.x and b.x = c.x",
+    "one side": "select s.id from sales s, others o where s.x = o.x and s.id > 3 and o.id > 1",
     "exists": "select id from sales s where exists (select 1 from others o where o.x = s.x)",
     "not exists": "select id from sales s where not exists "
     "(select 1 from others o where o.x = s.x)",
