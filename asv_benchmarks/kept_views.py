@@ -22,6 +22,8 @@ CASES = (
     ("closure", 3_000, 3_000),
     ("closure of some", 6_000, 3_000),
     ("rules", 1_500, 900),
+    ("closure of a closure", 1_000, 900),
+    ("shortest ways", 1_500, 600),
     ("sums", 100_000, 20_000),
     ("sums of a join", 20_000, 5_000),
     ("union", 50_000, 20_000),
