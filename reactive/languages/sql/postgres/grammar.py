@@ -14,6 +14,7 @@ from sqlglot import exp
 from sqlglot.dialects.postgres import Postgres
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
+from reactive.languages.sql.text.column_words import ColumnWords
 from reactive.languages.sql.text.grammar import ArrayKeyword, with_whole_text
 
 PREFIX_PLUS = "prefix plus"
@@ -129,7 +130,8 @@ class PostgresGrammar(Postgres):
 
     INDEX_OFFSET = 0
 
-    class Parser(ArrayKeyword, Postgres.Parser):  # type: ignore[valid-type, misc]
+    class Parser(ColumnWords, ArrayKeyword, Postgres.Parser):  # type: ignore[valid-type, misc]
+        COLUMN_DIALECT = "postgres"
         FUNCTIONS = {
             name: made for name, made in Postgres.Parser.FUNCTIONS.items() if name in KEPT
         } | {"TO_TIMESTAMP": _to_timestamp}

@@ -12,6 +12,7 @@ from sqlglot import exp, tokens
 from sqlglot.dialects.sqlite import SQLite
 
 from reactive.languages.sql.postgres.grammar import named_placeholder
+from reactive.languages.sql.text.column_words import ColumnWords
 
 KEPT = frozenset(
     [
@@ -52,7 +53,8 @@ def _arrow(sign: str) -> Any:
 class SQLiteGrammar(SQLite):
     """The grammar of SQLite."""
 
-    class Parser(SQLite.Parser):  # type: ignore[valid-type, misc]
+    class Parser(ColumnWords, SQLite.Parser):  # type: ignore[valid-type, misc]
+        COLUMN_DIALECT = "sqlite"
         FUNCTIONS = {name: made for name, made in SQLite.Parser.FUNCTIONS.items() if name in KEPT}
         FUNCTION_PARSERS = {
             name: made for name, made in SQLite.Parser.FUNCTION_PARSERS.items() if name in PARSED

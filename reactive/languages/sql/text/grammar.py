@@ -8,6 +8,8 @@ from sqlglot import exp
 from sqlglot.dialects.duckdb import DuckDB
 from sqlglot.tokens import TokenType  # type: ignore[attr-defined]
 
+from reactive.languages.sql.text.column_words import ColumnWords
+
 
 def with_whole_text(parser: Any, read: Any) -> Any:
     """Read INTERVAL; of `'1 day 02:00'` sqlglot keeps the day alone.
@@ -71,7 +73,9 @@ class DuckDBGrammar(DuckDB):
     class Tokenizer(DuckDB.Tokenizer):
         HEX_STRINGS: ClassVar[list[str | tuple[str, str]]] = [("x'", "'"), ("X'", "'")]
 
-    class Parser(ArrayKeyword, DuckDB.Parser):  # type: ignore[valid-type, misc]
+    class Parser(ColumnWords, ArrayKeyword, DuckDB.Parser):  # type: ignore[valid-type, misc]
+        COLUMN_DIALECT = "duckdb"
+
         def _parse_primary(self) -> Any:
             first = self._curr
             found = super()._parse_primary()
