@@ -41,7 +41,6 @@ THRESHOLDS: dict[str, Threshold] = {
     "optimizer.rules.split_disjunction.MOST": Threshold(1),
     "optimizer.plans.multiway.FEWEST": Threshold(3),
     "optimizer.plans.multiway.MOST": Threshold(3, 15),
-    "optimizer.plans.properties.MOST_BELOW": Threshold(0),
     "optimizer.rewriting.segments.HIGHEST": Threshold(2),
     "reactive.engine.codegen.functions.LONGEST": Threshold(0),
     "reactive.engine.codegen.probes.MOST_REPEATED": Threshold(1),

@@ -276,24 +276,8 @@ def _tables(node: plan.Node) -> tuple[plan.Table, ...]:
     return tuple({id(table): table for table in every}.values())
 
 
-MOST_BELOW = 64
-"""Nodes below a node that it remembers; lists of all nodes of deep plans would be long."""
-
-
 def nodes(node: plan.Node, until: Callable[[plan.Node], bool] | None = None) -> list[plan.Node]:
     """A plan's nodes, each once, inputs first; not those below a node that `until` is true of."""
-    if until is not None:
-        return _nodes(node, until)
-    below: list[plan.Node] | None = node.known.get("below")
-    if below is not None:
-        return [*below, node]
-    found = _nodes(node, None)
-    if len(found) <= MOST_BELOW:
-        node.known["below"] = found[:-1]  # without itself, or it would wait for the collector
-    return found
-
-
-def _nodes(node: plan.Node, until: Callable[[plan.Node], bool] | None) -> list[plan.Node]:
     found: dict[int, plan.Node] = {}
     waiting: list[tuple[plan.Node, bool]] = [(node, False)]
     while waiting:
