@@ -23,7 +23,7 @@ from unittest.mock import patch
 from asv_benchmarks.coming_and_going import coming_and_going
 from asv_benchmarks.measure import ENGINE, TWIN
 from reactive import Database
-from reactive.engine.compiler import compile as compiler
+from reactive.engine.compiler import queries as compiler
 from reactive.engine.compiler.choices import CHOICES
 from reactive.engine.compiler.choices.shred_nest import shred_nest
 

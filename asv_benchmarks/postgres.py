@@ -23,7 +23,7 @@ import psycopg2
 import psycopg2.extras
 
 from reactive import Count, Database, PostgresSource
-from reactive.borders.sources.postgres import pgoutput
+from reactive.borders.sources.postgres import feed
 from tests.postgres_server import PostgresServer, running
 
 ROWS = 200_000
@@ -112,8 +112,8 @@ def _by_hand(dsn: str) -> dict[int, Item]:
         if message is None:
             select.select([connection], [], [], 1)
             continue
-        event = pgoutput.decode(message.payload)
-        if isinstance(event, pgoutput.Insert):
+        event = feed.decode(message.payload)
+        if isinstance(event, feed.Insert):
             number, name, price, of = event.new
             assert number is not None and name is not None and price is not None
             items[int(number)] = Item(int(number), name, float(price), of or "")

@@ -314,13 +314,13 @@ WAYS = (
     Way(
         "a commit as one function",
         (group_sum, join_rows),
-        ("reactive/engine/dataflow/compiled_step.py",),
+        ("reactive/engine/dataflow/schedule.py",),
         off=(("reactive.engine.dataflow.schedule.OFTEN", NEVER),),
     ),
     Way(
         "a group of one row",
         (group_sum, largest),
-        ("reactive/engine/operators/loops/single.py",),
+        ("reactive/engine/operators/loops/grouped.py",),
         off=(
             ("reactive.engine.operators.fuse.GroupingOfOne.fits", staticmethod(lambda *_: False)),
         ),
@@ -328,10 +328,10 @@ WAYS = (
     Way(
         "one row of a join of sums",
         (join_sum, join_sum_right),
-        ("reactive/engine/operators/loops/alone.py",),
+        ("reactive/engine/operators/loops/factored.py",),
         off=(
-            ("reactive.engine.operators.loops.alone.alone", lambda *_, **__: None),
-            ("reactive.engine.operators.sums_by.SumsBy._take_one", _take_as_many),
+            ("reactive.engine.operators.loops.factored.alone", lambda *_, **__: None),
+            ("reactive.engine.operators.join.SumsBy._take_one", _take_as_many),
             ("reactive.engine.operators.fuse.GroupingOfOne.fits", staticmethod(lambda *_: False)),
         ),
     ),
@@ -345,7 +345,7 @@ WAYS = (
         "sums in the place of rows",
         (join_sum, join_sum_right),
         (
-            *("reactive/engine/operators/sums_by.py", "reactive/engine/operators/loops/summing.py"),
+            *("reactive/engine/operators/join.py", "reactive/engine/operators/loops/first_load.py"),
             *(
                 "reactive/engine/operators/loops/factored.py",
                 "reactive/engine/compiler/choices/sum_sides.py",
@@ -359,7 +359,7 @@ WAYS = (
         (triangles_listed, chain, wide_chain, chain_missed),
         (
             *(
-                "reactive/engine/operators/loops/multiway.py",
+                "reactive/engine/operators/loops/cyclic_count.py",
                 "reactive/engine/codegen/probe_order.py",
             ),
             *(
@@ -374,14 +374,17 @@ WAYS = (
         "joins by ranges",
         (within,),
         (
-            *("optimizer/plans/ranges.py", "reactive/engine/compiler/choices/join_intervals.py"),
+            *(
+                "optimizer/plans/side_conditions.py",
+                "reactive/engine/compiler/choices/join_intervals.py",
+            ),
             *(
                 "reactive/engine/collections/range_index.py",
-                "reactive/engine/collections/interval_tree.py",
+                "reactive/engine/collections/range_index.py",
             ),
-            "reactive/engine/collections/families.py",
+            "reactive/engine/collections/zset.py",
         ),
-        off=(("optimizer.plans.ranges.ranges_of", lambda join: None),),
+        off=(("optimizer.plans.side_conditions.ranges_of", lambda join: None),),
     ),
     Way(
         "cycles of which no row is read",
@@ -389,9 +392,9 @@ WAYS = (
         (
             *(
                 "reactive/engine/operators/loops/cyclic_count.py",
-                "reactive/engine/codegen/cycle_terms.py",
+                "reactive/engine/codegen/cycle_rows.py",
             ),
-            "reactive/engine/collections/neighbours.py",
+            "reactive/engine/collections/neighbour_rows.py",
         ),
         off=((_CYCLES, _Without("cyclic_count")),),
     ),
@@ -413,16 +416,16 @@ WAYS = (
     Way(
         "readers found by an index",
         (watchers, many_watchers),
-        ("reactive/engine/compiler/choices/look_up.py", "reactive/engine/operators/at.py"),
-        off=(("reactive.engine.compiler.compile.MANY_READERS", NEVER),),
+        ("reactive/engine/compiler/choices/look_up.py", "reactive/engine/operators/join.py"),
+        off=(("reactive.engine.compiler.queries.MANY_READERS", NEVER),),
         pays="makes views cheaply",
     ),
     Way(
         "readers found by a value",
         (watchers,),
-        ("reactive/engine/dataflow/discrimination.py", "optimizer/plans/constant_tests.py"),
+        ("reactive/engine/dataflow/discrimination.py", "optimizer/plans/wanted.py"),
         off=(
-            ("reactive.engine.compiler.compile.MANY_READERS", NEVER),
+            ("reactive.engine.compiler.queries.MANY_READERS", NEVER),
             ("reactive.engine.dataflow.discrimination.WORTHWHILE", NEVER),
         ),
     ),

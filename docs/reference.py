@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import reactive
-from reactive.engine.runtime.name_hints import NameHint
+from reactive.engine.runtime.closeable import NameHint
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx

@@ -22,10 +22,11 @@ from typing import Any, Literal
 
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function
-from optimizer.expressions.declared import tuple_width
+from optimizer.expressions.evaluated import tuple_width
 from optimizer.expressions.knowledge import Shapes
 from optimizer.kinds.kind import class_of, kind_of
-from optimizer.plans import costs, headlines
+from optimizer.plans import facts as costs
+from optimizer.plans import headlines
 from optimizer.plans.facts import (
     Barrier,
     Calls,
@@ -53,16 +54,16 @@ from optimizer.plans.facts import (
     same_rows,
     shape_made,
 )
-from optimizer.plans.nodes.extend import Extend as Extend
-from optimizer.plans.nodes.negate import Negate as Negate
-from optimizer.plans.nodes.order_by import OrderBy as OrderBy
-from optimizer.plans.nodes.order_by import SortKey as SortKey
-from optimizer.plans.nodes.previous import Previous as Previous
-from optimizer.plans.nodes.reduce import Reduce as Reduce
-from optimizer.plans.nodes.top import Top as Top
-from optimizer.plans.nodes.values import Values as Values
-from optimizer.plans.plan_node import Node as Node
-from optimizer.plans.tree import nodes_in as nodes_in
+from optimizer.plans.facts import Node as Node
+from optimizer.plans.facts import nodes_in as nodes_in
+from optimizer.plans.nodes.further import Extend as Extend
+from optimizer.plans.nodes.further import Negate as Negate
+from optimizer.plans.nodes.further import OrderBy as OrderBy
+from optimizer.plans.nodes.further import Previous as Previous
+from optimizer.plans.nodes.further import Reduce as Reduce
+from optimizer.plans.nodes.further import SortKey as SortKey
+from optimizer.plans.nodes.further import Top as Top
+from optimizer.plans.nodes.further import Values as Values
 from optimizer.record import record
 
 

@@ -15,8 +15,8 @@ from typing import Any, Protocol, TypeVar, cast
 from optimizer import plan
 from optimizer.expr import Function, Lifted, has_subquery
 from optimizer.expressions.knowledge import Shapes
+from optimizer.plans.facts import Tree
 from optimizer.plans.properties import free, nodes, once, shapes
-from optimizer.plans.tree import Tree
 
 T = TypeVar("T")
 Rule = Callable[[plan.Node], plan.Node]

@@ -32,19 +32,21 @@ from reactive.api.aggregates import (
     Max,
     Min,
     Monoid,
+    SortKey,
     Sum,
+    asc,
+    desc,
 )
 from reactive.api.columns import Column, call, col, left, right, when
 from reactive.api.grouped_view import GroupedView
 from reactive.api.groups import Groups
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
-from reactive.api.sort_key import SortKey, asc, desc
 from reactive.api.subscriptions.observe import Changes, Observer, Subscription
 from reactive.api.table import Table
 from reactive.api.view import View
 from reactive.database import Database
 from reactive.engine.collections.bag import Bag, Multiset
-from reactive.engine.collections.edits import Edit
+from reactive.engine.collections.order import Edit
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.runtime.foreign_names import OF_MODULE
 from reactive.errors import (
@@ -67,37 +69,32 @@ from reactive.errors import (
 )
 
 if TYPE_CHECKING:
-    from reactive.api.check import check
-    from reactive.api.family import Family
+    from reactive.api.family import Family, GroupedQuery, OrderedQuery, Query, check, live
     from reactive.api.fixpoint import fixpoint
     from reactive.api.iterate import iterate
-    from reactive.api.metrics import Metrics, Queue
+    from reactive.api.literal import Raised, RowError
     from reactive.api.named_groups import NamedGroups, NamedGroupsView
     from reactive.api.ordered_view import OrderedView
-    from reactive.api.query import GroupedQuery, OrderedQuery, Query, live
-    from reactive.api.row_errors import Raised, RowError
-    from reactive.api.stats import OperatorStats, Stats
-    from reactive.borders.durable.history import Past
+    from reactive.api.stats import Metrics, OperatorStats, Queue, Stats
+    from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
-    from reactive.borders.frames.history import NetChanges
-    from reactive.borders.frames.sync import Synced
+    from reactive.borders.frames.export import NetChanges
+    from reactive.borders.frames.loading import Synced
     from reactive.borders.mirrors.mirror import AsyncMirror, Mirror, mirror
     from reactive.borders.objects.decorator import tracked
     from reactive.borders.objects.records import of
     from reactive.borders.objects.silent import Silent
-    from reactive.borders.offload.status import Offloaded, OffloadStatus
+    from reactive.borders.offload.backend import Offloaded, OffloadStatus
+    from reactive.borders.sinks.durable_outbox import Position
     from reactive.borders.sinks.sink import Sink
-    from reactive.borders.sinks.target import Position
-    from reactive.borders.sources.batch import Batch, Refused
+    from reactive.borders.sources.batch import Batch, Refused, Source, from_rows, poll
     from reactive.borders.sources.files.source import FileSource, files
+    from reactive.borders.sources.ingest import WatchedTable
     from reactive.borders.sources.ingestion import Ingestion
     from reactive.borders.sources.postgres.notify import NotifySource
     from reactive.borders.sources.postgres.source import PostgresSource
-    from reactive.borders.sources.ready import from_rows, poll
-    from reactive.borders.sources.source import Source
-    from reactive.borders.sources.watched_table import WatchedTable
-    from reactive.engine.collections.weighted import ZSet
-    from reactive.engine.dataflow.plain_data import to_python
+    from reactive.engine.collections.weight_tree import ZSet
+    from reactive.engine.dataflow.delta import to_python
     from reactive.engine.runtime.lag import Lag
     from reactive.engine.transactions.patches import Patch
     from reactive.engine.transactions.transaction import Transaction
@@ -212,50 +209,50 @@ __getattr__ = exported(
         "Batch": "reactive.borders.sources.batch",
         "Family": "reactive.api.family",
         "FileSource": "reactive.borders.sources.files.source",
-        "GroupedQuery": "reactive.api.query",
+        "GroupedQuery": "reactive.api.family",
         "Ingestion": "reactive.borders.sources.ingestion",
         "Lag": "reactive.engine.runtime.lag",
-        "Metrics": "reactive.api.metrics",
+        "Metrics": "reactive.api.stats",
         "Mirror": "reactive.borders.mirrors.mirror",
         "NamedGroups": "reactive.api.named_groups",
         "NamedGroupsView": "reactive.api.named_groups",
-        "NamedSubscription": "reactive.api.subscriptions.named_subscription",
-        "NetChanges": "reactive.borders.frames.history",
-        "OffloadStatus": "reactive.borders.offload.status",
+        "NamedSubscription": "reactive.api.subscriptions.listening",
+        "NetChanges": "reactive.borders.frames.export",
+        "OffloadStatus": "reactive.borders.offload.backend",
         "NotifySource": "reactive.borders.sources.postgres.notify",
-        "Offloaded": "reactive.borders.offload.status",
+        "Offloaded": "reactive.borders.offload.backend",
         "OperatorStats": "reactive.api.stats",
-        "OrderedQuery": "reactive.api.query",
+        "OrderedQuery": "reactive.api.family",
         "OrderedView": "reactive.api.ordered_view",
-        "Past": "reactive.borders.durable.history",
+        "Past": "reactive.borders.durable.journal",
         "Patch": "reactive.engine.transactions.patches",
-        "Position": "reactive.borders.sinks.target",
+        "Position": "reactive.borders.sinks.durable_outbox",
         "PostgresSource": "reactive.borders.sources.postgres.source",
         "Program": "reactive.languages.datalog.program",
-        "Query": "reactive.api.query",
-        "Queue": "reactive.api.metrics",
-        "Raised": "reactive.api.row_errors",
+        "Query": "reactive.api.family",
+        "Queue": "reactive.api.stats",
+        "Raised": "reactive.api.literal",
         "Refused": "reactive.borders.sources.batch",
-        "RowError": "reactive.api.row_errors",
+        "RowError": "reactive.api.literal",
         "Silent": "reactive.borders.objects.silent",
         "Sink": "reactive.borders.sinks.sink",
-        "Source": "reactive.borders.sources.source",
+        "Source": "reactive.borders.sources.batch",
         "Stats": "reactive.api.stats",
         "Store": "reactive.borders.durable.store",
-        "Synced": "reactive.borders.frames.sync",
+        "Synced": "reactive.borders.frames.loading",
         "Transaction": "reactive.engine.transactions.transaction",
-        "WatchedTable": "reactive.borders.sources.watched_table",
-        "ZSet": "reactive.engine.collections.weighted",
-        "check": "reactive.api.check",
+        "WatchedTable": "reactive.borders.sources.ingest",
+        "ZSet": "reactive.engine.collections.weight_tree",
+        "check": "reactive.api.family",
         "files": "reactive.borders.sources.files.source",
         "fixpoint": "reactive.api.fixpoint",
-        "from_rows": "reactive.borders.sources.ready",
+        "from_rows": "reactive.borders.sources.batch",
         "iterate": "reactive.api.iterate",
-        "live": "reactive.api.query",
+        "live": "reactive.api.family",
         "mirror": "reactive.borders.mirrors.mirror",
         "of": "reactive.borders.objects.records",
-        "poll": "reactive.borders.sources.ready",
-        "to_python": "reactive.engine.dataflow.plain_data",
+        "poll": "reactive.borders.sources.batch",
+        "to_python": "reactive.engine.dataflow.delta",
         "tracked": "reactive.borders.objects.decorator",
     },
     OF_MODULE,

@@ -13,28 +13,25 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, TypeVarTuple, overload
 from optimizer.callables.source import caller
 from optimizer.kinds.fields import TRACKED
 from optimizer.traverse import Rule
-from reactive.api import dropping, family, group_rows, nested
+from reactive.api import family, iterate, nested
+from reactive.api import family as queries
 from reactive.api import literal as literals
-from reactive.api import metrics as measures
-from reactive.api import query as queries
+from reactive.api import stats as measures
 from reactive.api.materialize import materialize
 from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
 from reactive.engine.collections.instants import checked_zone
-from reactive.engine.dataflow.limits import Limits
-from reactive.engine.remote import streams
+from reactive.engine.dataflow.discrimination import Limits
+from reactive.engine.remote import remote
 from reactive.engine.runtime.boundary import boundary, hide
-from reactive.engine.runtime.closeable import Closeable
-from reactive.engine.runtime.copying import NotCopied
+from reactive.engine.runtime.closeable import Closeable, NotCopied, hint
 from reactive.engine.runtime.foreign_names import OF_DATABASES
-from reactive.engine.runtime.name_hints import hint
 from reactive.engine.runtime.sql_names import DialectName, checked_dialect
 from reactive.engine.storage.rows import usual_name
-from reactive.engine.transactions import retried
+from reactive.engine.transactions import prepared
 from reactive.engine.transactions import transaction as transactions
-from reactive.engine.transactions.engine import Engine
-from reactive.engine.transactions.stopping import stop_work
+from reactive.engine.transactions.engine import Engine, stop_work
 from reactive.errors import TransactionError
 from reactive.parts import (
     adopting,
@@ -65,7 +62,7 @@ from reactive.parts import (
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from reactive.borders.durable.history import Past
+    from reactive.borders.durable.journal import Past
     from reactive.borders.durable.store import Store
     from reactive.borders.objects.silent import Silent
 
@@ -155,7 +152,7 @@ class Database(NotCopied, Closeable):
         engine.dialect, engine.timezone = checked_dialect(dialect), checked_zone(timezone)
         engine.materialize = materialize
         engine.nest = lambda relation, named: nested.nest(relation, named)
-        engine.rows_of_groups = lambda *made: group_rows.rows_of_groups(*made)
+        engine.rows_of_groups = lambda *made: iterate.rows_of_groups(*made)
         self._offloading = placed(engine, offload)
         engine.place(self._offloading)
         given = (path, store, durability, synchronous, keep, readonly)
@@ -259,7 +256,7 @@ class Database(NotCopied, Closeable):
             if engine.journal is not None or durable or codec is not None or migrate is not None:
                 adopting.adopt(engine, table, durable, codec, migrate)
             if old is not None:
-                dropping.drop(
+                family.drop(
                     self._engine,
                     old,
                     views=True,
@@ -551,7 +548,7 @@ class Database(NotCopied, Closeable):
         (Table('words', dropped), [])
         """
         with self._engine.shaping(to_write=True):
-            dropping.drop(
+            family.drop(
                 self._engine,
                 table,
                 views=views,
@@ -603,7 +600,7 @@ class Database(NotCopied, Closeable):
         *,
         name: str | None = None,
         key: str | None = None,
-        changes: streams.Changes = "append",
+        changes: remote.Changes = "append",
         deletes: Any = None,
         change_column: str | None = None,
         order: str | None = None,
@@ -653,7 +650,7 @@ class Database(NotCopied, Closeable):
         TransactionError: inside a transaction.
         """
         offload = self._engine.offloading.need()
-        options = streams.StreamOptions(
+        options = remote.StreamOptions(
             *(changes, deletes, change_column, order, trigger, format, on_error == "drop")
         )
         batches.check_policy(on_error)
@@ -887,7 +884,7 @@ class Database(NotCopied, Closeable):
         """
         try:
             if commit_with is not None or retry is not None:
-                return retried.opened(self._engine, commit_with, retry, deliver, deliver_timeout)
+                return prepared.opened(self._engine, commit_with, retry, deliver, deliver_timeout)
             return transactions.Transaction(self._engine)._told_by(deliver, deliver_timeout)
         except Exception as error:
             hide(error)
@@ -1025,7 +1022,7 @@ class Database(NotCopied, Closeable):
         >>> words.add("be")
         >>> db.verify()
         """
-        from reactive.api.verification import verify_views
+        from reactive.api.family import verify_views
 
         verify_views(self._engine, self.views())
 

@@ -13,28 +13,44 @@ from reactive.engine.runtime.needs import installing
 from reactive.errors import OffloadError, PlanError
 
 if TYPE_CHECKING:
-    from reactive.borders.durable import adopting, backup, beginning, history, opening, read_only
+    from reactive.borders.durable import (
+        group as beginning,
+    )
+    from reactive.borders.durable import (
+        journal as history,
+    )
+    from reactive.borders.durable import (
+        opening,
+        read_only,
+    )
+    from reactive.borders.durable import (
+        opening as adopting,
+    )
+    from reactive.borders.durable import (
+        sqlite_file as backup,
+    )
     from reactive.borders.frames import loading
-    from reactive.borders.objects import assigning, silent
+    from reactive.borders.objects import decorator as assigning
+    from reactive.borders.objects import silent
     from reactive.borders.offload import backend, offload, remote_table
-    from reactive.borders.offload import status as statuses
-    from reactive.borders.offload import stream_table as stream_tables
+    from reactive.borders.offload import backend as statuses
+    from reactive.borders.offload import remote_table as stream_tables
     from reactive.borders.sources import batch as batches
+    from reactive.borders.sources import batch as sources
     from reactive.borders.sources import ingest as feeding
+    from reactive.borders.sources import ingest as watched_tables
     from reactive.borders.sources import ingestion as ingestions
-    from reactive.borders.sources import source as sources
-    from reactive.borders.sources import watched_table as watched_tables
     from reactive.engine.transactions.engine import Engine
     from reactive.languages.datalog import program as programs
 else:
-    adopting = optional("borders.durable.adopting")
-    assigning = optional("borders.objects.assigning")
+    adopting = optional("borders.durable.opening")
+    assigning = optional("borders.objects.decorator")
     backend = optional("borders.offload.backend")
-    backup = optional("borders.durable.backup")
+    backup = optional("borders.durable.sqlite_file")
     batches = optional("borders.sources.batch")
-    beginning = optional("borders.durable.beginning")
+    beginning = optional("borders.durable.group")
     feeding = optional("borders.sources.ingest")
-    history = optional("borders.durable.history")
+    history = optional("borders.durable.journal")
     ingestions = optional("borders.sources.ingestion")
     loading = optional("borders.frames.loading")
     offload = optional("borders.offload.offload")
@@ -43,10 +59,10 @@ else:
     read_only = optional("borders.durable.read_only")
     remote_table = optional("borders.offload.remote_table")
     silent = optional("borders.objects.silent")
-    sources = optional("borders.sources.source")
-    statuses = optional("borders.offload.status")
-    stream_tables = optional("borders.offload.stream_table")
-    watched_tables = optional("borders.sources.watched_table")
+    sources = optional("borders.sources.batch")
+    statuses = optional("borders.offload.backend")
+    stream_tables = optional("borders.offload.remote_table")
+    watched_tables = optional("borders.sources.ingest")
 
 __all__ = [
     "adopting",

@@ -15,7 +15,7 @@ from spark_backend.offload import SparkOffload
 
 if TYPE_CHECKING:
     from spark_backend.sinks.changes_folder import ChangesFolder
-    from spark_backend.sinks.kafka import KafkaTopic
+    from spark_backend.sinks.frame_rows import KafkaTopic
     from spark_backend.sinks.rows_folder import RowsFolder
 
 __all__ = ["ChangesFolder", "KafkaTopic", "RowsFolder", "SparkOffload"]
@@ -24,7 +24,7 @@ __getattr__ = exported(
     __name__,
     {
         "ChangesFolder": "spark_backend.sinks.changes_folder",
-        "KafkaTopic": "spark_backend.sinks.kafka",
+        "KafkaTopic": "spark_backend.sinks.frame_rows",
         "RowsFolder": "spark_backend.sinks.rows_folder",
     },
 )

@@ -20,33 +20,30 @@ from uuid import uuid4
 
 from optimizer.plans.fingerprint import fingerprint
 from optimizer.plans.properties import tables
-from reactive.borders.offload.byte_counts import byte_count, row_count
+from reactive.borders.offload.backend import byte_count, row_count
 from reactive.engine.collections.zset import Pair
-from reactive.engine.remote.adoption import Adopt, check_adopt
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.remote.remote import Adopt, check_adopt
+from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.store import BagStore
 from reactive.errors import OffloadError
-from spark_backend.cluster.paths import absolute, is_remote
+from spark_backend.cluster.paths import absolute, is_remote, writing
 from spark_backend.cluster.progress import waiting
-from spark_backend.cluster.refusals import writing
 from spark_backend.cluster.session import Session, check
 from spark_backend.state.checkpoint import ANEW, SPILLED, lock
 
 if TYPE_CHECKING:
+    from reactive.borders.sinks.durable_outbox import FrameTarget, Target
     from reactive.borders.sinks.making import SinkOptions
-    from reactive.borders.sinks.target import FrameTarget, Target
-    from reactive.engine.remote.external import ExternalInput
-    from reactive.engine.remote.streams import StreamOptions
+    from reactive.engine.remote.remote import ExternalInput, StreamOptions
     from spark_backend.bucketed.remote import BucketedRemote
-    from spark_backend.fragments.nested import Nested
     from spark_backend.fragments.remote import StateRemote
     from spark_backend.fragments.shared import SharedState
-    from spark_backend.fragments.sharing import SharingStates
+    from spark_backend.fragments.sharing import Nested, SharingStates
     from spark_backend.parts.spilled import SpilledStore
     from spark_backend.parts.spilled_keyed import SpilledKeyedStore
     from spark_backend.sinks.outbox import FileOutbox
-    from spark_backend.state.view_ledger import ViewLedger
+    from spark_backend.state.checkpoint import ViewLedger
     from spark_backend.streams.feed import Feed
     from spark_backend.tables.table import ScanRemote, SparkRows
 
@@ -131,13 +128,13 @@ class SparkOffload:
 
     def refuse(self, fragment: Fragment) -> str | None:
         """Why a part cannot go to Spark, if it cannot."""
-        from spark_backend.codec.serialization import obstacle
+        from spark_backend.codec.codec import obstacle
 
         return None if fragment.is_whole else obstacle(fragment.node)
 
     def apart(self, fragment: Fragment) -> str | None:
         """Why a whole part of a plan cannot be done in columns, in one job per flush."""
-        from spark_backend.fragments.inputs import no_columns
+        from spark_backend.fragments.roster import no_columns
         from spark_backend.recursion.compile import recursion
 
         return no_columns(self.session, fragment, (recursion,))
@@ -217,7 +214,7 @@ class SparkOffload:
 
     def _note(self, remote: BucketedRemote | StateRemote, views: Mapping[str, str]) -> None:
         """Take note of the views whose state is kept, and tell of those that begin anew."""
-        from spark_backend.state.view_ledger import ViewLedger
+        from spark_backend.state.checkpoint import ViewLedger
 
         ledger = self._ledger = self._ledger or ViewLedger(self.session, self._folder)
         changed = ledger.changed(views) if remote.resumed is None else []
@@ -270,19 +267,19 @@ class SparkOffload:
 
     def frame(self, remote: Any, pairs: Iterable[Pair], row_type: Any) -> Any:
         """The rows of a view as a DataFrame: those of a remote, or those that are given."""
-        from spark_backend.codec.guessed import typed_as
-        from spark_backend.tables import results
+        from spark_backend.codec.schema import typed_as
+        from spark_backend.tables import table
 
         if hasattr(remote, "to_spark"):
             return self.session.given(remote.to_spark(row_type))
         given = list(pairs if remote is None else remote.contents())
-        return results.of_pairs(self.session, given, typed_as(given, row_type))
+        return table.of_pairs(self.session, given, typed_as(given, row_type))
 
     def nested(
         self, fragment: Fragment, parts: Sequence[tuple[Any, Sequence[ExternalInput]]]
     ) -> Nested | None:
         """All rows of a nest of which parts have the levels."""
-        from spark_backend.fragments.nested import Nested
+        from spark_backend.fragments.sharing import Nested
 
         return Nested(self.session, fragment, parts, self._folder)
 
@@ -305,7 +302,7 @@ class SparkOffload:
 
         if "/" in place or os.sep in place:
             return made(place)
-        from spark_backend.sinks.catalog import CatalogTarget
+        from spark_backend.sinks.outbox import CatalogTarget
 
         return CatalogTarget(self.session, place, made)
 
@@ -338,8 +335,7 @@ class SparkOffload:
         ------
         OffloadError: there is a checkpoint, and no name to find its batches by.
         """
-        from spark_backend.sinks.frames import FramesTarget
-        from spark_backend.sinks.outbox import FileOutbox
+        from spark_backend.sinks.outbox import FileOutbox, FramesTarget
 
         outbox = self.outbox(name, row_type)
         if outbox is None:

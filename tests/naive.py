@@ -24,8 +24,7 @@ from reactive.engine.collections.bag import Multiset
 from reactive.engine.collections.exact import rounded
 from reactive.engine.collections.index import NO_MATCH, match_key
 from reactive.engine.collections.order import LAST, sort_key, tie_key
-from reactive.engine.collections.ranking import ranker
-from reactive.engine.collections.sorting import sorted_by
+from reactive.engine.collections.sorting import ranker, sorted_by
 from reactive.engine.collections.zset import NAN, Pair, Row, canonical, is_nan, repeat
 from reactive.engine.operators import accumulators
 from reactive.engine.operators.tolerant import Tolerant

@@ -53,8 +53,7 @@ are in four wings, engine <- api <- borders, languages."""
 WINGS = ("engine", "api", "borders", "languages")
 TYPES_ABOVE = {
     "reactive.api.borders": {"reactive.borders.frames", "reactive.borders.sinks"},
-    "reactive.api.framed": {"reactive.borders.frames"},
-    "reactive.api.kept_state": {"reactive.borders.durable"},
+    "reactive.api.framed": {"reactive.borders.durable", "reactive.borders.frames"},
     "reactive.api.view": {"reactive.borders.sinks"},
 }
 """Methods that give what a border has: their types name it, and at run time they ask for it by
@@ -328,11 +327,11 @@ READERS = {
     "optimizer/kinds/fields.py": "the annotations of a class, for the one reader",
     "optimizer/record.py": "a class of records is made of its own annotations, as a dataclass is",
     "optimizer/plans/fingerprint.py": "two annotations are one text if they are written alike",
-    "reactive/borders/durable/rows/type_text.py": "files have annotations as they are written: "
+    "reactive/borders/durable/rows/values.py": "files have annotations as they are written: "
     "`Euro`, not "
     "the `Decimal` that a `NewType` stands for",
-    "reactive/borders/sources/postgres/row_module.py": "writes the annotations of a class as text",
-    "reactive/borders/mirrors/records.py": "`Mapped` is a wrapper of SQLAlchemy, which kinds do "
+    "reactive/borders/sources/postgres/rows.py": "writes the annotations of a class as text",
+    "reactive/borders/mirrors/kinds.py": "`Mapped` is a wrapper of SQLAlchemy, which kinds do "
     "not know",
     "spark_backend/codec/returned.py": "functions may return iterators, which are no kind of value",
 }

@@ -94,8 +94,8 @@ CHANGE = Picture(
             "leaves: the rows of views",
             "held there, or read in the operator below",
             (
-                "reactive/engine/dataflow/materialized.py: Bag",
-                "reactive/engine/dataflow/borrowed.py: BorrowedRows",
+                "reactive/engine/dataflow/leaves.py: Bag",
+                "reactive/engine/dataflow/leaves.py: BorrowedRows",
             ),
         ),
         Step(
@@ -111,7 +111,7 @@ CHANGE = Picture(
             "in the order of the commits; here, on an executor, or in a loop",
             (
                 "reactive/engine/dataflow/delivery_queue.py: DeliveryQueue.deliver",
-                "reactive/api/subscriptions/relay.py: Relay",
+                "reactive/api/subscriptions/observe.py: Relay",
             ),
         ),
     ),
@@ -138,7 +138,7 @@ QUERY = Picture(
             "the plan is cut into segments, each optimized once per process",
             (
                 "reactive/api/materialize.py: materialize",
-                "optimizer/rewriting/segments.py: settle",
+                "optimizer/rewriting/optimize.py: settle",
             ),
         ),
         Step(
@@ -219,7 +219,7 @@ FLUSH = Picture(
             "send",
             "entries go to Spark; a number that counts is not taken again",
             (
-                "reactive/engine/remote/send_together.py: send_together",
+                "reactive/engine/remote/flush.py: send_together",
                 "spark_backend/bucketed/remote.py: BucketedRemote.apply",
             ),
         ),

@@ -20,7 +20,7 @@ from functools import lru_cache, partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
-from optimizer.callables.loads import (
+from optimizer.callables.captures import (
     CELLS,
     GLOBALS,
     SMALL,

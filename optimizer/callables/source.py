@@ -1,18 +1,32 @@
-"""Where things are written: the file and line of a callable, and of the call under way."""
+"""Source texts of callables: the file, text or notebook cell that a code object was compiled from.
+
+The texts that a code object may have been compiled from.
+
+Only guesses: files change, tools rewrite, file names lie. Whoever asks must prove that a text is
+the right one, so a guess that fails is skipped, and a wrong one does no harm.
+
+The IPython shell that runs, if one does, and what it calls the cells that code comes from.
+
+IPython is not imported: where a shell runs, it has been.
+"""
 
 from __future__ import annotations
 
 import dis
 import functools
+import inspect
+import linecache
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import field
-from os.path import basename, dirname, join
-from types import CodeType, FrameType, FunctionType
+from importlib.util import decode_source
+from os.path import basename, dirname, exists, isfile, join
+from types import CellType, CodeType, FrameType, FunctionType
 from typing import Any
 
-from optimizer.callables.cells import cell_of
 from optimizer.record import record
+
+# Where things are written: the file and line of a callable, and of the call under way.
 
 PACKAGES = ("optimizer", "reactive", "spark_backend")
 FOLDERS = tuple(join(dirname(dirname(dirname(__file__))), name, "") for name in PACKAGES)
@@ -78,3 +92,102 @@ def _outside() -> FrameType:
     while frame.f_back is not None and frame.f_code.co_filename.startswith(FOLDERS):
         frame = frame.f_back
     return frame
+
+
+HINTS = ("__name__", "__loader__", "__spec__", "__file__")
+
+
+def texts(code: CodeType, hints: dict[str, Any]) -> Iterator[str]:
+    """Each text that may be the source of `code`, once, the likeliest first.
+
+    Parameters
+    ----------
+    code: what was compiled.
+    hints: the `HINTS` among the globals of its module.
+
+    >>> linecache.cache["<rules>"] = (8, None, ["f = max", "g = min"], "<rules>")
+    >>> list(texts(compile("f = max", "<rules>", "exec"), {}))
+    ['f = maxg = min']
+    """
+    seen: set[str] = set()
+    for guess in GUESSES:
+        try:
+            text = guess(code, hints)
+        except (RecursionError, MemoryError):  # says nothing about the text
+            raise
+        except Exception:  # of a loader, a decoder or a tool that patched linecache
+            continue
+        if text and text not in seen:
+            seen.add(text)
+            yield text
+
+
+def _remembered(code: CodeType, hints: dict[str, Any]) -> str | None:
+    """As cached when it was first asked for: that may be older than the file, and right.
+
+    For a module that has no file, but a loader, `linecache` asks the loader.
+    """
+    if _blocks(code.co_filename):
+        return None
+    return "".join(linecache.getlines(code.co_filename, hints))
+
+
+def _on_disk(code: CodeType, hints: dict[str, Any]) -> str | None:
+    return _read(code.co_filename)
+
+
+def _of_module(code: CodeType, hints: dict[str, Any]) -> str | None:
+    """For a file name that was relative to a folder left since, or made up."""
+    name = None if _is_pseudonym(code) else hints.get("__file__")
+    return _read(name) if isinstance(name, str) and name.endswith(".py") else None
+
+
+def _interactive(code: CodeType, hints: dict[str, Any]) -> str | None:
+    """What a prompt or `python -c` was given: Python 3.13 keeps it, and `inspect` finds it."""
+    if not _is_pseudonym(code):
+        return None
+    cells = tuple(CellType() for _ in code.co_freevars)
+    function = FunctionType(code, hints, closure=cells)
+    return "".join(inspect.findsource(function)[0])
+
+
+GUESSES: tuple[Callable[[CodeType, dict[str, Any]], str | None], ...] = (
+    _remembered,
+    _on_disk,
+    _of_module,
+    _interactive,
+)
+
+
+def _read(name: str) -> str | None:
+    if _blocks(name):
+        return None
+    with open(name, "rb") as file:
+        return decode_source(file.read())
+
+
+def _is_pseudonym(code: CodeType) -> bool:
+    """Whether the code is from a pseudo-file (`<string>`, `<stdin>`), and not from a module's
+    file."""
+    name = code.co_filename
+    return name.startswith("<") and not name.startswith("<frozen ")
+
+
+def _blocks(name: str) -> bool:
+    """Whether reading could wait for ever: a pipe or a terminal that a script came from."""
+    return exists(name) and not isfile(name)
+
+
+def running_shell() -> Any:
+    """The shell of IPython, or of a notebook's kernel; None where there is none."""
+    module = sys.modules.get("IPython")
+    find = getattr(module, "get_ipython", None)
+    return None if find is None else find()
+
+
+def cell_of(file: str) -> str | None:
+    """The cell that a made-up file name stands for, as `In[3]`; None for other files."""
+    shell = running_shell()
+    name = getattr(getattr(shell, "compile", None), "format_code_name", None)
+    found = None if name is None else name(file)
+    return None if found is None else str(found[1])

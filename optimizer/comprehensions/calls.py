@@ -16,16 +16,19 @@ from types import FunctionType
 from typing import Any
 
 from optimizer import plan
-from optimizer.callables.loads import is_users
-from optimizer.comprehensions import functions, mappings, touching, windows
-from optimizer.comprehensions.computed import Needed, Only, only_or, value_or
+from optimizer.callables.captures import is_users
+from optimizer.comprehensions import consumers, touching
+from optimizer.comprehensions import rows as functions
+from optimizer.comprehensions.consumers import Needed, Only, only_or, value_or
 from optimizer.comprehensions.generators import Inside, bind
-from optimizer.comprehensions.refusals import OF_FUNCTIONS, ORDER, refused
 from optimizer.comprehensions.rows import (
+    OF_FUNCTIONS,
+    ORDER,
     Order,
     Rows,
     as_set,
     evaluated,
+    refused,
     selected,
     standing_of,
     taken,
@@ -48,9 +51,8 @@ from optimizer.expr import (
 )
 from optimizer.expressions.knowledge import total
 from optimizer.lifting.lift import Unreadable, read
-from optimizer.lifting.part import UNSET
-from optimizer.subqueries.calm import kinds
-from optimizer.subqueries.forms import known_of
+from optimizer.lifting.readings import UNSET
+from optimizer.subqueries.calm import kinds, known_of
 
 KNOWN = "sum, len, min, max, any, all, sorted, set, list and dict are"
 OPERATORS: dict[str, ast.operator] = {
@@ -112,7 +114,7 @@ def _query(node: ast.Call, function: Any, name: str, reader: Any, reading: Any) 
         return None
     found: Rows = reading.value(node.func, reader)
     if isinstance(found.node, plan.Aggregate) and found.node.key is not None:
-        return replace(found, kind="dict", row=mappings.PAIR, names=("key", "value"))
+        return replace(found, kind="dict", row=consumers.PAIR, names=("key", "value"))
     return found
 
 
@@ -134,8 +136,8 @@ def _rows(node: ast.Call, reader: Any, reading: Any) -> Rows | None:
 def iterated(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Rows:
     """What iterating over rows gives: of a mapping its keys."""
     if rows.kind == "items":
-        raise refused(node, reader, "is not read over relations", mappings.ITEMS)
-    return mappings.keys_of(rows, reading) if rows.kind in ("dict", "groups") else rows
+        raise refused(node, reader, "is not read over relations", consumers.ITEMS)
+    return consumers.keys_of(rows, reading) if rows.kind in ("dict", "groups") else rows
 
 
 def _keyword(node: ast.Call, name: str) -> ast.expr | None:
@@ -232,7 +234,7 @@ def _best(name: str) -> Callable[[ast.Call, Any, Any], Expr | None]:
         otherwise = None if default is None else reader.expr(default)
         if key is not None and not _is_none(key):
             ordered = _ordered(rows, key, reader, reading, descending=name == "max")
-            found = reading.collected(windows.cut(ordered, 0, 1, reading))
+            found = reading.collected(consumers.cut(ordered, 0, 1, reading))
             if otherwise is None:
                 return Call(constant(Only(name), name), (found,))
             return Call(constant(only_or, name), (found, otherwise))
@@ -350,7 +352,7 @@ def _applied(key: ast.expr, value: Expr, inside: Any, reader: Any, reading: Any)
 
 def _method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> Expr | None:
     if rows.kind in ("dict", "groups"):
-        return mappings.method(rows, name, node, reader, reading)
+        return consumers.method(rows, name, node, reader, reading)
     if rows.kind == "set" and name in OPERATORS and len(node.args) == 1:
         other = node.args[0]
         if not isinstance(other, ast.Set | ast.SetComp):
@@ -375,14 +377,14 @@ def _groups(node: ast.Call, reader: Any, reading: Any) -> Expr:
 
 
 def _sets(node: ast.Call, reader: Any, reading: Any) -> Expr:
-    found = mappings.grouped(
+    found = consumers.grouped(
         _pairs(reading.value(node.args[0], reader), reading), reading, "Collect"
     )
     return replace(found, row=(Parameter(0), Call(constant(frozenset), (Parameter(1),))))
 
 
 def _sums(node: ast.Call, reader: Any, reading: Any) -> Expr:
-    return mappings.grouped(_pairs(reading.value(node.args[0], reader), reading), reading, "Sum")
+    return consumers.grouped(_pairs(reading.value(node.args[0], reader), reading), reading, "Sum")
 
 
 def _pairs(rows: Rows, reading: Any) -> Rows:

@@ -1,22 +1,47 @@
-"""Parts of what is sorted, and what is sorted as a value.
+"""Values and dictionaries that a query computes from the rows of a sub-query.
+
+Parts of what is sorted, and what is sorted as a value.
 
 sorted(rows, key=f)[:3]             the first three, as rows
 sorted(rows, key=f)[-3:]            the last three, in the order of f
 sorted(rows, key=f)[::2]            a part of the tuple that all rows make
+
+Dictionaries over relations: comprehensions of one value for each key, and groups of a loop.
+
+{c.id: c.name for c in customers}       one value for each key, or `DuplicateKeyError`
+d = defaultdict(list)                   pairs of a key and a value; what a key has are the
+for o in orders:                        values of its pairs
+    d[o.cid].append(o.total)
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, Protocol
 
-from optimizer.comprehensions.computed import InOrder, part
-from optimizer.comprehensions.refusals import refused
-from optimizer.comprehensions.rows import Rows, taken
-from optimizer.expr import NONE, TRUE, Call, Constant, Expr, Item, constant, tuple_of
-from optimizer.subqueries.calm import kinds
-from optimizer.subqueries.forms import known_of
+from optimizer import plan
+from optimizer.comprehensions.rows import Rows, as_set, refused, taken
+from optimizer.errors import DuplicateKeyError
+from optimizer.expr import (
+    NONE,
+    TRUE,
+    Call,
+    Constant,
+    Expr,
+    Function,
+    Item,
+    Operation,
+    Outer,
+    Parameter,
+    constant,
+    tuple_of,
+)
+from optimizer.expressions.knowledge import Pure
+from optimizer.plans.properties import groups
+from optimizer.record import record
+from optimizer.subqueries.calm import kinds, known_of
 
 
 def window(rows: Rows, key: ast.expr, node: ast.expr, reader: Any, reading: Any) -> Expr:
@@ -115,3 +140,220 @@ def in_order(rows: Rows, node: ast.expr, reader: Any, reading: Any) -> Expr:
     engine = reading.engine
     made = InOrder(engine.by_themselves if is_own else engine.in_order, order.descending)
     return Call(constant(made, "sorted"), (found,))
+
+
+PAIR = (Parameter(0), Parameter(1))
+ITEMS = "for key, values in groups.items()"
+
+
+def grouped(rows: Rows, reading: Any, fold: Any = "Only") -> Rows:
+    """A row for each key, with its value; with all values of a group."""
+    if rows.row == PAIR and groups(rows.node) is not None:
+        return rows
+    key, value = (reading.function(part, rows) for part in rows.row)
+    node = plan.Aggregate(rows.node, key, (reading.engine.fold(fold, value),))
+    return replace(rows, kind="dict", node=node, row=PAIR, names=("key", "value"))
+
+
+def keys_of(rows: Rows, reading: Any) -> Rows:
+    """The different keys."""
+    if rows.kind == "dict":
+        found = grouped(rows, reading)
+        return replace(found, kind="list", row=(found.row[0],))
+    key = replace(rows, kind="list", row=(rows.row[0],))
+    return replace(as_set(key, reading.origins), kind="list")
+
+
+def item(rows: Rows, key: Expr, node: ast.expr, reader: Any, reading: Any) -> Expr:
+    """`mapping[key]`"""
+    found = _of_key(rows, key, reading)
+    if rows.kind == "groups":
+        return replace(found, kind="list", row=(rows.row[1],))
+    values = reading.folded(found, "Collect", found.row[1])
+    return Call(constant(found_by, "item"), (values, key))
+
+
+def method(rows: Rows, name: str, node: ast.Call, reader: Any, reading: Any) -> Expr:
+    """A method of a mapping."""
+    is_groups = rows.kind == "groups"
+    if name == "items" and not node.args:
+        if is_groups:
+            return replace(rows, kind="items")
+        found = grouped(rows, reading)
+        return replace(found, kind="list", row=(tuple_of(*found.row),))
+    if name == "keys" and not node.args:
+        return replace(keys_of(rows, reading), kind="set")
+    if name == "values" and not node.args and not is_groups:
+        found = grouped(rows, reading)
+        return replace(found, kind="list", row=(found.row[1],))
+    if name == "get" and node.args and not is_groups and not node.keywords:
+        key = reader.expr(node.args[0])
+        default = reader.expr(node.args[1]) if len(node.args) > 1 else NONE
+        found = _of_key(rows, key, reading)
+        values = reading.folded(found, "Collect", found.row[1])
+        return Call(constant(found_or, "get"), (values, key, default))
+    remedy = ITEMS if is_groups else "mappings have items, keys, values, get, [] and in"
+    raise refused(node, reader, "is not read over relations", remedy)
+
+
+def _of_key(rows: Rows, key: Expr, reading: Any) -> Rows:
+    """The rows of a key."""
+    one = replace(rows, row=(rows.row[0],))
+    found: Rows = reading.equal_to(one, key)
+    return replace(found, row=rows.row)
+
+
+def bind_group(
+    target: ast.expr, key: Expr, rows: Rows, reader: Any, reading: Any, inside: Any
+) -> None:
+    """Give the names in `for key, values in groups.items()` the key and its values."""
+    if not isinstance(target, ast.Tuple | ast.List) or len(target.elts) != 2:
+        raise refused(target, reader, "takes groups as one value", ITEMS)
+    first, second = target.elts
+    if not isinstance(second, ast.Name):
+        raise refused(second, reader, "takes the values of a group apart", ITEMS)
+    inside._bind(first, key)
+    scope = inside.scope
+    arguments = tuple(scope.adopt(e, rows.scope) for e in rows.arguments)
+    given = replace(rows, scope=scope, arguments=(*arguments, key), order=None)
+    test = Operation("==", (rows.row[0], Outer(len(arguments))))
+    found = reading.where(replace(given, kind="list", row=(rows.row[1],)), test)
+    reader.bound[second.id] = found
+
+
+# What is computed of the value of a sub-query, as Python's own functions would have it.
+
+Sorted = Callable[[Iterable[Any], bool], tuple[Any, ...]]
+"""Rows in order, from what was collected of them, and whether greatest first."""
+
+
+@record
+class Needed(Pure):
+    """What was found by `name`, which is None of no rows."""
+
+    name: str
+
+    def __call__(self, found: Any) -> Any:
+        if found is None:
+            raise ValueError(f"{self.name}() of no rows")
+        return found
+
+
+def value_or(found: Any, default: Any) -> Any:
+    """What was found, or a default if it is None, as of no rows."""
+    return default if found is None else found
+
+
+@record
+class Only:
+    """The only row, which was found by `name`."""
+
+    name: str
+
+    def __call__(self, rows: Iterable[Any]) -> Any:
+        for row in rows:
+            return row
+        raise ValueError(f"{self.name}() of no rows")
+
+
+def only_or(rows: Iterable[Any], default: Any) -> Any:
+    """The only row, or a default if there is none."""
+    return next(iter(rows), default)
+
+
+def found_by(values: Iterable[Any], key: Any) -> Any:
+    """The value that a dictionary has for a key."""
+    found = list(values)
+    if not found:
+        raise KeyError(key)
+    return _one(found, key)
+
+
+def found_or(values: Iterable[Any], key: Any, default: Any) -> Any:
+    """The value that a dictionary has for a key, or a default if it has none."""
+    found = list(values)
+    return _one(found, key) if found else default
+
+
+def _one(found: list[Any], key: Any) -> Any:
+    first = found[0]
+    if any(other is not first and other != first for other in found):
+        raise DuplicateKeyError(
+            f"{len(found)} rows have the key {key!r:.100}, with values that differ\n"
+            "  a dictionary would keep the last; have one value for each key"
+        )
+    return first
+
+
+def numbered(values: Iterable[Any]) -> tuple[tuple[int, Any], ...]:
+    """The values with their places."""
+    return tuple(enumerate(values))
+
+
+def part(values: tuple[Any, ...], start: Any, stop: Any, step: Any) -> tuple[Any, ...]:
+    """A slice of a tuple."""
+    return values[start:stop:step]
+
+
+@record
+class InOrder:
+    """What was collected, as a tuple in order."""
+
+    order: Sorted
+    descending: bool
+
+    def __call__(self, found: Iterable[Any]) -> tuple[Any, ...]:
+        return self.order(found, self.descending)
+
+
+# What the reading of comprehensions is given by an engine.
+
+Fold = Literal["Sum", "Count", "Min", "Max", "Collect", "Only"]
+
+
+class Engine(Protocol):
+    """Relations as plans, aggregates, and sub-queries as joins."""
+
+    bag: type
+    """What lists are in the rows of a query."""
+
+    def plan_of(self, value: Any) -> plan.Node | None:
+        """The plan of a relation, a table or a view; None of anything else.
+
+        Raises
+        ------
+        PlanError: it is of another database.
+        """
+        ...
+
+    def finds_keys(self, value: Any) -> bool:
+        """Whether it is a table or a view in which `in` finds keys."""
+        ...
+
+    def text_of(self, value: Any) -> Callable[[], Any] | None:
+        """The function that a query was made of; None of anything else."""
+        ...
+
+    def fold(self, name: Fold, value: Function | None) -> plan.Folded:
+        """An aggregate of the engine. `"Only"` is the one value of a group."""
+        ...
+
+    def freed(self, node: plan.Node) -> plan.Node:
+        """The node without sub-queries in its callables."""
+        ...
+
+    def lateral(self, left: plan.Node, query: plan.Node, arguments: tuple[Expr, ...]) -> plan.Node:
+        """Rows beside those that a query has for them, as one binding more."""
+        ...
+
+    def fixpoint(self, body: plan.Node, level: object, name: str) -> plan.Node:
+        """The smallest relation that is what the body makes of it."""
+        ...
+
+    def in_order(self, pairs: Iterable[tuple[Any, Any]], descending: bool) -> tuple[Any, ...]:
+        """Rows in the order of keys, as `order_by` has them, of pairs of a key and a row."""
+        ...
+
+    def by_themselves(self, values: Iterable[Any], descending: bool) -> tuple[Any, ...]:
+        """Values in their own order, as `order_by` has them."""
+        ...

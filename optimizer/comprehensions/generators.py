@@ -10,19 +10,33 @@
 
 A collection of the row is unnested; rows that depend on the row are joined laterally. The plan is
 as the text says: it is the optimizer's rules that find the keys of joins.
+
+Where an expression is read: in the row of which query, and what it may read of those around it.
+
+    [c.name for c in customers if any(o.cid == c.id for o in orders)]
+     --- scope of c ---------------   --- scope of o, in that of c ---
+
+Within the scope of `o` the name `c` is `Outer(0)`, and the scope's first argument is what `c` is
+outside. A constant, and a query that reads nothing of rows, is the same in every scope.
+
+What a sub-query is given of the row around it: the parts that it reads, in the place of all.
+
+    o.cid == Outer(0).id, of the arguments (c,)     ->     o.cid == Outer(0), of (c.id,)
+
+Sound:  what is evaluated before the sub-query then, for all rows, raises nothing.
+Pays:   a sub-query is evaluated for each different value of its arguments.
 """
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator, MutableMapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from optimizer import plan
-from optimizer.comprehensions import mappings
-from optimizer.comprehensions.computed import numbered, part
-from optimizer.comprehensions.narrow import narrowed, renumbered
-from optimizer.comprehensions.refusals import refused
+from optimizer.comprehensions import consumers
+from optimizer.comprehensions.consumers import numbered, part
 from optimizer.comprehensions.rows import (
     ONE_ROW,
     Rows,
@@ -32,32 +46,39 @@ from optimizer.comprehensions.rows import (
     evaluated,
     has_rows_within,
     may_lose_order,
+    refused,
     selected,
     standing_of,
     taken,
 )
-from optimizer.comprehensions.scope import Names, Scope
 from optimizer.expr import (
     Call,
     Display,
     Expr,
+    Function,
     Item,
     Lifted,
+    Outer,
     Parameter,
     Subquery,
     all_parameters,
     constant,
     items_of,
+    parts,
     reads,
+    rebuilt,
     row_names,
+    transform,
     tuple_of,
     walk,
 )
-from optimizer.expressions.compose import over, projected
-from optimizer.expressions.knowledge import is_value, shape_of, total
-from optimizer.expressions.unpacks import Unpacks
+from optimizer.expressions.attempts import Unpacks
+from optimizer.expressions.knowledge import Shape, Shapes, is_container, is_value, shape_of, total
+from optimizer.expressions.text import over, projected
 from optimizer.plans.properties import bindings, shapes
 from optimizer.subqueries.raising import is_quiet
+from optimizer.traverse import rebuilt as rebuilt_plan
+from optimizer.traverse import with_functions
 
 Comprehension: TypeAlias = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 KINDS: dict[type, Any] = {ast.ListComp: "list", ast.SetComp: "list", ast.GeneratorExp: "iterator"}
@@ -177,10 +198,10 @@ class Inside:
             given = self.scope.iterated(source) if imported else source
             return self._bind(target, self._unnested(given, _name(target)))
         if source.kind == "items":
-            keys = self._rows(mappings.keys_of(source, self._reading), "key")
-            return mappings.bind_group(target, keys, source, self._reader, self._reading, self)
+            keys = self._rows(consumers.keys_of(source, self._reading), "key")
+            return consumers.bind_group(target, keys, source, self._reader, self._reading, self)
         if source.kind in ("dict", "groups"):
-            source = mappings.keys_of(source, self._reading)
+            source = consumers.keys_of(source, self._reading)
         return self._bind(target, self._rows(source, _name(target)))
 
     def _join_in_order(self, source: Rows, standing: Standing, target: ast.expr) -> None:
@@ -308,3 +329,185 @@ def _names(rows: Rows, name: str) -> tuple[str, ...]:
 def bind(inside: Inside, target: ast.expr, value: Expr) -> None:
     """As a `for` with that target does."""
     inside._bind(target, value)
+
+
+class Scope:
+    """The bindings of a query that is being made, and what it reads of the scope around it."""
+
+    def __init__(self, parent: Scope | None, given: Shapes = ()) -> None:
+        self.parent = parent
+        self.node: plan.Node | None = None
+        self.names: tuple[str, ...] = ()
+        self.arguments: list[Expr] = []
+        self._given = given
+
+    @property
+    def shapes(self) -> Shapes:
+        """What is known of the bindings."""
+        return self._given if self.node is None else shapes(self.node)
+
+    def adopt(self, expr: Expr, source: Scope | None) -> Expr:
+        """What an expression of a scope around this one is here."""
+        if source is self or source is None or self.parent is None:
+            return expr
+        return self.imported(self.parent.adopt(expr, source))
+
+    def imported(self, expr: Expr) -> Expr:
+        """What an expression of the scope directly around this one is here."""
+        if is_closed(expr):
+            return expr
+        if expr not in self.arguments:
+            self.arguments.append(expr)
+        index = self.arguments.index(expr)
+        return Outer(index, self.shape_of_outer(index))
+
+    def iterated(self, expr: Expr) -> Expr:
+        """The same of what is a collection. One that is made there is made here: it may have no
+        hash, or be another one each time, so that rows are not told apart by it."""
+        known = () if self.parent is None else self.parent.shapes
+        if is_value(expr, known):
+            return self.imported(expr)
+        return rebuilt(expr, tuple(map(self.iterated, parts(expr))))
+
+    def row_within(self, expr: Expr) -> Expr:
+        """The same of a row that has the rows of a query in it."""
+        if not has_rows_within(expr):
+            return self.imported(expr)
+        return rebuilt(expr, tuple(map(self.row_within, parts(expr))))
+
+    def never_raises(self, expr: Expr) -> bool:
+        """Whether evaluating an expression of this scope raises nothing."""
+        count = len(self.shapes)
+        known = (*self.shapes, *map(self.shape_of_outer, range(len(self.arguments))))
+        return total(transform(expr, lambda e: _as_parameter(e, count)), known)
+
+    def shape_of_outer(self, index: int) -> Shape:
+        """What is known of a value of the scope around this one."""
+        expr, parent = self.arguments[index], self.parent
+        if parent is None:
+            return None
+        if isinstance(expr, Outer):
+            is_known = expr.index >= len(parent.arguments)
+            return expr.shape if is_known else parent.shape_of_outer(expr.index)
+        return shape_of(expr, parent.shapes)
+
+
+def _as_parameter(expr: Expr, after: int) -> Expr:
+    return Parameter(after + expr.index) if isinstance(expr, Outer) else expr
+
+
+def is_closed(expr: Expr) -> bool:
+    """Whether it reads nothing of any row."""
+    return not any(isinstance(part, Parameter | Outer) for part in walk(expr))
+
+
+class Names(MutableMapping[str, Expr]):
+    """The names of a scope, and those around it, as they are read within it."""
+
+    def __init__(self, outside: MutableMapping[str, Expr], scope: Scope) -> None:
+        self._outside = outside
+        self._scope = scope
+        self._own: dict[str, Expr] = {}
+
+    def seen(self, name: str) -> Expr | None:
+        """What a name is, in the terms of where it was given."""
+        if name in self._own:
+            return self._own[name]
+        return seen(self._outside, name)
+
+    def __getitem__(self, name: str) -> Expr:
+        if name in self._own:
+            return self._own[name]
+        found = self._outside[name]
+        if hasattr(found, "scope"):
+            return found
+        scope = self._scope
+        if has_rows_within(found):
+            return scope.row_within(found)
+        return scope.iterated(found) if is_container(found) else scope.imported(found)
+
+    def __setitem__(self, name: str, value: Expr) -> None:
+        self._own[name] = value
+
+    def __delitem__(self, name: str) -> None:
+        del self._own[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._outside
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._own, **dict.fromkeys(self._outside)})
+
+    def __len__(self) -> int:
+        return len({*self._own, *self._outside})
+
+
+def seen(names: MutableMapping[str, Expr], name: str) -> Expr | None:
+    """What a name is, without reading it in a scope of its own."""
+    return names.seen(name) if isinstance(names, Names) else names.get(name)
+
+
+def narrowed(
+    node: plan.Node, row: tuple[Expr, ...], arguments: tuple[Expr, ...], scope: Scope
+) -> tuple[plan.Node, tuple[Expr, ...], tuple[Expr, ...]]:
+    """A plan, expressions over its rows and its arguments in a scope, with arguments that have no
+    more than what is read."""
+    if not arguments:
+        return node, row, arguments
+    narrow = _Narrow(arguments, scope)
+    changed = rebuilt_plan(node, lambda each: with_functions(each, narrow.function))
+    exprs = tuple(map(narrow.expr, row))
+    return changed, exprs, tuple(narrow.arguments)
+
+
+def renumbered(
+    node: plan.Node, row: tuple[Expr, ...], arguments: tuple[Expr, ...]
+) -> tuple[plan.Node, tuple[Expr, ...]]:
+    """The same with other expressions in the place of the outer values."""
+    if not arguments or all(e == Outer(place) for place, e in enumerate(arguments)):
+        return node, row
+
+    def change(expr: Expr) -> Expr:
+        return arguments[expr.index] if isinstance(expr, Outer) else expr
+
+    def function(f: Function) -> Function:
+        return f.with_body(transform(f.body, change)) if isinstance(f, Lifted) else f
+
+    changed = rebuilt_plan(node, lambda each: with_functions(each, function))
+    return changed, tuple(transform(e, change) for e in row)
+
+
+class _Narrow:
+    def __init__(self, given: tuple[Expr, ...], scope: Scope) -> None:
+        self._given = given
+        self._scope = scope
+        self.arguments: list[Expr] = []
+
+    def function(self, f: Function) -> Function:
+        return f.with_body(self.expr(f.body)) if isinstance(f, Lifted) else f
+
+    def expr(self, expr: Expr) -> Expr:
+        outside = self._outside(expr)
+        if outside is not None and (isinstance(expr, Outer) or self._may_be_given(outside)):
+            return self._argument(outside)
+        old = parts(expr)
+        new = tuple(map(self.expr, old))
+        return expr if new == old else rebuilt(expr, new)
+
+    def _may_be_given(self, expr: Expr) -> bool:
+        """Whether an expression of the scope around it raises nothing, and makes no list."""
+        return self._scope.never_raises(expr) and not is_container(expr)
+
+    def _outside(self, expr: Expr) -> Expr | None:
+        """The expression in the scope around it, if it reads that and nothing else."""
+        every = list(walk(expr))
+        if not any(isinstance(e, Outer) for e in every):
+            return None
+        if is_container(expr) or any(isinstance(e, Parameter) for e in every):
+            return None
+        return transform(expr, lambda e: self._given[e.index] if isinstance(e, Outer) else e)
+
+    def _argument(self, expr: Expr) -> Outer:
+        if expr not in self.arguments:
+            self.arguments.append(expr)
+        return Outer(self.arguments.index(expr))

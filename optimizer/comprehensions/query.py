@@ -11,15 +11,16 @@ from typing import Any, Literal, TypeAlias
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.syntax import NoSyntax, shared_syntax_of
-from optimizer.comprehensions import functions, generators, mappings, touching
-from optimizer.comprehensions.engine import Engine
+from optimizer.comprehensions import consumers, generators, rows, touching
+from optimizer.comprehensions.consumers import Engine
 from optimizer.comprehensions.reading import Reading
-from optimizer.comprehensions.refusals import LOST, refused
 from optimizer.comprehensions.rows import (
+    LOST,
     ONE_ROW,
     Rows,
     as_set,
     may_lose_order,
+    refused,
     relation,
     selected,
     standing_of,
@@ -108,9 +109,7 @@ def read_function(function: Opaque, engine: Engine, written: Any) -> Query:
     try:
         tree = tree_of(called)
         reading.results |= set(map(id, _results(tree)))
-        result = functions.defined(
-            called, lambda: reader.body(tree), reading, reader, written=written
-        )
+        result = rows.defined(called, lambda: reader.body(tree), reading, reader, written=written)
     except (Unreadable, RecursionError) as unreadable:
         raise _unread(function, unreadable) from None
     return _finished(function, result, reading, reader)
@@ -173,9 +172,9 @@ def _plan_of(
         case "set":
             return as_set(rows, origins).node, "set"
         case "dict":
-            return _pairs(mappings.grouped(rows, reading), reading), "mapping"
+            return _pairs(consumers.grouped(rows, reading), reading), "mapping"
         case "groups":
-            return mappings.grouped(rows, reading, "Collect").node, "mapping"
+            return consumers.grouped(rows, reading, "Collect").node, "mapping"
         case "sorted":
             return _ordered(rows, reading), "order"
         case "list" | "iterator" if standing_of(rows) is not None:
@@ -183,7 +182,7 @@ def _plan_of(
         case "list" | "iterator" if not may_lose_order(rows):
             raise refused(_returned(function), reader, *LOST)
         case "items":
-            raise refused(_returned(function), reader, "are groups", mappings.ITEMS)
+            raise refused(_returned(function), reader, "are groups", consumers.ITEMS)
         case _:
             made = rows if rows.is_whole else selected(rows, origins)
             return taken(made, origins), "rows"
@@ -191,9 +190,9 @@ def _plan_of(
 
 def _pairs(rows: Rows, reading: Reading) -> plan.Node:
     """The rows of a mapping, one for each key."""
-    if rows.row == mappings.PAIR:
+    if rows.row == consumers.PAIR:
         return rows.node
-    return mappings.grouped(replace(rows, node=rows.node), reading).node
+    return consumers.grouped(replace(rows, node=rows.node), reading).node
 
 
 def _ordered(rows: Rows, reading: Reading) -> plan.Node:

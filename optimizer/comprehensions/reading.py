@@ -10,6 +10,12 @@ Rows become an expression where something consumes them: a sum, a test, a set in
 Sound:  rows are what Python computes with each relation as a list of its rows in some order, as a
         list, set or mapping. What else depends on the order is refused.
 Source: comprehensions as queries [mrql]; sub-queries of outer values [unnesting].
+
+Operators of sets and lists of rows, and collections that are written out beside them.
+
+{o.cid for o in orders} | {0}       union
+{...} & {...}, {...} - {...}        intersection, difference
+[...] + [...]                       union_all
 """
 
 from __future__ import annotations
@@ -21,37 +27,37 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
-from optimizer.comprehensions import (
-    calls,
-    generators,
-    loops,
-    mappings,
-    named,
-    touching,
-    unions,
-    windows,
-)
-from optimizer.comprehensions.engine import Engine
-from optimizer.comprehensions.functions import Active
-from optimizer.comprehensions.narrow import narrowed, renumbered
-from optimizer.comprehensions.refusals import KEY_OR_ROW, LIST_IN_ROW, LOST, ORDER, refused
+from optimizer.comprehensions import calls, consumers, generators, loops, touching
+from optimizer.comprehensions.consumers import Engine
+from optimizer.comprehensions.generators import Scope, is_closed, narrowed, renumbered, seen
 from optimizer.comprehensions.rows import (
+    KEY_OR_ROW,
+    LIST_IN_ROW,
+    LOST,
+    ONE_ROW,
+    ORDER,
+    Active,
     Order,
     Rows,
+    as_set,
     check_values,
     evaluated,
     has_rows_within,
+    may_lose_order,
+    refused,
     relation,
+    row_of,
+    selected,
     standing_of,
     taken,
 )
-from optimizer.comprehensions.scope import Scope, is_closed, seen
 from optimizer.expr import (
     And,
     Attribute,
     Call,
     Conditional,
     Constant,
+    Display,
     Expr,
     Item,
     Lifted,
@@ -64,10 +70,11 @@ from optimizer.expr import (
     row_names,
     walk,
 )
-from optimizer.expressions.compose import projected
 from optimizer.expressions.knowledge import Shapes, total
-from optimizer.lifting.part import part_of
+from optimizer.expressions.text import projected
+from optimizer.lifting.readings import part_of
 from optimizer.plans.check_reads import check_every_read, take_as_checked
+from optimizer.plans.nodes.further import values
 from optimizer.plans.properties import bindings, present
 from optimizer.traverse import has_subqueries
 
@@ -101,7 +108,7 @@ class Reading:
 
     def after(self, name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt]) -> Expr | None:
         if isinstance(then, Rows) or any(isinstance(e, Rows | Subquery) for e in walk(value)):
-            return named.after(name, value, then, rest, self)
+            return loops.after(name, value, then, rest, self)
         return None
 
     def outer(self, expr: Expr) -> Expr:
@@ -134,7 +141,7 @@ class Reading:
             case ast.Call():
                 return calls.call(node, reader, self)
             case ast.BinOp():
-                return unions.operation(node, reader, self)
+                return operation(node, reader, self)
             case ast.Compare(left, [ast.In() | ast.NotIn() as operator], [right]):
                 return self._membership(node, left, right, reader, isinstance(operator, ast.NotIn))
             case ast.UnaryOp(ast.Not(), operand):
@@ -264,11 +271,11 @@ class Reading:
         if not isinstance(rows, Rows):
             return None
         if rows.kind in ("dict", "groups"):
-            return mappings.item(rows, reader.expr(key), node, reader, self)
+            return consumers.item(rows, reader.expr(key), node, reader, self)
         found = None if rows.kind == "iterator" else self._as_sorted(rows)
         if found is None:
             raise refused(node, reader, ORDER, "take it of sorted(...): sorted(rows, key=...)[:n]")
-        return windows.window(found, key, node, reader, self)
+        return consumers.window(found, key, node, reader, self)
 
     # What becomes of rows.
 
@@ -298,7 +305,7 @@ class Reading:
         if rows.kind == "set":
             return Call(constant(frozenset), (self.collected(rows),))
         if rows.kind == "sorted":
-            return windows.in_order(rows, node, reader, self)
+            return consumers.in_order(rows, node, reader, self)
         if rows.kind in ("dict", "groups"):
             raise refused(
                 node,
@@ -313,7 +320,7 @@ class Reading:
         found = self._as_sorted(rows)
         if found is None:
             raise refused(node, reader, *LOST)
-        return windows.in_order(found, node, reader, self)
+        return consumers.in_order(found, node, reader, self)
 
     def _as_sorted(self, rows: Rows) -> Rows | None:
         """Return rows that stand in an order as what is sorted; None of others."""
@@ -380,3 +387,94 @@ class Reading:
         made = self.engine.freed(node)
         take_as_checked(made)
         return made
+
+
+SETS = {ast.BitOr: plan.Union, ast.BitAnd: plan.Intersection, ast.Sub: plan.Difference}
+
+
+def operation(node: ast.BinOp, reader: Any, reading: Any) -> Expr | None:
+    left, right = (_side(e, reader, reading) for e in (node.left, node.right))
+    if left is None or right is None:
+        return None
+    kinds = {left.kind, right.kind}
+    if isinstance(node.op, ast.Add) and kinds == {"list"}:
+        made = _both(plan.UnionAll, left, right, "list", reading)
+        lost = next((side for side in (left, right) if not may_lose_order(side)), None)
+        return made if lost is None else replace(made, standing=lost.standing)
+    make = SETS.get(type(node.op))
+    if kinds == {"set"} and make is not None:
+        return _both(make, left, right, "set", reading)
+    if kinds == {"set"} and isinstance(node.op, ast.BitXor):
+        one = _both(plan.Difference, left, right, "set", reading)
+        other = _both(plan.Difference, right, left, "set", reading)
+        return _both(plan.UnionAll, one, other, "set", reading)
+    if "sorted" in kinds and kinds <= {"sorted", "list"} and isinstance(node.op, ast.Add):
+        raise refused(node, reader, ORDER, "sorted(list(a) + list(b))")
+    raise refused(
+        node,
+        reader,
+        f"is no operator of {' and '.join(sorted(kinds))}",
+        "sets have | & - ^, lists have +",
+    )
+
+
+def _side(node: ast.expr, reader: Any, reading: Any) -> Rows | None:
+    """One side of an operator of collections, which may also be written out."""
+    if touching.touches(node, reader, reading):
+        found = reading.value(node, reader)
+        if isinstance(found, Rows):
+            return found
+    if isinstance(node, ast.BinOp):
+        return None
+    kind = _kind_of(node, reader)
+    return None if kind is None else elements(reader.expr(node), kind, reading)
+
+
+def _kind_of(node: ast.expr, reader: Any) -> Any:
+    """Whether what reads no relation is a set or a list."""
+    if isinstance(node, ast.Set | ast.SetComp):
+        return "set"
+    if isinstance(node, ast.List | ast.ListComp):
+        return "list"
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        return {"set": "set", "frozenset": "set", "list": "list"}.get(node.func.id)
+    value = touching.constant_of(node, reader)
+    if isinstance(value, set | frozenset):
+        return "set"
+    return "list" if isinstance(value, list) else None
+
+
+def elements(of: Expr, kind: Any, reading: Any) -> Rows:
+    """The elements of a collection that no relation has."""
+    written = _written(of)
+    if written is not None:
+        given = values(dict.fromkeys(written) if kind == "set" else written)
+        return Rows(kind, given, row_of(given), ("row",))
+    scope = Scope(reading.scope)
+    inner = scope.imported(of)
+    function = Lifted(inner, ("row",), reading.origins, 1)
+    node = reading.freed(plan.SelectMany(ONE_ROW, function))
+    rows = Rows("list", node, row_of(node), ("row",), reading.scope, tuple(scope.arguments))
+    return as_set(rows, reading.origins) if kind == "set" else rows
+
+
+def _both(make: Any, left: Rows, right: Rows, kind: Any, reading: Any) -> Rows:
+    """A set operation, over the arguments of both sides."""
+    one, other = selected(left, reading.origins), selected(right, reading.origins)
+    scope = Scope(reading.scope)
+    nodes = [reading.placed(side, scope) for side in (one, other)]
+    node = make(nodes[0].node, nodes[1].node)
+    return Rows(kind, node, row_of(node), ("row",), reading.scope, tuple(scope.arguments))
+
+
+def _written(of: Expr) -> tuple[Any, ...] | None:
+    """The elements of a collection of constants."""
+    match of:
+        case Constant(set() | frozenset() | list() | tuple() as value):
+            return tuple(value)
+        case Display("set" | "list" | "tuple", items) if all(
+            isinstance(item, Constant) for item in items
+        ):
+            return tuple(item.value for item in items if isinstance(item, Constant))
+        case _:
+            return None

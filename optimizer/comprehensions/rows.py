@@ -5,21 +5,36 @@
     Rows("list", where not o.paid (orders), row=((o.id, o.total),))
 
 They are an expression, so that names can have them, and are in none that is finished.
+
+Functions that a query calls: read in the place of the call; one that calls itself is a fixpoint.
+
+def reach():
+    return {(a, b) for a, b in edges} | {(a, c) for a, b in reach() for b2, c in edges if b == b2}
+
+What a comprehension over relations cannot have, with where it is written and what to do.
+
+PlanError: query 'first': orders[:3] depends on the order of rows, which they do not have
+  shop.py:12, column 12: orders[:3]
+  take the first of sorted(...): sorted(rows, key=...)[:n]
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import ast
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from types import CodeType, FunctionType
 from typing import Any, Literal, TypeAlias
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import code_of, place_at
 from optimizer.errors import PlanError
 from optimizer.expr import (
     Expr,
     Lifted,
     Parameter,
+    Subquery,
     Within,
     all_parameters,
     items_of,
@@ -27,11 +42,13 @@ from optimizer.expr import (
     row_names,
     walk,
 )
-from optimizer.expressions.knowledge import total
-from optimizer.plans.nodes.values import values
-from optimizer.plans.properties import bindings, is_set, shapes
+from optimizer.expressions.knowledge import Shape, total
+from optimizer.lifting.lift import Reader, Unreadable, bound_arguments, named, tree_of
+from optimizer.lifting.readings import UNSET, resolve
+from optimizer.plans.nodes.further import values
+from optimizer.plans.properties import bindings, free, is_set, shapes
 from optimizer.record import record
-from optimizer.subqueries import orders
+from optimizer.subqueries import keyed
 from optimizer.subqueries.keyed import read
 
 Kind: TypeAlias = Literal["list", "set", "iterator", "sorted", "dict", "groups", "items"]
@@ -142,7 +159,7 @@ def check_values(row: tuple[Expr, ...]) -> None:
 def relation(node: plan.Node, name: str) -> Rows:
     """The rows of a relation; of an ordered one, with their order."""
     if isinstance(node, plan.OrderBy):
-        source, count = orders.rows_of_order(node)
+        source, count = keyed.rows_of_order(node)
         known = shapes(source)
         keys = [(read(k.function, known).body, k.descending, k.nulls) for k in node.keys]
         row = (one_value(all_parameters(bindings(source))[:count]),)
@@ -217,3 +234,217 @@ def taken(rows: Rows, origins: tuple[Opaque, ...]) -> plan.Node:
     names = rows.names if len(rows.names) == count else row_names(count)
     keys = [plan.SortKey(Lifted(e, names, origins, count), *how) for e, *how in order.keys]
     return plan.OrderBy(rows.node, tuple(keys), order.limit, order.offset)
+
+
+ROUNDS = 4
+
+
+@dataclass
+class Active:
+    """A function without parameters that is being read, which may call itself."""
+
+    code: CodeType
+    name: str
+    shape: Shape
+    level: object
+    is_called: bool = False
+    before: Any = UNSET
+    """Value of the query's name before the query is made; the text then means the query."""
+    written: Any = None
+    """Function of which a query is being made."""
+
+    def was(self, found: Any, reader: Any) -> bool:
+        """Return True if a value that a function has under the name is the one before the query.
+
+        Local functions beside the query share the variable of that name with it.
+        """
+        if found is UNSET or self.written is None:
+            return False
+        if found is self.before:
+            return True
+        is_shared = self.name in reader.__code__.co_freevars
+        scopes = [f.__code__.co_qualname.rpartition(".")[0] for f in (reader, self.written)]
+        is_beside = is_shared and scopes[0] == scopes[1] and bool(scopes[0])
+        return is_beside and _is_before(found, self.written)
+
+    def is_of(self, called: Any, name: str, text: Any) -> bool:
+        """Whether a call is of this function; its name may have no value yet, or that of a query
+        which was made of the same lines before."""
+        if called is UNSET:
+            return name == self.name
+        if isinstance(called, FunctionType):
+            return called.__code__ is self.code
+        code = None if text is None or name != self.name else code_of(text)
+        return code is not None and self.name != "<lambda>" and is_same_place(code, self.code)
+
+    def rows(self) -> Rows:
+        """Its rows so far."""
+        self.is_called = True
+        node = plan.Recursive(self.level, 0, self.name, True, (self.shape,))
+        return Rows("set", node, (Parameter(0),), ("row",))
+
+
+def is_same_place(code: CodeType, other: CodeType) -> bool:
+    """Return True if functions of one name are written in one scope of a file."""
+    return (code.co_filename, code.co_qualname) == (other.co_filename, other.co_qualname)
+
+
+def defined(
+    function: FunctionType,
+    read: Callable[[], Expr],
+    reading: Any,
+    reader: Any,
+    *,
+    written: FunctionType | None = None,
+) -> Expr:
+    """Return what a function without parameters returns.
+
+    written: the function of which a query is being made. Functions that it calls may mean the query
+             by its name, which `function` does not have among its captured names then.
+    """
+    shape: Shape = None
+    name, before = function.__name__, UNSET if written is None else _meaning_before(written)
+    for _ in range(ROUNDS):
+        entry = Active(function.__code__, name, shape, object(), before=before, written=written)
+        reading.active.append(entry)
+        try:
+            result = read()
+        finally:
+            reading.active.pop()
+        if not entry.is_called:
+            return result
+        if not isinstance(result, Rows) or result.kind != "set" or result.arguments:
+            raise refused(
+                ast.Name(function.__name__),
+                reader,
+                "calls itself, and gives no set",
+                "a recursion is the smallest set that it says of itself: {...} | {...}",
+            )
+        body = selected(as_set(result, reading.origins), reading.origins).node
+        found = shapes(body)[0]
+        if found == shape:
+            break
+        shape = found if shape is None else None
+    node = body if entry.level not in free(body) else None
+    node = node or reading.engine.fixpoint(body, entry.level, function.__name__)
+    return Rows("set", node, (Parameter(0),), ("row",))
+
+
+def _meaning_before(function: FunctionType) -> Any:
+    """Return what the name of a function stands for while a query is made of it.
+
+    Return `UNSET` where its text does not mean itself by the name: in a lambda, in a method, and if
+    a later function of the file has the name.
+    """
+    *around, name = function.__qualname__.split(".")
+    if name != function.__code__.co_name or name == "<lambda>":
+        return UNSET
+    if around and around[-1] != "<locals>":
+        return UNSET
+    found = resolve(function, name)
+    return found if _is_before(found, function) else UNSET
+
+
+def _is_before(found: Any, function: FunctionType) -> bool:
+    """Return True of another value that the name of a function had before the function."""
+    if not isinstance(found, FunctionType):
+        return True
+    code, its = function.__code__, found.__code__
+    is_later = its.co_firstlineno > code.co_firstlineno and is_same_place(its, code)
+    return its is not code and not is_later
+
+
+def called(node: ast.Call, function: FunctionType, reader: Any, reading: Any) -> Expr:
+    """What a call of a function that reads relations gives, or that is given some."""
+    arguments = tuple(map(reader.value, node.args))
+    keywords = {str(k.arg): reader.value(k.value) for k in node.keywords}
+    given = [*arguments, *keywords.values()]
+    if given and any(entry.code is function.__code__ for entry in reading.active):
+        raise refused(
+            node,
+            reader,
+            "calls itself with arguments",
+            "have what they are in the rows of a function without parameters",
+        )
+    origin = replace(reader.origin, depth=reader.origin.depth + 1)
+    try:
+        tree = tree_of(function)
+        bound = bound_arguments(function, tree, arguments, keywords)
+        inner = Reader(function, origin, bound)
+        if not given:
+            return defined(function, lambda: inner.body(tree), reading, reader)
+        body = _guarded(function, lambda: inner.body(tree), reading)
+        result = body
+        for each in reversed([e for e in given if not isinstance(e, Rows)]):
+            has_rows = any(isinstance(e, Rows | Subquery) for e in walk(each))
+            if not has_rows and not isinstance(body, Rows):
+                result = named(each, body, result, reader.shapes)
+        return result
+    except Unreadable as unreadable:
+        reason, *hint = unreadable.args
+        raise refused(
+            node,
+            reader,
+            f"reads relations, and cannot be read: {reason}",
+            *(hint or ["write its text in the query"])[:1],
+        ) from None
+
+
+def _guarded(function: FunctionType, read: Callable[[], Expr], reading: Any) -> Expr:
+    """Read a function that must not call itself."""
+    reading.active.append(Active(function.__code__, "", None, object()))
+    try:
+        return read()
+    finally:
+        reading.active.pop()
+
+
+ORDER = "depends on the order of rows, which they do not have"
+OF_FUNCTIONS: dict[str, tuple[str, str]] = {
+    "next": (ORDER, "min(rows, key=...) or max(rows, key=...) is one of them"),
+    "iter": (ORDER, "use the rows themselves"),
+    "enumerate": (ORDER, "number the rows where they are added, as a field of theirs"),
+    "zip": (ORDER, "join them: for a in left for b in right if a.id == b.id"),
+    "reversed": (ORDER, "sorted(rows, key=..., reverse=True)"),
+    "islice": (ORDER, "sorted(rows, key=...)[:n]"),
+    "takewhile": (ORDER, "an `if` in the comprehension"),
+    "dropwhile": (ORDER, "an `if` in the comprehension"),
+    "accumulate": (ORDER, "sum(b.x for b in rows if b.time <= a.time) for each row a"),
+    "pairwise": (ORDER, "max((b for b in rows if b.time < a.time), key=...) for each row a"),
+    "groupby": (ORDER, "d = defaultdict(list), a loop with d[key].append(value), and d"),
+    "chain": ("is not read over relations", "list(a) + list(b), or two comprehensions with +"),
+    "product": ("is not read over relations", "for a in left for b in right"),
+    "reduce": (ORDER, "sum, min or max; or relation.aggregate(Monoid(...))"),
+    "map": ("is not read over relations", "[f(row) for row in rows]"),
+    "filter": ("is not read over relations", "[row for row in rows if f(row)]"),
+}
+LOST = (
+    "gives a list whose rows lose the order of what they are made of",
+    "sort the result: sorted([...], key=...), or make a set of it",
+)
+LIST_IN_ROW = (
+    "is a list with the rows in some order, as a value",
+    "sorted(...), set(...), sum(...) or len(...) of it does not depend on the order",
+)
+
+KEY_OR_ROW = (
+    "means a key where it is asked of a table or view by key, and a row where it is asked of lists",
+    "any(row.id == x for row in rows) asks for a key, `x in list(rows)` for a row",
+)
+
+
+def refused(node: ast.AST, reader: Any, why: str, remedy: str) -> PlanError:
+    """The error about a part of what a reader reads."""
+    opaque = reader.origin.function
+    file = reader.function.__code__.co_filename
+    line, column = getattr(node, "lineno", 0), getattr(node, "col_offset", 0) + 1
+    text = shown(node)
+    return PlanError(
+        f"{opaque.role}: {text} {why}\n  {place_at(file, line)}, column {column}\n  {remedy}"
+    )
+
+
+def shown(node: ast.AST) -> str:
+    """The text of a part, in one line."""
+    text = " ".join(ast.unparse(node).split())
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from types import FunctionType, MethodType
 from typing import Any
 
-from optimizer.callables.loads import attribute, paths, variable
+from optimizer.callables.captures import attribute, paths, variable
+from optimizer.comprehensions.generators import seen
 from optimizer.comprehensions.rows import Rows, has_rows_within
-from optimizer.comprehensions.scope import seen
-from optimizer.lifting.part import UNSET, resolve
+from optimizer.lifting.readings import UNSET, resolve
 
 MADE = "%"
 """How the names begin of what stands for a loop."""

@@ -6,6 +6,10 @@
     s.tags                         needs hash(s.tags), where it goes into a row or a key
 
 An equation stays one, so that its sides are keys still.
+
+The test that a row has as many items as names are given to them.
+
+for key, value in pairs             where unpacks(row)
 """
 
 from __future__ import annotations
@@ -39,8 +43,7 @@ from optimizer.expr import (
     row_names,
     tuple_of,
 )
-from optimizer.expressions.booleans import is_plain
-from optimizer.expressions.compose import needs
+from optimizer.expressions.evaluated import is_plain
 from optimizer.expressions.knowledge import (
     Pure,
     Shapes,
@@ -50,6 +53,7 @@ from optimizer.expressions.knowledge import (
     row_is_hashed_by,
     total,
 )
+from optimizer.expressions.text import needs
 from optimizer.record import record
 
 
@@ -246,3 +250,17 @@ def flat(several: Iterable[tuple[Expr, ...]]) -> tuple[Expr, ...]:
 def all_of(body: Expr, tests: Sequence[Expr]) -> Expr:
     """All tests; the body itself if they are those that it is made of."""
     return body if tuple(tests) == conjuncts(body) else conjunction(tuple(tests))
+
+
+@record
+class Unpacks:
+    """Whether a row has as many items as are asked for; another raises as it does in Python."""
+
+    count: int
+
+    def __call__(self, row: Any) -> bool:
+        if isinstance(row, tuple | str | bytes) and len(row) == self.count:
+            return True
+        if not isinstance(row, tuple | str | bytes):
+            raise TypeError(f"cannot unpack {type(row).__name__} object {row!r:.60}")
+        raise ValueError(f"cannot unpack {row!r:.60}: {self.count} values are needed")

@@ -1,35 +1,88 @@
-"""Evaluate beforehand what only constants decide: plain arithmetic, attributes of modules, enums.
+"""Rewrites of expressions that only constants, conditions joined by `&` and `|`, and declared
+fields decide.
+
+Evaluate beforehand what only constants decide: plain arithmetic, attributes of modules, enums.
 
 Only values of the built-in types that nobody can change take part, so that no code of the user
 runs, and what raises is left to raise where it is written.
+
+Conditions joined by `&` and `|`, as the `and` and `or` that they amount to.
+
+    (s.name == m.name) & (s.age > 30)           s.age > 30 and s.name == m.name
+
+Of two bools `p & q` is `p and q`, except that both are asked: q raises also where p is false. What
+cannot raise may be left out where another part decides, so what may raise is asked first. Several
+parts that may raise stay joined as they were, and are all asked.
+
+Of other values `&` is not `and`: `2 & 1` is 0, and columns of numbers are joined item by item. So
+each part has to give True or False and nothing else: `not`, `is` and `in` always do; `==`, `<` and
+such do between constants and fields that are declared as built-in values. Declarations are trusted,
+as a type checker makes sure of them.
+
+What the declarations of fields say of values; they are trusted, as a type checker looks at them.
+
+@dataclass(frozen=True)
+class Sale:
+    id: int                     holds no NaN; is no tuple
+    price: float | None         may be NaN;   is no tuple
+    place: tuple[int, str]      holds no NaN; may be a tuple
+    note: Any                   nothing is known
 """
 
 from __future__ import annotations
 
+import enum
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, time, timedelta, tzinfo
+from decimal import Decimal
 from enum import Enum
+from fractions import Fraction
+from functools import reduce
+from operator import is_
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any
 
 from optimizer.callables.captures import meaning
 from optimizer.expr import (
     NONE,
+    Again,
     And,
     Attempt,
     Attribute,
+    Call,
     Conditional,
     Constant,
     Display,
     Expr,
     First,
+    Guard,
     Held,
     Operation,
     Or,
     Parameter,
     Slot,
+    Text,
     conjunction,
     constant,
+    parts,
+    rebuilt,
+)
+from optimizer.expressions.knowledge import Bounded, Shapes, shape_of, total
+from optimizer.kinds.fields import by_class
+from optimizer.kinds.kind import (
+    Anything,
+    Choice,
+    Either,
+    Items,
+    Kind,
+    Places,
+    Scalar,
+    class_of,
+    hints_of,
+    is_uuid,
+    kind_of,
+    without_none,
 )
 
 PLAIN = (int, float, bool, str, bytes, type(None))
@@ -203,3 +256,274 @@ def _is_small(value: Any) -> bool:
     if isinstance(value, int) and not isinstance(value, bool):
         return -LARGEST < value < LARGEST
     return not isinstance(value, str | bytes) or len(value) <= LONGEST
+
+
+BITWISE = frozenset({"&", "|"})
+ALWAYS = frozenset({"not", "is", "is not", "in", "not in"})
+COMPARISONS = frozenset({"==", "!=", "<", "<=", ">", ">="})
+ORDERS = frozenset({"__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__"})
+BOOLEAN_CALLS = (isinstance, issubclass, callable, bool)
+PLAIN_CALLS = (*BOOLEAN_CALLS, len, str, repr, ord, chr, hash, id)
+_PLAIN: frozenset[Any] = frozenset(
+    {
+        *(int, float, complex, bool, str, bytes, type(None), None, Decimal, Fraction),
+        *(date, time, timedelta, tzinfo),
+    }
+)
+
+
+def asked_in_turn(expr: Expr, shapes: Shapes) -> Expr:
+    """A test of rows of these shapes, with `and` and `or` for `&` and `|` where they are the same;
+    itself where there is none."""
+    match expr:
+        case Operation("&" | "|" as operator):
+            operands = _flat(expr, operator)
+            if not all(is_boolean(operand, shapes) for operand in operands):
+                return expr
+            return _in_turn(expr, operator, operands, shapes)
+        case And() | Or() | Operation("not"):
+            return _with_tests(expr, parts(expr), shapes)
+        case Conditional():
+            return _with_tests(expr, parts(expr), shapes)
+        case First(needs, then):
+            new = asked_in_turn(then, shapes)
+            return expr if new is then else First(needs, new)
+        case _:
+            return expr
+
+
+def _with_tests(expr: Expr, tests: tuple[Expr, ...], shapes: Shapes) -> Expr:
+    new = tuple([asked_in_turn(test, shapes) for test in tests])
+    return expr if all(map(is_, new, tests)) else rebuilt(expr, new)
+
+
+def _in_turn(expr: Expr, operator: str, operands: tuple[Expr, ...], shapes: Shapes) -> Expr:
+    """What may raise, all of it, then what does not."""
+    tests = tuple([asked_in_turn(operand, shapes) for operand in operands])
+    raising = [test for test in tests if not total(test, shapes)]
+    quiet = [test for test in tests if total(test, shapes)]
+    if not quiet and all(map(is_, tests, operands)):
+        return expr
+    if len(raising) > 1:
+        raising = [reduce(lambda a, b: Operation(operator, (a, b)), raising)]
+    joined = (*raising, *quiet)
+    if len(joined) == 1:
+        return joined[0]
+    return And(joined) if operator == "&" else Or(joined)
+
+
+def _flat(expr: Expr, operator: str) -> tuple[Expr, ...]:
+    """The operands of a chain of one operator, in the order in which they are asked."""
+    if not isinstance(expr, Operation) or expr.operator != operator:
+        return (expr,)
+    return tuple(inner for operand in expr.operands for inner in _flat(operand, operator))
+
+
+def unproven(expr: Expr, shapes: Shapes) -> Expr | None:
+    """The first condition joined to others by `&` or `|` that may give something else than a bool.
+
+    Nothing where no condition is joined, as in `s.tags & m.tags`.
+    """
+    match expr:
+        case Operation("&" | "|" as operator):
+            operands = _flat(expr, operator)
+            if not any(map(_is_condition, operands)):
+                return None
+            return next((part for part in operands if not is_boolean(part, shapes)), None)
+        case And() | Or() | Operation("not") | Conditional() | First():
+            found = (unproven(part, shapes) for part in parts(expr))
+            return next((part for part in found if part is not None), None)
+        case _:
+            return None
+
+
+def _is_condition(expr: Expr) -> bool:
+    return isinstance(expr, Operation) and expr.operator in COMPARISONS | ALWAYS
+
+
+def is_boolean(expr: Expr, shapes: Shapes) -> bool:
+    """Whether the value is True or False, for rows of these shapes."""
+    match expr:
+        case Constant():
+            return expr.kind is bool
+        case Guard() | Operation("not" | "is" | "is not" | "in" | "not in"):
+            return True
+        case Operation(operator, operands) if operator in COMPARISONS:
+            return all(is_plain(operand, shapes) for operand in operands)
+        case Operation(operator, operands) if operator in BITWISE:
+            return all(is_boolean(operand, shapes) for operand in operands)
+        case And(inner) | Or(inner):
+            return all(is_boolean(part, shapes) for part in inner)
+        case Conditional(_, then, otherwise):
+            return is_boolean(then, shapes) and is_boolean(otherwise, shapes)
+        case First(_, then) | Again(then):
+            return is_boolean(then, shapes)
+        case Attempt(of, otherwise):
+            return is_boolean(of, shapes) and is_boolean(otherwise, shapes)
+        case Call(Constant(value)):
+            return any(value is known for known in BOOLEAN_CALLS)
+        case _:
+            return False
+
+
+def is_plain(expr: Expr, shapes: Shapes) -> bool:
+    """Whether the value is of a built-in class: such values compare with True or False."""
+    match expr:
+        case Constant():
+            return expr.kind is not tuple and _is_plain_class(expr.kind)
+        case Attribute():
+            return is_declared(expr, shapes, _is_plain_class)
+        case Operation(operator, operands) if operator in ARITHMETIC:
+            return all(is_plain(operand, shapes) for operand in operands)
+        case Display("tuple", items):
+            return all(is_plain(item, shapes) for item in items)
+        case Call(Constant(value)):
+            return isinstance(value, Bounded) or any(value is known for known in PLAIN_CALLS)
+        case Text():
+            return True
+        case First(_, then):
+            return is_plain(then, shapes)
+        case Conditional(_, then, otherwise):
+            return is_plain(then, shapes) and is_plain(otherwise, shapes)
+        case _:
+            return is_boolean(expr, shapes)
+
+
+def _is_plain_class(kind: Any) -> bool:
+    if isinstance(kind, enum.EnumMeta):  # which compare as what they are made of, or by identity
+        own = kind.__mro__[: kind.__mro__.index(enum.Enum)]
+        return not {name for base in own if base not in _PLAIN for name in vars(base)} & ORDERS
+    try:
+        known = kind is tuple or kind in _PLAIN or is_uuid(kind)
+        return known or (isinstance(kind, type) and kind.__module__ == "datetime")
+    except TypeError:  # no hash: no class
+        return False
+
+
+Fits = Callable[[Any], bool]
+"""Whether a class is one of those that are asked for; it may be given what is no class."""
+ARITHMETIC = frozenset({"+", "-", "*", "/", "//", "%"})
+_WITHOUT_NAN: frozenset[Any] = frozenset(
+    {int, bool, str, bytes, type(None), None, date, datetime, time, timedelta}
+)
+
+_SCALARS = (int, float, bool, str, bytes, Decimal, date, datetime, time, timedelta)
+
+
+def zone_of(hint: Any) -> tzinfo | None:
+    """Return the time zone of a field of zoned datetimes: `Annotated[datetime, zone]`, or None.
+
+    >>> from datetime import timezone
+    >>> from typing import Annotated
+    >>> zone_of(Annotated[datetime, timezone.utc] | None), zone_of(datetime)
+    (datetime.timezone.utc, None)
+    """
+    kind = without_none(kind_of(hint))
+    return kind.zone if isinstance(kind, Scalar) else None
+
+
+def may_be_moment(expr: Operation) -> bool:
+    """Return False of an operation whose value is no datetime: `a * b`, `a + 1`.
+
+    >>> may_be_moment(Operation("+", (Parameter(0), Parameter(1))))
+    True
+    """
+    numbers = (isinstance(o, Constant) and o.kind in (int, float, bool) for o in expr.operands)
+    return expr.operator in ("+", "-") and len(expr.operands) == 2 and not any(numbers)
+
+
+@by_class
+def zoned_fields(kind: Any) -> frozenset[str]:
+    """Return the fields of a class that are declared with a time zone; none of what is no class."""
+    if not isinstance(kind, type):
+        return frozenset()
+    return frozenset(name for name, hint in hints_of(kind).items() if zone_of(hint) is not None)
+
+
+def tuple_width(annotation: Any) -> int | None:
+    """How many items a row of this type has, which tables see to; None if that is not said.
+
+    >>> tuple_width(tuple[int, str]), tuple_width(tuple[int, ...]), tuple_width(tuple)
+    (2, None, None)
+    """
+    kind = kind_of(annotation)
+    return len(kind.items) or None if isinstance(kind, Places) else None
+
+
+def holds_no_nan(expr: Expr, shapes: Shapes) -> bool:
+    """Whether the value equals itself, and so do the parts of a tuple."""
+    match expr:
+        case Constant():
+            return expr.kind in _WITHOUT_NAN or is_uuid(expr.kind)
+        case Operation(operator, operands) if operator in ARITHMETIC:
+            return all(holds_no_nan(operand, shapes) for operand in operands)
+        case _:
+            return is_declared(expr, shapes, _is_without_nan)
+
+
+def is_no_tuple(expr: Expr, shapes: Shapes) -> bool:
+    """Whether the value is no tuple, or one in which there is no NaN."""
+    return holds_no_nan(expr, shapes) or is_declared(expr, shapes, _is_no_tuple)
+
+
+def is_not_none(expr: Expr, shapes: Shapes) -> bool:
+    """Whether the value is no None, and equal to none: a field of a plain class.
+
+    >>> from optimizer.expr import Attribute, Parameter
+    >>> from typing import NamedTuple
+    >>> Row = NamedTuple("Row", [("id", int), ("note", str | None)])
+    >>> [is_not_none(Attribute(Parameter(0), name), (Row,)) for name in ("id", "note")]
+    [True, False]
+    """
+    return is_declared(expr, shapes, _is_scalar)
+
+
+def is_declared(expr: Expr, shapes: Shapes, fits: Fits) -> bool:
+    """Whether it is a field that is declared as classes that fit, and as no others."""
+    match expr:
+        case Attribute(Parameter() as of, name):
+            kind = shape_of(of, shapes)
+            return isinstance(kind, type) and name in _fields(kind, fits)
+        case _:
+            return False
+
+
+@by_class
+def _fields(kind: type, fits: Fits) -> frozenset[str]:
+    found = {name: kind_of(hint) for name, hint in hints_of(kind).items()}
+    return frozenset(name for name, declared in found.items() if _is_made_of(declared, fits))
+
+
+def _is_made_of(kind: Kind, fits: Fits) -> bool:
+    """Return True if a kind names what fits; of a tuple, its items, if tuples fit."""
+    match kind:
+        case Anything():
+            return False
+        case Either(kinds):
+            return all(_is_made_of(each, fits) for each in kinds)
+        case Choice(values):
+            return all(isinstance(value, Enum) or fits(type(value)) for value in values)
+        case Places(items):
+            return fits(tuple) and all(_is_made_of(each, fits) for each in items)
+        case Items(item=item) if class_of(kind) is tuple:
+            return fits(tuple) and _is_made_of(item, fits)
+        case _:
+            return fits(class_of(kind))
+
+
+def _is_without_nan(kind: Any) -> bool:
+    try:
+        return kind is tuple or kind in _WITHOUT_NAN or is_uuid(kind)
+    except TypeError:  # no hash: no class
+        return False
+
+
+def _is_scalar(kind: Any) -> bool:
+    return any(kind is known for known in _SCALARS)
+
+
+def _is_no_tuple(kind: Any) -> bool:
+    try:
+        return kind is not Any and isinstance(kind, type) and not issubclass(tuple, kind)
+    except TypeError:  # a protocol that cannot be asked
+        return False

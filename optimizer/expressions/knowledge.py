@@ -39,7 +39,7 @@ from optimizer.expr import (
     Within,
     parts,
 )
-from optimizer.kinds.class_facts import by_class
+from optimizer.kinds.fields import by_class
 from optimizer.record import record
 
 Shape: TypeAlias = "type | tuple[Shape, ...] | None"

@@ -1,4 +1,6 @@
-"""Expressions as Python source text: for people to read, and for the compiler.
+"""Expressions as Python source text, composed from parts with names for their columns.
+
+Expressions as Python source text: for people to read, and for the compiler.
 
 >>> from optimizer.expr import Attribute, Operation, Parameter, constant
 >>> text(Operation(">", (Attribute(Parameter(0), "age"), constant(30))), ("s",))
@@ -7,9 +9,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import field
 from enum import Enum
-from types import ModuleType
+from itertools import islice
+from types import GenericAlias, ModuleType
 from typing import Any
 
 from optimizer.callables.opaque import Opaque
@@ -22,12 +26,14 @@ from optimizer.expr import (
     Attempt,
     Attribute,
     Call,
+    Composition,
     Conditional,
     Constant,
     Display,
     Expr,
     First,
     Formatted,
+    Function,
     Guard,
     Item,
     Lifted,
@@ -39,8 +45,24 @@ from optimizer.expr import (
     Quantified,
     Subquery,
     Text,
+    origins,
+    parts,
+    substitute,
     transform,
+    tuple_of,
+    walk,
 )
+from optimizer.expressions.evaluated import evaluated
+from optimizer.expressions.knowledge import (
+    Shapes,
+    is_value,
+    makes_record,
+    record_field,
+    record_item,
+    shape_of,
+    total,
+)
+from optimizer.record import record
 
 LONGEST = 60
 TEST, OR, AND, NOT, COMPARISON, UNARY, POWER, ATOM = 0, 1, 2, 3, 4, 11, 12, 14
@@ -257,3 +279,202 @@ def _parts(expr: Expr) -> Any:
 
 def _is_none(expr: Expr) -> bool:
     return isinstance(expr, Constant) and expr.value is None
+
+
+# Put one expression in the place of another's parameter, keeping what the plain plan evaluates.
+
+LARGEST = 200
+"""Nodes that an expression may have; each step of a chain can double it."""
+
+
+def same(key: Expr) -> Expr:
+    """A key that is equal to itself if it is NaN: of a key, only its items may be none."""
+    return tuple_of(tuple_of(key))
+
+
+def compose(outer: Lifted, inner: Lifted, shapes: Shapes) -> Lifted | None:
+    """`outer(inner(row))` as one expression, evaluating all of `inner`; None if it has a cost,
+    or is too long.
+
+    `shapes` are those of the row. Fields of a record or tuple that `inner` makes are read from the
+    expressions that it is made of, so that it need not be made.
+    """
+    if not is_value(inner.body, shapes):
+        return None
+    body = transform(substitute(outer.body, (inner.body,)), projected)
+    asked = set(surely(body))  # what is evaluated anyway need not be evaluated before
+    body = first(tuple(n for n in needs(inner.body, shapes) if n not in asked), body)
+    if is_too_long(body):
+        return None
+    return Lifted(
+        body,
+        inner.names,
+        origins(inner, outer),
+        inner.parameters,
+        Composition(outer, inner),
+    )
+
+
+def is_too_long(expr: Expr) -> bool:
+    """Whether an expression has more nodes than one that rules make should have."""
+    return sum(1 for _ in islice(walk(expr), LARGEST)) == LARGEST
+
+
+def first(needed: tuple[Expr, ...], then: Expr) -> Expr:
+    """`then`, after the needs, if there are any."""
+    return First(needed, then) if needed else then
+
+
+def needs(expr: Expr, shapes: Shapes) -> tuple[Expr, ...]:
+    """The parts of an expression that may raise: to be evaluated where it no longer is."""
+    if total(expr, shapes):
+        return ()
+    if isinstance(expr, Display) and expr.kind == "tuple":
+        return tuple(need for item in expr.items for need in needs(item, shapes))
+    if isinstance(expr, Call) and makes_record(expr):
+        given = (*expr.arguments, *(value for _, value in expr.keywords))
+        return tuple(need for item in given for need in needs(item, shapes))
+    return (expr,)
+
+
+def over(body: Expr, row: tuple[Expr, ...]) -> Expr:
+    """An expression over other bindings; items of tuples that are written out are these."""
+    return transform(substitute(body, row), projected)
+
+
+def one_row(expr: Expr, start: int, count: int) -> Expr:
+    """What reads the last binding of a join, as an expression over the right input's bindings.
+
+    The binding is parameter `start`; the right input has `count` bindings, which are a tuple there.
+    """
+    whole = Parameter(0) if count == 1 else tuple_of(*(Parameter(i) for i in range(count)))
+    arguments = (*(Parameter(i) for i in range(start)), whole)
+    return transform(substitute(expr, arguments), projected)
+
+
+def without_none_tests(expr: Expr, shapes: Shapes) -> Expr:
+    """An expression in which no record and no tuple, of which that is known, is asked for None."""
+
+    def decided(part: Expr) -> Expr:
+        match part:
+            case Operation("is" | "is not" as operator, (of, Constant(None))) if shape_of(
+                of, shapes
+            ) not in (None, type(None)) and total(of, shapes):
+                return FALSE if operator == "is" else TRUE
+            case _:
+                return evaluated(part)
+
+    return transform(expr, decided)
+
+
+def projected(expr: Expr) -> Expr:
+    """A field or item of a record or tuple that is written out, as the expression for it."""
+    match expr:
+        case Item(Display("tuple", items), Constant(int() as position)) if (
+            -len(items) <= position < len(items)
+        ):
+            return items[position]
+        case Attribute(of, name):
+            return record_field(of, name) or expr
+        case Item(Call() as of, Constant(int() as position)):
+            return record_item(of, position) or expr
+        case _:
+            return evaluated(expr)
+
+
+def surely(expr: Expr) -> Iterator[Expr]:
+    """The expression and the parts of it that are evaluated whenever it is."""
+    yield expr
+    match expr:
+        case And(inner) | Or(inner):
+            yield from surely(inner[0])
+        case Conditional(test):
+            yield from surely(test)
+        case Guard() | Attempt():
+            return
+        case _:
+            for part in parts(expr):
+                yield from surely(part)
+
+
+# What makes a record of columns: the class, and what they are called.
+
+
+@record
+class Naming:
+    """Makes a record of a class, with the columns as arguments of their names.
+
+    `generated` are classes whose fields are just the columns, in order.
+    """
+
+    kind: Any
+    columns: tuple[str, ...]
+    generated: bool
+
+    def __call__(self, *values: Any) -> Any:
+        if self.generated:
+            return self.kind(*values)
+        return self.kind(**dict(zip(self.columns, values, strict=True)))
+
+
+@record
+class Level:
+    """Rows that a nest has inside of others: `name` is their binding, `kind` the class of its rows,
+    None where these have nothing inside. `key` tells them apart, `levels` are those inside them,
+    `types` are what is declared of the bindings that they begin with."""
+
+    name: str
+    kind: Any
+    key: Callable[[Any], Any]
+    is_sequence: bool
+    levels: tuple[Level, ...] = ()
+    types: tuple[Any, ...] = field(default=(), compare=False)
+
+
+@record
+class RowsOf:
+    """Stands for the annotation of rows of a generated class: what is declared of each column, and
+    the levels inside, which are the last of the columns."""
+
+    types: tuple[Any, ...]
+    names: tuple[str, ...]
+    levels: tuple[Any, ...] = ()
+
+
+def row_inside(level: Level) -> Any:
+    """Stands for the annotation of a row of a level."""
+    if level.kind is None:
+        return level.types[0] if len(level.types) == 1 else GenericAlias(tuple, level.types)
+    return RowsOf(level.types, level.kind._fields, level.levels)
+
+
+@record
+class Nesting(Naming):
+    """The naming of rows with others inside: `levels` are the last of the columns, `key` tells a
+    row apart, `types` are what is declared of the other columns."""
+
+    key: Any = field(compare=False)
+    levels: tuple[Level, ...] = field(compare=False)
+    types: tuple[Any, ...] = field(default=(), compare=False)
+
+
+@record
+class KeyOfFirst:
+    """What tells rows with others inside apart: the key of the table that their first part is of.
+
+    >>> from operator import attrgetter
+    >>> KeyOfFirst(Opaque(attrgetter("real"), 1, "real", None, (), None))((3, "x"))
+    3
+    """
+
+    key: Opaque
+
+    def __call__(self, row: Any) -> Any:
+        return self.key.function(row[0])
+
+
+def naming_of(function: Function) -> Naming | None:
+    """The naming that a function is, and nothing else."""
+    made = function.made if isinstance(function, Lifted) else None
+    found = made.function if isinstance(made, Opaque) else None
+    return found if isinstance(found, Naming) else None

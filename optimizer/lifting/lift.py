@@ -27,7 +27,7 @@ from operator import attrgetter, itemgetter, methodcaller
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from optimizer.callables.loads import unread_parameters
+from optimizer.callables.captures import unread_parameters
 from optimizer.callables.opaque import Opaque
 from optimizer.callables.syntax import NoSyntax, binds, returns_one_expression, shared_syntax_of
 from optimizer.expr import (
@@ -52,14 +52,19 @@ from optimizer.expr import (
     row_names,
     walk,
 )
-from optimizer.expressions.compose import surely
 from optimizer.expressions.evaluated import evaluated_attribute
 from optimizer.expressions.knowledge import Shapes, is_of_values, is_value, total
+from optimizer.expressions.text import surely
 from optimizer.lifting import outer_values
-from optimizer.lifting.part import UNSET, part_of, resolve
-from optimizer.lifting.queries import Queries
-from optimizer.lifting.readings import Reading, of_all_kin, remembered
-from optimizer.lifting.shown import kind_shown, statement_shown
+from optimizer.lifting.readings import (
+    UNSET,
+    Queries,
+    Reading,
+    of_all_kin,
+    part_of,
+    remembered,
+    resolve,
+)
 from optimizer.lifting.symbols import DISPLAYS, OPERATORS, by_identity
 from optimizer.record import record
 
@@ -425,3 +430,35 @@ def named(value: Expr, body: Expr, result: Expr, shapes: Shapes) -> Expr:
         "it uses a value twice that may be an iterator, or not always",
         "call it where it is used, or give the rows a class that declares its fields",
     )
+
+
+# What parts of a callable that cannot be read are called in messages.
+
+
+def statement_shown(node: ast.stmt) -> str:
+    """What a statement is, for messages."""
+    known = {
+        ast.Assign: "an assignment to more than a name",
+        ast.AugAssign: "an augmented assignment",
+        ast.FunctionDef: "a nested function",
+        ast.ClassDef: "a nested class",
+        ast.Assert: "an 'assert'",
+        ast.Expr: "an expression whose value is not used",
+    }
+    name = type(node).__name__.lower()
+    return known.get(type(node), f"a {name!r} statement")
+
+
+def kind_shown(node: ast.expr) -> str:
+    """What an expression is, for messages."""
+    known = {
+        ast.GeneratorExp: "generator expression",
+        ast.ListComp: "list comprehension",
+        ast.SetComp: "set comprehension",
+        ast.DictComp: "dict comprehension",
+        ast.Lambda: "nested lambda",
+        ast.Name: "a name without a value yet",
+    }
+    if isinstance(node, ast.Call):
+        return "call with a generator or starred arguments"
+    return known.get(type(node), type(node).__name__)

@@ -9,7 +9,7 @@ from collections.abc import MutableMapping
 from types import FunctionType
 
 from optimizer.expr import Expr
-from optimizer.lifting.queries import Queries
+from optimizer.lifting.readings import Queries
 
 
 class OuterValue:

@@ -1,4 +1,6 @@
-"""What callables of one code have in common, whoever made them: they are read once.
+"""Readings of callables that share their code: callables that differ in plain values are read once.
+
+What callables of one code have in common, whoever made them: they are read once.
 
     select(lambda o: (o.id, o.total))       made twice: one code, one expression
     where(lambda o: o.total > limit)        made twice: one expression, another constant in it
@@ -8,22 +10,42 @@ Sound:  a callable that captures nothing, has no defaults and names nothing but 
         slots in their place (`expr.Slot`), which note whether a value was asked for: then what it
         was read as is that of these values alone.
 State:  of the process, what codes were read as, of the last 2048 for arguments of some classes.
+
+Callables of one code that differ in plain values of their variables alone: kin.
+
+    lambda o: o.customer == c     for c = "ann", "bob", ...     kin, with a value each
+
+Sound:  who has the same key does the same with the same values. All else that a callable captured
+        is part of the key, by what it means; classes and functions by themselves, held weakly, so
+        that the key of what is gone is equal to no other.
+State:  none but the codes in the keys; nothing else that a callable captured.
+
+What reads the queries in a callable: comprehensions over relations, and what is made of them.
+
+It is plugged into the reader of callables, which knows no plans. `optimizer.comprehensions` is one.
 """
 
 from __future__ import annotations
 
+import ast
 import builtins
-from collections.abc import Callable, Hashable
-from types import FunctionType, MethodType
-from typing import Any
+import weakref
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum
+from operator import attrgetter, itemgetter
+from types import CellType, CodeType, FunctionType, MethodDescriptorType, MethodType, ModuleType
+from typing import Any, Final, Protocol
 
-from optimizer.callables.loads import defaults, global_names
+from optimizer.callables.captures import CODE, REFLECTIVE, defaults, global_names
 from optimizer.callables.opaque import Opaque
-from optimizer.callables.same_code import CodeItself
+from optimizer.callables.source import place_at
+from optimizer.callables.syntax import CodeItself
 from optimizer.expr import Apply, Constant, Expr, Held, Slot, constant, transform, walk
 from optimizer.expressions.knowledge import Shapes
-from optimizer.kinds.class_facts import ClassCache, classes_in, shortest_lived
-from optimizer.lifting.kin import Itself, Kin, kin_of, with_values
+from optimizer.kinds.fields import ClassCache, classes_in, shortest_lived
+from optimizer.lifting import folds
+from optimizer.record import record
 
 Reading = tuple[Expr, tuple[str, ...]]
 """An expression, and the names of its parameters."""
@@ -124,3 +146,273 @@ def _inside(value: Any) -> tuple[Any, ...]:
 
 
 _READINGS: ClassCache[dict[str, Any]] = ClassCache(lambda _: {}, MOST_READINGS)
+
+
+KINDS = frozenset({int, str, float, bytes})
+"""Classes of values that may differ between kin."""
+PARTS = 5
+"""Of the identity of a function (`opaque.py`)."""
+KNOWN = "kin"
+
+
+@record
+class Kin:
+    """What a callable is but for plain values of its variables, and these by their names."""
+
+    key: Hashable
+    values: tuple[tuple[str, Any], ...]
+
+
+class Itself:
+    """An object by identity, which is not held."""
+
+    __slots__ = ("_hash", "_reference")
+
+    def __init__(self, value: Any) -> None:
+        self._hash = id(value)
+        self._reference = weakref.ref(value)
+
+    @property
+    def value(self) -> Any:
+        """The object; None once it is gone."""
+        return self._reference()
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        value = self._reference()
+        return value is not None and isinstance(other, Itself) and other._reference() is value
+
+
+class Unlike(Exception):
+    """A callable captures what has no lasting meaning."""
+
+
+def kin_of(function: Opaque) -> Kin | None:
+    """What a callable is but for values; None if it is like no other one. Found once."""
+    if KNOWN not in function.readings:
+        try:
+            function.readings[KNOWN] = _kin(function)
+        except Unlike:
+            function.readings[KNOWN] = None
+    found: Kin | None = function.readings[KNOWN]
+    return found
+
+
+def may_differ(value: Any) -> bool:
+    """Whether it is a plain value, which kin may have other ones of."""
+    return type(value) in KINDS and value == value
+
+
+def _kin(function: Opaque) -> Kin:
+    identity, called = function.identity, function.function
+    if type(called) is not FunctionType:
+        if isinstance(called, MethodType) or has_no_meaning(identity):
+            raise Unlike
+        return Kin(_itself(called) if isinstance(called, CODE) else identity, ())
+    if type(identity) is not tuple or len(identity) != PARTS:
+        raise Unlike
+    code, _, fixed, captured, unset = identity
+    if unset or len(captured) != len(function.captures):  # it does not tell what it captured
+        raise Unlike
+    key: list[Hashable] = [CodeItself(code), *_from_outside(called)]
+    values: dict[str, Any] = {}
+    if fixed:
+        given = defaults(called)
+        for name, meaning in fixed:
+            if may_differ(given[name]):
+                values[name] = given[name]
+                key.append((name, type(given[name])))
+            else:
+                key.append((name, _lasting(given[name], meaning)))
+    for (name, meaning), capture in zip(captured, function.captures, strict=True):
+        value = capture.frozen
+        if may_differ(value) and name not in values and not capture.is_live:
+            values[name] = value
+            key.append((name, type(value)))
+        else:
+            of = _plain if capture.is_live else _lasting
+            key.append((name, of(capture.original, meaning)))
+    return Kin(tuple(key), tuple(values.items()))
+
+
+def _lasting(value: Any, meaning: Any) -> Hashable:
+    """The meaning of a value, or itself where it is code."""
+    if isinstance(value, (*CODE, Enum)):
+        if getattr(value, "__closure__", None):
+            raise Unlike  # who knows it would keep what it captured, such as a database
+        return _itself(value)
+    return _plain(value, meaning)
+
+
+def _itself(value: Any) -> Hashable:
+    if isinstance(value, MethodDescriptorType):
+        return value  # which holds nothing but a name
+    if isinstance(value, attrgetter | itemgetter):  # of which two are never equal
+        names: Any = value.__reduce__()[1]
+        return (type(value), *[(type(name), name) for name in names])
+    try:
+        return Itself(value)
+    except TypeError:
+        raise Unlike from None
+
+
+def _plain(value: Any, meaning: Any) -> Hashable:
+    """The meaning of a value that is data through and through."""
+    kind = type(value)
+    if kind in (tuple, list, set, frozenset, dict):
+        for each in [*value, *value.values()] if kind is dict else value:
+            _plain(each, None)
+    elif isinstance(value, (*CODE, Enum)):
+        raise Unlike
+    if has_no_meaning(meaning):
+        raise Unlike
+    return meaning  # type: ignore[no-any-return]
+
+
+def has_no_meaning(meaning: Any) -> bool:
+    """Whether it stands for an object of which nothing is known."""
+    if type(meaning) is tuple or type(meaning) is frozenset:
+        return any(map(has_no_meaning, meaning))
+    return type(meaning) is object
+
+
+def _from_outside(function: Any) -> Iterator[Hashable]:
+    """What else a function reads of its module: modules, and what is not defined yet."""
+    module = function.__globals__
+    names = global_names(function.__code__)
+    if not REFLECTIVE.isdisjoint(names) or function.__builtins__ is not vars(builtins):
+        raise Unlike
+    for name in names:
+        value = module.get(name, module)
+        if isinstance(value, ModuleType):
+            yield name, value
+        elif value is module and name not in function.__builtins__:
+            raise Unlike
+
+
+def with_values(opaque: Opaque, values: Mapping[Any, Any]) -> Opaque:
+    """A callable with other values of some variables, which tells of no captured ones."""
+    function = opaque.function
+    if not values or not isinstance(function, FunctionType):
+        return replace(opaque, captures=()) if opaque.captures else opaque
+    cells = [
+        CellType(values[name]) if name in values else cell
+        for name, cell in zip(
+            function.__code__.co_freevars, function.__closure__ or (), strict=True
+        )
+    ]
+    names = {name: v for name, v in values.items() if name in function.__globals__}
+    module = {**function.__globals__, **names} if names else function.__globals__
+    made = FunctionType(function.__code__, module, function.__name__, None, tuple(cells) or None)
+    fixed = {name: values.get(name, value) for name, value in defaults(function).items()}
+    positional = len(function.__defaults__ or ())
+    made.__defaults__ = tuple(fixed.values())[:positional] or None
+    made.__kwdefaults__ = {name: fixed[name] for name in function.__kwdefaults__ or ()} or None
+    identity = (opaque.identity, tuple(values.items()))
+    return replace(opaque, function=made, captures=(), identity=identity)
+
+
+# A part of a function as a function of its own, and what names mean inside a function.
+
+UNSET: Final[Any] = object()
+
+
+def resolve(function: FunctionType, name: str) -> Any:
+    """What a free name means in a function; `UNSET` if it means nothing yet."""
+    code = function.__code__
+    if name in code.co_freevars:
+        cell = (function.__closure__ or ())[code.co_freevars.index(name)]
+        try:
+            return cell.cell_contents
+        except ValueError:
+            return UNSET
+    if name in function.__globals__:
+        return function.__globals__[name]
+    builtins = function.__globals__.get("__builtins__", {})
+    names = vars(builtins) if isinstance(builtins, ModuleType) else builtins
+    return names.get(name, UNSET)
+
+
+def part_of(
+    node: ast.expr,
+    parameters: list[str],
+    function: FunctionType,
+    origin: Opaque,
+    bag: type | None = None,
+) -> Opaque | None:
+    """The part as a callable with the same globals and closure; None if it has none of its own.
+
+    Two parts are equal if they are written alike in callables that are equal. With `bag`, the lists
+    that it gives are bags.
+    """
+    identity = (origin.identity, function.__code__, ast.dump(node), tuple(parameters), bag)
+    run, given = folds.with_folds(node, parameters, lambda n: resolve(function, n), identity, bag)
+    free = [n for n in function.__code__.co_freevars if n.isidentifier() and n not in parameters]
+    free += given
+    inner = ast.Lambda(_arguments(parameters), run)
+    outer = ast.Expression(ast.Lambda(_arguments(free), inner))
+    ast.copy_location(inner, node)
+    ast.copy_location(outer.body, node)
+    ast.fix_missing_locations(outer)
+    try:
+        module = compile(outer, function.__code__.co_filename, "eval", dont_inherit=True)
+        code = _only(_only(module))
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells |= {name: CellType(value) for name, value in given.items()}
+    closure: tuple[CellType, ...] = tuple(cells[name] for name in code.co_freevars)
+    made = FunctionType(code, function.__globals__, origin.name, None, closure or None)
+    place = place_at(function.__code__.co_filename, node.lineno)
+    name = ast.unparse(node)
+    name = name if len(name) <= 40 else f"{name[:37]}..."
+    return Opaque(made, len(parameters), name, place, (), identity, origin.role, is_part=True)
+
+
+def _arguments(names: list[str]) -> ast.arguments:
+    return ast.arguments([], [ast.arg(name) for name in names], None, [], [], None, [])
+
+
+def _only(code: CodeType) -> CodeType:
+    return next(c for c in code.co_consts if isinstance(c, CodeType))
+
+
+class Queries(Protocol):
+    """Asked for each part of a callable before the reader reads it by itself."""
+
+    @property
+    def shapes(self) -> Shapes:
+        """What is known of the parameters that expressions have at the moment."""
+        ...
+
+    def statements(self, body: Sequence[ast.stmt]) -> Sequence[ast.stmt]:
+        """The statements of a function, in which loops that make collections are expressions."""
+        ...
+
+    def read(self, node: ast.expr, reader: Any) -> Expr | None:
+        """A part as an expression; None of one that reads no relation."""
+        ...
+
+    def value(self, node: ast.expr, reader: Any) -> Expr | None:
+        """The same, of a part that may also be rows."""
+        ...
+
+    def truth(self, node: ast.expr, reader: Any) -> Expr | bool:
+        """Whether a part is true; at once, if nothing but constants decide it in a query."""
+        ...
+
+    def after(self, name: str, value: Expr, then: Expr, rest: Sequence[ast.stmt]) -> Expr | None:
+        """What goes on after a name was given a value; None if no relation has a part in it."""
+        ...
+
+    def outer(self, expr: Expr) -> Expr:
+        """What a value of a row around the whole callable is in the query that is being read."""
+        ...
+
+    def check_kept(self, node: ast.expr, reader: Any) -> None:
+        """Refuse a part that is to be kept whole, if it reads relations."""
+        ...

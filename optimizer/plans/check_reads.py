@@ -51,16 +51,15 @@ from optimizer.expr import (
     transform,
     walk,
 )
-from optimizer.expressions.declared import zoned_fields
+from optimizer.expressions.evaluated import zoned_fields
 from optimizer.expressions.knowledge import PURE, Shape, Shapes
 from optimizer.expressions.members import has, lacks, length, makes_instances, why_unreadable
 from optimizer.expressions.text import text
 from optimizer.kinds.fields import hints, is_record, members
 from optimizer.kinds.kind import Places, Struct, kind_of, without_none
-from optimizer.lifting.kin import kin_of
 from optimizer.lifting.lift import lift, lift_all
-from optimizer.lifting.readings import of_code
-from optimizer.plans import without_zone
+from optimizer.lifting.readings import kin_of, of_code
+from optimizer.plans import fingerprint
 from optimizer.plans.facts import as_row
 from optimizer.plans.forms import form_of
 from optimizer.plans.properties import fact, nodes
@@ -328,7 +327,7 @@ def _wrong(expr: Expr, of: Shapes) -> str | None:
             name = outer.__name__ if isinstance(outer, type) else "a tuple"
             return f"{name} of {size} item{'s' * (size != 1)} has no item {position}"
         case _:
-            return without_zone.without_zone(expr, lambda inner: _shape(inner, of))
+            return fingerprint.without_zone(expr, lambda inner: _shape(inner, of))
 
 
 def _no_field(kind: type, name: str) -> str:

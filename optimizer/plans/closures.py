@@ -1,4 +1,7 @@
-"""Which recursions are the transitive closure of a relation, of whose rows only two ends are read.
+"""Linear recursions: their parts, those that are a transitive closure, and those that split into
+partitions.
+
+Which recursions are the transitive closure of a relation, of whose rows only two ends are read.
 
     reach = edges U select (p.src, e.dst) (join(reach, edges, p.dst == e.src))
 
@@ -11,11 +14,48 @@ Sound:  rows are equal if and only if both of their ends are; what reads the end
         rows cannot raise, and does nothing else.
 Needs:  rows of two fields or two items; what begins is what is made longer; no condition but one
         equation; `max_rounds` not lowered, as nothing is counted in rounds.
+
+Recursions that are many small ones, which have nothing to do with each other.
+
+    reach = edges U select (r.src, e.dst) (join(reach, edges, r.dst == e.src))
+
+        the rows with src == "a" are derived from edges and from rows with src == "a" alone:
+        each value of `src` is a partition, whose fixpoint is its own
+
+A closure whose step joins it with itself is written anew as one that grows by an edge at a time,
+which has the same rows.
+
+Sound:  every way to derive rows from a recursive one forwards the column (`plans/forwarding`); a
+        row that is kept as the best is the best of rows with the same value.
+Needs:  one relation; a column of its rows that is a field or an item.
+Source: decomposable recursive plans: O. Wolfson, A. Silberschatz, *Distributed Processing of Logic
+        Programs*, 1988; J. Seib, G. Lausen, *Parallelizing Datalog Programs by Generalized
+        Pivoting*, 1991.
+
+Linear recursions, taken apart: what derives rows from inputs, and from one recursive row.
+
+    same <-  edges  U  select (join(edges, same, edges))
+
+    seeds      edges
+    bodies     select (join(side 1, own row, side 1))
+    readings   own rows with `src` of a row of side 1, and with `dst` of one
+
+A reading tells which recursive rows meet a row of an input: their key in terms of the recursive row
+alone, and that of the input's row.
+
+Sound:  all rows that a recursive row derives with a row of an input have such keys that are equal;
+        what else is asked of them is asked by the body.
+Needs:  no `keep=`; ways of where, select and what else looks at one row, and inner joins with
+        inputs whose rows are not several side by side, by a key that reads the recursive row, and
+        cannot raise.
 """
 
 from __future__ import annotations
 
-from dataclasses import field
+from collections.abc import Iterator
+from dataclasses import field, replace
+from functools import reduce
+from typing import Any
 
 from optimizer import plan
 from optimizer.expr import (
@@ -27,13 +67,15 @@ from optimizer.expr import (
     Function,
     Item,
     Lifted,
+    Operation,
     Parameter,
+    conjunction,
     constant,
+    row_names,
     substitute,
     transform,
     tuple_of,
 )
-from optimizer.expressions.compose import over
 from optimizer.expressions.knowledge import (
     Shape,
     Shapes,
@@ -44,10 +86,13 @@ from optimizer.expressions.knowledge import (
     row_is_hashed_by,
     total,
 )
-from optimizer.plans.clauses import Program, is_closed
-from optimizer.plans.properties import bindings, may_be_negative, row_shape, shapes
+from optimizer.expressions.text import over
+from optimizer.plans.clauses import Program, clauses, is_closed
+from optimizer.plans.join_lists import forwards, origin, ways_of
+from optimizer.plans.properties import bindings, free, is_set, may_be_negative, row_shape, shapes
 from optimizer.plans.side_conditions import match_of, side_conditions_of
 from optimizer.record import record
+from optimizer.traverse import with_inputs
 
 ENOUGH_ROUNDS = 10_000
 """As many as are allowed if the user says nothing."""
@@ -219,3 +264,292 @@ def _by_name(expr: Expr, known: Shapes) -> Expr:
         return part
 
     return transform(expr, named)
+
+
+@record
+class Decomposed:
+    """A recursion by partitions.
+
+    Parameters
+    ----------
+    node: the recursion; perhaps as it has been written anew.
+    column: row -> the value that tells partitions apart.
+    seeds: what derives rows from inputs alone.
+    ways: what derives rows from one recursive row.
+    """
+
+    node: plan.Fixpoint
+    column: Lifted
+    seeds: tuple[plan.Node, ...]
+    ways: tuple[plan.Node, ...]
+
+    @property
+    def column_name(self) -> str:
+        """The column as one would write it of the recursive relation's name."""
+        match self.column.body:
+            case Attribute(_, name):
+                return f"{self.node.names[0]}.{name}"
+            case Item(_, key):
+                return f"{self.node.names[0]}[{getattr(key, 'value', key)}]"
+            case _:
+                return "row"
+
+    def sides(self) -> tuple[plan.Node, ...]:
+        """What the ways read besides recursive rows, each once."""
+        return tuple(dict.fromkeys(n for way in self.ways for n in _closed(way)))
+
+
+def decomposed(node: plan.Node) -> Decomposed | None:
+    """A recursion by partitions, if it can be taken apart."""
+    if not isinstance(node, plan.Fixpoint) or len(node.names) > 1 or free(node):
+        return None
+    linear = _linear(node)
+    ways = ways_of(linear.bodies[0])
+    steps = tuple(way for way in ways if not is_closed(way))
+    seeds = tuple(way for way in ways if is_closed(way))
+    if not seeds or not steps:
+        return None
+    known = (row_shape(each) for each in (linear.bodies[0], *ways))
+    for column in dict.fromkeys(column for shape in known for column in _columns(shape)):
+        is_kept = all(forwards(way, column, may_raise=True) for way in steps)
+        if is_kept and _is_within(linear.best[0], column):
+            return Decomposed(linear, Lifted(column, ("row",), (), 1), seeds, steps)
+    return None
+
+
+def _columns(shape: Shape) -> Iterator[Expr]:
+    """What reads a field or an item of a row."""
+    row = Parameter(0)
+    if isinstance(shape, tuple):
+        yield from (Item(row, constant(place)) for place in range(len(shape)))
+        return
+    for place, name in enumerate((isinstance(shape, type) and constructor(shape)) or ()):
+        yield Attribute(row, name)
+        if issubclass(shape, tuple):  # type: ignore[arg-type]
+            yield Item(row, constant(place))
+
+
+def _is_within(best: plan.Best | None, column: Expr) -> bool:
+    """Whether the rows of which the best is kept are of one partition."""
+    if best is None:
+        return True
+    if not isinstance(best.by, Lifted) or not isinstance(best.value, Lifted):
+        return False
+    by = best.by.body
+    return by == column or (isinstance(by, Display) and column in by.items)
+
+
+def _closed(way: plan.Node) -> Iterator[plan.Node]:
+    """The inputs of a way: as much of it as reads no recursive row."""
+    waiting = [way]
+    while waiting:
+        node = waiting.pop()
+        if is_closed(node):
+            yield node
+        else:
+            waiting.extend(node.inputs())
+
+
+def _linear(node: plan.Fixpoint) -> plan.Fixpoint:
+    """A closure as one that grows by one row of its source at a time; others as they are."""
+    ways = [way for way in ways_of(node.bodies[0]) if not is_closed(way)]
+    if all(_reads_one(way) for way in ways):
+        return node
+    closure = closure_of(node, clauses(node))
+    return node if closure is None else _grown(node, closure)
+
+
+def _reads_one(way: plan.Node) -> bool:
+    return not any(isinstance(n, plan.Join) and _is_of_two(n) for n in _open(way))
+
+
+def _is_of_two(join: plan.Join) -> bool:
+    return not (is_closed(join.left) or is_closed(join.right))
+
+
+def _open(way: plan.Node) -> Iterator[plan.Node]:
+    waiting = [way]
+    while waiting:
+        node = waiting.pop()
+        if not is_closed(node):
+            yield node
+            waiting.extend(node.inputs())
+
+
+def _grown(node: plan.Fixpoint, of: Closure) -> plan.Fixpoint:
+    assert isinstance(of.ends.body, Display)
+    begin, end = (substitute(e, (Parameter(0),)) for e in of.ends.body.items)
+    kind: Any = of.kind
+    shape = row_shape(node.bodies[0])
+    relation = plan.Recursive(node.level, 0, node.names[0], True, (shape,))
+    first, last = (_field(kind, place) for place in (0, 1))
+    seed = of.source if of.is_row else plan.Select(of.source, _function(_row(kind, begin, end), 1))
+    match = plan.Match(_function(last, 1), _function(begin, 1))
+    joined = plan.Join(relation, of.source, match)
+    longer = _row(kind, first, substitute(end, (Parameter(1),)))
+    body = plan.Union(seed, plan.Select(joined, _function(longer, 2)))
+    return replace(node, bodies=(body,))
+
+
+def _field(kind: Any, place: int) -> Expr:
+    if kind is tuple:
+        return Item(Parameter(0), constant(place))
+    return Attribute(Parameter(0), (constructor(kind) or ())[place])
+
+
+def _row(kind: Any, begin: Expr, end: Expr) -> Expr:
+    if kind is tuple:
+        return tuple_of(begin, end)
+    return Call(constant(kind, kind.__name__), (begin, end))
+
+
+def _function(body: Expr, parameters: int) -> Lifted:
+    return Lifted(body, row_names(parameters), (), parameters)
+
+
+_ONE_ROW = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
+
+
+@record
+class Reading:
+    """Rows of a relation and of a side that meet; in its predicate they come in this order."""
+
+    relation: int
+    side: int
+    match: plan.Match
+
+
+@record
+class Linear:
+    """A recursion whose ways read one recursive row each.
+
+    Parameters
+    ----------
+    seeds: of each relation, what derives its rows from inputs alone.
+    sides: what ways read besides the recursive row.
+    own, given: each relation, and what stands for each side, as bodies read them.
+    bodies: of each relation, its ways over the relations and then the sides, as `Recursive` of the
+        recursion's level; None if it has none.
+    """
+
+    node: plan.Fixpoint
+    seeds: tuple[tuple[plan.Node, ...], ...]
+    sides: tuple[plan.Node, ...]
+    own: tuple[plan.Recursive, ...]
+    given: tuple[plan.Recursive, ...]
+    bodies: tuple[plan.Node | None, ...]
+    readings: tuple[Reading, ...]
+
+
+def linear(node: plan.Node) -> Linear | None:
+    """A recursion taken apart, if it is linear."""
+    if not isinstance(node, plan.Fixpoint) or free(node) or any(node.best):
+        return None
+    return _Apart(node).found()
+
+
+class _Unfit(Exception):
+    """A way that is not of this kind."""
+
+
+class _Apart:
+    def __init__(self, node: plan.Fixpoint) -> None:
+        self._node = node
+        self._sides: dict[plan.Node, int] = {}
+        self._readings: dict[Reading, None] = {}
+
+    def found(self) -> Linear | None:
+        node = self._node
+        ways = [ways_of(body) for body in node.bodies]
+        seeds = tuple(tuple(way for way in some if is_closed(way)) for some in ways)
+        steps = [[way for way in some if not is_closed(way)] for some in ways]
+        try:
+            made = [[self._over(way) for way in some] for some in steps]
+        except _Unfit:
+            return None
+        if not self._readings:
+            return None
+        bodies = tuple(reduce(plan.UnionAll, some) if some else None for some in made)
+        own = tuple(
+            plan.Recursive(node.level, place, name, True, shapes(body))
+            for place, (name, body) in enumerate(zip(node.names, node.bodies, strict=True))
+        )
+        given = tuple(self._stands_for(side, place) for side, place in self._sides.items())
+        sides_ = tuple(self._sides)
+        return Linear(node, seeds, sides_, own, given, bodies, tuple(self._readings))
+
+    def _over(self, node: plan.Node) -> plan.Node:
+        """A way over sides that are given.
+
+        Raises
+        ------
+        _Unfit: it is something else.
+        """
+        if isinstance(node, plan.Recursive) and node.level == self._node.level:
+            return node
+        if isinstance(node, _ONE_ROW):
+            return with_inputs(node, [self._over(node.input)])
+        if not isinstance(node, plan.Join):
+            raise _Unfit
+        side = next((each for each in node.inputs() if is_closed(each)), None)
+        if side is None or bindings(side) > 1:
+            raise _Unfit
+        place = self._sides.setdefault(side, len(self._sides))
+        self._readings[self._reading(node, place)] = None
+        given = self._stands_for(side, place)
+        return with_inputs(node, [given if s is side else self._over(s) for s in node.inputs()])
+
+    def _stands_for(self, side: plan.Node, place: int) -> plan.Recursive:
+        index = len(self._node.names) + place
+        name = f"side {place + 1}"
+        return plan.Recursive(self._node.level, index, name, is_set(side), shapes(side))
+
+    def _reading(self, join: plan.Join, place: int) -> Reading:
+        is_left = not is_closed(join.left)
+        source = join.left if is_left else join.right
+        pairs = [
+            pair
+            for ours, theirs in zip(*_keys(join, is_left=is_left), strict=True)
+            if (pair := _key_equation(source, ours, theirs)) is not None
+        ]
+        if not pairs:
+            raise _Unfit
+        on, relation = conjunction(tuple(pairs)), _relation(source)
+        of = row_shape(self._node.bodies[relation]), row_shape(self._given_side(place))
+        if not total(on, of):
+            raise _Unfit
+        return Reading(relation, place, plan.Match(on=Lifted(on, row_names(2), (), 2)))
+
+    def _given_side(self, place: int) -> plan.Node:
+        return list(self._sides)[place]
+
+
+def _keys(join: plan.Join, *, is_left: bool) -> tuple[list[Any], list[Any]]:
+    """The parts of the keys, of the recursive side and of the other."""
+    match, conditions = match_of(join), side_conditions_of(join)
+    found = []
+    for written, side in ((match.left_key, "left"), (match.right_key, "right")):
+        terms = () if conditions is None else getattr(conditions, side)
+        parts = [] if written is None else [written]
+        found.append([*parts, *(term.function for term in terms if term.is_key)])
+    left, right = found
+    return (left, right) if is_left else (right, left)
+
+
+def _key_equation(source: plan.Node, ours: Any, theirs: Any) -> Expr | None:
+    """That a recursive row and a row of a side have the same part of a key; None if that is not
+    made of the recursive row alone."""
+    if not isinstance(ours, Lifted) or not isinstance(theirs, Lifted):
+        return None
+    of_own = origin(source, ours.body, may_raise=True)
+    if of_own is None:
+        return None
+    return Operation("==", (of_own, substitute(theirs.body, (Parameter(1),))))
+
+
+def _relation(way: plan.Node) -> int:
+    """The relation that a way reads."""
+    node = way
+    while not isinstance(node, plan.Recursive):
+        node = next(source for source in node.inputs() if not is_closed(source))
+    return node.index

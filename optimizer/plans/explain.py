@@ -4,20 +4,33 @@
 >>> print(explain(Distinct(Table(1, "orders", None, True))))
 distinct
   table orders
+
+A plan as boxes and arrows: as text, for Mermaid and Graphviz, and as SVG.
+
+>>> drawing = Drawing((Box("distinct", "", (1,)), Box("table words", "", ())))
+>>> print(drawing.text())
+distinct
+  table words
+>>> print(drawing.mermaid())
+flowchart BT
+  n0["distinct"]
+  n1["table words"]
+  n1 --> n0
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from html import escape
+from typing import TypeVar
 
 from optimizer import plan
 from optimizer.callables.opaque import FROM_TEXT
 from optimizer.expr import origins
 from optimizer.expressions.text import written
 from optimizer.plans import headlines
-from optimizer.plans.drawing import Drawing, drawn
 from optimizer.plans.side_conditions import AnyJoin, match_of, side_conditions_of
+from optimizer.record import record
 from optimizer.traverse import functions
 
 
@@ -84,3 +97,188 @@ def joined(node: AnyJoin) -> str:
     shown = [" == ".join(pair) for pair in zip(*steps, strict=True)]
     shown += [] if found.residual is None else [f"on {written(found.residual)}"]
     return f"{headlines.name(node)} {', '.join(shown)}".rstrip()
+
+
+INDENTED = 40
+"""Levels that are shown by indenting lines."""
+CHARACTER, LINE, MARGIN = 6.7, 16, 12
+"""Of an SVG: how wide a character is, how high a line, and what is left around, in pixels."""
+LONGEST = 60
+"""Characters of a line in a box."""
+N = TypeVar("N")
+
+
+@record
+class Box:
+    """A node: a line that says what it is, what to remark on it, and the places of its inputs."""
+
+    label: str
+    remark: str
+    inputs: tuple[int, ...]
+
+
+@record
+class Drawing:
+    """Boxes, the first on top. What several boxes read is there once."""
+
+    boxes: tuple[Box, ...]
+
+    def text(self) -> str:
+        """A line per box, inputs indented below; what was shown already is not shown again."""
+        return "\n".join(self._lines())
+
+    def _lines(self) -> Iterator[str]:
+        shown: set[int] = set()
+        waiting = [(0, 0)]
+        while waiting:
+            place, depth = waiting.pop()
+            box = self.boxes[place]
+            line = _indent(depth) + box.label
+            if place in shown and box.inputs:
+                yield line + "  (as above)"
+                continue
+            shown.add(place)
+            yield line + box.remark
+            waiting.extend((source, depth + 1) for source in reversed(box.inputs))
+
+    def mermaid(self) -> str:
+        """The source of a Mermaid flowchart."""
+        lines = ["flowchart BT"]
+        for place, box in enumerate(self.boxes):
+            label = (box.label + box.remark).replace('"', "#quot;")
+            lines.append(f'  n{place}["{label}"]')
+        lines += [f"  n{source} --> n{place}" for place, source in self._arrows()]
+        return "\n".join(lines)
+
+    def dot(self) -> str:
+        """The source of a Graphviz digraph."""
+        lines = ["digraph plan {", "  rankdir=BT", "  node [shape=box]"]
+        for place, box in enumerate(self.boxes):
+            label = (box.label + box.remark).replace("\\", "\\\\").replace('"', '\\"')
+            lines.append(f'  n{place} [label="{label}"]')
+        lines += [f"  n{source} -> n{place}" for place, source in self._arrows()]
+        return "\n".join([*lines, "}"])
+
+    def svg(self) -> str:
+        """An SVG image, the rows flowing upwards."""
+        return _svg(self)
+
+    def _arrows(self) -> Iterator[tuple[int, int]]:
+        for place, box in enumerate(self.boxes):
+            for source in box.inputs:
+                yield place, source
+
+
+def drawn(
+    root: N,
+    inputs: Callable[[N], Sequence[N]],
+    label: Callable[[N], str],
+    remark: Callable[[N], str] = lambda node: "",
+    known_by: Callable[[N], Hashable] = id,
+) -> Drawing:
+    """The drawing of what is below a node, each node once."""
+    places: dict[Hashable, int] = {}
+    found: list[N] = []
+    waiting = [root]
+    while waiting:
+        node = waiting.pop()
+        if known_by(node) not in places:
+            places[known_by(node)] = len(found)
+            found.append(node)
+            waiting.extend(reversed(inputs(node)))
+    return Drawing(
+        tuple(
+            Box(label(n), remark(n), tuple(places[known_by(source)] for source in inputs(n)))
+            for n in found
+        )
+    )
+
+
+def _indent(depth: int) -> str:
+    """Two spaces a level; from `INDENTED` levels on their number, or a text would grow with the
+    square of its depth."""
+    return "  " * depth if depth <= INDENTED else f"{'  ' * INDENTED}({depth}) "
+
+
+def _svg(drawing: Drawing) -> str:
+    texts = [_wrapped(box) for box in drawing.boxes]
+    sizes = [(max(map(len, t)) * CHARACTER + 2 * MARGIN, len(t) * LINE + MARGIN) for t in texts]
+    corners, width, height = _placed(drawing, sizes)
+    shapes = []
+    for place, source in drawing._arrows():
+        (x, y), (w, h) = corners[place], sizes[place]
+        (x2, y2), (w2, _) = corners[source], sizes[source]
+        shapes.append(
+            f'<line x1="{x2 + w2 / 2:.0f}" y1="{y2:.0f}" x2="{x + w / 2:.0f}" y2="{y + h:.0f}" '
+            'stroke="#888" marker-end="url(#arrow)"/>'
+        )
+    for (x, y), (w, h), text in zip(corners, sizes, texts, strict=True):
+        shapes.append(
+            f'<rect x="{x:.0f}" y="{y:.0f}" width="{w:.0f}" height="{h:.0f}" rx="4" '
+            'fill="#f4f6fa" stroke="#667"/>'
+        )
+        for number, line in enumerate(text):
+            below = y + MARGIN / 2 + (number + 0.75) * LINE
+            shapes.append(
+                f'<text x="{x + MARGIN:.0f}" y="{below:.0f}" fill="#222">{escape(line)}</text>'
+            )
+    return _image(shapes, width, height)
+
+
+def _image(shapes: Iterable[str], width: float, height: float) -> str:
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
+        'font-family="monospace" font-size="11">'
+        '<defs><marker id="arrow" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" '
+        'markerHeight="7" orient="auto"><path d="M0 0 8 4 0 8z" fill="#888"/></marker></defs>'
+        f"{''.join(shapes)}</svg>"
+    )
+
+
+def _placed(
+    drawing: Drawing, sizes: Sequence[tuple[float, float]]
+) -> tuple[list[tuple[float, float]], float, float]:
+    """Where boxes are, and how large the image is: a row of boxes per level."""
+    levels = _levels(drawing)
+    rows: list[list[int]] = [[] for _ in range(max(levels) + 1)]
+    for place, level in enumerate(levels):
+        rows[level].append(place)
+    widths = [sum(sizes[p][0] for p in row) + 2 * MARGIN * (len(row) + 1) for row in rows]
+    width, y = max(widths), float(MARGIN)
+    corners = [(0.0, 0.0)] * len(sizes)
+    for row, wide in zip(rows, widths, strict=True):
+        x = (width - wide) / 2 + 2 * MARGIN
+        for place in row:
+            corners[place] = (x, y)
+            x += sizes[place][0] + 2 * MARGIN
+        y += max(sizes[place][1] for place in row) + 2 * LINE
+    return corners, width, y - LINE
+
+
+def _levels(drawing: Drawing) -> list[int]:
+    """How far below the first each box is, at most; inputs are below all that read them."""
+    readers = [0] * len(drawing.boxes)
+    for _, source in drawing._arrows():
+        readers[source] += 1
+    levels = [0] * len(drawing.boxes)
+    waiting = [0]
+    while waiting:
+        place = waiting.pop()
+        for source in drawing.boxes[place].inputs:
+            levels[source] = max(levels[source], levels[place] + 1)
+            readers[source] -= 1
+            if not readers[source]:
+                waiting.append(source)
+    return levels
+
+
+def _wrapped(box: Box) -> list[str]:
+    """The lines of a box, those too long cut between words."""
+    lines, line = [], ""
+    for word in box.label.split(" "):
+        if line and len(line) + len(word) >= LONGEST:
+            lines.append(line)
+            line = f"  {word}"
+        else:
+            line = f"{line} {word}" if line else word
+    return [*lines, line, *[box.remark.strip()] * bool(box.remark.strip())]

@@ -42,10 +42,10 @@ from optimizer.expr import (
     rebuilt,
     substitute,
 )
-from optimizer.expressions.compose import needs, over, surely
 from optimizer.expressions.knowledge import Shapes, is_value
+from optimizer.expressions.text import needs, over, surely
 from optimizer.plans import multiway
-from optimizer.plans.extended import outputs
+from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings, may_be_negative, once, shapes
 from optimizer.plans.side_conditions import match_of, residual, side_conditions_of
 from optimizer.record import record

@@ -1,4 +1,6 @@
-"""What a plan node says of itself, so that nothing else needs to know its class.
+"""Plan nodes: their common base, the facts that each node states about itself, and its cost.
+
+What a plan node says of itself, so that nothing else needs to know its class.
 
     class Where(Node):
         input: Node
@@ -20,18 +22,41 @@ Nothing has a default: a node that leaves a fact open cannot be defined. What as
 
 A fact of the rows is a function of the node and of the same fact of its inputs, so that
 `properties` can compute it for deep plans without recursion.
+
+What all trees of nodes have in common: how they are compared, hashed and shown at any depth.
+
+Those that dataclasses generate call themselves for each input, which Python allows a thousand deep.
+
+What one changed row costs an operator, and the degree of a query: both known before it is run.
+
+    O(1)        whatever the tables hold
+    O(log n)    a place among rows in order
+    matches     the rows of the other side that go with it
+    group       all rows of its group
+    rounds      what a recursion or an iteration derives anew
+    all pairs   all rows of the other side
+
+Each row that comes out of an operator costs the one above in turn.
+
+The degree is how many times a delta is taken of the delta of the query until nothing of the
+database is read: 1 for what treats each row by itself, and the sum of both sides for a join. There
+is none where an operator compares its rows with those that it had, as `distinct` does.
+
+Source: [slender] chapter 3: cost and degree of nested queries, here of what is run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
+from enum import IntEnum
+from functools import lru_cache
+from math import inf
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from optimizer.expr import Function, Lifted
 from optimizer.expressions.knowledge import Shape, Shapes, shape_of
-from optimizer.expressions.naming import naming_of
-from optimizer.plans.costs import Costs
+from optimizer.expressions.text import naming_of
 from optimizer.record import record
 
 Barrier = Literal["negation", "aggregate", "order", "past"]
@@ -211,3 +236,260 @@ def if_either(node: Any, inputs: Sequence[bool]) -> bool:
 def is_set_of_outer_join(node: Any, inputs: Sequence[bool]) -> bool:
     """Of a full join rows that are None may be alone on both sides."""
     return node.kind != "full" and all(inputs)
+
+
+_ITERATIVE = ("__eq__", "__hash__", "__repr__", "__getstate__")
+
+
+@record
+class Tree:
+    """Base of nodes whose inputs are nodes: the fields that hold one, or a tuple of them.
+
+    Fields that are not compared are no part of it. `known` is what has been found out about a node
+    so far.
+    """
+
+    known: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
+
+    def __init_subclass__(cls) -> None:
+        for name in _ITERATIVE:  # dataclass methods recurse into inputs, and keep what is known
+            setattr(cls, name, getattr(Tree, name))
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Tree) and _are_equal(self, other))
+
+    def __hash__(self) -> int:
+        waiting = [] if "hash" in self.known else [self]
+        while waiting:
+            node = waiting[-1]
+            missing = [source for source in node.inputs() if "hash" not in source.known]
+            waiting.extend(missing)
+            if not missing:
+                waiting.pop()
+                inputs = [source.known["hash"] for source in node.inputs()]
+                node.known["hash"] = hash((type(node), *inputs, *own(node)))
+        found: int = self.known["hash"]
+        return found
+
+    def __repr__(self) -> str:
+        waiting: list[Any] = [self]
+        shown: list[str] = []
+        while waiting:
+            value = waiting.pop()
+            shown.append(value if isinstance(value, str) else f"{type(value).__name__}(")
+            if not isinstance(value, str):
+                waiting.extend(reversed([*_spelled(value), ")"]))
+        return "".join(shown)
+
+    def __getstate__(self) -> list[Any]:
+        """The fields as dataclasses restore them. What is known is so in this process: hashes."""
+        return [{} if f.name == "known" else getattr(self, f.name) for f in fields(self)]
+
+    def inputs(self) -> tuple[Any, ...]:
+        """The nodes whose rows this one reads, left to right."""
+        if "inputs" in self.known:
+            return self.known["inputs"]  # type: ignore[no-any-return]
+        kind: Any = type(self)
+        found: list[Any] = []
+        for name in _compared(kind):
+            value = getattr(self, name)
+            if isinstance(value, Tree):
+                found.append(value)
+            elif value.__class__ is tuple and value and isinstance(value[0], Tree):
+                found += value
+        inputs = self.known["inputs"] = tuple(found)
+        return inputs
+
+
+class Hashed:
+    """A value that is hashed once: it is looked up by more often than it is made."""
+
+    __slots__ = ("_hash", "value")
+
+    def __init__(self, value: Hashable) -> None:
+        self.value = value
+        self._hash: int | None = None
+
+    def __hash__(self) -> int:
+        found = self._hash
+        if found is None:
+            found = self._hash = hash(self.value)
+        return found
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        if not isinstance(other, Hashed) or hash(self) != hash(other):
+            return False
+        return bool(self.value == other.value)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def nodes_in(value: Any) -> tuple[Any, ...]:
+    """The nodes in a field of a node: the field itself, the nodes of a tuple, or none."""
+    if isinstance(value, Tree):
+        return (value,)
+    is_several = value.__class__ is tuple and value and isinstance(value[0], Tree)
+    return value if is_several else ()
+
+
+@lru_cache(maxsize=64)
+def _compared(kind: Any) -> tuple[str, ...]:
+    return tuple(f.name for f in fields(kind) if f.compare)
+
+
+def own(node: Tree) -> tuple[Any, ...]:
+    """What makes a node what it is, except its inputs: of these, how many each field has."""
+    known: tuple[Any, ...] | None = node.known.get("own values")
+    if known is None:
+        kind: Any = type(node)
+        values = [getattr(node, name) for name in _compared(kind)]
+        known = tuple([len(found) if (found := nodes_in(value)) else value for value in values])
+        node.known["own values"] = known
+    return known
+
+
+def _are_equal(a: Tree, b: Tree) -> bool:
+    asked: set[tuple[int, int]] = set()
+    waiting = [(a, b)]
+    while waiting:
+        a, b = waiting.pop()
+        if a is b or (id(a), id(b)) in asked:
+            continue
+        asked.add((id(a), id(b)))
+        if type(a) is not type(b) or own(a) != own(b):
+            return False
+        waiting.extend(zip(a.inputs(), b.inputs(), strict=True))
+    return True
+
+
+def _spelled(node: Tree) -> Iterator[Any]:
+    """The fields of a node as they are written, with nodes in the place of their texts."""
+    between = ""
+    for each in fields(node):
+        if each.repr:
+            value = getattr(node, each.name)
+            yield f"{between}{each.name}="
+            between = ", "
+            if value.__class__ is tuple and nodes_in(value):
+                yield "("
+                for number, part in enumerate(value):
+                    yield from (", ", part) if number else (part,)
+                yield ",)" if len(value) == 1 else ")"
+            else:
+                yield value if isinstance(value, Tree) else repr(value)
+
+
+# The base of the nodes of a logical plan.
+
+
+@record
+class Node(Tree):
+    """Base of all plan nodes. Each kind states its `facts`; there are no defaults."""
+
+    facts: ClassVar[Facts]
+
+    def __init_subclass__(cls) -> None:
+        super(Node, cls).__init_subclass__()  # noqa: UP008 (the decorator makes the class again)
+        if "facts" not in vars(cls):
+            raise TypeError(
+                f"plan node {cls.__name__} does not say what it is\n"
+                "  give the class `facts = Facts(...)`, as its neighbours have"
+            )
+
+    if TYPE_CHECKING:
+
+        def inputs(self) -> tuple[Node, ...]: ...
+
+
+class Cost(IntEnum):
+    """A class of costs of one changed row; the higher, the dearer."""
+
+    ONE = 0
+    LOG = 1
+    MATCHES = 2
+    GROUP = 3
+    ROUNDS = 4
+    PAIRS = 5
+
+    def __str__(self) -> str:
+        return ("O(1)", "O(log n)", "matches", "group", "rounds", "all pairs")[self]
+
+
+Costs = Sequence[Cost]
+"""Per input of a node."""
+
+
+# Costs.
+
+
+def nothing(node: Any) -> Costs:
+    """Of a node without inputs."""
+    return ()
+
+
+def constant(node: Any) -> Costs:
+    return (Cost.ONE,) * len(node.inputs())
+
+
+def logarithmic(node: Any) -> Costs:
+    return (Cost.LOG,) * len(node.inputs())
+
+
+def whole_group(node: Any) -> Costs:
+    return (Cost.GROUP,) * len(node.inputs())
+
+
+def rounds(node: Any) -> Costs:
+    return (Cost.ROUNDS,) * len(node.inputs())
+
+
+def of_aggregates(node: Any) -> Costs:
+    """The dearest of the aggregates."""
+    return (max((each.accumulator.cost for each in node.aggregates), default=Cost.ONE),)
+
+
+def matches(node: Any) -> Costs:
+    return (Cost.MATCHES, Cost.MATCHES)
+
+
+def matches_of_right(node: Any) -> Costs:
+    """Of a row of the left only how many partners it has is asked, which is kept."""
+    return (Cost.ONE, Cost.MATCHES)
+
+
+def all_pairs(node: Any) -> Costs:
+    return (Cost.PAIRS, Cost.PAIRS)
+
+
+# Degrees.
+
+
+def degree_of_rows(node: Any, inputs: Sequence[float]) -> float:
+    """The rows of a table."""
+    return 1.0
+
+
+def degree_of_none(node: Any, inputs: Sequence[float]) -> float:
+    """Nothing of the database is read."""
+    return 0.0
+
+
+def degree_as_input(node: Any, inputs: Sequence[float]) -> float:
+    return max(inputs)
+
+
+def degree_of_both(node: Any, inputs: Sequence[float]) -> float:
+    return sum(inputs)
+
+
+def no_degree(node: Any, inputs: Sequence[float]) -> float:
+    """Its rows are compared with those that it had."""
+    return inf
+
+
+def degree_of_aggregates(node: Any, inputs: Sequence[float]) -> float:
+    """Sums are linear in the rows; the least of some values is not."""
+    return inputs[0] if max(of_aggregates(node)) is Cost.ONE else inf

@@ -1,4 +1,6 @@
-"""The form of a node: what it is and what it reads, but for plain values and for which tables.
+"""Forms of plan nodes, and the keys and constants that all rows of a plan have.
+
+The form of a node: what it is and what it reads, but for plain values and for which tables.
 
     where o.customer == c       for c = "ann", "bob", ...       one form, a value each
       table orders
@@ -10,11 +12,33 @@ form have one object for it, which knows what is found out about one of them and
 Sound:  facts are shared of what depends on no value: of nodes whose callables have none, and where
         callables have no part in the facts.
 State:  of the process, `MOST_FORMS` forms with their facts.
+
+What is equal to a constant in all rows of a plan.
+
+    select (s.age, s.name)              the first item is 31
+      join on s.name == m.name          s.age is 31, and s.name and m.name are "Doe"
+        where s.age == 31               s.age is 31
+          table students
+        where m.name == "Doe"           m.name is "Doe"
+          table council
+
+Sound:  of a condition with a plain constant, and of equations, which are transitive. A guard keeps
+        rows that raise, and says nothing.
+
+Which fields of a row no two rows of a plan have in common: the key of a keyed table.
+
+A join that looks rows up by such a key finds one row at most.
+
+A condition asked further down, also of rows that the plain plan would not ask of.
+
+A row that a condition raises for must not make a commit fail if the row never comes out of what is
+between: a group that reduces to nothing, a copy that another takes away. The guard below keeps such
+a row, and the condition stays where it was for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
@@ -24,20 +48,35 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
     FIRST_UNIQUE,
     LEAVES,
+    Again,
     Apply,
+    Attribute,
+    Call,
     Constant,
+    Display,
     Expr,
+    Guard,
     Item,
     Lifted,
+    Operation,
     Outer,
+    Parameter,
     Quantified,
     Subquery,
+    conjuncts,
+    constant,
     parts,
+    reads,
     rebuilt,
+    substitute,
 )
-from optimizer.kinds.class_facts import ClassCache, classes_in, shortest_lived
-from optimizer.lifting.kin import KINDS, Itself, has_no_meaning, kin_of, may_differ
-from optimizer.plans.properties import fact
+from optimizer.expressions.evaluated import PLAIN
+from optimizer.expressions.knowledge import constructor, makes_record, record_field
+from optimizer.kinds.fields import ClassCache, classes_in, shortest_lived
+from optimizer.lifting.lift import lift
+from optimizer.lifting.readings import KINDS, Itself, has_no_meaning, kin_of, may_differ
+from optimizer.plans.join_lists import outputs
+from optimizer.plans.properties import bindings, fact, once, shapes, shows_parts
 from optimizer.record import record
 
 MOST_FORMS = 2048
@@ -259,3 +298,195 @@ def with_constants(expr: Expr, change: Callable[[Constant], Constant]) -> Expr:
 
 def _has_variables(function: Opaque) -> bool:
     return bool(function.captures) or has_no_meaning(function.identity)
+
+
+Constants = Mapping[Expr, Constant]
+AnyJoin = plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
+NOTHING: Constants = {}
+_SOME_OF_LEFT = (
+    *(plan.SemiJoin, plan.AntiJoin, plan.Distinct, plan.OrderBy, plan.Top, plan.Unnest),
+    *(plan.Difference, plan.DifferenceAll, plan.Shared, plan.View),
+)
+
+
+def constants_of(node: plan.Node) -> Constants:
+    """Expressions over the bindings of a plan's rows, with the constants that they are equal to."""
+    found: Constants = fact(node, "constants", _found)
+    return found
+
+
+def of_pairs(join: AnyJoin) -> Constants:
+    """The same of both sides of a join, in terms of its pairs."""
+    left, right = map(constants_of, join.inputs())
+    return {**left, **_moved(right, bindings(join.left), bindings(join.right))}
+
+
+def fixed(test: Expr) -> tuple[Expr, Constant] | None:
+    """What a condition says is equal to a plain constant, and that."""
+    match test.test if isinstance(test, Again) else test:
+        case Operation("==", (Constant() as value, side)) | Operation(
+            "==", (side, Constant() as value)
+        ):
+            plain = value.kind in PLAIN and not isinstance(side, Constant)
+            return (side, value) if plain else None
+        case _:
+            return None
+
+
+def equations(join: AnyJoin) -> Iterator[tuple[Expr, Expr]]:
+    """What is equal in pairs that match: something of the left, and something of the right."""
+    count, match = bindings(join.left), join.match
+    if isinstance(match.left_key, Lifted) and isinstance(match.right_key, Lifted):
+        yield match.left_key.body, substitute(match.right_key.body, (Parameter(count),))
+    for test in conjuncts(match.on.body) if isinstance(match.on, Lifted) else ():
+        match test:
+            case Operation("==", (a, b)):
+                sides = [_is_right(expr, count) for expr in (a, b)]
+                if sides == [False, True]:
+                    yield a, b
+                elif sides == [True, False]:
+                    yield b, a
+
+
+def _is_right(expr: Expr, count: int) -> bool | None:
+    """Whether an expression is of the right side of a join; None if it is of both, or neither."""
+    read = reads(expr)
+    if not read or (count in read and len(read) > 1):
+        return None
+    return count in read
+
+
+def followed(known: Constants, pairs: list[tuple[Expr, Expr]]) -> dict[Expr, Constant]:
+    """What is equal to a constant because something is that is equal to it."""
+    new: dict[Expr, Constant] = {}
+    for one, other in (pair for a, b in pairs for pair in ((a, b), (b, a))):
+        value = known.get(other, new.get(other))
+        if value is not None and one not in known and one not in new:
+            new[one] = value
+    return new
+
+
+def _found(node: plan.Node) -> Constants:
+    below: list[Constants] = [source.known["constants"] for source in node.inputs()]
+    match node:
+        case plan.Where(_, Lifted(body)):
+            return {**below[0], **_said(body)}
+        case plan.Join():
+            return _of_join(node)
+        case plan.Product(left, right):
+            return {**below[0], **_moved(below[1], bindings(left), bindings(right))}
+        case plan.OuterJoin(kind="left"):
+            return below[0]
+        case plan.Select(_, Lifted(body)):
+            return _made(body, below[0])
+        case plan.Extend():
+            of_row = zip(outputs(node), map(Parameter, range(bindings(node))), strict=True)
+            return _told(of_row, below[0])
+        case plan.Aggregate(_, Lifted(body)):
+            return _made(body, below[0])
+        case plan.Union() | plan.UnionAll():
+            return {e: value for e, value in below[0].items() if below[1].get(e) == value}
+        case plan.Intersection() | plan.IntersectionAll():
+            return {**below[1], **below[0]}
+        case plan.Settled(segment):
+            return constants_of(segment.run)
+        case _:
+            is_some = isinstance(node, _SOME_OF_LEFT) and not shows_parts(node)
+            return below[0] if is_some else NOTHING
+
+
+def _said(body: Expr) -> dict[Expr, Constant]:
+    return dict(found for test in conjuncts(body) if (found := fixed(test)) is not None)
+
+
+def _of_join(join: plan.Join) -> Constants:
+    on = join.match.on
+    known = {**of_pairs(join), **(_said(on.body) if isinstance(on, Lifted) else NOTHING)}
+    return {**known, **followed(known, list(equations(join)))} if known else NOTHING
+
+
+def _moved(of: Constants, start: int, count: int) -> dict[Expr, Constant]:
+    """What is known of the rows of the right side of a join, which are its last binding."""
+    row = Parameter(start)
+    items = (row,) if count == 1 else tuple(Item(row, constant(place)) for place in range(count))
+    return {substitute(expr, items): value for expr, value in of.items()}
+
+
+def _made(body: Expr, of: Constants) -> Constants:
+    """What is known of what an expression makes of rows: of the value, its items and its fields."""
+    return _told(_parts_of(body), of)
+
+
+def _told(made: Iterable[tuple[Expr, Expr]], of: Constants) -> Constants:
+    """What is known of ways to read a row, each of which gives what an expression does."""
+    found = {
+        way: value
+        for part, way in made
+        if (value := part if isinstance(part, Constant) else of.get(part)) is not None
+    }
+    return {way: value for way, value in found.items() if value.kind in PLAIN}
+
+
+def _parts_of(body: Expr) -> Iterator[tuple[Expr, Expr]]:
+    row = Parameter(0)
+    yield body, row
+    if isinstance(body, Display) and body.kind == "tuple":
+        yield from ((item, Item(row, constant(place))) for place, item in enumerate(body.items))
+    elif isinstance(body, Call) and isinstance(body.function, Constant) and makes_record(body):
+        kind = body.function.value
+        for place, name in enumerate(constructor(kind) or ()):
+            part = record_field(body, name)
+            assert part is not None
+            yield part, Attribute(row, name)
+            if issubclass(kind, tuple):
+                yield part, Item(row, constant(place))
+
+
+Key = frozenset[Expr]
+NO_KEY: Key = frozenset()
+
+
+def unique_key(node: plan.Node) -> Key:
+    """The parts of a key that rows have alone, in terms of the row; none if there is no such key.
+
+    It is that of a keyed table, also below conditions.
+    """
+    while isinstance(node, plan.Where):
+        node = node.input
+    return once(node, "unique_key", _of_table) if isinstance(node, plan.Table) else NO_KEY
+
+
+def _of_table(table: plan.Table) -> Key:
+    if table.key is None:
+        return NO_KEY
+    found = lift(table.key, shapes(table))
+    if not isinstance(found, Lifted):
+        return NO_KEY
+    parts = key_parts(found.body)
+    return frozenset(parts) if all(isinstance(part, Attribute | Item) for part in parts) else NO_KEY
+
+
+def key_parts(body: Expr) -> tuple[Expr, ...]:
+    """The parts of a key, of which there are several if it is a tuple."""
+    match body:
+        case Display("tuple", items):
+            return items
+        case _:
+            return (body,)
+
+
+def condition(node: plan.Node) -> Lifted | None:
+    """The condition of a `where` that has been read, and is not a guard's second time."""
+    if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
+        return None
+    return None if isinstance(node.predicate.body, Again) else node.predicate
+
+
+def guard(p: Lifted, needs: tuple[Expr, ...] = ()) -> Lifted:
+    """Drops a row only where nothing raises."""
+    return p.with_body(Guard(p.body, needs))
+
+
+def asked_again(below: plan.Node, p: Lifted) -> plan.Where:
+    """`where p` of what a guard has filtered."""
+    return plan.Where(below, p.with_body(Again(p.body)))

@@ -1,4 +1,6 @@
-"""Joins as a list of inputs and conditions, as FROM and WHERE of SQL have them.
+"""Joins as a list of inputs and conditions, and rows of `Extend` as what they are computed from.
+
+Joins as a list of inputs and conditions, as FROM and WHERE of SQL have them.
 
     join x.k == y.k and y.n == z.n           inputs x, z, y
       product                        ->      tests  x.k == y.k, y.n == z.n
@@ -8,31 +10,51 @@
 
 Sound:  the joins below the highest raise nothing, nor does what is computed between them, so that
         their tests can be asked along with those of the highest, and in any order.
+
+What the rows of an `Extend` are made of, and how one is made of that.
+
+    Extend(R, (1,), (f,))      (r1, f(r0, r1))      as one value: what a select would give
+
+A select is the same with one binding, so that what is done here is done to both.
+
+Which way to derive rows forwards a value of the recursive row that it reads.
+
+    select Edge(r.src, e.dst)
+      join r.dst == e.src            a derived row has the `src` of the recursive row below it
+        recursive r
+        table edges
+
+Sound:  whatever the rows of inputs are, what is asked of a derived row gives what it gives of the
+        one recursive row that it was derived from.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from itertools import accumulate
+from itertools import accumulate, takewhile
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
+    Apply,
     Expr,
+    Function,
     Lifted,
     Parameter,
+    all_parameters,
     conjuncts,
     one_value,
     origins,
     reads,
     row_names,
+    substitute,
 )
-from optimizer.expressions.compose import over
 from optimizer.expressions.knowledge import Shapes, is_value, total
-from optimizer.plans.extended import outputs
+from optimizer.expressions.text import compose, first, is_too_long, needs, over, surely
+from optimizer.plans import clauses
 from optimizer.plans.properties import bindings, shapes
-from optimizer.plans.side_conditions import has_keys, pair_shapes
+from optimizer.plans.side_conditions import calls_may_raise, has_keys, pair_shapes
 from optimizer.record import record
 
 
@@ -160,3 +182,152 @@ class _Gathered:
         start = sum(map(bindings, self.inputs))
         self.inputs.append(node)
         return tuple(Parameter(start + n) for n in range(bindings(node)))
+
+
+def outputs(node: plan.Extend | plan.Select) -> tuple[Expr, ...]:
+    """Each binding of the rows, in terms of those of the input."""
+    count = bindings(node.input)
+    if isinstance(node, plan.Select):
+        return (_body(node.function, count),)
+    return (*map(Parameter, node.keep), *[_body(column, count) for column in node.columns])
+
+
+def row_of(node: plan.Extend) -> Lifted:
+    """What makes a row, as one value, of the bindings of the input."""
+    return _read(node, one_value(outputs(node)))
+
+
+def composed_over(outer: Lifted, below: plan.Extend | plan.Select) -> Lifted | None:
+    """A callable of the rows of a node as one of the rows below, evaluating all that the node
+    does; None if something has a cost, or is too long."""
+    if isinstance(below, plan.Select):
+        f = below.function
+        return compose(outer, f, shapes(below.input)) if isinstance(f, Lifted) else None
+    made, of = outputs(below), shapes(below.input)
+    if not all(is_value(expr, of) for expr in made):
+        return None
+    body = _after(made, below, [over(outer.body, made)])[0]
+    return None if is_too_long(body) else _read(below, body, (outer,))
+
+
+def fused(node: plan.Extend, below: plan.Extend | plan.Select) -> plan.Extend | None:
+    """An extend of the rows of another, or of a select, as one of the rows below; None if something
+    would be evaluated twice, or is too long."""
+    made, of = outputs(below), shapes(below.input)
+    if not all(isinstance(column, Lifted) for column in node.columns):
+        return None
+    costly = [place for place, expr in enumerate(made) if not is_value(expr, of)]
+    if not _stay(node, costly):
+        return None
+    every = _after(made, below, [over(expr, made) for expr in outputs(node)])
+    if any(map(is_too_long, every)):
+        return None
+    of_each: list[tuple[Function, ...]] = [()] * len(node.keep)
+    of_each += [(column,) for column in node.columns]
+    read = [_read(below, *each) for each in zip(every, of_each, strict=True)]
+    return extend_of(below.input, read, node.names)
+
+
+def extend_of(
+    source: plan.Node, made: Sequence[Lifted], names: tuple[str | None, ...] = ()
+) -> plan.Extend:
+    """The node that makes some bindings of those of the source."""
+    bodies = takewhile(_is_binding, [f.body for f in made])
+    keep = tuple(expr.index for expr in bodies if isinstance(expr, Parameter))
+    return plan.Extend(source, keep, tuple(made[len(keep) :]), names)
+
+
+def _is_binding(expr: Expr) -> bool:
+    return isinstance(expr, Parameter)
+
+
+def _stay(node: plan.Extend, places: Sequence[int]) -> bool:
+    """Whether bindings of the rows below stay, in their order, and no column reads them."""
+    kept = [place for place in node.keep if place in places]
+    read = [reads(column.body) for column in node.columns if isinstance(column, Lifted)]
+    return kept == list(places) and not any(map(set(places).intersection, read))
+
+
+def _after(made: Sequence[Expr], below: plan.Extend | plan.Select, every: list[Expr]) -> list[Expr]:
+    """Expressions that are all evaluated, after what else the row below may raise."""
+    of = shapes(below.input)
+    asked = {part for expr in every for part in surely(expr)}
+    needed = [need for expr in made for need in needs(expr, of) if need not in asked]
+    place = next((n for n, expr in enumerate(every) if not _is_binding(expr)), 0)
+    every[place] = first(tuple(dict.fromkeys(needed)), every[place])
+    return every
+
+
+def _read(node: plan.Extend | plan.Select, body: Expr, more: Sequence[Function] = ()) -> Lifted:
+    """A callable of the bindings below a node."""
+    count = bindings(node.input)
+    own = (node.function,) if isinstance(node, plan.Select) else node.columns
+    read = (f.names for f in own if isinstance(f, Lifted))
+    names = next((names for names in read if len(names) == count), row_names(count))
+    return Lifted(body, names, origins(*own, *more), count)
+
+
+def _body(column: Function, count: int) -> Expr:
+    if isinstance(column, Opaque):
+        return Apply(column, all_parameters(count))
+    return column.body
+
+
+def ways_of(body: plan.Node) -> list[plan.Node]:
+    """The ways to derive rows; a body is their union."""
+    match body:
+        case plan.Union(left, right) | plan.UnionAll(left, right) if not clauses.is_closed(body):
+            return [*ways_of(left), *ways_of(right)]
+        case plan.Distinct(source) if not clauses.is_closed(body):
+            return ways_of(source)
+        case _:
+            return [body]
+
+
+def forwards(body: plan.Node, asked: Expr, *, may_raise: bool = False) -> bool:
+    """Whether each derived row has the value of the recursive row that it comes from; and nothing
+    on the way raises, unless it `may_raise`. What is derived of no recursive row does."""
+    return clauses.is_closed(body) or origin(body, asked, may_raise=may_raise) == asked
+
+
+def origin(body: plan.Node, asked: Expr, *, may_raise: bool = False) -> Expr | None:
+    """What is asked of a derived row, in terms of the recursive row that it comes from; None if it
+    is not made of that row alone, or if something on the way raises that may not."""
+    expr = asked
+    while not clauses.is_closed(body):
+        if not may_raise and calls_may_raise(body):
+            return None
+        match body:
+            case plan.Select(source) | plan.Extend(source):
+                expr = over(expr, outputs(body))
+                body = source
+            case plan.Where(source):
+                body = source
+            case plan.Recursive():
+                return expr
+            case plan.Join() | plan.Product() | plan.AntiJoin() | plan.SemiJoin():
+                found = _below_join(body, expr)
+                if found is None:
+                    return None
+                body, expr = found
+            case _:
+                return None
+    return None
+
+
+def _below_join(
+    join: plan.Join | plan.Product | plan.AntiJoin | plan.SemiJoin, expr: Expr
+) -> tuple[plan.Node, Expr] | None:
+    """The recursive side, and the same value in terms of its rows; None if it reads the other, or
+    both are recursive."""
+    left, right = join.inputs()
+    if not (clauses.is_closed(left) or clauses.is_closed(right)):
+        return None
+    first = bindings(left)
+    side, places = (
+        (right, range(first, first + 1)) if clauses.is_closed(left) else (left, range(first))
+    )
+    if not reads(expr) <= set(places):
+        return None
+    rows = tuple(Parameter(max(0, place - places.start)) for place in range(places.stop))
+    return side, substitute(expr, rows)

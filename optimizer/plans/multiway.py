@@ -1,4 +1,6 @@
-"""Join three or more inputs in one operator.
+"""Joins of three inputs or more, and semi-joins that compare one bound.
+
+Join three or more inputs in one operator.
 
     join b.dst == c.src and c.dst == a.src      join of three: a.dst == b.src,
       join a.dst == b.src                 ->      b.dst == c.src, c.dst == a.src
@@ -18,6 +20,24 @@ Needs:  keys found, each part of one of a single input; inner joins; stored tabl
 Pays:   state is the inputs, a change costs the smaller of its sides, not the pairs of two inputs.
 Source: worst-case optimal joins: Ngo, Porat, Re, Rudra, 2012; delta queries: Ammar, McSherry,
         Salihoglu, Joglekar, *Distributed Evaluation of Subgraph Queries*, 2018.
+
+Find the one comparison of both sides that a semi-join or an anti-join asks of pairs.
+
+    on  a.k == b.k and b.open and a.x < b.y
+
+    key     a.k == b.k        decided by the indexes (`side_conditions.py`)
+    left    value a.x
+    right   test b.open, value b.y
+
+A left row has a partner if its value is less than the greatest value of the right rows that have
+its key: the pairs need not be asked. With `>` it is the least value.
+
+Sound:  the engine compares only values of one family (`reactive.engine.collections.zset`), for
+        which `<` is total and raises nothing, so that `not a < b` is `a >= b`; for others it asks
+        the pairs. A test after the comparison is asked of a row alone, which gives the same where
+        the comparison cannot raise.
+Needs:  a predicate that was read, whose other parts read one side each; no negative weights on the
+        right, which could cancel those of other values.
 """
 
 from __future__ import annotations
@@ -32,6 +52,7 @@ from optimizer.expr import (
     Display,
     Expr,
     Lifted,
+    Operation,
     Parameter,
     conjuncts,
     constant,
@@ -39,13 +60,21 @@ from optimizer.expr import (
     substitute,
     transform,
 )
-from optimizer.expressions.compose import needs, projected
-from optimizer.expressions.declared import holds_no_nan, is_no_tuple
+from optimizer.expressions.evaluated import holds_no_nan, is_no_tuple
 from optimizer.expressions.knowledge import Shapes, is_value, total
-from optimizer.plans.extended import outputs
+from optimizer.expressions.text import needs, projected
+from optimizer.plans.forms import Key, unique_key
+from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings, may_be_negative, once, row_shape, shapes
-from optimizer.plans.side_conditions import side_conditions_of
-from optimizer.plans.unique_keys import Key, unique_key
+from optimizer.plans.side_conditions import (
+    Comparison,
+    comparison_of,
+    of_left,
+    of_right,
+    residual,
+    side_conditions_of,
+    side_of,
+)
 from optimizer.record import record
 
 Side = tuple[Expr, Shapes]
@@ -235,3 +264,65 @@ def _matched(key: Any) -> Any:
 def _alone(expr: Expr) -> Expr:
     """An expression over one input, as one of its row alone."""
     return transform(expr, lambda e: Parameter(0) if isinstance(e, Parameter) else e)
+
+
+OPPOSITE = {"<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+
+
+@record
+class BoundSide:
+    """The value of a row, and the tests that the predicate has before and after the comparison."""
+
+    before: tuple[Lifted, ...]
+    value: Lifted
+    after: tuple[Lifted, ...]
+
+
+@record
+class Bound:
+    """Both sides of the comparison. The value of the left is less than that of the right if
+    `is_upper`, else greater; or equal if `closed`."""
+
+    left: BoundSide
+    right: BoundSide
+    is_upper: bool
+    closed: bool
+
+
+def bound_of(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
+    """Return the comparison by which a row is known to have a partner, found once."""
+    return once(join, "bound", _found)
+
+
+def _found(join: plan.SemiJoin | plan.AntiJoin) -> Bound | None:
+    rest, count = residual(join), bindings(join.left)
+    if not isinstance(rest, Lifted) or may_be_negative(join.right):
+        return None
+    comparison: Comparison | None = None
+    tests: dict[tuple[str, bool], list[Lifted]] = {}
+    for test in conjuncts(rest.body):
+        found, side = comparison_of(_positive(test), count), side_of(test, count)
+        if found is not None and comparison is None:
+            comparison = found
+        elif side is not None:
+            made = (of_left if side == "left" else of_right)(rest, test, count)
+            tests.setdefault((side, comparison is None), []).append(made)
+        else:
+            return None
+    if comparison is None:
+        return None
+    values = of_left(rest, comparison.left, count), of_right(rest, comparison.right, count)
+    left, right = (
+        BoundSide(tuple(tests.get((side, True), ())), value, tuple(tests.get((side, False), ())))
+        for side, value in zip(("left", "right"), values, strict=True)
+    )
+    return Bound(left, right, comparison.left_is_low, comparison.closed)
+
+
+def _positive(test: Expr) -> Expr:
+    """The opposite of a comparison that is negated, which is the same in a total order."""
+    match test:
+        case Operation("not", (Operation(symbol) as compared,)) if symbol in OPPOSITE:
+            return Operation(OPPOSITE[symbol], compared.operands)
+        case _:
+            return test

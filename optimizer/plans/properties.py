@@ -1,18 +1,40 @@
-"""What is known of a plan's rows without seeing any."""
+"""What is known of a plan's rows without seeing any.
+
+What the bindings of rows are called: by `extend` and `bind`, as far as they have names.
+
+    extend total=f          None, None, "total"       of two bindings
+      join ...
+
+A join has the names of its left, and that of a right of one binding.
+
+Names are for people: equal plans may have others.
+
+Rows with names: what an aggregate emits as records with a field per column.
+
+    aggregate(orders=Count(), total=Sum("total"))
+
+    select Row(town, orders, total)
+      aggregate Count(), Sum(order.total) by order.town
+
+The columns are named by a select above the aggregate, so that equal aggregates are one whatever
+their columns are called, and rules look through the record to what it is made of.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from operator import attrgetter, itemgetter
 from typing import Any, TypeVar, cast
 
 from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import caller
+from optimizer.expr import Call, Constant, Lifted, all_parameters, constant
 from optimizer.expressions import attempts
 from optimizer.expressions.knowledge import Shape, Shapes
-from optimizer.expressions.naming import Naming, Nesting
+from optimizer.expressions.text import Naming, Nesting, naming_of
 from optimizer.plans.facts import as_row
-from optimizer.plans.named import naming_by
 
 T = TypeVar("T")
 
@@ -293,10 +315,117 @@ def nodes(node: plan.Node, until: Callable[[plan.Node], bool] | None = None) -> 
 
 def degree(node: plan.Node) -> float:
     """How many deltas of deltas are taken until nothing of the database is read; infinite if there
-    is no end (`costs.py`)."""
+    is no end (`facts.py`)."""
     found: float = fact(node, "degree", _degree)
     return found
 
 
 def _degree(node: plan.Node) -> float:
     return node.facts.degree(node, [source.known["degree"] for source in node.inputs()])
+
+
+Names = tuple[str | None, ...]
+_SAME = (
+    *(plan.Where, plan.Distinct, plan.OrderBy, plan.Top, plan.SemiJoin, plan.AntiJoin),
+    *(plan.View, plan.Shared, plan.Union, plan.UnionAll, plan.Difference, plan.DifferenceAll),
+    *(plan.Intersection, plan.IntersectionAll),
+)
+_PAIRS = (plan.Join, plan.OuterJoin, plan.Product)
+
+
+def binding_names(node: plan.Node) -> Names:
+    """The name of each binding, None where it has none."""
+    found: Names = fact(node, "binding_names", _names)
+    return found
+
+
+def columns(node: plan.Node, of_sql: Sequence[str] | None = None) -> list[str] | None:
+    """What the columns of rows with several are called: keys and aggregates, or bindings of which
+    one has a name, the others by their places; None of other rows. Those of SQL as it says."""
+    if of_sql is not None:
+        return list(of_sql)
+    how = naming(node)
+    fields = _fields_in_order(node) if how is None else how.columns
+    if fields is not None:
+        return list(fields)
+    called = binding_names(node)
+    if any(called):
+        return [name or str(place) for place, name in enumerate(called)]
+    aggregate = groups(node)
+    if aggregate is None:
+        return None
+    names = ["key"] * (aggregate.key is not None) + [a.name for a in aggregate.aggregates]
+    return [f"{n}_{i}" if names.count(n) > 1 else n for i, n in enumerate(names)]
+
+
+def _fields_in_order(node: plan.Node) -> tuple[str, ...] | None:
+    """The names of named rows in an order, beside which is what they stand by."""
+    while isinstance(node, plan.Where):
+        node = node.input
+    rows = node.input if isinstance(node, plan.OrderBy) and node.shown == 1 else None
+    made = rows.columns[0] if isinstance(rows, plan.Extend) and not rows.keep else None
+    body = made.body if isinstance(made, Lifted) else None
+    if not isinstance(body, Call) or not isinstance(body.function, Constant):
+        return None
+    names: tuple[str, ...] | None = getattr(body.function.value, "_fields", None)
+    return names if names and body.arguments == all_parameters(len(names)) else None
+
+
+def written_names(node: plan.Node, of_sql: Sequence[str] | None = None) -> list[str] | None:
+    """The names of columns that somebody gave, each once: those that JSON is to have."""
+    names = of_sql if of_sql is not None else any(binding_names(node)) and columns(node)
+    return list(names) if names and len({*names}) == len(names) else None
+
+
+def _names(node: plan.Node) -> Names:
+    count = bindings(node)
+    if isinstance(node, plan.Extend):
+        return (*node.names, *[None] * count)[:count]
+    of = [source.known["binding_names"] for source in node.inputs()]
+    if isinstance(node, _PAIRS):
+        left, right = of
+        is_new = len(right) == 1 and right[0] not in left
+        return (*left, right[0] if is_new else None)
+    if isinstance(node, (*_SAME, plan.Unnest)):
+        return (*of[0], None)[:count]
+    return (None,) * count
+
+
+def named(node: plan.Node, naming: Naming) -> plan.Select:
+    """The rows of an aggregate, or of other bindings, as records."""
+    parameters = all_parameters(len(naming.columns))
+    kind = constant(naming.kind)
+    if naming.generated:
+        body = Call(kind, parameters)
+    else:
+        body = Call(kind, (), tuple(zip(naming.columns, parameters, strict=True)))
+    name = f"{naming.kind.__name__}({', '.join(naming.columns)})"
+    identity = ("named", body)
+    made = Opaque(naming, len(parameters), name, caller(), (), identity, "the names of aggregate")
+    return plan.Select(node, Lifted(body, naming.columns, (made,), len(parameters), made))
+
+
+def naming_by(node: plan.Node) -> Naming | None:
+    """How a node names its rows, if that is what it does."""
+    return naming_of(node.function) if isinstance(node, plan.Select) else None
+
+
+# Inputs of which a node asks only whether a row is there, and not how often.
+
+
+def with_present(node: plan.Node, change: Callable[[plan.Node], plan.Node]) -> plan.Node:
+    """The node with these inputs changed; itself if they stay, or if it has none."""
+    match node:
+        case plan.Distinct(source):
+            inner = change(source)
+            return node if inner is source else plan.Distinct(inner)
+        case (
+            plan.Union(left, right) | plan.Difference(left, right) | plan.Intersection(left, right)
+        ):
+            a, b = change(left), change(right)
+            return node if a is left and b is right else replace(node, left=a, right=b)
+        case plan.SemiJoin(_, right) | plan.AntiJoin(_, right):
+            b = change(right)
+            return node if b is right else replace(node, right=b)
+        case _:
+            return node

@@ -49,8 +49,7 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.knowledge import Arranges
-from optimizer.expressions.naming import Level, Nesting
-from optimizer.expressions.text import written
+from optimizer.expressions.text import Level, Nesting, written
 from optimizer.plans.properties import bindings
 from optimizer.record import record
 from optimizer.traverse import with_functions

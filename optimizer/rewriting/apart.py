@@ -35,12 +35,11 @@ from optimizer.expr import (
     tuple_of,
 )
 from optimizer.expressions.attempts import attempted, lifted
-from optimizer.expressions.compose import one_row
+from optimizer.expressions.text import one_row
 from optimizer.plans.properties import bindings, groups, row_shape, shapes
 from optimizer.plans.side_conditions import equation_of, of_left, of_right
 from optimizer.rewriting import lookups
-from optimizer.rewriting.clashing import REFUSED, RefusedValues
-from optimizer.rewriting.equality import Asks
+from optimizer.rewriting.clashing import REFUSED, Asks, RefusedValues
 from optimizer.rewriting.lookups import LookUp, asks, compares, may_clash, of_rows
 from optimizer.rewriting.own_values import elements, elements_apart, refuse, safe_values
 

@@ -1,4 +1,7 @@
-"""Expressions over names become callables of the bindings of a query: `col("amount") > 3`.
+"""Fields and columns by name: `"total"` and `col("amount") > 3` become callables of the bindings of
+a query.
+
+Expressions over names become callables of the bindings of a query: `col("amount") > 3`.
 
     amount > 3                     lambda order: order.amount > 3
     left.customer == right.id      lambda order, customer: order.customer == customer.id
@@ -8,34 +11,55 @@ with names and a place: so is `explain` in its words, and errors point into its 
 
     stated(Operation(">", (Item(Parameter(0), constant(2)), constant(3))), ("o",),
            Place("<sql>", 1, "SQL", 27), "where", "o.amount > 3")
+
+Fields by their names: `"total"` where a query takes a callable.
+
+    group_by("town")           lambda order, customer: customer.town
+    where(town="Bonn")         lambda order, customer: customer.town == "Bonn"
+    join(..., on="id")         lambda order, line: order.id == line.id
+
+A name is that of a binding that `extend` or `bind` gave it, or else that of the only binding whose
+class declares such a field. What is made of it is the expression that the callable would be read
+as, so that nothing else has to know of names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import field
+import dis
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import field as dataclass_field
+from keyword import iskeyword
+from operator import attrgetter
+from types import FunctionType
 from typing import Any
 
+from optimizer import plan
+from optimizer.callables.captures import copied
 from optimizer.callables.opaque import Opaque
-from optimizer.callables.source import Place
+from optimizer.callables.source import Place, caller
 from optimizer.errors import PlanError
-from optimizer.expr import Attribute, Expr, Item, Lifted, constant, row_names, transform
-from optimizer.expressions.knowledge import Shape
-from optimizer.expressions.text import text
-from optimizer.plans.facts import as_row
-from optimizer.record import record
-from optimizer.rewriting.fields import (
-    Known,
-    Places,
-    after_class,
-    at_path,
-    bindings_of,
-    bindings_of_row,
-    declared,
-    found_field,
-    have,
-    names_of,
+from optimizer.expr import (
+    Attribute,
+    Expr,
+    Item,
+    Lifted,
+    Operation,
+    Parameter,
+    conjunction,
+    constant,
+    row_names,
+    transform,
 )
+from optimizer.expressions.knowledge import Shape, Shapes
+from optimizer.expressions.text import text
+from optimizer.kinds.fields import by_class, members
+from optimizer.kinds.instants import with_instants
+from optimizer.plans.check_reads import believed
+from optimizer.plans.facts import as_row
+from optimizer.plans.properties import Names, binding_names, fact, shapes
+from optimizer.record import record
+from optimizer.rules.read_callables import read_callables
+from optimizer.traverse import with_inputs
 
 LEFT, RIGHT = "left", "right"
 
@@ -50,7 +74,7 @@ class Named(Expr):
 
     name: str | int
     of: str | int | None
-    place: Place | None = field(compare=False)
+    place: Place | None = dataclass_field(compare=False)
 
     def __str__(self) -> str:
         name = f"[{self.name}]" if isinstance(self.name, int) else self.name
@@ -242,3 +266,259 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
     near = get_close_matches(name, known, n=1)
     return f"; did you mean {near[0]!r}?" if near else ""
+
+
+@record
+class Known:
+    """What is known of the bindings of rows: for certain, and if annotations are right and each
+    row of an outer join has a partner; and what they are called."""
+
+    certain: Shapes
+    likely: Shapes
+    names: Names
+
+
+def field(name: str, of: Known, role: str) -> Lifted:
+    """The value of a field, of the only binding that has it.
+
+    Raises
+    ------
+    PlanError: no binding is known to have it, or several are.
+    """
+    found = found_field(name, bindings_of(of.certain), of, role)
+    return _lifted(found.expr, found, names_of(of.certain, of.names), role)
+
+
+def field_of_row(name: str, of: Known, role: str) -> Lifted:
+    """The same of a row as one value, which is a tuple where it has several bindings."""
+    found = found_field(name, bindings_of_row(of.certain, 0), of, role)
+    return _lifted(found.expr, found, names_of((as_row(of.certain),)), role)
+
+
+def equal_to(values: Mapping[str, Any], of: Known, role: str) -> Lifted:
+    """Whether fields equal values, as the values are now."""
+    places = [found_field(name, bindings_of(of.certain), of, role) for name in values]
+    given = [with_instants(copied(value)) for value in values.values()]
+    tests = [Operation("==", (p.expr, constant(v))) for p, v in zip(places, given, strict=True)]
+    call = Equal(tuple((p, _Always(v)) for p, v in zip(places, given, strict=True)))
+    return _lifted(conjunction(tuple(tests)), call, names_of(of.certain, of.names), role)
+
+
+def equal_fields(pairs: Sequence[tuple[str, str]], left: Known, right: Known, role: str) -> Lifted:
+    """Whether fields of a row of the left equal fields of one of the right."""
+    mine, theirs = left.certain, right.certain
+    both = [
+        (
+            found_field(one, bindings_of(mine), left, f"{role}, left side"),
+            found_field(other, bindings_of_row(theirs, len(mine)), right, f"{role}, right side"),
+        )
+        for one, other in pairs
+    ]
+    tests = [Operation("==", (a.expr, b.expr)) for a, b in both]
+    names = names_of((*mine, as_row(theirs)), (*left.names, None))
+    return _lifted(conjunction(tuple(tests)), Equal(tuple(both)), names, role)
+
+
+def have(name: str, of: Known) -> bool:
+    """Whether a binding is known to have a field."""
+    return name in of.names or any(name in declared(shape) for shape in of.certain)
+
+
+def known_shapes(node: plan.Node) -> Known:
+    """What is known of the bindings when the callables below are read."""
+    certain, names = shapes(node), binding_names(node)
+    if None not in certain:
+        return Known(certain, certain, names)
+    return Known(shapes(fact(node, "read", _read_node)), believed(node), names)
+
+
+def _read_node(node: plan.Node) -> plan.Node:
+    return read_callables(with_inputs(node, [n.known["read"] for n in node.inputs()]))
+
+
+def declared(kind: Shape) -> tuple[str, ...]:
+    """The fields of a record's class, in their order; none of what is not known, or is no record.
+
+    >>> from typing import NamedTuple
+    >>> declared(NamedTuple("Point", [("x", int), ("y", int)])), declared(int), declared(None)
+    (('x', 'y'), (), ())
+    """
+    return _declared(kind) if isinstance(kind, type) else ()
+
+
+@by_class
+def _declared(kind: Any) -> tuple[str, ...]:
+    return tuple(members(kind))
+
+
+def field_read(function: Any) -> str | None:
+    """The field that a callable does nothing but read of one argument: `lambda o: o.town`.
+
+    >>> field_read(lambda o: o.town), field_read(attrgetter("town")), field_read(len)
+    ('town', 'town', None)
+    """
+    if isinstance(function, attrgetter):
+        names = function.__reduce__()[1]
+        return names[0] if len(names) == 1 and names[0].isidentifier() else None
+    if not isinstance(function, FunctionType):
+        return None
+    steps = [i for i in dis.get_instructions(function) if i.opname not in ("RESUME", "NOP")]
+    if [step.opname.removesuffix("_BORROW") for step in steps] != _READS:
+        return None
+    name: str = steps[1].argval
+    return name
+
+
+_READS = ["LOAD_FAST", "LOAD_ATTR", "RETURN_VALUE"]
+
+
+@record
+class FieldOf:
+    """A field of what stands at a path of positions in the arguments; or that itself, which has no
+    name then."""
+
+    path: tuple[int, ...]
+    name: str | None
+
+    @property
+    def expr(self) -> Expr:
+        of = at_path(self.path)
+        return of if self.name is None else Attribute(of, self.name)
+
+    def __call__(self, *row: Any) -> Any:
+        of: Any = row
+        for position in self.path:
+            of = of[position]
+        return of if self.name is None else getattr(of, self.name)
+
+
+@record
+class Equal:
+    """Whether what several pairs of callables compute of a row is equal."""
+
+    pairs: tuple[tuple[Callable[..., Any], Callable[..., Any]], ...]
+
+    def __call__(self, *row: Any) -> bool:
+        return all(left(*row) == right(*row) for left, right in self.pairs)
+
+
+@record
+class _Always:
+    value: Any
+
+    def __call__(self, *row: Any) -> Any:
+        return self.value
+
+
+Places = list[tuple[tuple[int, ...], Shape]]
+"""Where bindings are found in the arguments, with what is known of each."""
+
+
+def at_path(path: tuple[int, ...]) -> Expr:
+    """What stands at a path of positions in the arguments."""
+    first, *rest = path
+    of: Expr = Parameter(first)
+    for position in rest:
+        of = Item(of, constant(position))
+    return of
+
+
+def bindings_of(of: Shapes) -> Places:
+    return [((index,), shape) for index, shape in enumerate(of)]
+
+
+def bindings_of_row(of: Shapes, index: int) -> Places:
+    """The bindings of a row that is one argument."""
+    if len(of) == 1:
+        return [((index,), of[0])]
+    return [((index, position), shape) for position, shape in enumerate(of)]
+
+
+def found_field(name: str, places: Places, known: Known, role: str) -> FieldOf:
+    called = [path for (path, _), own in zip(places, known.names, strict=True) if own == name]
+    if called:
+        return FieldOf(called[0], None)
+    found = [FieldOf(path, name) for path, shape in places if name in declared(shape)]
+    of, likely = known.certain, [a or b for a, b in zip(known.certain, known.likely, strict=True)]
+    having = [_described(shape, n) for n, shape in enumerate(likely, 1) if name in declared(shape)]
+    if len(having) == 1 and found:
+        return found[0]
+    if found:
+        raise PlanError(
+            f"{role}: {len(having)} bindings have a field {name!r}\n"
+            f"  {_lines(having)}\n  say which: {_lambda(of, name)}"
+        )
+    from difflib import get_close_matches  # takes longer than most modules here
+
+    if name[:1] in ("-", "+"):
+        hint = f'desc("{name[1:]}")' if name[0] == "-" else repr(name[1:])
+        raise PlanError(
+            f"{role}: no binding has a field {name!r}\n"
+            f"  {hint} has this direction: from reactive import desc"
+        )
+    if name and not name.isidentifier():
+        word = next(filter(str.isidentifier, name.replace("(", " ").split()), "total")
+        raise PlanError(
+            f"{role} takes the name of a field, or a callable, not the text {name!r:.100}\n"
+            f"  an expression over names is col({word!r}) ..., as in where(col({word!r}) > 5)\n"
+            '  a text of SQL is a query: db.sql("SELECT ... FROM ... WHERE ...")'
+        )
+    every = [field for shape in of for field in declared(shape)]
+    near = get_close_matches(name, [*every, *filter(None, known.names)], n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    named = list(zip(of, known.names, strict=True))
+    lines = [_described(shape, n, own) for n, (shape, own) in enumerate(named, 1)]
+    if any((not declared(s) and own is None) or hasattr(s, name) for s, own in named):
+        lines.append(f"what is no declared field is read by a callable: {_lambda(of, name)}")
+    raise PlanError(f"{role}: no binding has a field {name!r}{hint}\n  {_lines(lines)}")
+
+
+def _lines(lines: list[str]) -> str:
+    return "\n  ".join(lines)
+
+
+def _described(shape: Shape, number: int, called: str | None = None) -> str:
+    names = declared(shape)
+    if called is not None:
+        return f"binding {number} is {called!r}"
+    if isinstance(shape, type):
+        return (
+            f"{shape.__name__} has {', '.join(names)}"
+            if names
+            else (f"{shape.__name__} declares no fields")
+        )
+    what = "is a tuple" if isinstance(shape, tuple) else "may be anything"
+    return f"binding {number} {what}"
+
+
+def _lambda(of: Shapes, name: str) -> str:
+    """How the field of one of the bindings is read by a callable."""
+    names = names_of(of)
+    having = [i for i, s in enumerate(of) if name in declared(s) or not declared(s)]
+    return f"lambda {', '.join(names)}: {names[(having or [0])[-1]]}.{name}"
+
+
+def after_class(shape: Shape) -> str:
+    """What a binding is called after the class of its records; nothing if that is not known."""
+    return shape.__name__.lower() if isinstance(shape, type) and declared(shape) else ""
+
+
+def names_of(of: Shapes, called: Names = ()) -> tuple[str, ...]:
+    """Names for the bindings: their own, or after their classes."""
+    named = [after_class(shape) for shape in of]
+    if any(called):
+        others = [name or row for name, row in zip(named, row_names(len(of)), strict=True)]
+        named = [own or other for own, other in zip(called, others, strict=True)]
+    names = tuple(named)
+    usable = all(name.isidentifier() and not iskeyword(name) for name in names)
+    if usable and len(set(names)) == len(names):
+        return names
+    return row_names(len(of))
+
+
+def _lifted(body: Expr, call: Callable[..., Any], names: tuple[str, ...], role: str) -> Lifted:
+    if isinstance(call, FieldOf) and call.name and call.path == (0,) and len(names) == 1:
+        call = attrgetter(call.name)
+    identity = ("by name", body)
+    made = Opaque(call, len(names), text(body, names), caller(), (), identity, role)
+    return Lifted(body, names, (made,), len(names), made)

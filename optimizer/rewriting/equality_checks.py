@@ -19,8 +19,8 @@ from dataclasses import replace
 from functools import partial
 
 from optimizer import plan
-from optimizer.plans.asked_form import FORMS
 from optimizer.plans.properties import nodes
+from optimizer.plans.strata import FORMS
 from optimizer.rewriting.on_error import Guarded, Policy, guarded
 from optimizer.traverse import with_inputs
 

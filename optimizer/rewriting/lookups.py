@@ -4,10 +4,10 @@
       rows of which no value has the hash of one with an `__eq__` of its own      pass
       rows of which one does, by this hash     those whose `==` raises for one another: refused
 
-`equality.py` asks the values that rows of tables have. A callable may make others, and a value with
+`clashing.py` asks the values that rows of tables have. A callable may make others, and a value with
 an `__eq__` of its own may have the hash of one of a class of Python: so values are asked where they
 are looked up, those of all sides together. Values whose classes are declared are not asked, nor are
-those that come from tables, where `equality.py` has asked them and others cannot be.
+those that come from tables, where `clashing.py` has asked them and others cannot be.
 
 Sound:  two values that are looked up meet by their hash, or not at all.
 Needs:  rows outside of a recursion, whose rounds cannot take back what they have used.
@@ -51,17 +51,22 @@ from optimizer.expr import (
     tuple_of,
     walk,
 )
-from optimizer.expressions.compose import one_row
 from optimizer.expressions.knowledge import TESTS, Pure, makes_record
+from optimizer.expressions.text import one_row
 from optimizer.kinds.kind import kind_of
-from optimizer.plans.binding_types import type_of
-from optimizer.plans.declared_kinds import declared_kind, returned
-from optimizer.plans.nodes.reduce import kept_by
+from optimizer.plans.declared_kinds import declared_kind, returned, type_of
+from optimizer.plans.nodes.further import kept_by
 from optimizer.plans.properties import bindings, free, nodes
 from optimizer.plans.side_conditions import side_of
 from optimizer.record import record
-from optimizer.rewriting.clashing import Clashing, LookUpHash, OneEntry, RefusedValues
-from optimizer.rewriting.equality import Asks, asks_of
+from optimizer.rewriting.clashing import (
+    Asks,
+    Clashing,
+    LookUpHash,
+    OneEntry,
+    RefusedValues,
+    asks_of,
+)
 from optimizer.rewriting.own_values import (
     OURS,
     OWN,

@@ -6,13 +6,13 @@
     join by k            join by k                 of  where succeeds(k)    on its side
     groups by k of v     groups by k of v          of  where succeeds(k, v)
     order by k           order by k                of  where comparable(k)
-    table                table of rows whose values compare by ==      (`equality.py`)
+    table                table of rows whose values compare by ==      (`clashing.py`)
     reduce f by k        reduce attempt(f) by k    of  where succeeds(k)
     min, max of f by k   min, max of f by k        of  where comparable(f)
 
 That is `drop`: a row is absent from the operator in which something raises of it. With `null` the
 callable gives None, where a row can go on with None: in a select, an extend, what is aggregated.
-Of keys and orders both are one. What compares says `ordered.py`.
+Of keys and orders both are one. What compares says `comparable.py`.
 
 Each condition of an `and` has its own guard, and each side of an equation, so that the rules find
 conditions and keys as they do without. What cannot raise has no guard.
@@ -65,23 +65,20 @@ from optimizer.expressions.attempts import (
     succeeds,
     taken_by,
 )
-from optimizer.expressions.compose import needs, one_row
 from optimizer.expressions.knowledge import Shapes
-from optimizer.expressions.naming import naming_of
 from optimizer.expressions.order_kinds import Ranked, sum_checks
-from optimizer.plans.asked_form import ByPolicy, with_form
+from optimizer.expressions.text import naming_of, needs, one_row
 from optimizer.plans.declared_kinds import declared_sum_kind
 from optimizer.plans.explain import headline
-from optimizer.plans.nodes.reduce import keeper, replaced
+from optimizer.plans.nodes.further import keeper, replaced
 from optimizer.plans.properties import bindings, free, groups, row_shape, shapes
 from optimizer.plans.side_conditions import equation_of
+from optimizer.plans.strata import ByPolicy, with_form
 from optimizer.record import record
 from optimizer.rewriting import lookups
 from optimizer.rewriting.apart import Apart, changed, in_group, join_product, of_right_row
-from optimizer.rewriting.closing import closed, rebuilt, with_own_levels
-from optimizer.rewriting.equality import Asks, Parts, inputs_to_ask, parts_of, without_clashes
-from optimizer.rewriting.lookups import LookUp, asks
-from optimizer.rewriting.ordered import (
+from optimizer.rewriting.clashing import Asks, Parts, inputs_to_ask, parts_of, without_clashes
+from optimizer.rewriting.comparable import (
     EXTREMES,
     SUMS,
     Added,
@@ -96,6 +93,8 @@ from optimizer.rewriting.ordered import (
     sort_keys,
     without_faults,
 )
+from optimizer.rewriting.lookups import LookUp, asks
+from optimizer.rewriting.report import closed, rebuilt, with_own_levels
 from optimizer.rules.read_bitwise_tests import read_bitwise_tests
 from optimizer.rules.read_callables import read_callables
 from optimizer.rules.shape_recursion import shape_recursion
@@ -109,7 +108,7 @@ Joins: TypeAlias = plan.Join | plan.OuterJoin | plan.SemiJoin | plan.AntiJoin
 
 NO_ROWS = constant(())
 LOOKING_UP = ("CountDistinct", "Collect", "Monoid")
-"""Aggregates that look their values up; of those of an order `ordered.py` asks."""
+"""Aggregates that look their values up; of those of an order `comparable.py` asks."""
 
 
 @record

@@ -20,8 +20,7 @@ from uuid import UUID
 
 from optimizer.expr import Constant
 from optimizer.expressions.knowledge import Pure
-from optimizer.kinds.class_facts import by_recent_class
-from optimizer.kinds.fields import compared, is_record
+from optimizer.kinds.fields import by_recent_class, compared, is_record
 from optimizer.record import record
 
 _PLAIN, _ITEMS, OWN = (), ("items",), ("own",)

@@ -46,9 +46,9 @@ from optimizer.expr import (
     row_names,
     substitute,
 )
-from optimizer.expressions.compose import over, same
-from optimizer.expressions.declared import holds_no_nan
-from optimizer.plans.extended import extend_of, outputs
+from optimizer.expressions.evaluated import holds_no_nan
+from optimizer.expressions.text import over, same
+from optimizer.plans.join_lists import extend_of, outputs
 from optimizer.plans.properties import bindings, may_be_negative, shapes
 from optimizer.record import record
 

@@ -20,8 +20,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from optimizer import plan
-from optimizer.plans.presence import with_present
-from optimizer.plans.properties import may_be_negative
+from optimizer.plans.properties import may_be_negative, with_present
 
 DEEPEST = 50
 

@@ -31,10 +31,10 @@ from optimizer.expr import (
     reads,
     transform,
 )
-from optimizer.expressions.compose import first
 from optimizer.expressions.knowledge import total
+from optimizer.expressions.text import first
 from optimizer.plans.properties import bindings, may_be_negative, shapes
-from optimizer.subqueries import calm, forms, raising
+from optimizer.subqueries import calm, raising
 from optimizer.traverse import functions, with_functions, with_inputs
 
 KEY = Item(Parameter(0), constant(0))
@@ -50,7 +50,7 @@ def drop_left_join(node: plan.Node) -> plan.Node:
         below = below.input
     if not isinstance(below, plan.OuterJoin) or not _finds_one_at_most(below):
         return node
-    place, of = bindings(below.left), forms.known_of(below)
+    place, of = bindings(below.left), calm.known_of(below)
     every = [with_functions(each, lambda f: _calm(f, of)) for each in every]
     if any(_reads(each, place) for each in every):
         return node

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Display, Expr, Lifted, Parameter, all_parameters, one_value
-from optimizer.expressions.compose import over
-from optimizer.plans.extended import extend_of, outputs
+from optimizer.expressions.text import over
+from optimizer.plans.forms import unique_key
+from optimizer.plans.join_lists import extend_of, outputs
 from optimizer.plans.properties import bindings, may_be_negative
-from optimizer.plans.unique_keys import unique_key
 
 
 def drop_only_value(node: plan.Node) -> plan.Node:

@@ -14,12 +14,14 @@ from __future__ import annotations
 from optimizer import plan
 from optimizer.expr import Constant, Lifted
 from optimizer.plans.properties import bindings
-from optimizer.plans.raising import may_raise
+from optimizer.plans.side_conditions import plan_may_raise
 
 
 def empty_false_where(node: plan.Node) -> plan.Node:
     match node:
-        case plan.Where(source, Lifted(Constant(value))) if not value and not may_raise(source):
+        case plan.Where(source, Lifted(Constant(value))) if not value and not plan_may_raise(
+            source
+        ):
             return plan.Empty(bindings(source))
         case _:
             return node

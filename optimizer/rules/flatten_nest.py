@@ -31,8 +31,8 @@ from collections.abc import Iterator
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, row_names
-from optimizer.expressions.compose import is_too_long
-from optimizer.plans.extended import extend_of, outputs
+from optimizer.expressions.text import is_too_long
+from optimizer.plans.join_lists import extend_of, outputs
 from optimizer.plans.properties import bindings, fact
 from optimizer.subqueries import flattened
 from optimizer.traverse import functions, with_functions, with_inputs

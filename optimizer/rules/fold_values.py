@@ -28,9 +28,9 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Constant, Display, Expr, Lifted, constant, tuple_of
-from optimizer.expressions.compose import over
-from optimizer.plans.extended import outputs
-from optimizer.plans.nodes.values import values
+from optimizer.expressions.text import over
+from optimizer.plans.join_lists import outputs
+from optimizer.plans.nodes.further import values
 from optimizer.plans.properties import bindings, shapes
 
 MOST = 100

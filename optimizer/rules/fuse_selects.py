@@ -33,9 +33,9 @@ from dataclasses import replace
 from optimizer import plan
 from optimizer.expr import Function, Lifted, Parameter, all_parameters, items_of, origins
 from optimizer.expressions import attempts
-from optimizer.expressions.compose import compose, is_too_long, over
 from optimizer.expressions.knowledge import is_value
-from optimizer.plans.extended import composed_over, fused
+from optimizer.expressions.text import compose, is_too_long, over
+from optimizer.plans.join_lists import composed_over, fused
 from optimizer.plans.properties import bindings, may_be_negative, shapes
 from optimizer.plans.side_conditions import residual
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, Parameter, all_parameters, one_value, row_names
-from optimizer.expressions.compose import over
-from optimizer.plans.extended import extend_of
+from optimizer.expressions.text import over
+from optimizer.plans.join_lists import extend_of
 from optimizer.plans.properties import bindings
 from optimizer.rules.fold_values import literal
 

@@ -12,7 +12,7 @@ Source: none; two ways to write the same.
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.plans.extended import row_of
+from optimizer.plans.join_lists import row_of
 from optimizer.plans.properties import bindings
 
 

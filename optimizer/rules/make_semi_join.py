@@ -24,12 +24,10 @@ from operator import is_
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, conjuncts, origins, reads
-from optimizer.expressions.compose import over
-from optimizer.plans.existential import without_existential
-from optimizer.plans.extended import extend_of, outputs
-from optimizer.plans.join_lists import join_list
-from optimizer.plans.presence import with_present
-from optimizer.plans.properties import bindings, free, may_be_negative
+from optimizer.expressions.text import over
+from optimizer.plans.join_lists import extend_of, join_list, outputs
+from optimizer.plans.join_order import without_existential
+from optimizer.plans.properties import bindings, free, may_be_negative, with_present
 from optimizer.traverse import functions, read_functions
 
 DEEPEST = 50

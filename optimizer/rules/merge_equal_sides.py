@@ -17,13 +17,13 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.plans.properties import bindings, may_be_negative
-from optimizer.plans.raising import may_raise
+from optimizer.plans.side_conditions import plan_may_raise
 
 
 def merge_equal_sides(node: plan.Node) -> plan.Node:
     match node:
         case plan.Difference(left, right) | plan.DifferenceAll(left, right) if left is right:
-            return node if may_raise(left) else plan.Empty(bindings(left))
+            return node if plan_may_raise(left) else plan.Empty(bindings(left))
         case plan.Union(left, right) | plan.Intersection(left, right) if left is right:
             return plan.Distinct(left)
         case plan.IntersectionAll(left, right) if left is right:

@@ -29,8 +29,8 @@ from optimizer.expr import (
     conjunction,
     origins,
 )
-from optimizer.expressions.compose import first, is_too_long, needs
 from optimizer.expressions.knowledge import is_value
+from optimizer.expressions.text import first, is_too_long, needs
 from optimizer.plans.properties import bindings, shapes
 
 KINDS = (

@@ -22,8 +22,7 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, Parameter
-from optimizer.plans.extended import extend_of
-from optimizer.plans.join_lists import JoinList, join_list
+from optimizer.plans.join_lists import JoinList, extend_of, join_list
 from optimizer.plans.join_order import Joined, best_order, in_order
 from optimizer.plans.side_conditions import has_keys
 

@@ -34,7 +34,7 @@ from optimizer.expr import (
     reads,
 )
 from optimizer.expressions.knowledge import total
-from optimizer.plans.constants import AnyJoin, equations, fixed, followed, of_pairs
+from optimizer.plans.forms import AnyJoin, equations, fixed, followed, of_pairs
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import pair_shapes
 

@@ -19,7 +19,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Lifted
 from optimizer.plan import Empty
 from optimizer.plans.properties import bindings, may_be_negative
-from optimizer.plans.raising import may_raise
+from optimizer.plans.side_conditions import plan_may_raise
 
 NEEDS_BOTH = (plan.Product, plan.Join, plan.SemiJoin, plan.Intersection, plan.IntersectionAll)
 
@@ -43,9 +43,9 @@ def propagate_empty(node: plan.Node) -> plan.Node:
         case plan.DifferenceAll(left, Empty()):
             return node if may_be_negative(left) else left
         case plan.Difference(Empty(), right) | plan.DifferenceAll(Empty(), right):
-            return node if may_raise(right) else Empty(bindings(node))
+            return node if plan_may_raise(right) else Empty(bindings(node))
         case _ if isinstance(node, NEEDS_BOTH):
-            quiet = not any(may_raise(source) for source in node.inputs())
+            quiet = not any(plan_may_raise(source) for source in node.inputs())
             no_keys = not isinstance(node, plan.Join | plan.SemiJoin) or node.match.left_key is None
             return Empty(bindings(node)) if quiet and no_keys else node
         case _:

@@ -35,8 +35,8 @@ from optimizer.expr import (
     rebuilt,
     row_names,
 )
-from optimizer.expressions.compose import one_row
 from optimizer.expressions.knowledge import Shapes, hashable, total
+from optimizer.expressions.text import one_row
 from optimizer.plans.properties import bindings, keeps_identity
 from optimizer.plans.side_conditions import pair_shapes
 from optimizer.record import record

@@ -21,9 +21,9 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import Again, Expr, Lifted, conjunction, conjuncts, reads, row_names
-from optimizer.expressions.compose import needs, one_row
 from optimizer.expressions.knowledge import total
-from optimizer.plans.guarded import guard
+from optimizer.expressions.text import needs, one_row
+from optimizer.plans.forms import guard
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import (
     SideTerm,

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, reads
-from optimizer.expressions.compose import compose, first, needs, over
 from optimizer.expressions.knowledge import Shapes, is_value, total
-from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.expressions.text import compose, first, needs, over
+from optimizer.plans.forms import asked_again, condition, guard
 from optimizer.plans.properties import may_be_negative, shapes
 
 

@@ -23,7 +23,7 @@ from dataclasses import replace
 from optimizer import plan
 from optimizer.expr import Lifted
 from optimizer.expressions.knowledge import total
-from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.plans.forms import asked_again, condition, guard
 from optimizer.plans.properties import shapes
 
 AnyDifference = plan.Difference | plan.DifferenceAll | plan.Intersection | plan.IntersectionAll

@@ -17,7 +17,7 @@ from __future__ import annotations
 from optimizer import plan
 from optimizer.expr import Lifted
 from optimizer.expressions.knowledge import total
-from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.plans.forms import asked_again, condition, guard
 from optimizer.plans.properties import may_be_negative, shapes
 
 

@@ -16,7 +16,7 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import Lifted
-from optimizer.plans.extended import composed_over
+from optimizer.plans.join_lists import composed_over
 
 
 def push_where_below_extend(node: plan.Node) -> plan.Node:

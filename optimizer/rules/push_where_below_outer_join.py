@@ -19,8 +19,8 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import Lifted, reads, row_names
-from optimizer.expressions.compose import first, needs, one_row
 from optimizer.expressions.knowledge import total
+from optimizer.expressions.text import first, needs, one_row
 from optimizer.plans.properties import bindings, shapes
 from optimizer.plans.side_conditions import pair_shapes
 

@@ -18,9 +18,9 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Lifted, reads
-from optimizer.expressions.compose import compose, needs, over
 from optimizer.expressions.knowledge import total
-from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.expressions.text import compose, needs, over
+from optimizer.plans.forms import asked_again, condition, guard
 from optimizer.plans.properties import shapes
 
 

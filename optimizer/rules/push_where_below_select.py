@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from optimizer import plan
 from optimizer.expr import Lifted
-from optimizer.expressions.compose import compose
+from optimizer.expressions.text import compose
 from optimizer.plans.properties import shapes
 
 

@@ -19,9 +19,9 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import Lifted
-from optimizer.expressions.compose import needs
 from optimizer.expressions.knowledge import total
-from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.expressions.text import needs
+from optimizer.plans.forms import asked_again, condition, guard
 from optimizer.plans.properties import shapes
 from optimizer.plans.side_conditions import pair_shapes
 

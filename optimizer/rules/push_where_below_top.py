@@ -21,9 +21,9 @@ from dataclasses import replace
 
 from optimizer import plan
 from optimizer.expr import Display, Expr, Lifted, Parameter, parts, reads
-from optimizer.expressions.compose import first, needs, surely
 from optimizer.expressions.knowledge import is_value, total
-from optimizer.plans.guarded import asked_again, condition, guard
+from optimizer.expressions.text import first, needs, surely
+from optimizer.plans.forms import asked_again, condition, guard
 from optimizer.plans.properties import may_be_negative, shapes
 
 

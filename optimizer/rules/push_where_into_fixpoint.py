@@ -25,7 +25,7 @@ from optimizer import plan
 from optimizer.expr import Lifted
 from optimizer.expressions.knowledge import total
 from optimizer.plans import clauses
-from optimizer.plans.forwarding import forwards, ways_of
+from optimizer.plans.join_lists import forwards, ways_of
 from optimizer.plans.properties import free, shapes
 
 

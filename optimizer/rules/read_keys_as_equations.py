@@ -29,9 +29,9 @@ from optimizer.expr import (
     origins,
     tuple_of,
 )
-from optimizer.expressions.compose import over
-from optimizer.expressions.declared import holds_no_nan
+from optimizer.expressions.evaluated import holds_no_nan
 from optimizer.expressions.knowledge import Shapes, hashable, total
+from optimizer.expressions.text import over
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import pair_shapes, side_of
 from optimizer.subqueries import keyed

@@ -16,7 +16,7 @@
           S                                           S
 
 Sound:  with None in the place of the missing row, the condition is false without raising, and so is
-        what selects and extends between make of it. Or no row is missing (`always_matched.py`).
+        what selects and extends between make of it. Or no row is missing (`clauses.py`).
 Needs:  constants alone decide the condition then, or what a field is declared to be: one that is
         not None equals none.
 Pays:   an inner join, whose sides can be filtered, and no counts of matches; of rows that are known
@@ -39,11 +39,11 @@ from optimizer.expr import (
     Operation,
     Parameter,
 )
-from optimizer.expressions.compose import is_too_long, over, without_none_tests
-from optimizer.expressions.declared import is_not_none
+from optimizer.expressions.evaluated import is_not_none
 from optimizer.expressions.knowledge import Shapes, total
-from optimizer.plans import always_matched
-from optimizer.plans.extended import outputs
+from optimizer.expressions.text import is_too_long, over, without_none_tests
+from optimizer.plans import clauses
+from optimizer.plans.join_lists import outputs
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.rules.drop_true_where import drop_true_where
 from optimizer.traverse import with_called, with_inputs
@@ -73,7 +73,7 @@ def strengthen_outer_join(node: plan.Node) -> plan.Node:
 
 
 def _always_matched(joined: plan.OuterJoin) -> plan.Node:
-    if joined.kind != "left" or not always_matched.is_always_matched(joined):
+    if joined.kind != "left" or not clauses.is_always_matched(joined):
         return joined
     return plan.Join(joined.left, joined.right, joined.match)
 

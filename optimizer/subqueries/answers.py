@@ -1,4 +1,6 @@
-"""What sub-queries give, as bindings beside those of the rows that ask.
+"""Results of sub-queries as bindings beside those of the outer rows.
+
+What sub-queries give, as bindings beside those of the rows that ask.
 
     select (c.name, value(aggregate Sum(o.total) where o.customer == outer[0].id))
       table customers
@@ -13,12 +15,45 @@ Scalars of one source that depend on the same values are one aggregate. What is 
 aggregate is computed of the row, where the sub-query stands.
 
 A query in which something may raise is asked of the rows alone of which Python would ask it, so
-that what these rows have in common with others is found by their values (`domain.py`).
+that what these rows have in common with others is found by their values (`answers.py`).
+
+A correlated query for all rows around it: for each value that they have, once.
+
+    where o.customer == outer[0]        outer[0] is c.id of customers c
+      table orders
+    ->
+    join outer == o.customer            or, if nothing in it raises,    table orders, by o.customer
+      distinct
+        select c.id
+          table customers
+      table orders
+
+Source: [neumann2015] the domain of a dependent join.
+
+When the sub-queries of an expression are asked.
+
+    c.active and any(...) or sum(...) > 3       any(...)   if c.active
+                                                sum(...)   if not (c.active and any(...))
+
+Python evaluates a part of an expression only where those before it have it so.
+
+A query of one group becomes one of all groups: the value that rows depend on is the key.
+
+    g.where(p).group_by(j).aggregate(Count())        aggregate Count() by (k, j)
+                                                       where p
+                                                         rows of all groups, grouped by k
+
+A group exists while it has a row. What shows something of no rows, an aggregate of all, does so for
+groups of which nothing is left where it stands.
+
+Source: `translation.py`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import date, datetime, time, timedelta
 from typing import Any
 
 from optimizer import plan
@@ -27,34 +62,49 @@ from optimizer.errors import PlanError
 from optimizer.expr import (
     NONE,
     TRUE,
+    And,
+    Call,
     Conditional,
     Expr,
+    Function,
     Item,
     Lifted,
     Operation,
+    Or,
     Parameter,
     Subquery,
     all_parameters,
+    conjunction,
     constant,
     has_subquery,
+    one_value,
+    parts,
+    row_names,
     transform,
     tuple_of,
 )
-from optimizer.expressions.compose import projected
+from optimizer.expressions.evaluated import holds_no_nan
+from optimizer.expressions.knowledge import is_canonical, total
+from optimizer.expressions.text import projected, same
 from optimizer.plans import explain
-from optimizer.plans.properties import bindings
+from optimizer.plans.properties import bindings, free, of_either_sign, shapes
+from optimizer.plans.strata import OfGroups, with_form
 from optimizer.record import record
-from optimizer.subqueries.asked import guarded
-from optimizer.subqueries.calm import kinds
-from optimizer.subqueries.columns import extended
-from optimizer.subqueries.domain import How, calm_of, match_back, may_ask, translation
-from optimizer.subqueries.forms import known_of, may_be_none
-from optimizer.subqueries.keyed import Keyed, items, names_of
-from optimizer.subqueries.outers import narrowed
-from optimizer.subqueries.raising import Gate, is_quiet, is_quiet_beside
-from optimizer.subqueries.scalars import Result, Scalar, constant_of_no_rows, scalar, shown
-from optimizer.subqueries.stripped import stripped
-from optimizer.subqueries.translation import Translation
+from optimizer.subqueries.calm import NOTHING, is_calm, kinds, known_of, may_be_none
+from optimizer.subqueries.keyed import (
+    FIRST,
+    ONE,
+    Keyed,
+    extended,
+    items,
+    names_of,
+    narrowed,
+    outers,
+    read,
+)
+from optimizer.subqueries.peeled import Result, Scalar, constant_of_no_rows, scalar, shown
+from optimizer.subqueries.raising import Gate, is_quiet, is_quiet_beside, stripped
+from optimizer.subqueries.translation import Asked, Translation, Values
 
 
 @record
@@ -237,3 +287,214 @@ class Answers:
 def _folded(request: _Request) -> tuple[plan.Folded, ...]:
     assert isinstance(request.node, plan.Aggregate)
     return request.node.aggregates
+
+
+WITHOUT_NAN = frozenset({int, bool, str, bytes, NOTHING, date, datetime, time, timedelta})
+REFUSAL = "a sub-query that reads the row around it cannot do {} for every row"
+
+
+@record
+class How:
+    """What only an engine knows: what an aggregate shows of no rows, and a value in which every NaN
+    is the same. And whether a language says in what order things are asked, so that what raises
+    may do so of no other rows than those that it is asked of."""
+
+    of_no_rows: Callable[[plan.Folded], Any]
+    canonical: Callable[[Any], Any]
+    in_order: bool = True
+
+
+def translation(
+    rows: plan.Node,
+    arguments: tuple[Expr, ...],
+    how: How,
+    names: tuple[str, ...] = (),
+    *,
+    by_equation: bool,
+) -> Translation:
+    """Of queries, for all values that arguments have in some rows.
+
+    With `by_equation` they are asked of other values too, where an equation finds those.
+    """
+    key = one_value(arguments) if arguments else tuple_of()
+    groups = plan.Distinct(plan.Select(of_either_sign(rows), _callable(key, rows, names)))
+    known = Keyed(groups, Parameter(0), (), covers=True)
+    values = Values(known, groups, len(arguments), None, ("outer",))
+    asked = Asked(how.of_no_rows, REFUSAL, by_equation)
+    return Translation(values, asked, lambda node: bool(outers(node)), lambda node: None)
+
+
+def match_back(
+    rows: plan.Node,
+    arguments: tuple[Expr, ...],
+    keyed: Keyed,
+    how: How,
+    names: tuple[str, ...] = (),
+) -> plan.Match:
+    """When rows have the value of a row of a query, whose key is read in it as one value."""
+    count = len(arguments)
+    if not arguments:
+        return plan.Match()
+    of = shapes(rows)
+    if keyed.plain or all(_holds_no_nan(value, rows) for value in arguments):
+        mine, theirs = one_value(arguments), one_value(items(keyed.key, count))
+    else:
+        value = one_value(arguments)
+        known = all(is_canonical(each, of) for each in arguments)
+        mine = same(value if known else Call(constant(how.canonical, "canonical"), (value,)))
+        theirs = same(keyed.key)
+    return plan.Match(_callable(mine, rows, names), Lifted(theirs, ("row",), (), 1))
+
+
+def may_ask(rows: plan.Node, how: How) -> Callable[[Expr], bool]:
+    """What says whether something may be computed of every row, because it raises nothing."""
+    known = known_of(rows)
+    return lambda expr: not how.in_order or is_calm(expr, known)
+
+
+def calm_of(rows: plan.Node) -> Callable[[Expr], bool]:
+    """What says whether something raises nothing, whatever the row."""
+    known = known_of(rows)
+    return lambda expr: is_calm(expr, known)
+
+
+def _holds_no_nan(expr: Expr, rows: plan.Node) -> bool:
+    """Whether the value equals itself, by what is declared or known of the rows."""
+    known = known_of(rows)
+    found = kinds(expr, known)
+    return holds_no_nan(expr, known.shapes) or (bool(found) and found <= WITHOUT_NAN)
+
+
+def _callable(body: Expr, rows: plan.Node, names: tuple[str, ...]) -> Lifted:
+    count = bindings(rows)
+    return Lifted(body, names_of(names, count), (), count)
+
+
+Guard = tuple[Expr, ...]
+"""Tests, all of which are true of the rows that something is asked of."""
+
+
+def guarded(*exprs: Expr) -> dict[Subquery, Expr | None]:
+    """The sub-queries in some expressions, each of which is evaluated, in the order in which they
+    are: with the test that must be true of a row for it to be asked, if there is one."""
+    found: dict[Subquery, list[Guard]] = {}
+    for expr in exprs:
+        for part, guard in _asked(expr, ()):
+            found.setdefault(part, []).append(guard)
+    return {part: _either(guards) for part, guards in found.items()}
+
+
+def _either(guards: list[Guard]) -> Expr | None:
+    """Whether one of them lets a row through; those that ask more than another are not needed, and
+    may have the sub-query itself in them."""
+    if not all(guards):
+        return None
+    least = [g for g in guards if not any(set(other) < set(g) for other in guards)]
+    tests = tuple(dict.fromkeys(map(conjunction, least)))
+    return tests[0] if len(tests) == 1 else Or(tests)
+
+
+def _asked(expr: Expr, guard: Guard) -> Iterator[tuple[Subquery, Guard]]:
+    match expr:
+        case And(inner):
+            for part in inner:
+                yield from _asked(part, guard)
+                guard = (*guard, part)
+        case Or(inner):
+            for part in inner:
+                yield from _asked(part, guard)
+                guard = (*guard, negation(part))
+        case Conditional(test, then, otherwise):
+            yield from _asked(test, guard)
+            yield from _asked(then, (*guard, test))
+            yield from _asked(otherwise, (*guard, negation(test)))
+        case _:
+            for part in parts(expr):
+                yield from _asked(part, guard)
+            if isinstance(expr, Subquery):
+                yield expr, guard
+
+
+def negation(test: Expr) -> Expr:
+    """Whether a test is false."""
+    match test:
+        case Operation("not", (inner,)):
+            return inner
+        case _:
+            return Operation("not", (test,))
+
+
+def as_condition(test: Expr) -> Expr:
+    """A test of which only the truth counts, with `not` at the sub-queries in it."""
+    if not has_subquery(test):
+        return test
+    match test:
+        case And(inner):
+            return And(tuple(map(as_condition, inner)))
+        case Or(inner):
+            return Or(tuple(map(as_condition, inner)))
+        case Operation("not", (inner,)):
+            return _negated(inner)
+        case _:
+            return test
+
+
+def _negated(test: Expr) -> Expr:
+    if not has_subquery(test):
+        return negation(test)
+    match test:
+        case And(inner):
+            return Or(tuple(map(_negated, inner)))
+        case Or(inner):
+            return And(tuple(map(_negated, inner)))
+        case Operation("not", (inner,)):
+            return as_condition(inner)
+        case _:
+            return Operation("not", (test,))
+
+
+GROUP_REFUSAL = "each cannot do {} for every group"
+
+
+def per_group(
+    query: plan.Node,
+    level: object,
+    source: plan.Node,
+    key: Function,
+    *,
+    of_no_rows: Callable[[plan.Folded], Any],
+    canonical: Callable[[Any], Any],
+) -> plan.Node:
+    """The plan of a query for each group of `source`, in which it is `Recursive` of the level.
+
+    `of_no_rows` gives what an aggregate shows of no rows, `canonical` a value in which every NaN is
+    the same. Rows are the key of the group, and the bindings of the query.
+
+    Raises
+    ------
+    PlanError: something in the query cannot be asked of all groups together.
+    """
+    values = _groups(source, read(key, shapes(source)), canonical)
+
+    def leaf(node: plan.Node) -> Keyed | None:
+        return values.known if isinstance(node, plan.Recursive) else None
+
+    asked = Asked(of_no_rows, GROUP_REFUSAL)
+    all_ = Translation(values, asked, lambda node: level in free(node), leaf)
+    return with_form(all_.bindings_of(query), OfGroups(source, key, query, level))
+
+
+def _groups(source: plan.Node, key: Lifted, canonical: Callable[[Any], Any]) -> Values:
+    """The rows of all groups."""
+    same = None if is_canonical(key.body, shapes(source)) else constant(canonical, "canonical")
+    row: tuple[Expr, ...] = all_parameters(bindings(source))
+    whole, names = Keyed(source, key.body, row, covers=True), key.names
+    if not total(key.body, shapes(source)):  # it is asked of all rows, once
+        made = key.with_body(tuple_of(key.body, one_value(row)))
+        row = items(Item(Parameter(0), ONE), len(row))
+        pairs = plan.Select(source, made)
+        whole, names = Keyed(pairs, FIRST, row, covers=True, pair=len(row)), ("row",)
+    count = bindings(whole.node)
+    known = (*names, *row_names(count)[len(names) :])
+    each = plan.Select(whole.node, Lifted(whole.key, known, key.origins, count))
+    return Values(whole, plan.Distinct(each), None, same, names, key.origins)

@@ -39,9 +39,9 @@ from optimizer.expr import (
     tuple_of,
     walk,
 )
-from optimizer.expressions.compose import is_too_long, one_row, over
 from optimizer.expressions.knowledge import Arranges, Shapes, is_value, total
-from optimizer.plans.extended import extend_of, outputs
+from optimizer.expressions.text import is_too_long, one_row, over
+from optimizer.plans.join_lists import extend_of, outputs
 from optimizer.plans.properties import bindings, may_be_negative, nodes, shapes
 from optimizer.record import record
 from optimizer.subqueries.keyed import items

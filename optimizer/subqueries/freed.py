@@ -9,18 +9,52 @@ Sound:  for all weights. Python's order is kept where it can be noticed: what a 
 Needs:  the inputs, and the queries in sub-queries, have none in them any more.
 Cost:   of the node, that of one operator for each sub-query more.
 Source: [neumann2015], [fegaras2000].
+
+Rows beside those that a query has for them.
+
+    customers c, and of each
+      select o.total                                 join on o.customer == c.id
+        where o.customer == outer[0].id       ->       table customers
+          table orders                                 table orders
+
+Of a query that does nothing but filter, a join has all the conditions. Another one is asked for all
+values that the rows have (`answers.py`).
+
+Sound: for all weights; they multiply.
+Needs: the query has no sub-queries in its callables any more (`freed.py`).
+Source: [neumann2015].
+
+Joins whose conditions have sub-queries in them.
+
+join on p(l, r) and any(...)          where any(...)                 (as `freed.py` has it)
+                                        join on p(l, r)
+semi_join, anti_join on ...           semi_join, anti_join, by the row, with the pairs
+left_join on ...                      the pairs, and the rows that are in none
+
+The rows for which a query has a row, or has none: a semi join, or an anti join.
+
+    exists (where o.customer == outer[0].id and o.paid)      semi_join on o.customer == c.id
+      table customers                                  ->                 and o.paid
+                                                               table customers
+                                                               table orders
+
+The conditions of a query that does nothing but filter are those of the join, which finds its keys
+in them, and asks no pairs but those that agree in them. Of another query, the values for which it
+has a row are found among all that the rows have (`answers.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
 from optimizer.expr import (
+    NONE,
+    Conditional,
     Expr,
     Function,
     Item,
@@ -29,22 +63,49 @@ from optimizer.expr import (
     Parameter,
     Quantified,
     Subquery,
+    all_parameters,
     conjunction,
     conjuncts,
+    constant,
     has_subquery,
+    items_of,
+    one_value,
+    row_names,
     transform,
     tuple_of,
 )
+from optimizer.expressions.text import over, same
 from optimizer.plans import explain
-from optimizer.plans.asked_form import InRows, with_form
 from optimizer.plans.properties import bindings
-from optimizer.subqueries.answers import Answers
-from optimizer.subqueries.asked import as_condition
-from optimizer.subqueries.columns import extended, first_of, row_of
-from optimizer.subqueries.domain import How
-from optimizer.subqueries.existing import existing
-from optimizer.subqueries.keyed import FIRST, ONE, of_group, one, read
-from optimizer.subqueries.pairing import joined, pairs_of
+from optimizer.plans.strata import BesideRows, InRows, with_form
+from optimizer.subqueries.answers import (
+    Answers,
+    How,
+    as_condition,
+    calm_of,
+    match_back,
+    translation,
+)
+from optimizer.subqueries.calm import kinds, known_of
+from optimizer.subqueries.keyed import (
+    FIRST,
+    ONE,
+    Keyed,
+    asked_of_pairs,
+    extended,
+    first_of,
+    items,
+    names_of,
+    narrowed,
+    of_group,
+    one,
+    read,
+    row_of,
+    with_match,
+    with_values,
+)
+from optimizer.subqueries.peeled import Peeled, peeled
+from optimizer.subqueries.raising import Gate, is_quiet_beside, stripped
 from optimizer.traverse import functions, has_subqueries, with_called, with_functions
 
 
@@ -194,3 +255,199 @@ def _reduced(node: plan.Reduce, source: plan.Node, key: Lifted, how: How) -> pla
 def _lifted(answers: Answers, f: Lifted, body: Expr) -> Lifted:
     made = answers.lifted(body)
     return replace(made, origins=f.origins, names=(*f.names, *made.names[len(f.names) :]))
+
+
+Kind = Literal["inner", "left"]
+
+
+def lateral(
+    left: plan.Node,
+    query: plan.Node,
+    arguments: tuple[Expr, ...],
+    kind: Kind = "inner",
+    *,
+    of_no_rows: Callable[[plan.Folded], Any],
+    canonical: Callable[[Any], Any],
+    in_order: bool = True,
+    names: tuple[str, ...] = (),
+    origins: tuple[Opaque, ...] = (),
+) -> plan.Node:
+    """The bindings of the left, and then those of a query that reads `Outer(i)`, which is the value
+    of `arguments[i]`.
+
+    With `"left"`, rows for which it has none have None in their place. `names` and `origins` are
+    those of the left's bindings, for messages; the others are as for `freed`.
+
+    Raises
+    ------
+    PlanError: the query cannot be asked of all rows together.
+    """
+    how = How(of_no_rows, canonical, in_order)
+    answers = Answers(left, how, names, origins)
+    form = BesideRows(left, query, arguments, kind == "left")
+    arguments = answers.bound(answers.read(*arguments), None)
+    found = peeled(query)
+    if found is not None and (kind == "inner" or _is_source(found)):
+        node, row = _of_pairs(answers, found, arguments, how, kind)
+    else:
+        node, row = _of_values(answers, query, arguments, how, kind)
+    width = bindings(left)
+    if row != (Parameter(width),):  # the query's only binding is not where it should be
+        node = extended(node, tuple(range(width)), row, names, origins)
+    return with_form(node, form)
+
+
+def _is_source(query: Peeled) -> bool:
+    """Whether its rows are those of the source, of one binding: of none, it is None."""
+    return bindings(query.source) == 1 and query.row == all_parameters(1)
+
+
+def _of_pairs(
+    answers: Answers, query: Peeled, arguments: tuple[Expr, ...], how: How, kind: Kind
+) -> tuple[plan.Node, tuple[Expr, ...]]:
+    """The join of rows with those of the source, and the query's row in it."""
+    rows = answers.rows
+    gate = Gate()
+    source = gate.open(gate.before(query.source), rows) if how.in_order else query.source
+    match = plan.Match(on=on_pairs(rows, query, arguments, answers.names, answers.origins))
+    other = items(Parameter(bindings(rows)), bindings(source))
+    row = tuple([with_values(over(part, other), arguments) for part in query.row])
+    if kind == "left":
+        return plan.OuterJoin(rows, source, match, "left"), row
+    if match == plan.Match():
+        return plan.Product(rows, source), row
+    return plan.Join(rows, source, match), row
+
+
+def _of_values(
+    answers: Answers, query: plan.Node, arguments: tuple[Expr, ...], how: How, kind: Kind
+) -> tuple[plan.Node, tuple[Expr, ...]]:
+    """The join of rows with those of the query for all their values, and its row in that."""
+    rows, width = answers.rows, bindings(query)
+    gate = Gate()
+    node, values = narrowed(query, arguments, calm_of(rows))
+    known = known_of(rows)
+    given = tuple([kinds(value, known) for value in values])
+    by_equation = not how.in_order or is_quiet_beside(node, given)
+    node = gate.before(node) if how.in_order else node
+    asked = translation(rows, values, how, answers.names, by_equation=by_equation)
+    x = asked.of(node) if values else Keyed(node, tuple_of(), all_parameters(width))
+    packed = plan.Select(x.node, asked.plain(tuple_of(x.key, *x.row), x))
+    made = gate.open(packed, rows)
+    match = match_back(rows, values, replace(x, node=made, key=FIRST, row=()), how, answers.names)
+    place = Parameter(bindings(rows))
+    row: tuple[Expr, ...] = tuple([Item(place, constant(1 + i)) for i in range(width)])
+    if kind == "left":
+        there = Operation("is not", (place, NONE))
+        row = tuple([Conditional(there, part, NONE) for part in row])
+        return plan.OuterJoin(rows, made, match, "left"), row
+    if match == plan.Match():
+        return plan.Product(rows, made), row
+    return plan.Join(rows, made, match), row
+
+
+def pairs_of(node: Any) -> plan.Node:
+    """The pairs of a join, as a `where` of those for which what has no sub-queries is true."""
+    asked = asked_of_pairs(node, has_subquery)
+    on = asked.on
+    assert on is not None
+    tests = conjuncts(as_condition(read(on).body))
+    first = next(place for place, test in enumerate(tests) if has_subquery(test))
+    before = _function(on, conjunction(tests[:first])) if first else None
+    match = plan.Match(asked.left_key, asked.right_key, before)
+    pairs = with_match(plan.Product(node.left, node.right), match)
+    return plan.Where(pairs, _function(on, conjunction(tests[first:])))
+
+
+def joined(node: Any, pairs: plan.Node) -> plan.Node:
+    """The rows of a join of any kind, with its pairs."""
+    match node:
+        case plan.SemiJoin():
+            return plan.SemiJoin(node.left, pairs, _of_left(node.left))
+        case plan.AntiJoin():
+            return plan.AntiJoin(node.left, pairs, _of_left(node.left))
+        case plan.OuterJoin(left, right, _, kind):
+            made = pairs
+            if kind != "right":
+                made = plan.UnionAll(made, _alone_on_the_left(left, pairs))
+            if kind != "left":
+                made = plan.UnionAll(made, _alone_on_the_right(left, right, pairs))
+            return made
+        case _:
+            return pairs
+
+
+def _function(on: Any, body: Expr) -> Lifted:
+    return read(on).with_body(body)
+
+
+def _of_left(left: plan.Node) -> plan.Match:
+    """When a pair has a row of the left."""
+    count = bindings(left)
+    return _same_row(count, items_of(Parameter(0), count))
+
+
+def _same_row(count: int, items: tuple[Expr, ...]) -> plan.Match:
+    """When bindings are the items of a pair, whatever NaN is in them."""
+    mine, theirs = same(row_of(count)), same(one_value(items))
+    return plan.Match(Lifted(mine, row_names(count), (), count), Lifted(theirs, ("row",), (), 1))
+
+
+def _alone_on_the_left(left: plan.Node, pairs: plan.Node) -> plan.Node:
+    count = bindings(left)
+    alone = plan.AntiJoin(left, pairs, _of_left(left))
+    return extended(alone, tuple(range(count)), (NONE,))
+
+
+def _alone_on_the_right(left: plan.Node, right: plan.Node, pairs: plan.Node) -> plan.Node:
+    count, width = bindings(left), bindings(right)
+    whole = extended(right, (), (row_of(width),)) if width > 1 else right
+    alone = plan.AntiJoin(whole, pairs, _same_row(1, (Item(Parameter(0), constant(count)),)))
+    return extended(alone, (), (*(NONE,) * count, Parameter(0)))
+
+
+def existing(
+    rows: plan.Node,
+    query: Subquery,
+    is_there: bool,
+    how: How,
+    names: tuple[str, ...] = (),
+    origins: tuple[Opaque, ...] = (),
+) -> plan.Node:
+    """The rows for which a query has a row, or has none. Its arguments raise nothing."""
+    join = plan.SemiJoin if is_there else plan.AntiJoin
+    node = stripped(query.query)
+    found = peeled(node)
+    gate = Gate()
+    if found is not None:
+        source = gate.open(gate.before(found.source), rows) if how.in_order else found.source
+        on = on_pairs(rows, found, query.arguments, names, origins)
+        return join(rows, source, plan.Match(on=on))
+    node, values = narrowed(node, query.arguments, calm_of(rows))
+    known = known_of(rows)
+    by_equation = not how.in_order or is_quiet_beside(
+        node, tuple([kinds(value, known) for value in values])
+    )
+    asked = translation(rows, values, how, names, by_equation=by_equation)
+    x = asked.of(gate.before(node) if how.in_order else node)
+    made = plan.Select(x.node, asked.plain(tuple_of(x.key), x))
+    keyed = Keyed(made, Item(Parameter(0), constant(0)), (), plain=x.plain)
+    return join(rows, gate.open(made, rows), match_back(rows, values, keyed, how, names))
+
+
+def on_pairs(
+    rows: plan.Node,
+    query: Peeled,
+    arguments: tuple[Expr, ...],
+    names: tuple[str, ...],
+    origins: tuple[Opaque, ...],
+) -> Lifted | None:
+    """The conditions of a query as those of pairs of a row and one of its source."""
+    if not query.conditions:
+        return None
+    count = bindings(rows)
+    row = items(Parameter(count), bindings(query.source))
+    tests = [with_values(over(test, row), arguments) for test in query.conditions]
+    known = names_of(names[:count], count + 1)
+    every = tuple({id(o): o for o in (*origins, *query.origins)}.values())
+    return Lifted(conjunction(tuple(tests)), known, every, count + 1)

@@ -1,35 +1,78 @@
-"""The rows of a query for many values together, and what one reads of them."""
+"""Rows of a sub-query for many outer rows at a time, with the bindings and orders that they keep.
+
+Orders that stay: the plan of a filter or a projection over an ordered relation.
+
+    where p                            order_by k
+      order_by k             ->          where p
+
+    select f                           order_by row1, row2         shows row0
+      order_by k             ->          bind f(row), k(row), tie(row)
+
+The order moves above the node. What `select` and `bind` leave out stays beside the rows, unseen:
+the keys, and what tied rows stand by. A window stays below, since it chooses the rows:
+
+    select f                           order_by row1, row2         shows row0
+      order_by k, limit 3    ->          bind f(row), k(row), tie(row)
+                                           order_by k, limit 3
+
+Cost: a second order of the rows of a window; else none.
+
+What a correlated query reads of the row around it.
+
+    where o.customer == outer[0].id and o.paid       arguments (c,)
+    ->
+    where o.customer == outer[0] and o.paid          arguments (c.id,)
+
+The fewer and smaller the values that a query depends on, the fewer of them there are, and a value
+that stands alone on a side of an equation can be a key.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from operator import is_
 from typing import Any
 
 from optimizer import plan
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import (
+    Apply,
     Call,
+    Constant,
     Display,
     Expr,
     Function,
     Item,
     Lifted,
+    Local,
     Operation,
+    Outer,
     Parameter,
+    all_parameters,
     conjunction,
     constant,
     items_of,
+    one_value,
     origins,
+    parts,
+    rebuilt,
     row_names,
+    transform,
+    tuple_of,
+    walk,
 )
-from optimizer.expressions.compose import over
-from optimizer.expressions.declared import is_no_tuple
-from optimizer.expressions.knowledge import Shape, Shapes, total
+from optimizer.expressions.evaluated import is_no_tuple
+from optimizer.expressions.knowledge import Shape, Shapes, is_container, total
+from optimizer.expressions.text import over, projected
 from optimizer.lifting.lift import lift
-from optimizer.plans.nodes.reduce import KeepsGroups, keeper
-from optimizer.plans.properties import bindings, row_shape, shapes
+from optimizer.plans.nodes.further import KeepsGroups, keeper
+from optimizer.plans.properties import binding_names, bindings, fact, nodes, row_shape, shapes
 from optimizer.record import record
+from optimizer.traverse import functions, with_functions
+from optimizer.traverse import rebuilt as rebuilt_plan
+
+# The rows of a query for many values together, and what one reads of them.
 
 
 @record
@@ -202,3 +245,249 @@ def of_group(f: Opaque) -> Opaque:
     kept = keeper(f)
     made = OfGroup(f.function) if kept is None else KeptOfGroup(kept)
     return replace(f, function=made, identity=("of a group", f.identity))
+
+
+TIE = "tie"
+"""The name of the hidden binding by which tied rows stand."""
+
+
+def rows_of_order(order: plan.OrderBy) -> tuple[plan.Node, int]:
+    """Return the rows that stand in the order, with every binding that its keys read, and how many
+    of the bindings are shown."""
+    source: plan.Node = order.input
+    if order.limit is not None or order.offset:
+        source = replace(order, shown=None)
+    count = bindings(source) if order.shown is None else order.shown
+    return source, count
+
+
+def is_lost(order: plan.OrderBy) -> bool:
+    """Return True if the order chose no row, so that nothing is left of it where it is not kept."""
+    windows = (n.limit is not None or n.offset for n in nodes(order) if isinstance(n, plan.OrderBy))
+    return not any(windows)
+
+
+def in_no_order(order: plan.OrderBy) -> plan.Node:
+    """Return the rows of an order, as a bag; a window keeps its order, which chooses the rows."""
+    if order.limit is not None or order.offset:
+        return order
+    source, count = rows_of_order(order)
+    return source if order.shown is None else plan.Extend(source, tuple(range(count)), ())
+
+
+def order_above(node: plan.Node, tie: Callable[[Any], Any]) -> plan.OrderBy | None:
+    """Return the order of what `node` makes of the rows of an order; None if it keeps no order.
+
+    Parameters
+    ----------
+    node: a node whose first input is a `plan.OrderBy`.
+    tie: what rows with equal keys stand by.
+    """
+    order = node.inputs()[0]
+    assert isinstance(order, plan.OrderBy)
+    source, count = rows_of_order(order)
+    match node:
+        case plan.Where(_, predicate):
+            made: plan.Node = plan.Where(source, _widened(predicate, source, count))
+        case plan.SemiJoin() | plan.AntiJoin():
+            made = replace(node, left=source, match=_match(node.match, source, count))
+        case plan.Distinct() if order.shown is None:
+            made = plan.Distinct(source)
+        case plan.Select(_, function):
+            return _bound(order, (), (function,), (), tie)
+        case plan.Extend(_, keep, columns, names):
+            if order.shown is not None or keep != tuple(range(count)):
+                return _bound(order, keep, columns, names, tie)
+            made = replace(node, input=source)
+        case _:
+            return None
+    keys = [_over(key, bindings(made)) for key in order.keys]
+    return plan.OrderBy(made, tuple(keys), None, 0, order.shown)
+
+
+def in_order(order: plan.Node, keys: tuple[plan.SortKey, ...]) -> plan.OrderBy:
+    """Return rows in the order of some keys. Rows that are equal in these stay in the order that
+    they had, if they had one, as `sorted` has it."""
+    if not isinstance(order, plan.OrderBy):
+        return plan.OrderBy(order, keys, None, 0)
+    source, count = rows_of_order(order)
+    made = [replace(key, function=_widened(key.function, source, count)) for key in keys]
+    known = {key.function for key in made}
+    for key in order.keys:
+        then = _over(key, bindings(source))
+        if then.function not in known:  # else its rows are equal where it would be asked
+            known.add(then.function)
+            made.append(then)
+    return plan.OrderBy(source, tuple(made), None, 0, order.shown)
+
+
+def _bound(
+    order: plan.OrderBy,
+    keep: tuple[int, ...],
+    columns: tuple[Function, ...],
+    names: tuple[str | None, ...],
+    tie: Callable[[Any], Any],
+) -> plan.OrderBy:
+    """Return the order over other bindings, with its keys beside them."""
+    source, count = rows_of_order(order)
+    width, shown = bindings(source), len(keep) + len(columns)
+    hidden = [key.function for key in order.keys]
+    keys = [*order.keys]
+    if TIE not in binding_names(source)[count:]:
+        row = Call(constant(tie, TIE), (one_value(all_parameters(width)[:count]),))
+        hidden.append(Lifted(row, row_names(width), (), width))
+        keys.append(plan.SortKey(hidden[-1]))
+    shown_names = (*names, *[None] * shown)[:shown]
+    unseen = (*[None] * (len(keys) - 1), TIE)
+    every = (*[_widened(f, source, count) for f in columns], *hidden)
+    made = plan.Extend(source, keep, every, (*shown_names, *unseen))
+    total = shown + len(hidden)
+    by = [replace(k, function=_place(shown + n, total)) for n, k in enumerate(keys)]
+    return plan.OrderBy(made, tuple(by), None, 0, shown)
+
+
+def _place(place: int, count: int) -> Lifted:
+    return Lifted(Parameter(place), row_names(count), (), count)
+
+
+def _over(key: plan.SortKey, width: int) -> plan.SortKey:
+    """Return the key of rows that have more bindings behind their own."""
+    if key.function.parameters == width:
+        return key
+    return replace(key, function=_of_first(key.function, key.function.parameters, width, ()))
+
+
+def _widened(function: Function, source: plan.Node, count: int) -> Function:
+    """Return a callable of the shown bindings as one of all."""
+    width = bindings(source)
+    return function if width == count else _of_first(function, count, width, shapes(source))
+
+
+def _match(match: plan.Match, source: plan.Node, count: int) -> plan.Match:
+    """Return the condition of a join whose left has hidden bindings too."""
+    width = bindings(source)
+    if width == count:
+        return match
+    left, on = match.left_key, match.on
+    if left is not None:
+        left = _widened(left, source, count)
+    if on is not None:
+        pair: tuple[Expr, ...] = (*all_parameters(count), Parameter(width))
+        on = over_row(on, pair, width + 1)
+    return replace(match, left_key=left, on=on)
+
+
+def _of_first(function: Function, count: int, width: int, known: Any) -> Lifted:
+    made = read(function, known[:count])
+    names = (*made.names[:count], *row_names(width)[count:])
+    return Lifted(made.body, names, made.origins, width)
+
+
+def outers(node: plan.Node) -> frozenset[int]:
+    """The arguments that a plan reads."""
+    found: frozenset[int] = fact(node, "outers", _outers)
+    return found
+
+
+def _outers(node: plan.Node) -> frozenset[int]:
+    below = [source.known["outers"] for source in node.inputs()]
+    own = [read_by(f.body) for f in functions(node) if isinstance(f, Lifted)]
+    return frozenset[int]().union(*below, *own)
+
+
+def read_by(expr: Expr) -> frozenset[int]:
+    """The arguments that an expression reads."""
+    return frozenset(part.index for part in walk(expr) if isinstance(part, Outer))
+
+
+def with_values(expr: Expr, values: tuple[Expr, ...]) -> Expr:
+    """An expression with others in the place of the arguments."""
+    if not read_by(expr):
+        return expr
+    found = transform(expr, lambda e: values[e.index] if isinstance(e, Outer) else e)
+    return transform(found, projected)
+
+
+def narrowed(
+    query: plan.Node,
+    arguments: tuple[Expr, ...],
+    is_calm: Callable[[Expr], bool],
+) -> tuple[plan.Node, tuple[Expr, ...]]:
+    """A query that reads no more of the row around it than it needs, and what that is.
+
+    `is_calm` says whether something raises for no row around it. What is not is left where the
+    query asks it, behind the tests that the query has.
+    """
+    if not outers(query):
+        return query, ()
+    narrowing = _Narrowing(arguments, is_calm)
+    made = rebuilt_plan(query, lambda node: with_functions(node, narrowing.function))
+    return made, tuple(narrowing.values)
+
+
+class _Narrowing:
+    def __init__(
+        self,
+        arguments: tuple[Expr, ...],
+        is_calm: Callable[[Expr], bool],
+    ) -> None:
+        self._arguments = arguments
+        self._is_calm = is_calm
+        self.values: dict[Expr, Outer] = {}
+
+    def function(self, function: Function) -> Function:
+        if not isinstance(function, Lifted) or not read_by(function.body):
+            return function
+        return function.with_body(self._changed(function.body))
+
+    def _changed(self, expr: Expr) -> Expr:
+        if not read_by(expr):
+            return expr
+        if _reads_nothing_else(expr):
+            value = with_values(expr, self._arguments)
+            if isinstance(value, Constant):
+                return value
+            if isinstance(expr, Outer) or (self._is_calm(value) and not is_container(value)):
+                return self.values.setdefault(value, Outer(len(self.values)))
+        old = parts(expr)
+        new = tuple([self._changed(part) for part in old])
+        return expr if all(map(is_, old, new)) else rebuilt(expr, new)
+
+
+def _reads_nothing_else(expr: Expr) -> bool:
+    return not is_container(expr) and not any(
+        isinstance(part, Parameter | Local | Apply) for part in walk(expr)
+    )
+
+
+# Bindings beside those of a row, and rows without them again.
+
+
+def extended(
+    node: plan.Node,
+    keep: tuple[int, ...],
+    columns: tuple[Expr, ...],
+    names: tuple[str, ...] = (),
+    origins: tuple[Opaque, ...] = (),
+) -> plan.Node:
+    """Some bindings of a node, in that order, and then columns computed of all of them.
+
+    `names` are those of its bindings.
+    """
+    count = bindings(node)
+    if keep == tuple(range(count)) and not columns:
+        return node
+    names = names_of(names, count)
+    made = tuple([Lifted(column, names, origins, count) for column in columns])
+    return plan.Extend(node, keep, made)
+
+
+def first_of(node: plan.Node, count: int) -> plan.Node:
+    """The first bindings of a node, alone."""
+    return extended(node, tuple(range(count)), ())
+
+
+def row_of(count: int) -> Expr:
+    """The bindings of a row as one value."""
+    row = all_parameters(count)
+    return row[0] if count == 1 else tuple_of(*row)

@@ -24,14 +24,14 @@ from optimizer.subqueries.calm import (
     Kinds,
     Of,
     form,
+    forms,
     is_calm,
     is_number,
     is_ordered,
     kinds,
+    known_of,
 )
-from optimizer.subqueries.forms import forms, known_of
-from optimizer.subqueries.keyed import read
-from optimizer.subqueries.outers import outers
+from optimizer.subqueries.keyed import outers, read
 from optimizer.traverse import called, substituted, with_inputs
 
 FOLDS_ANY = frozenset({"Count", "CountDistinct", "Collect"})
@@ -164,3 +164,18 @@ def _has_no_more(node: plan.Node) -> bool:
             return kind == "left"
         case _:
             return not isinstance(node, plan.Union | plan.UnionAll)
+
+
+# A query that has a row if and only if another has one, and less to do.
+
+
+def stripped(query: plan.Node) -> plan.Node:
+    """The query without what changes its rows and not whether there are any."""
+    while True:
+        match query:
+            case plan.Distinct(source) | plan.OrderBy(source, _, None, 0):
+                query = source
+            case plan.Select(source) | plan.Extend(source) if raises_nothing(query):
+                query = source
+            case _:
+                return query

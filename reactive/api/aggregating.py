@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, overload
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Function
-from optimizer.plans.named import named as with_names
-from reactive.api import named_rows
+from optimizer.plans.properties import named as with_names
+from reactive.api import extended
 from reactive.api.aggregates import Aggregation, folded
 from reactive.engine.runtime.boundary import boundary
 
@@ -161,9 +161,7 @@ def aggregated(
     given = (*aggregates, *named.values())
     node = plan.Aggregate(relation.plan, key, tuple(folded(a, relation._take) for a in given))
     return (
-        with_names(node, named_rows.naming_of_columns(key_name, tuple(named), as_))
-        if named
-        else node
+        with_names(node, extended.naming_of_columns(key_name, tuple(named), as_)) if named else node
     )
 
 

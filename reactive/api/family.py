@@ -1,4 +1,7 @@
-"""Families: one query for many values of a parameter, each with a view of its own while it is held.
+"""Queries as functions, families of views by parameter, and the checks of views against their
+queries.
+
+Families: one query for many values of a parameter, each with a view of its own while it is held.
 
     family = db.family(lambda customer: orders.where(lambda o: o.customer == customer))
     family["ann"]       the view of the orders of ann: the same one while somebody holds it
@@ -8,27 +11,61 @@ parameters. Queries that differ in constants alone are planned once.
 
 State:  a weak reference per view that somebody holds.
 Cost:   of a view that is held, that of a look-up; of a new one, that of `Relation.materialize`.
+
+Queries as functions: comprehensions over tables, relations and views, which are relations.
+
+@db.query
+def debtors() -> list[str]:
+    return [c.name for c in customers if any(o.cid == c.id for o in orders if not o.paid)]
+
+debtors.materialize()               as any relation
+debtors.on(orders=[...], ...)       the same text over plain lists
+
+Tables that are dropped or replaced, and what becomes of those who read them.
+
+    drop     the views and subscriptions over it end, and say why; its rows are given up
+    replace  the same, once another table of its name has been made
+
+A query over such a table is a query still, but cannot be computed any more.
+
+Cost: what the views held is freed; nothing is computed.
 """
 
 from __future__ import annotations
 
+import gc
 import inspect
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from types import CellType, FunctionType, GeneratorType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, TypeVarTuple, cast
 from weakref import WeakValueDictionary
 
-from optimizer.callables.opaque import opaque
+from optimizer.callables.opaque import Opaque, opaque
+from optimizer.comprehensions import query as reading
 from optimizer.errors import PlanError
-from reactive.api.callables import kind_shown
-from reactive.api.relation import Relation
-from reactive.engine.compiler.definition import agree
-from reactive.engine.runtime.boundary import boundary, hide
-from reactive.engine.runtime.closeable import Closeable
-from reactive.engine.runtime.copying import NotCopied
-from reactive.errors import ClosedError
+from optimizer.plans.check_reads import check_every_read
+from optimizer.plans.properties import tables
+from reactive.api.columns import check_noticed, kind_shown
+from reactive.api.comprehending import Comprehending, Text, plain, same_as_bags
+from reactive.api.each_row import relation_of
+from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
+from reactive.api.table import Table
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.zset import canonical
+from reactive.engine.compiler import equality_checks
+from reactive.engine.compiler.placement import agree
+from reactive.engine.reference.bags import runs
+from reactive.engine.reference.verify import verify_together
+from reactive.engine.runtime.boundary import boundary, hide, outermost
+from reactive.engine.runtime.closeable import Closeable, NotCopied
+from reactive.errors import ClosedError, TransactionError, VerificationError
 
 if TYPE_CHECKING:
-    from reactive.api.view import View
+    from optimizer import plan
+    from reactive.api.view import AnyView, View
+    from reactive.engine.dataflow.node import Node
     from reactive.engine.transactions.engine import Engine
 
 K = TypeVar("K")
@@ -190,3 +227,418 @@ def _kind(value: Any) -> Any:
     if type(value) is tuple:
         return tuple(map(_kind, value))
     return (float, repr(value)) if type(value) is float else type(value)
+
+
+T = TypeVar("T")
+V = TypeVar("V")
+
+
+class Written:
+    """Base of queries that have a text."""
+
+    text: Text
+    kind: reading.Kind
+
+    def on(self, **lists: Iterable[Any]) -> Any:
+        """What Python makes of the text, over plain lists.
+
+        Parameters
+        ----------
+        lists: the rows of each relation that it names; one that is not given has its rows of now.
+
+        That is what the function returns: a list, set or dictionary. `sum` adds floats exactly. A
+        function that calls itself is applied to the empty set until nothing changes.
+
+        Raises
+        ------
+        PlanError: the text names no such relation.
+        Exception: what the text raises.
+
+        >>> from reactive import Database
+        >>> db = Database()
+        >>> words = db.table(str, name="words")
+        >>> short = db.query(lambda: [w.upper() for w in words if len(w) < 3])
+        >>> short.on(words=["to", "be", "not"])
+        ['TO', 'BE']
+        """
+        return self.text.run(lists)
+
+    def __call__(self) -> Any:
+        """What Python makes of the text, over the rows of now."""
+        return self.text.run({})
+
+
+@boundary
+class Query(Written, Relation[*Ts]):
+    """A relation that was written as a function or a generator expression.
+
+    Made by `Database.query` and `live`. It is a relation like any other, and can also be called:
+    that computes it once, in Python, over the rows of now.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> @db.query
+    ... def short() -> list[str]:
+    ...     return [w for w in words if len(w) < 3]
+    >>> view = short.materialize()
+    >>> words.add_all(["to", "be", "not"])
+    >>> sorted(view), sorted(short())
+    (['be', 'to'], ['be', 'to'])
+    """
+
+
+@boundary
+class GroupedQuery(Written, GroupedRelation[K, *Ts]):
+    """A query that gives a dictionary: its view is a mapping too.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> sizes = db.query(lambda: {w: len(w) for w in words}).materialize()
+    >>> words.add_all(["to", "not"])
+    >>> sizes["not"], dict(sizes)
+    (3, {'to': 2, 'not': 3})
+    """
+
+
+@boundary
+class OrderedQuery(Written, OrderedRelation[*Ts]):
+    """A query that gives what is sorted: its view is a sequence too.
+
+    >>> from reactive import Database
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> longest = db.query(lambda: sorted(words, key=len, reverse=True)[:2]).materialize()
+    >>> words.add_all(["to", "three", "not"])
+    >>> longest[0], list(longest)
+    ('three', ['three', 'not'])
+    """
+
+
+KINDS: dict[str, Any] = {"mapping": GroupedQuery, "order": OrderedQuery}
+
+
+def query(engine: Any, function: Any) -> Any:
+    """The relation of a function without parameters."""
+    if isinstance(function, GeneratorType):
+        raise PlanError("query takes a function\n  live(... for ... in ...) takes a generator")
+    taken = opaque(function, 0, "query")
+    check_noticed(function, taken)
+    found = reading.read_function(_watched(taken, function), Comprehending(engine), function)
+    return _made(engine, found, Text(function))
+
+
+@outermost
+def live(rows: Iterable[T]) -> Query[T]:
+    """The relation of a generator expression over a table, a relation or a view.
+
+    Parameters
+    ----------
+    rows: a generator expression that nobody has iterated yet. What else it names may be tables,
+        relations and views too, and variables, which keep their value of now.
+
+    Raises
+    ------
+    PlanError: it is something else, or reads what no query can.
+
+    >>> from reactive import Database, live
+    >>> words = Database().table(str, name="words")
+    >>> least = 3
+    >>> long = live(w.upper() for w in words if len(w) >= least).materialize()
+    >>> words.add_all(["to", "be", "that"])
+    >>> list(long)
+    ['THAT']
+    """
+    if not isinstance(rows, GeneratorType) or rows.gi_code.co_name != "<genexpr>":
+        raise PlanError(
+            f"live takes a generator expression, not {type(rows).__name__}\n"
+            "  live(row.name for row in table if row.paid); db.query(f) takes a function"
+        )
+    frame = rows.gi_frame
+    first = None if frame is None else relation_of(frame.f_locals.get(".0"))
+    if first is None or frame is None:
+        raise PlanError(
+            "live takes a generator over a relation that nobody has iterated yet\n"
+            "  its first `for` is in a table, a relation or a view"
+        )
+    function = FunctionType(
+        rows.gi_code, frame.f_globals, "<genexpr>", None, _cells(rows, frame.f_locals)
+    )
+    taken = opaque(function, 1, "live")
+    check_noticed(function, taken)
+    found = reading.read_generator(taken, first, Comprehending(first._engine))
+    made: Query[T] = _made(first._engine, found, Text(function, first))
+    return made
+
+
+def _made(engine: Any, found: reading.Query, text: Text) -> Any:
+    views: dict[AnyView, None] = {}
+    for source in found.sources:
+        views |= dict.fromkeys(source._kept_views())
+    kind: Any = KINDS.get(found.kind, Query)
+    node: plan.Node = found.node
+    check_every_read(node)
+    made = kind(engine, node, tuple(views))
+    made.text, made.kind = text, found.kind
+    return made
+
+
+def _watched(taken: Opaque, function: Any) -> Opaque:
+    """The function, of which its own name may change: it is the name of the query."""
+    name = getattr(function, "__name__", "")
+    return replace(taken, captures=tuple(c for c in taken.captures if c.name != name))
+
+
+def _cells(rows: Any, values: dict[str, Any]) -> tuple[CellType, ...]:
+    """The variables of a generator: those that it has itself, so that a change is noticed."""
+    names = rows.gi_code.co_freevars
+    known = [each for each in gc.get_referents(rows) if isinstance(each, CellType)]
+    last = known[len(known) - len(names) :]
+    if len(last) == len(names) and all(map(_is_of, last, names, [values] * len(names))):
+        return tuple(last)
+    return tuple(CellType(values[name]) for name in names)
+
+
+def _is_of(cell: CellType, name: str, values: dict[str, Any]) -> bool:
+    try:
+        return cell.cell_contents is values.get(name)
+    except ValueError:
+        return name not in values
+
+
+# Compare a view with what Python makes of its text, for tests of queries.
+
+MOST_SHOWN = 5
+
+
+@outermost
+def check(*views: Any) -> None:
+    """Compare views with what Python computes of the texts of their queries.
+
+    Parameters
+    ----------
+    views: views of queries that were made by `Database.query` or `live`; others are verified
+        by `View.verify`.
+
+    The text runs over the rows of now, as plain lists. Where rows are tied, in `sorted(...)[:n]`
+    and in `min` and `max` with a key, any of them is right.
+
+    Raises
+    ------
+    VerificationError: a view differs; the message says in which rows.
+
+    >>> from reactive import Database, check
+    >>> db = Database()
+    >>> words = db.table(str, name="words")
+    >>> short = db.query(lambda: {w for w in words if len(w) < 3}).materialize()
+    >>> words.add_all(["to", "be", "not", "to"])
+    >>> check(short)
+    """
+    for view in views:
+        if not isinstance(getattr(view, "relation", None), Written):
+            view.verify()
+            continue
+        found = difference(view)
+        if found is not None:
+            raise VerificationError(f"{view._called()} is not what its text gives\n  {found}")
+
+
+def difference(view: Any) -> str | None:
+    """What a view and its text do not have in common; None if they are the same."""
+    query = view.relation
+    text, kind = query.text, query.kind
+    shown = list(view)
+    expected = text.run({}, tied=view._of_all_places() if kind == "order" else shown)
+    if kind == "mapping":
+        return _compared(shown, [pair_of(each) for each in expected.items()])
+    rows = [expected] if kind == "value" else list(expected)
+    if kind != "order":
+        return _compared(shown, rows)
+    form = form_of(shown)
+    theirs = [alike(row, form) for row in rows]
+    if shown == theirs or (len(shown) == len(theirs) and _are_tied(view, shown, theirs)):
+        return None
+    if shown == _in_sequence(text, form):
+        return None
+    return f"in order: {shown!r:.200}\n  and not {theirs!r:.200}"
+
+
+def _are_tied(view: Any, shown: list[Any], theirs: list[Any]) -> bool:
+    """Return True if rows of the text stand elsewhere only among rows whose keys are equal, and
+    rows are shown without what they stand by: the text tells ties apart by what is not shown."""
+    order = view.relation.plan
+    if order.shown is None or order.limit is not None or order.offset:
+        return False
+    start = 0
+    for alike_rows in runs(order, view._evaluated(order.input)):
+        stop = start + len(alike_rows)
+        wanted = Counter(alike_rows)
+        if Counter(shown[start:stop]) != wanted or Counter(theirs[start:stop]) != wanted:
+            return False
+        start = stop
+    return start == len(shown)
+
+
+def _in_sequence(text: Any, form: Form) -> list[Any] | None:
+    """The rows of a text over lists that stand by themselves, in which `sorted` keeps the order of
+    what was sorted before; None if Python does not compare them."""
+    try:
+        return [alike(row, form) for row in text.run({}, is_by_itself=True)]
+    except TypeError:
+        return None
+
+
+def pair_of(item: tuple[Any, Any]) -> tuple[Any, Any]:
+    """A key and its value; the values of a group in no order."""
+    key, value = item
+    return key, Bag(map(plain, value)) if isinstance(value, list) else value
+
+
+Form = Any
+"""Where values have multisets: of one a list with the form of its values, of a tuple one for each
+item, None of others."""
+
+
+def form_of(values: Iterable[Any]) -> Form:
+    """What all of some values have in common.
+
+    >>> form_of([("a", Bag()), ("b", Bag([1]))])
+    (None, [None])
+    """
+    every = list(values)
+    if every and all(isinstance(value, Bag) for value in every):
+        return [form_of(each for value in every for each in value)]
+    if every and all(type(value) is tuple for value in every):
+        return tuple(map(form_of, zip(*every, strict=False)))
+    return None
+
+
+def alike(value: Any, form: Form) -> Any:
+    """A value of a text as a view has it whose values have a form."""
+    if isinstance(form, list) and isinstance(value, list):
+        return Bag(alike(each, form[0]) for each in value)
+    if isinstance(form, tuple) and type(value) is tuple and len(form) == len(value):
+        return tuple(map(alike, value, form))
+    return plain(value)
+
+
+def _compared(mine: list[Any], theirs: list[Any]) -> str | None:
+    form = form_of(mine)
+    expected = [canonical(alike(row, form)) for row in theirs]
+    if same_as_bags([(row, 1) for row in mine], expected):
+        return None
+    left, right = Bag(mine), Bag(expected)
+    return (
+        f"it has what the text does not give: {_more(left, right)}\n"
+        f"  and lacks what it gives: {_more(right, left)}"
+    )
+
+
+def _more(of: Bag[Any], than: Bag[Any]) -> str:
+    """What one has more of than the other."""
+    counts = [(row, n - than.count(row)) for row, n in of.items()]
+    found = [f"{n} x {row!r:.120}" for row, n in counts if n > 0]
+    return ", ".join(found[:MOST_SHOWN]) or "nothing"
+
+
+SHOWN = 5
+"""Views that a message names."""
+AGAIN = "make its query again, over a table that is there: see db.tables()"
+
+
+def drop(engine: Engine, table: Table[Any], *, views: bool, why: str) -> None:
+    """Take a table out of its database; as `Database.drop`. Done inside the lock, to write."""
+    _check(engine, table)
+    engine.drain()
+    found = readers(engine, table)
+    if found and not views:
+        raise PlanError(_refusal(engine, table, found))
+    if engine.journal is not None:
+        engine.journal.forget(table)
+    engine.db_lock.critical = True  # Ctrl-C comes when it is done
+    for leaf in found:
+        leaf.leaf.remedy = AGAIN
+        engine.end(leaf, why)
+    del engine.tables[table.plan.number]
+    engine.offloading.forget(table)
+    if engine.catalog is not None:
+        engine.catalog.forget(table.plan.number)
+    engine.graph.drop_source(table._node)
+    table._give_up(why)
+
+
+def readers(engine: Engine, table: Table[Any]) -> list[Node]:
+    """The leaves of views and subscriptions whose query reads a table."""
+    number = table.plan.number
+    leaves = engine.graph.leaves()
+    return [leaf for leaf in leaves if any(t.number == number for t in tables(leaf.leaf.plan))]
+
+
+def _check(engine: Engine, table: Any) -> None:
+    if not isinstance(table, Table):
+        raise PlanError(
+            f"drop takes a table, not {table!r:.100}\n"
+            "  db.tables() has them all; a view ends with view.close()"
+        )
+    found: object = engine.tables.get(table.plan.number)
+    if found is not table:
+        raise PlanError(f"table {table.name!r} is none of this database, or dropped already")
+    if engine.pending is not None:
+        raise TransactionError(
+            f"table {table.name!r} cannot be dropped or replaced inside a transaction\n"
+            "  do it after the `with` block"
+        )
+
+
+def _refusal(engine: Engine, table: Table[Any], found: list[Node]) -> str:
+    names = [_name(engine, leaf) for leaf in found[:SHOWN]]
+    names += [f"{len(found) - SHOWN} more"] if len(found) > SHOWN else []
+    return (
+        f"table {table.name!r} cannot be dropped: it is read by {', '.join(names)}\n"
+        "  close them first; drop(table, views=True) closes them too"
+    )
+
+
+def _name(engine: Engine, leaf: Node) -> str:
+    channel = leaf.leaf
+    if leaf.rank not in engine.views:
+        return f"a subscription made at {channel.place}"
+    return f"{channel}" if channel.name is None else f"{channel} ({channel.place})"
+
+
+# Views compared with their queries, all of a database together.
+
+
+def verify_views(engine: Any, views: Sequence[AnyView]) -> None:
+    """Raise `VerificationError` unless each view has the rows of its query.
+
+    With `Database(strict=True)` the tables that are read are verified too.
+    """
+    engine.check_open()
+    if not views:
+        return
+    with engine.inside():
+        engine.offloading.flush()
+        _verify(engine, views)
+        if engine.strict:
+            read = {id(t): t for view in views for t in tables(view.relation.plan)}
+            for table in read.values():
+                engine.table_of(table).verify()
+
+
+def _verify(engine: Any, views: Sequence[AnyView]) -> None:
+    """Compare views with their queries, evaluated with the checks of equality that they have.
+
+    If a `==` raises in the evaluation, checks are added, and the views are evaluated again.
+    """
+    queries = engine.queries
+    while True:
+        shown = [(queries.base(v.relation.plan), v._contents, str(v._channel)) for v in views]
+        try:
+            verify_together(shown, lambda t: engine.table_of(t)._all(), engine.graph.running())
+            return
+        except Exception as error:
+            written = [view.relation.plan for view in views]
+            if not any(equality_checks.check_again(queries, each, error) for each in written):
+                raise

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any, TypeVar, TypeVarTuple, overload
 
-from optimizer.expressions.naming import Naming
+from optimizer.expressions.text import Naming
 from optimizer.plans.properties import key_of_group, naming
-from reactive.api import equal_rows, named_rows
-from reactive.api.optimistic_read import optimistic_read
+from reactive.api import comprehending, extended
+from reactive.api.keyed_rows import optimistic_read
 from reactive.api.relation import GroupedRelation
 from reactive.api.view import LEAF, View
 from reactive.engine.collections.zset import canonical
@@ -96,7 +96,7 @@ class GroupedView(View[K, *Ts], GroupedRelation[K, *Ts]):
         if not isinstance(other, dict):
             return super().__eq__(other)
         key = key_of_group(self.plan)
-        return equal_rows.same_groups(
+        return comprehending.same_groups(
             {key(row): self._aggregates(row) for row in self._all_rows()}, other
         )
 
@@ -146,5 +146,5 @@ def _aggregates(how: Naming | None) -> Callable[[Any], Any]:
         return lambda row: row
     if len(how.columns) == 2:
         return itemgetter(1)
-    kind, make = named_rows.row_class(how.columns[1:]), tuple.__new__
+    kind, make = extended.row_class(how.columns[1:]), tuple.__new__
     return lambda row: make(kind, row[1:])

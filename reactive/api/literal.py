@@ -1,16 +1,43 @@
-"""Relations whose rows are written in the query: `db.values(rows)`."""
+"""Relations of rows that stand in no table: literal rows, rows that raised, and the rows of one
+group.
+
+Rows that raise, as rows: `view.errors` of a view that leaves them out, or goes on with None.
+
+    rows of which the callable of an operator raises   -->   RowError(operator, row, error)
+
+A query of its own over what the view reads, made when somebody asks for it. So an error goes when
+its row does, or when the row is changed to one that does not raise.
+
+State:  that of a view, and of indexes where a join's condition raises.
+Cost:   a view that nobody asks for its errors does nothing for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
 
 from optimizer import plan
+from optimizer.callables.opaque import Opaque
 from optimizer.errors import PlanError
-from optimizer.plans.nodes import values as literals
-from optimizer.plans.properties import shapes
+from optimizer.expr import Apply, Function, Lifted, all_parameters
+from optimizer.expressions.attempts import Fault
+from optimizer.plans.nodes import further as literals
+from optimizer.plans.properties import free, is_set, shapes
+from optimizer.rewriting.equality_checks import PolicyQuery
+from optimizer.rewriting.on_error import Failure, Guarded
+from optimizer.rewriting.own_values import Safe
+from optimizer.subqueries import answers as groups
+from optimizer.subqueries import keyed
+from reactive.api.columns import kind_shown
+from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import canonical
+from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.storage.rows import class_and_width, class_name, fits
+
+# Relations whose rows are written in the query: `db.values(rows)`.
 
 
 def literal(rows: Iterable[Any], row_type: Any) -> plan.Values:
@@ -41,3 +68,179 @@ def _checked(row: Any, row_type: Any) -> Any:
     if not fits(row, *class_and_width(row_type)):
         raise PlanError(f"values of {class_name(row_type)} cannot have the row {row!r:.60}")
     return canonical(row)
+
+
+OnError: TypeAlias = Literal["raise", "null", "drop"]
+"""What becomes of a row on which a callable raises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """An exception as a value: its class by name, and what it said.
+
+    >>> str(Raised("ValueError", "no number: 'x'"))
+    "ValueError: no number: 'x'"
+    """
+
+    kind: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.message}" if self.message else self.kind
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowError:
+    """A row that an operator leaves out of a view, or has None for, since a callable raised; or one
+    that a source leaves out of its tables.
+
+    `row` is what the operator was given: of several bindings a tuple, of the condition of a join a
+    pair.
+
+    >>> from reactive import Database
+    >>> words = Database().table(str)
+    >>> numbers = words.select(lambda w: int(w)).materialize(on_error="drop")
+    >>> words.add_all(["1", "one"])
+    >>> list(numbers)
+    [1]
+    >>> [(error.operator, error.row, error.error.kind) for error in numbers.errors]
+    [('select int(w)', 'one', 'ValueError')]
+    """
+
+    operator: str
+    row: Any
+    error: Raised
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RowError) and (
+            (self.operator, self.error, Safe(self.row))
+            == (other.operator, other.error, Safe(other.row))
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.operator, self.row, self.error))
+
+
+def by_policy(query: plan.Node, on_error: OnError, *, read: bool) -> PolicyQuery:
+    """A query in which rows that raise go by a policy, which is not that they raise.
+
+    Raises
+    ------
+    PlanError: there is no such policy.
+    """
+    if on_error == "null" or on_error == "drop":
+        return PolicyQuery(query, on_error, read=read)
+    raise PlanError(
+        f'on_error={on_error!r} is no policy for rows that raise\n  write "raise", "null" or "drop"'
+    )
+
+
+def errors_of(query: PolicyQuery) -> plan.Node:
+    """Return the query of the rows that raise in another one."""
+    return query.planned(_errors_of(query.first), _errors_of)
+
+
+def _errors_of(found: Guarded) -> plan.Node:
+    """Return the query of the rows that raise: those of one recursion together."""
+    by_recursion: dict[frozenset[Any], plan.Node] = {}
+    for each in found.failures:
+        errors: plan.Node = plan.Select(each.rows, _error_of(each))
+        before = by_recursion.get(free(errors))
+        by_recursion[free(errors)] = errors if before is None else plan.UnionAll(before, errors)
+    query: plan.Node = plan.Empty(1)
+    for errors in map(found.closed, by_recursion.values()):
+        query = errors if isinstance(query, plan.Empty) else plan.UnionAll(query, errors)
+    return query
+
+
+@dataclass(frozen=True, slots=True)
+class _ErrorOf:
+    """What a callable raises of a row."""
+
+    operator: str
+    call: Callable[..., Any]
+
+    def __call__(self, *row: Any) -> RowError:
+        try:
+            value = self.call(*row)
+        except Exception as error:
+            reraise_asynchronous(error)
+            return RowError(self.operator, _shown(row), Raised(type(error).__name__, str(error)))
+        if isinstance(value, Fault):  # the last binding, behind the key of its group
+            return RowError(self.operator, _shown(row[:-1]), Raised(value.kind, value.message))
+        raise AssertionError(f"{self.operator} raises of {row!r:.100} once, and then no more")
+
+
+def _shown(row: tuple[Any, ...]) -> Any:
+    row = tuple([each.value if each.__class__ is Safe else each for each in row])
+    return row[0] if len(row) == 1 else row
+
+
+def _error_of(failure: Failure) -> Lifted:
+    call, count = failure.call, failure.call.parameters
+    made = _ErrorOf(failure.operator, callable_of(call))
+    identity = ("error of", failure.operator, call.body)
+    function = Opaque(made, count, "error_of", call.place, (), identity, "errors")
+    return Lifted(Apply(function, all_parameters(count)), call.names, call.origins, count)
+
+
+# A query per group: what a callable makes of a relation that stands for one group.
+
+
+def each(relation: Any, key: Function, query: Callable[[Any], Any]) -> Any:
+    """The relation with what a query gives for each group.
+
+    Raises
+    ------
+    PlanError: it is no callable of a relation that returns one, or cannot be asked of all groups.
+    """
+    level = object()
+    source = relation.plan
+    name = parameter_of(query)
+    group = relation._new(plan.Recursive(level, 0, name, is_set(source), shapes(source)))
+    made = asked("each", group, query)
+    query_plan = made.plan
+    if isinstance(query_plan, plan.OrderBy) and not keyed.is_lost(query_plan):
+        query_plan = keyed.in_no_order(query_plan)  # rows that a window chose go on as a bag
+    node = groups.per_group(
+        query_plan, level, source, key, of_no_rows=_of_no_rows, canonical=canonical
+    )
+    return relation._new(node, made)
+
+
+def asked(role: str, group: Any, query: Callable[[Any], Any]) -> Any:
+    """What a query gives for a relation that stands for a group.
+
+    Raises
+    ------
+    PlanError: it gives no relation, or one of another database.
+    """
+    made = query(group)
+    if not isinstance(made, type(group)):
+        found = kind_shown(made)
+        raise PlanError(f"{role} takes a callable that returns a relation, not {found}")
+    group._check_other(role, made)
+    return made
+
+
+def parameter_of(query: Any) -> str:
+    """The name of the only parameter."""
+    if not callable(query):
+        raise PlanError(
+            f"each takes a callable, relation -> relation, not {query!r:.60}\n"
+            "  each(lambda group: group.aggregate(Count()))"
+        )
+    try:
+        signature = inspect.signature(query)
+        (name,) = signature.bind(None).arguments
+    except (TypeError, ValueError):
+        raise PlanError(
+            "each calls its callable with one relation, the rows of a group\n"
+            "  each(lambda group: group.aggregate(Count()))"
+        ) from None
+    return str(name)
+
+
+def _of_no_rows(folded: plan.Folded) -> Any:
+    """What an aggregate shows of no rows."""
+    return folded.accumulator.result(folded.accumulator.zero())

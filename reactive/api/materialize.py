@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 from optimizer import plan
 from optimizer.callables.source import Place
 from optimizer.plans.properties import is_nested
-from reactive.api import nested, ordered_nested, ordered_view, row_errors
+from reactive.api import literal, nested, ordered_view
+from reactive.api.framed import made_or_read
 from reactive.api.grouped_view import GroupedView
-from reactive.api.kept_state import made_or_read
-from reactive.api.subscriptions.rerun import note
+from reactive.api.subscriptions.subscribe import note
 from reactive.api.view import AnyView, View
-from reactive.engine.compiler.late import over
 from reactive.engine.compiler.leaves import KEEPS_ROWS, contents, is_grouped
-from reactive.engine.dataflow.channel import Channel
+from reactive.engine.compiler.lineage import over
+from reactive.engine.dataflow.delta import Channel
 from reactive.engine.dataflow.node import Node
 from reactive.engine.runtime.collector import make_old, paused
 from reactive.engine.storage.rows import check_name
 
 if TYPE_CHECKING:
+    from reactive.api.literal import OnError
     from reactive.api.relation import AnyRelation
-    from reactive.api.row_errors import OnError
 
 
 def materialize(
@@ -38,7 +38,7 @@ def materialize(
     engine = relation._engine
     found = None
     if on_error != "raise":
-        found = row_errors.by_policy(relation.plan, on_error, read=engine.queries.generates)
+        found = literal.by_policy(relation.plan, on_error, read=engine.queries.generates)
         relation = type(relation)(engine, found.first.query, relation._views)
     with engine.shaping():
         channel = engine.graph.making = Channel(relation.plan, name, place)
@@ -76,7 +76,7 @@ def _made(relation: AnyRelation, channel: Channel, *, kept: bool) -> AnyView:
 def _kind(node: plan.Node) -> type[AnyView]:
     if isinstance(node, plan.OrderBy):
         is_plain = not is_nested(node.input)
-        return ordered_view.OrderedView if is_plain else ordered_nested.OrderedNestedView
+        return ordered_view.OrderedView if is_plain else nested.OrderedNestedView
     if is_nested(node):
         return nested.NestedView
     return GroupedView if is_grouped(node) else View

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from reactive.api.literal import OnError
     from reactive.api.relation import Relation
-    from reactive.api.row_errors import OnError
     from reactive.api.view import View
 
     K = TypeVar("K")

@@ -10,17 +10,36 @@ that capture it read the row around the query, as sub-queries in comprehensions 
 when the relation is made: a nest is the plan of `[(c, [o for o in orders if ...]) for c in ...]`.
 
 Source: [neumann2015]; nested results as left joins with groups [fegaras2000].
+
+A function of whole relations, which is not read: `a.apply(f, b)`.
+
+    apply(f, a, b)   =   Values(begin) + tagged(a) + tagged(b)   in one group, reduced by f
+
+The group is there even if all relations are empty, and `reduce` does the rest: a call for each
+commit that changes an input, and the difference of what it gave before and gives now.
+
+Cost:   of each commit that changes an input, all rows of all inputs, and the call.
+Source: [dbsp] definition 3.1, the incremental version of a query: D . Q . I.
+
+What a callable of `nest` gives of its row alone: a list of what is in a collection of the row.
+
+    customers.nest(late=lambda c: [o for o in c.orders if o.day > 9])
+
+It is the bag of the comprehension, as a comprehension over relations has it in its rows: computed
+of each row, and of one whose bag changed by what changed (`lifting/folds.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import ast
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
 from itertools import count
 from keyword import iskeyword
 from operator import itemgetter
+from types import FunctionType
 from typing import Any, NoReturn
 
 from optimizer import plan
@@ -48,23 +67,23 @@ from optimizer.expr import (
     tuple_of,
     walk,
 )
-from optimizer.expressions.knowledge import Arranges
-from optimizer.expressions.naming import KeyOfFirst, Level, Nesting
+from optimizer.expressions.knowledge import Arranges, Shapes
+from optimizer.expressions.text import KeyOfFirst, Level, Nesting
+from optimizer.lifting.lift import Origin, Reader, Unreadable, bound_arguments, tree_of
 from optimizer.lifting.outer_values import OuterValue
-from optimizer.plans.binding_names import binding_names
-from optimizer.plans.binding_types import binding_types
-from optimizer.plans.properties import bindings, present, shapes, table_key
+from optimizer.plans.declared_kinds import binding_types
+from optimizer.plans.nodes import further as literals
+from optimizer.plans.properties import binding_names, bindings, present, shapes, table_key
 from optimizer.record import record
-from optimizer.subqueries import orders
-from optimizer.subqueries.keyed import read
-from optimizer.subqueries.outers import outers
+from optimizer.subqueries import keyed
+from optimizer.subqueries.keyed import outers, read
 from optimizer.traverse import rebuilt, with_functions
-from reactive.api import inner_lists
-from reactive.api.callables import Live, kind_shown
-from reactive.api.sort_key import Nulls
-from reactive.engine.collections.arranged import arranged
+from reactive.api.aggregates import Nulls
+from reactive.api.columns import Live, kind_shown, taken
 from reactive.engine.collections.bag import Bag
-from reactive.engine.collections.nested_rows import nested_class
+from reactive.engine.collections.bag import bag_of as make_bag
+from reactive.engine.collections.collected import arranged
+from reactive.engine.collections.inner_changes import nested_class
 from reactive.engine.collections.sorting import sorted_by
 from reactive.engine.operators.accumulators import CollectAccumulator
 
@@ -271,7 +290,7 @@ class _Inside:
         width = bindings(node)
         taken = opaque(query, width, "nest")
         self.relation = self.rows = None
-        of_row = inner_lists.bag_of(taken, shapes(node))
+        of_row = bag_of(taken, shapes(node))
         if of_row is not None:
             self.column = Lifted(of_row, _parameters(query, width), (taken,), width)
             self.level = Level(name, None, _itself, False, (), (Any,))
@@ -374,7 +393,7 @@ def _order_of(relation: Any) -> tuple[tuple[plan.SortKey, ...], plan.Node, int]:
     node, order = relation.plan, getattr(relation, "order", ())
     if order or not isinstance(node, plan.OrderBy):
         return order, node, bindings(node)
-    return node.keys, *orders.rows_of_order(node)
+    return node.keys, *keyed.rows_of_order(node)
 
 
 def _row_of(made: Any, shown: int) -> tuple[Expr, Any]:
@@ -414,3 +433,72 @@ def _numbered(node: plan.Node, places: Mapping[int, int]) -> plan.Node:
         return f.with_body(transform(f.body, numbered)) if isinstance(f, Lifted) else f
 
     return rebuilt(node, lambda each: with_functions(each, function))
+
+
+BEGIN = (-1, None)
+"""The row that is always there."""
+
+
+class OfWhole:
+    """Hands rows with the number of their relation to a function, as a bag for each relation.
+
+    >>> call = OfWhole(lambda a, b: [len(a), b.count("x")], 2)
+    >>> call(None, Bag([(0, "y"), (1, "x"), BEGIN]))
+    [1, 1]
+    """
+
+    def __init__(self, function: Callable[..., Iterable[Any]], count: int) -> None:
+        self._function = function
+        self._count = count
+
+    def __call__(self, key: None, rows: Bag[tuple[int, Any]]) -> Iterable[Any]:
+        weights: list[dict[Any, int]] = [{} for _ in range(self._count)]
+        for (place, row), weight in rows.items():
+            if place >= 0:
+                weights[place][row] = weight
+        return self._function(*map(make_bag, weights))
+
+
+def applied(function: Callable[..., Iterable[Any]], sources: tuple[plan.Node, ...]) -> plan.Node:
+    """The node of what a function gives for some relations."""
+    own = taken(function, len(sources), "apply")
+    whole = replace(
+        own,
+        function=OfWhole(own.function, len(sources)),
+        parameters=2,
+        name=f"apply({own.name}): whole relations, at each change of one",
+        identity=("apply", own.identity, len(sources)),
+    )
+    rows: plan.Node = literals.values([BEGIN])
+    for place, source in enumerate(sources):
+        rows = plan.UnionAll(rows, _number_rows(source, place))
+    of_key = plan.Reduce(rows, _function(constant(None), 1), whole)
+    return plan.Select(of_key, _function(Parameter(1), 2))
+
+
+def _number_rows(source: plan.Node, place: int) -> plan.Node:
+    """The rows of a relation, each as one value, beside its number."""
+    count = bindings(source)
+    row = one_value(all_parameters(count))
+    return plan.Select(source, _function(tuple_of(constant(place), row), count))
+
+
+def _function(body: Expr, count: int) -> Lifted:
+    return Lifted(body, row_names(count), (), count)
+
+
+def bag_of(function: Opaque, known: Shapes) -> Expr | None:
+    """The bag that a callable makes of its row; None of one that gives something else."""
+    called = function.function
+    if not isinstance(called, FunctionType):
+        return None
+    if any(isinstance(capture.original, Live) for capture in function.captures):
+        return None
+    try:
+        tree = tree_of(called)
+        if not isinstance(tree, ast.Lambda) or not isinstance(tree.body, ast.ListComp):
+            return None
+        bound = bound_arguments(called, tree, all_parameters(function.parameters), {})
+        return Reader(called, Origin(function, known), bound).kept(tree.body, Bag)
+    except Unreadable:
+        return None

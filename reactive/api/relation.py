@@ -29,36 +29,32 @@ from optimizer.plans.check_reads import check_callable, check_reads
 from optimizer.plans.properties import row_shape, shapes, tables
 from optimizer.rewriting import columns
 from optimizer.rewriting import report as reports
-from optimizer.rewriting.fields import field, known_shapes
-from optimizer.subqueries import orders
+from optimizer.rewriting.columns import field, known_shapes
+from optimizer.subqueries import keyed
 from optimizer.traverse import has_subqueries
-from reactive.api import applied, comprehending, display
+from reactive.api import comprehending, display, nesting
+from reactive.api.aggregates import Less, Nulls, SortKey, sort_keys
 from reactive.api.aggregating import Aggregating, aggregated
 from reactive.api.borders import making
-from reactive.api.callables import Live, taken
-from reactive.api.columns import Column, name_of
-from reactive.api.conditions import Key, On, match_of, side_of, where_of
-from reactive.api.extending import Extending
+from reactive.api.columns import Column, Live, name_of, taken
+from reactive.api.conditions import Extending, Key, On, match_of, side_of, where_of
 from reactive.api.first import First
 from reactive.api.groups import Groups
 from reactive.api.keeping_order import KeepsOrder
-from reactive.api.sort_key import Less, Nulls, SortKey, sort_keys
-from reactive.api.subscriptions.listening import Listening
-from reactive.api.subscriptions.named_subscription import NamedSubscription
-from reactive.api.subscriptions.observe import Subscription
-from reactive.api.subscriptions.relay import Relay
+from reactive.api.subscriptions.listening import Listening, NamedSubscription
+from reactive.api.subscriptions.observe import Relay, Subscription
 from reactive.api.subscriptions.subscribe import subscribe
 from reactive.engine.compiler import costs as costing
-from reactive.engine.compiler import definition
+from reactive.engine.compiler import placement
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.runtime.boundary import boundary
+from reactive.engine.runtime.closeable import hint
 from reactive.engine.runtime.foreign_names import OF_RELATIONS
-from reactive.engine.runtime.name_hints import hint
 
 if TYPE_CHECKING:
     from reactive.api.grouped_view import GroupedView
+    from reactive.api.literal import OnError
     from reactive.api.ordered_view import OrderedView
-    from reactive.api.row_errors import OnError
     from reactive.api.table import Table
     from reactive.api.view import AnyView, View
     from reactive.engine.transactions.engine import Engine
@@ -218,7 +214,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             return self._take(of, "order_by")
 
         return self._in_sequence(
-            orders.in_order(
+            keyed.in_order(
                 self.plan,
                 sort_keys((key, *more), take, "order_by", descending=descending, nulls=nulls),
             ),
@@ -502,7 +498,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
         for other in others:
             self._check_other("apply", other)
         sources = (self.plan, *(other.plan for other in others))
-        return self._new(applied.applied(function, sources), *others)
+        return self._new(nesting.applied(function, sources), *others)
 
     def __or__(self, other: Relation[*Ts]) -> Relation[*Ts]:
         return self.union(other)
@@ -747,7 +743,7 @@ class Relation(Live, Listening[*Ts], Aggregating[*Ts], Extending[*Ts], First[*Ts
             raise PlanError(
                 f"{role} takes a relation, not {type(other).__name__}\n  put the rows in a table"
             )
-        if other._engine is not self._engine and not definition.agree(self._engine, other._engine):
+        if other._engine is not self._engine and not placement.agree(self._engine, other._engine):
             raise PlanError(
                 f"{role} of relations of two databases\n"
                 "  a query reads the tables of one; subscribe to the other and copy what it needs"

@@ -18,27 +18,31 @@ from optimizer.errors import PlanError
 from optimizer.plans.check_reads import check_callable
 from reactive.api import display
 from reactive.api import stats as statistics
-from reactive.api.callables import taken
+from reactive.api.columns import taken
 from reactive.api.each_row import each_row
 from reactive.api.framed import FromFrames, ToFrames
-from reactive.api.keyed_rows import NEAR, KeyedRows
-from reactive.api.optimistic_read import optimistic_read
+from reactive.api.keyed_rows import NEAR, KeyedRows, optimistic_read
 from reactive.api.relation import Relation
-from reactive.engine.collections.annotations import is_hashable
-from reactive.engine.collections.zset import Pair, canonical, consolidate, negate, repeat
-from reactive.engine.compiler.late import lost_of
+from reactive.engine.collections.zset import (
+    Pair,
+    canonical,
+    consolidate,
+    is_hashable,
+    negate,
+    repeat,
+)
+from reactive.engine.compiler.lineage import lost_of
 from reactive.engine.runtime.boundary import boundary, hide
+from reactive.engine.runtime.closeable import NotCopied, hint
 from reactive.engine.runtime.collector import in_pause
-from reactive.engine.runtime.copying import NotCopied
 from reactive.engine.runtime.foreign_names import OF_TABLES
-from reactive.engine.runtime.name_hints import hint
 from reactive.engine.storage import watched_store
-from reactive.engine.storage.keyed_store import KeyedStore
 from reactive.engine.storage.no_store import NoMore, NoStore
+from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import check_row_type, checked_key, key_function, name_of_table
 from reactive.engine.storage.store import BagStore, Store, rows_of
 from reactive.engine.transactions import patches
-from reactive.engine.transactions.committed import Committed, rows_at_rest
+from reactive.engine.transactions.row_gate import Committed, rows_at_rest
 from reactive.engine.transactions.statements import Statements
 from reactive.errors import NoLength, TableError
 

@@ -20,37 +20,34 @@ from typing import (
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.plans import explain as explaining
-from optimizer.plans.binding_names import columns, written_names
-from reactive.api import display, equal_rows, row_errors, verification
+from optimizer.plans.properties import columns, written_names
+from reactive.api import comprehending, display, family, literal
 from reactive.api import stats as statistics
 from reactive.api.borders import making
 from reactive.api.each_row import each_row, only_row
 from reactive.api.framed import KeepsChanges, ToFrames
-from reactive.api.optimistic_read import optimistic_read
+from reactive.api.keyed_rows import optimistic_read
 from reactive.api.relation import Relation
-from reactive.api.subscriptions.observe import Subscription, drop_with
-from reactive.api.subscriptions.relay import Relay
+from reactive.api.subscriptions.observe import Relay, Subscription, drop_with
 from reactive.api.subscriptions.subscribe import join
-from reactive.engine.collections import weighted
+from reactive.engine.collections import weight_tree
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.zset import Pair, Row, canonical, repeat
-from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.plain_data import named
+from reactive.engine.dataflow.delta import Delta, named
 from reactive.engine.reference import verify as verifying
-from reactive.engine.runtime import foreign_names, name_hints
+from reactive.engine.runtime import closeable, foreign_names
 from reactive.engine.runtime.boundary import boundary, hide
-from reactive.engine.runtime.closeable import Closeable
-from reactive.engine.runtime.copying import NotCopied
+from reactive.engine.runtime.closeable import Closeable, NotCopied
 from reactive.errors import ClosedError
 
 if TYPE_CHECKING:
     from optimizer.callables.source import Place
     from optimizer.rewriting.equality_checks import PolicyQuery
-    from reactive.api.row_errors import RowError
+    from reactive.api.literal import RowError
     from reactive.borders.sinks.sink import Sink
-    from reactive.engine.dataflow.channel import Channel
+    from reactive.engine.dataflow.delta import Channel
     from reactive.engine.dataflow.node import Node
-    from reactive.engine.remote.adoption import Adopt
+    from reactive.engine.remote.remote import Adopt
     from reactive.engine.transactions.engine import Engine
 
 Ts = TypeVarTuple("Ts")
@@ -148,7 +145,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
                 '  materialize(on_error="drop") leaves such rows out, and tells them'
             )
         if self._errors is None or self._errors.closed:
-            errors = Relation[Any](self._engine, row_errors.errors_of(self._policy), self._views)
+            errors = Relation[Any](self._engine, literal.errors_of(self._policy), self._views)
             name = None if self.name is None else f"errors of {self.name}"
             self._errors = errors.materialize(name)
         return self._errors
@@ -211,9 +208,9 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         """Each different row with how often it is there."""
         return self._pairs()
 
-    def zset(self) -> weighted.ZSet[Any]:
+    def zset(self) -> weight_tree.ZSet[Any]:
         """The rows of now with their weights, which `delta.zset` changes. Costs O(rows)."""
-        return weighted.zset_of(self._pairs())
+        return weight_tree.zset_of(self._pairs())
 
     def _pairs(self) -> list[Pair]:
         with self._reading():
@@ -259,7 +256,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         TableError: the query reads a table that is not stored.
         """
         self._check_open()
-        verification.verify_views(self._engine, [cast(AnyView, self)])
+        family.verify_views(self._engine, [cast(AnyView, self)])
 
     def _evaluated(self, node: plan.Node) -> Any:
         """The rows of a plan, evaluated from scratch."""
@@ -497,7 +494,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         if self is other:
             return True
         if isinstance(other, Bag):
-            return equal_rows.same_as_bags(self._pairs(), other)
+            return comprehending.same_as_bags(self._pairs(), other)
         return self._has_rows(other) if isinstance(other, list | tuple) else NotImplemented
 
     def __hash__(self) -> int:
@@ -505,7 +502,7 @@ class View(Closeable, ToFrames, KeepsChanges, Relation[*Ts]):
         return id(self)
 
     def _has_rows(self, other: list[Any] | tuple[Any, ...]) -> bool:
-        return equal_rows.same_as_bags(self._pairs(), other)
+        return comprehending.same_as_bags(self._pairs(), other)
 
     def __repr__(self) -> str:
         name = "" if self.name is None else f"{self.name!r}, "
@@ -577,4 +574,4 @@ AnyView: TypeAlias = View[*tuple[Any, ...]]
 """A view of any bindings."""
 
 
-name_hints.hint(View, foreign_names.OF_VIEWS)
+closeable.hint(View, foreign_names.OF_VIEWS)

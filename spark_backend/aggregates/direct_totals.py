@@ -8,7 +8,7 @@ has written them.
 
 State:  none beside the tables.
 Cost:   O(rows that change + values of their groups, of what is not made of sums).
-Source: `exact_columns.py`, `finishing.py`, `valued.py`, which this is equal to.
+Source: `summed.py`, `summed.py`, `valued.py`, which this is equal to.
 """
 
 from __future__ import annotations
@@ -29,19 +29,25 @@ from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.collections.zset import Pair, Row, canonical
 from reactive.engine.operators.plain import spread
 from reactive.engine.reference.bags import Bag
-from spark_backend.aggregates.exact_columns import LARGEST, LIMB, POINT
-from spark_backend.aggregates.finishing import made_of, total_of
-from spark_backend.aggregates.folded import result_held
 from spark_backend.aggregates.parts import Parted, Parts
-from spark_backend.aggregates.summed import WIDE, Read, Summed, read
+from spark_backend.aggregates.summed import (
+    LARGEST,
+    LIMB,
+    POINT,
+    WIDE,
+    Read,
+    Summed,
+    made_of,
+    read,
+    result_held,
+    total_of,
+)
 from spark_backend.aggregates.valued import Asked, Valued
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Digits, Plain, Typed, Whole
-from spark_backend.direct.flush import DirectFlush, TooMany
-from spark_backend.direct.lookup import Lookup, fields_of
-from spark_backend.state.added_up_here import added_up_here
-from spark_backend.state.tables import TableSpec
+from spark_backend.direct.flush import DirectFlush, Lookup, TooMany, fields_of
+from spark_backend.state.one_job import TableSpec, added_up_here
 
 Odd = tuple[Any, ...]
 """Of each value that may be odd, one that has no limbs, or None."""

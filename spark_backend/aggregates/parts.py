@@ -31,8 +31,7 @@ from spark_backend.aggregates.valued import Asked, Valued
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.hashing import flattened_values
 from spark_backend.codec.schema import Typed
-from spark_backend.direct.flush import DirectFlush
-from spark_backend.direct.lookup import Lookup
+from spark_backend.direct.flush import DirectFlush, Lookup
 
 LARGE = 2_000
 """Different values from which on a group is in parts."""

@@ -1,4 +1,6 @@
-"""What an aggregate adds up: columns of a row whose sums, by group, are all that is kept.
+"""Sums of aggregates as columns, exact in any order, and those that Python works out.
+
+What an aggregate adds up: columns of a row whose sums, by group, are all that is kept.
 
     Count                   n                   how many rows
     Sum, Avg of integers    two limbs           and what is beyond 64 bits as it is
@@ -6,33 +8,66 @@
     with skip_none          c                   how many values are not None
 
 Source: [mrql] the homomorphism of an aggregate, which its answer function is computed from.
+
+Sums of numbers as Spark columns, exact whatever the order in which Spark adds.
+
+    integers    two sums: of the low 32 bits, and of what is above them
+    floats      five sums of 32 bits each, with the point 96 bits from the right; the sum is rounded
+                once, at the end, as `math.fsum` rounds it
+
+A float that has no such limbs (NaN, an infinity, beyond 2**63, or with bits below 2**-96) is odd,
+and so is an integer beyond 64 bits: it is kept as it is, and a group that has one is finished by
+Python (`summed.py`).
+
+Sound:  limbs of a float are exact: each step takes off the integer that is nearest, and multiplies
+        by a power of two. A decimal of 38 digits holds the bits that are rounded, 65 at least, and
+        one more that says whether there was anything below them.
+Cost:   a float takes roundings and products, no remainders, which processors take long for.
+Source: superaccumulators; `parts/limbs.py` is the same in Python.
+
+What runs in Python workers for groups that hold odd values: their sums, as Python has them.
+
+Pure functions over Arrow batches; Spark is not needed to try them.
+
+Aggregates that Python works out, of all values of each group that changed.
+
+    values of a group, with weights, before and after  --accumulator, in a worker-->  two results
+
+A worker knows nothing from one flush to the next: the values are in a table. They come in one
+order, so that a result that is worked out again is the same.
+
+    Sum, Avg of Decimal     exact, of as many digits as it takes
+    Aggregate, Monoid       a callable of one's own, whose result is of a known type
+    Min, Max                of what Spark orders otherwise than Python
+
+Cost:   O(values of the groups that changed), and a call for each value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.expr import Function
+from optimizer.expressions.attempts import Outcome
+from reactive.engine.collections.zset import canonical
 from reactive.engine.operators.accumulators import AvgAccumulator, CountAccumulator, SumAccumulator
-from spark_backend.aggregates.exact_columns import (
-    FLOAT_LIMBS,
-    INTEGER_LIMBS,
-    float_limbs,
-    float_parts,
-    float_sum,
-    integer_limbs,
-    integer_quotient,
-    integer_sum,
-)
+from reactive.engine.operators.tolerant import Tolerant
+from reactive.errors import OffloadError
+from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.columns import value_of
-from spark_backend.codec.schema import WIDEST, Plain, Typed, type_name
+from spark_backend.codec.limbs import total
+from spark_backend.codec.schema import WIDEST, Digits, Plain, Record, Typed, Whole, type_name
 from spark_backend.codec.values import Inexact, Value
+from spark_backend.tables.stateless import RAISED, adopt
 
 WIDE = Plain(int, low=-WIDEST, high=WIDEST)
 LINEAR = (CountAccumulator, SumAccumulator, AvgAccumulator)
@@ -169,3 +204,346 @@ def _made(name: str, value: Value) -> Summed:
     column = value.column if is_float or is_wide else value.column.cast("long")
     typed = replace(value, column=column)
     return Summed(name, typed, is_float, is_float or is_wide, value.optional)
+
+
+INTEGER_LIMBS, FLOAT_LIMBS = 2, 5
+LIMB, POINT = 32, 96
+"""Bits of a limb, and behind the point of a float."""
+BITS = 1 << LIMB
+LARGEST = 2.0**63
+"""What a float with limbs is below."""
+_LOW = BITS - 1
+
+
+def integer_limbs(value: str, name: str, *, may_be_odd: bool) -> dict[str, str]:
+    """SQL of the limbs of an integer, `{name}_0` and `{name}_1`, least first; of one that may be
+    beyond 64 bits also of `{name}_odd`: the integer if it is, else null."""
+    fits = f"coalesce(try_cast({value} as bigint), 0L)" if may_be_odd else value
+    found = {f"{name}_0": f"{fits} & {_LOW}L", f"{name}_1": f"shiftright({fits}, 32)"}
+    if may_be_odd:
+        found[f"{name}_odd"] = f"if(try_cast({value} as bigint) is null, {value}, null)"
+    return found
+
+
+def integer_sum(limbs: list[str]) -> str:
+    """SQL of the sum: a decimal of 38 digits without places."""
+    low, high = limbs
+    return f"cast({high} as decimal(38, 0)) * {BITS} + cast({low} as decimal(38, 0))"
+
+
+def integer_quotient(total: str, count: str) -> str:
+    """SQL of an integer over a positive number of values of 64 bits, rounded once, as Python does
+    it; null over none.
+
+    The whole part has 53 bits or more where the total is no double itself: then what is left of it
+    only says whether there was anything below. Otherwise 60 bits behind the point are divided on.
+    """
+    size, unit = f"abs({total})", 1 << 60
+    point = f"cast({unit} as decimal(38, 0))"
+    near = "cast(q.v * 2 + if(r.v > 0, 1, 0) as decimal(38, 0))"
+    exact = f"cast((q.v * {point} + f.v) * 2 + if(e.v > 0, 1, 0) as decimal(38, 0))"
+    value = (
+        f"if(q.v >= {1 << 57}, cast({near} as double) * {2.0**-1!r}D,"
+        f" cast({exact} as double) * {2.0**-61!r}D)"
+    )
+    for name, of in (
+        ("f", f"(m.v - e.v) / {count}"),
+        ("e", f"m.v % {count}"),
+        ("m", f"r.v * {point}"),
+        ("q", f"({size} - r.v) / {count}"),
+        ("r", f"{size} % {count}"),
+    ):
+        value = _let(name, f"cast({of} as decimal(38, 0))", value)
+    return (
+        f"case when {count} <= 0 then null"
+        f" when {size} <= {2**53} then cast({total} as double) / cast({count} as double)"
+        f" else if({total} < 0, -1D, 1D) * {value} end"
+    )
+
+
+def _let(name: str, value: str, then: str) -> str:
+    """SQL of `then`, in which `{name}.v` is a value that is worked out once."""
+    bound = f"transform(array({value}), x -> named_struct('v', x))"
+    return f"element_at(transform({bound}, {name} -> {then}), 1)"
+
+
+def float_parts(value: str, name: str) -> dict[str, str]:
+    """SQL of a float that has limbs, `{name}_good`, else 0, and of one that has none, `{name}_odd`,
+    else null."""
+    rest = value
+    for _ in range(FLOAT_LIMBS - INTEGER_LIMBS):
+        rest = _below(rest)
+    is_good = f"abs({value}) < {LARGEST!r}D and {rest} = rint({rest})"
+    return {
+        f"{name}_good": f"if({is_good}, {value}, 0D)",
+        f"{name}_odd": f"if({is_good}, cast(null as double), {value})",
+    }
+
+
+def float_limbs(value: str, name: str) -> dict[str, str]:
+    """SQL of the limbs of a float that has some, `{name}_0` to `{name}_4`, least first: what is
+    nearest to it of a limb, of the rest, and so on, each with a sign of its own."""
+    rests = [value]
+    for _ in range(FLOAT_LIMBS - INTEGER_LIMBS):
+        rests.append(_below(rests[-1]))
+    whole, *below = (f"cast(rint({rest}) as bigint)" for rest in rests)
+    limbs = [*reversed(below), f"{whole} & {_LOW}L", f"shiftright({whole}, 32)"]
+    return {f"{name}_{place}": limb for place, limb in enumerate(limbs)}
+
+
+def _below(rest: str) -> str:
+    """SQL of what is below the point, moved by a limb; exact, as floats near each other are."""
+    return f"(({rest} - rint({rest})) * {BITS}D)"
+
+
+def float_sum(limbs: list[str]) -> str:
+    """SQL of the float that sums of limbs come to."""
+    return _carried(limbs, "s", _of_sign(_carried(_sized("s"), "n", _rounded("n"))))
+
+
+def _carried(limbs: list[str], name: str, then: str) -> str:
+    """SQL of `then`, in which `{name}0.v` and so on are the limbs with 32 bits each, but the last,
+    which has the sign: each gives on what it cannot hold."""
+    carry = "0L"
+    names = [f"{name}{place}" for place in range(len(limbs))]
+    wholes = []
+    for limb, of in zip(limbs, names, strict=True):
+        wholes.append(f"{limb} + {carry}")
+        carry = f"shiftright({of}.t, 32)"
+    for place in reversed(range(len(limbs))):
+        is_last = place == len(limbs) - 1
+        value = "x" if is_last else f"x & {_LOW}L"
+        bound = f"named_struct('t', x, 'v', {value})"
+        given = f"transform(array({wholes[place]}), x -> {bound})"
+        then = f"element_at(transform({given}, {names[place]} -> {then}), 1)"
+    return then
+
+
+def _sized(name: str) -> list[str]:
+    """The limbs without the sign."""
+    return [f"if({name}4.v < 0, -{name}{place}.v, {name}{place}.v)" for place in range(FLOAT_LIMBS)]
+
+
+def _of_sign(size: str) -> str:
+    return f"(if(s4.v < 0, -1D, 1D) * {size})"
+
+
+def _rounded(name: str) -> str:
+    """The size, of limbs that are not negative."""
+    n = [f"{name}{place}.v" for place in range(FLOAT_LIMBS)]
+    wide = [f"cast({part} as decimal(38, 0))" for part in n]
+    highest = f"{wide[4]} * {2 * BITS} + {_with_rest(n[3], n[2], n[1], n[0])}"
+    upper = (
+        f"{wide[4]} * {2 * BITS * BITS} + {wide[3]} * {2 * BITS} + {_with_rest(n[2], n[1], n[0])}"
+    )
+    middle = f"{wide[3]} * {2 * BITS * BITS} + {wide[2]} * {2 * BITS} + {_with_rest(n[1], n[0])}"
+    low = f"{wide[2]} * {BITS * BITS} + {wide[1]} * {BITS} + {wide[0]}"
+    return (
+        f"case when {n[4]} >= {1 << 58}L then cast({highest} as double) * {2.0**-1!r}D"
+        f" when {n[4]} > 0 then cast({upper} as double) * {2.0**-33!r}D"
+        f" when {n[3]} > 0 then cast({middle} as double) * {2.0**-65!r}D"
+        f" else cast({low} as double) * {2.0**-96!r}D end"
+    )
+
+
+def _with_rest(limb: str, *below: str) -> str:
+    """SQL of twice a limb, and one more if there is anything below: half of a unit is then seen."""
+    return f"cast({limb} * 2 + if({' + '.join(below)} > 0, 1, 0) as decimal(38, 0))"
+
+
+ODD = "odd_values"
+_BITS = 32
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What is shown: a "count", the "sum" of a name or its "avg", or a "value" as it is."""
+
+    kind: str
+    name: str
+    of: Typed
+    count: str = "n"
+    """The column that says how many values there are."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finishing:
+    """How rows are made of sums: the types of key and row, the sums, and what is shown of them.
+
+    Without a `key` there is one group.
+    """
+
+    key: Typed | None
+    kept: Typed
+    sums: tuple[tuple[str, bool], ...]
+    results: tuple[Result, ...]
+
+
+def finished(shipped: bytes, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The rows before and after of groups with their sums."""
+    of: Finishing = pickle.loads(shipped)
+    for batch in batches:
+        before, after = (_rows(of, batch, when) for when in ("b_", "a_"))
+        rows: list[Any] = []
+        weights: list[int] = []
+        for was, now in zip(before, after, strict=True):
+            if was == now:
+                continue
+            for shown, weight in ((was, -1), (now, 1)):
+                if shown is not None:
+                    rows.append(shown[0])
+                    weights.append(weight)
+        arrays = [to_arrow(of.kept, rows), pa.array(weights, pa.int64())]
+        yield pa.record_batch(arrays, names=["row", "weight"])
+
+
+def _rows(of: Finishing, batch: pa.RecordBatch, when: str) -> list[tuple[Any] | None]:
+    """The row of each group, alone in a tuple; None of a group that is not there."""
+    keys = None if of.key is None else from_arrow(of.key, batch.column("key"))
+    values = [_values(result, batch, when) for result in of.results]
+    names = [n for n in batch.schema.names if n.startswith(when) or n == ODD]
+    found: list[tuple[Any] | None] = []
+    for place, sums in enumerate(batch.select(names).to_pylist()):
+        if not sums[f"{when}is"]:
+            found.append(None)
+            continue
+        totals = {name: _total(name, is_float, sums, when) for name, is_float in of.sums}
+        results = [
+            _result(result, totals, sums, when) if value is None else value[place]
+            for result, value in zip(of.results, values, strict=True)
+        ]
+        found.append((made_of(of.kept, results if keys is None else [keys[place], *results]),))
+    return found
+
+
+def _values(result: Result, batch: pa.RecordBatch, when: str) -> list[Any] | None:
+    """Of each group what is shown as it is."""
+    if result.kind != "value":
+        return None
+    found = from_arrow(result.of, batch.column(f"{when}{result.name}"))
+    zero = {int: 0, Digits: Decimal(0)}.get(result.of.kind)
+    return found if result.of.optional or zero is None else [v or zero for v in found]
+
+
+def made_of(kept: Typed, items: Sequence[Any]) -> Any:
+    """The row of the output that has these items; one alone is the row."""
+    if len(items) == 1 or not isinstance(kept, Record):
+        return items[0]
+    return tuple(items) if kept.kind is tuple else kept.kind(*items)
+
+
+def _result(result: Result, totals: dict[str, Any], sums: dict[str, Any], when: str) -> Any:
+    count = sums[f"{when}{result.count}"]
+    if result.kind == "count":
+        return count
+    total_of = totals[result.name]
+    if result.kind == "sum":
+        return total_of
+    return canonical(total_of / count) if count > 0 else None
+
+
+def _total(name: str, is_float: bool, sums: dict[str, Any], when: str) -> Any:
+    limbs = [sums[f"{when}{name}_{place}"] for place in range(5 if is_float else 2)]
+    number = sum(limb << (_BITS * place) for place, limb in enumerate(limbs))
+    odd = [(one.get(f"{name}_odd"), one[f"{when}n"]) for one in sums[ODD]]
+    odd = [(value, n) for value, n in odd if value is not None and n]
+    count = sums.get(f"{when}{name}_c", sums[f"{when}n"])
+    return total_of(number, count, odd, is_float=is_float)
+
+
+def total_of(number: int, count: int, odd: Sequence[tuple[Any, int]], *, is_float: bool) -> Any:
+    """A sum: of what limbs are the number of, and of odd values with their weights, `count` values
+    in all."""
+    if not is_float:
+        return number + sum(int(value) * n for value, n in odd)
+    floats = count - sum(n for _, n in odd)
+    return float(total((number, floats, 0, 0, 0), odd))
+
+
+VALUES = "values"
+"""The values of a group: structs of `value`, `b` and `a`, how often each is there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Folding:
+    """What is made of the values of a type: in the column of each name, a result of a type.
+
+    `of_nothing`: whether there is a result of no values.
+    """
+
+    value: Typed
+    names: tuple[str, ...]
+    results: tuple[Typed, ...]
+    of_nothing: bool
+
+
+def folded(
+    shipped: bytes, classes: dict[str, bytes], of_values: bytes, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """The batches with the results before and after in the place of the values.
+
+    Parameters
+    ----------
+    shipped: an aggregate with one accumulator for each result.
+    """
+    adopt(classes)
+    node: plan.Aggregate = pickle.loads(shipped)
+    of: Folding = pickle.loads(of_values)
+    for batch in batches:
+        groups = _groups(of, batch)
+        columns = {n: batch.column(n) for n in batch.schema.names if n != VALUES}
+        for when in ("b", "a"):
+            for name, kept, each in zip(of.names, of.results, node.aggregates, strict=True):
+                results = [_folded_result(each, group[when], of) for group in groups]
+                columns[f"{when}_{name}"] = _array(kept, results, each)
+        yield pa.record_batch(list(columns.values()), names=list(columns))
+
+
+def _groups(of: Folding, batch: pa.RecordBatch) -> list[dict[str, list[tuple[Any, int]]]]:
+    """Of each group the values that are there before and after, with how often."""
+    lists = batch.column(VALUES)
+    inside = lists.flatten()
+    values = from_arrow(of.value, inside.field("value"))
+    weights = {when: inside.field(when).to_pylist() for when in ("b", "a")}
+    found, start = [], 0
+    for length in lists.value_lengths().to_pylist():
+        places = range(start, start + length)
+        found.append(
+            {when: [(values[p], n[p]) for p in places if n[p] > 0] for when, n in weights.items()}
+        )
+        start += length
+    return found
+
+
+def _folded_result(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: Folding) -> Any:
+    if not values and not of.of_nothing:
+        return None
+    accumulator = folded.accumulator
+    try:
+        state = accumulator.zero()
+        for value, weight in values:
+            state = accumulator.add(state, value, weight)
+        return result_held(accumulator, accumulator.result(state))
+    except (Exception, SystemExit) as error:
+        shown = ", ".join(f"{value!r:.60}" for value, _ in values[:3])
+        raise RuntimeError(
+            f"{RAISED}{type(error).__name__}: {error}; in {folded.name}, on values {shown}"
+        ) from error
+
+
+def result_held(accumulator: Any, result: Any) -> Any:
+    """Return a result as its column holds it."""
+    found = canonical(result)
+    return Outcome.of(found) if isinstance(accumulator, Tolerant) else found
+
+
+def _array(kept: Typed, results: list[Any], folded: plan.Folded) -> pa.Array:
+    if isinstance(kept, Whole) and kept.kind is Digits:
+        results = [None if r is None else Decimal(r) for r in results]
+    try:
+        return to_arrow(replace(kept, optional=True), results)
+    except OffloadError as error:
+        what = str(error).partition("\n")[0]
+        raise RuntimeError(
+            f"{RAISED}OffloadError: {what}; annotate what {folded.name} gives as it is"
+        ) from None

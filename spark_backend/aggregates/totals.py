@@ -12,11 +12,20 @@ Without a key there is one group, which is shown from the first flush on, also o
 State:  one row per group, and those of the last flushes.
 Cost:   per flush O(rows that changed) and O(buckets of the groups that they are of).
 Source: [dbsp] linear aggregates; [mrql] homomorphism (sums), merge (+) and answer function.
+
+The rows that a callable makes of each group: an aggregate that gives multisets, taken apart.
+
+    (key, rows) -1, (key, rows') +1    ->    (key, row) by what has changed of the rows
+
+State:  none beside that of the aggregate: the rows, by group.
+Cost:   O(rows of the groups that changed), and a call for each of these, before and after.
+Source: `reactive/engine/operators/rowwise.py`.
 """
 
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from functools import cache
 
 from pyspark.sql import Column, DataFrame
@@ -26,26 +35,36 @@ from pyspark.sql import types as T
 from optimizer import plan
 from reactive.engine.reference.bags import Bag
 from spark_backend.aggregates.direct_totals import DirectTotals
-from spark_backend.aggregates.finishing import ODD, Finishing, Result
-from spark_backend.aggregates.summed import Summed, read, result, result_type, summed
+from spark_backend.aggregates.summed import (
+    ODD,
+    Finishing,
+    Result,
+    Summed,
+    read,
+    result,
+    result_type,
+    summed,
+)
 from spark_backend.aggregates.valued import Asked, Valued, valued
 from spark_backend.codec.columns import value_of
-from spark_backend.codec.schema import Plain, Typed, record_of, tuple_of
-from spark_backend.codec.values import Value, as_type, record_value, spark_type
-from spark_backend.direct.flush import DirectFlush
-from spark_backend.state.tables import TableSpec, united
+from spark_backend.codec.schema import Plain, Record, Typed, Whole, record_of, tuple_of
+from spark_backend.codec.values import Value, as_type, field_of, record_value, spark_type
+from spark_backend.direct.flush import DirectFlush, present
+from spark_backend.state.one_job import TableSpec
+from spark_backend.state.tables import united
 from spark_backend.steps.keys import bound
-from spark_backend.steps.near import hashes_of, having
-from spark_backend.steps.sets import hashed
 from spark_backend.steps.step import (
     MOST_WHOLE,
     ODD_VALUE,
     Flush,
     Hashes,
     Step,
+    hashed,
+    hashes_of,
+    having,
     schema_of,
 )
-from spark_backend.tables.worker import shipped
+from spark_backend.tables.stateless import shipped
 
 _BEFORE, _AFTER = "b_", "a_"
 
@@ -235,9 +254,7 @@ class Totals:
             tuple((s.name, s.is_float) for s in self._summed.values()),
             tuple(self._result_of(folded) for folded in self._node.aggregates),
         )
-        run = shipped(
-            paths, "spark_backend.aggregates.finishing", "finished", pickle.dumps(plan_of)
-        )
+        run = shipped(paths, "spark_backend.aggregates.summed", "finished", pickle.dumps(plan_of))
         there = touched.select("*", *self._there)
         return there.mapInArrow(run, schema_of(self.kept))
 
@@ -387,3 +404,39 @@ def _named(*several: dict[str, str]) -> list[Column]:
 def result_kind(folded: plan.Folded) -> str:
     """Whether a sum or an average is shown."""
     return type(folded.accumulator).__name__.removesuffix("Accumulator").lower()
+
+
+class ReducedRows:
+    """The rows of groups, behind the key.
+
+    Parameters
+    ----------
+    groups: has the key and a multiset of each.
+    """
+
+    def __init__(self, groups: Totals) -> None:
+        self._groups, self.own = groups, groups.own
+        assert isinstance(groups.kept, Record)
+        key, made = groups.kept.fields
+        assert isinstance(made, Whole) and made.of is not None
+        self.kept: Typed = tuple_of((key, made.of))
+        group = Value(F.col("row"), groups.kept)
+        one = F.explode(field_of(group, 1).column).alias("one")
+        self._each = [field_of(group, 0).column.alias("key"), one, F.col("weight").alias("w")]
+        pair = (Value(F.col("key"), key), Value(F.col("one.value"), made.of))
+        self._row = as_type(record_value(pair, self.kept), self.kept).alias("row")
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        given = flush.delta(self._groups)
+        if given is None:
+            return None
+        weight = (F.col("w") * F.col("one.weight")).alias("weight")
+        rows = given.select(*self._each).select(self._row, weight)
+        return rows.groupBy("row").agg(F.sum("weight").alias("weight")).filter("weight != 0")
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        found: Bag = Counter()
+        for (key, made), weight in flush.delta(self._groups).items():
+            for row, count in made.items():
+                found[key, row] += weight * count
+        return present(found)

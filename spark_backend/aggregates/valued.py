@@ -5,7 +5,7 @@
 
     Min, Max, CountDistinct, Collect    in columns; flushes here know large groups by parts of them
                                         (`parts.py`)
-    of one's own, sums of Decimal       by Python workers, which are sent the values (`folded.py`)
+    of one's own, sums of Decimal       by Python workers, which are sent the values (`summed.py`)
 
 The order and the equality are Python's where the type of the column has them in Spark: NaN comes
 after all numbers in both, 0.0 and -0.0 are one value in both; text is ordered by code points.
@@ -13,15 +13,36 @@ after all numbers in both, 0.0 and -0.0 are one value in both; text is ordered b
 State:  a row per group and value, and those of the last flushes; the results of parts.
 Cost:   per flush O(values in the buckets of the groups that changed).
 Source: [dbsp] aggregates that are not linear, by the touched groups.
+
+`reduce` as an aggregate of the rows of each group, whose result is a multiset of rows.
+
+    reduce f by k    ->    rows of   aggregate (the rows, and f of them at the end) by k
+
+So what is kept, and who works it out, is that of aggregates of one's own (`valued.py`).
+
+Sound:  rows with one key have keys that are equal, so that any of them tells which it is.
+
+What an aggregate that Python works out shows: a type that columns keep, or why none is known.
+
+    Sum, Avg of Decimal         a Decimal of any number of digits
+    Collect                     a multiset of the values
+    Aggregate(0, add, remove)   int, if add gives one of an int and a value
+    Aggregate(..., result=f)    what f is known to give of such a state
+    Monoid(0, combine)          the type of the values, if that is the type of the zero
+    reduce(f)                   a multiset of what f is known to give rows of
+    Aggregate with on_error=    an `Outcome`: what it shows otherwise, or a `Fault`
+
+What is known of a callable is what is written in it, or its annotation (`codec/returned.py`).
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cached_property
 from types import NoneType
 from typing import Any
 
@@ -31,6 +52,16 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import Function, Lifted, Parameter, all_parameters, tuple_of
+from optimizer.expressions.text import written
+from optimizer.lifting.lift import lift
+from optimizer.plans.properties import bindings
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.folded import rows_returned
+from reactive.engine.collections.zset import Row, canonical
+from reactive.engine.operators import accumulators
 from reactive.engine.operators.accumulators import (
     CollectAccumulator,
     CountAccumulator,
@@ -39,20 +70,42 @@ from reactive.engine.operators.accumulators import (
     MinAccumulator,
     SumAccumulator,
 )
+from reactive.engine.operators.plain import spread
+from reactive.engine.operators.tolerant import Tolerant
 from reactive.engine.remote.fragments import LEVEL
-from spark_backend.aggregates.folded import VALUES, Folding
-from spark_backend.aggregates.own_results import own_result
-from spark_backend.aggregates.summed import LINEAR, Read, read, value_read
+from spark_backend.aggregates.summed import LINEAR, VALUES, Folding, Read, read, value_read
 from spark_backend.codec.arrow import from_arrow
+from spark_backend.codec.codec import serialized, serialized_classes
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.hashing import flattened_values, hash_of, leaves
-from spark_backend.codec.schema import Digits, Plain, Record, Typed, Whole, type_name
-from spark_backend.codec.serialization import serialized, serialized_classes
-from spark_backend.codec.values import Inexact, Value, as_type, record_value, spark_type
+from spark_backend.codec.returned import elements, returned
+from spark_backend.codec.schema import (
+    WIDEST,
+    Digits,
+    Plain,
+    Record,
+    Typed,
+    Untyped,
+    Whole,
+    in_common,
+    outcome_of,
+    type_name,
+)
+from spark_backend.codec.values import (
+    Inexact,
+    Value,
+    any_value,
+    as_type,
+    field_of,
+    literal,
+    record_value,
+    spark_type,
+)
 from spark_backend.direct.flush import TooMany
-from spark_backend.state.tables import TableSpec, united
-from spark_backend.steps.sets import hashed as hashed_of
-from spark_backend.tables.worker import shipped
+from spark_backend.state.one_job import TableSpec
+from spark_backend.state.tables import united
+from spark_backend.steps.step import hashed as hashed_of
+from spark_backend.tables.stateless import shipped
 
 PARTS = 1_024
 """Of a large group."""
@@ -182,7 +235,7 @@ class Valued:
         of = Folding(self.value.of, names, results, not self.is_keyed)
         run = shipped(
             paths,
-            "spark_backend.aggregates.folded",
+            "spark_backend.aggregates.summed",
             "folded",
             serialized(plan.Aggregate(given, None, folds)),
             serialized_classes(),
@@ -344,3 +397,142 @@ def _column(folded: plan.Folded, when: str) -> Column:
             return F.min(value)
         case _:
             return F.max(value)
+
+
+@dataclass(frozen=True)
+class ReducedAccumulator:
+    """Keeps the rows of a group; the result is what `function(key, rows)` makes of them.
+
+    `count` is how many bindings a row has.
+    """
+
+    key: Function
+    function: Function
+    count: int
+
+    def __reduce__(self) -> Any:
+        return ReducedAccumulator, (self.key, self.function, self.count)
+
+    in_place = True
+    over_values = False
+    skip_none = False
+    check = None
+
+    def zero(self) -> dict[Row, int]:
+        return {}
+
+    def add(self, state: dict[Row, int], row: Row, weight: int) -> dict[Row, int]:
+        state[row] = state.get(row, 0) + weight
+        return state
+
+    def result(self, state: dict[Row, int]) -> Bag[Row]:
+        key = canonical(self._key_of(next(iter(state))))
+        counts: dict[Row, int] = {}
+        for made in rows_returned(self._make(key, Bag(state)), "reduce"):
+            row = canonical(made)
+            counts[row] = counts.get(row, 0) + 1
+        return Bag(counts)
+
+    @cached_property
+    def _key_of(self) -> Callable[[Row], Any]:
+        return spread(self.key, self.count)
+
+    @cached_property
+    def _make(self) -> Callable[[Any, Bag[Row]], Any]:
+        return callable_of(self.function)
+
+
+def as_aggregate(node: plan.Reduce) -> plan.Aggregate:
+    """What has for each group the key, and a multiset of the rows that it shows."""
+    count = bindings(node.input)
+    body = Parameter(0) if count == 1 else tuple_of(*all_parameters(count))
+    rows = Lifted(body, tuple(f"row{place}" for place in range(count)), (), count)
+    folds = ReducedAccumulator(node.key, node.function, count)
+    folded = plan.Folded(written(node.function), folds, rows, _callables(node.function))
+    return plan.Aggregate(node.input, node.key, (folded,))
+
+
+def _callables(function: Function) -> tuple[Opaque, ...]:
+    return (function,) if isinstance(function, Opaque) else function.origins
+
+
+def reduced_result(own: ReducedAccumulator, row: Value) -> Typed:
+    """The type of a group's multiset.
+
+    Raises
+    ------
+    Inexact: nothing says what rows the callable gives.
+    """
+    parts = [field_of(row, n) for n in range(own.count)] if own.count > 1 else [row]
+    given = any_value(_key_type(own.key, parts)), any_value(Whole(Bag, row.of))
+    function = lift(own.function) if isinstance(own.function, Opaque) else own.function
+    return Whole(Bag, elements(function, given))
+
+
+def _key_type(key: Function, parts: list[Value]) -> Typed:
+    try:
+        return value_of(key, parts).of
+    except Inexact:
+        return returned(key, parts)
+
+
+def own_result(folded: plan.Folded, value: Value) -> Typed:
+    """What an aggregate of values shows.
+
+    Raises
+    ------
+    Inexact: it is of no known type, or may raise for a value of the type.
+    """
+    match folded.accumulator:
+        case accumulators.SumAccumulator() | accumulators.AvgAccumulator():
+            if value.of.kind is not Decimal:
+                raise Inexact(f"{folded.name} of {type_name(value.of)}")
+            return Whole(Digits)
+        case accumulators.CollectAccumulator():
+            return Whole(Bag, value.of)
+        case accumulators.UserAccumulator() as own:
+            return _of_user(own, value)
+        case accumulators.MonoidAccumulator() as own:
+            return _of_monoid(own, value)
+        case ReducedAccumulator() as own:
+            return reduced_result(own, value)
+        case Tolerant(inner):
+            return outcome_of(own_result(replace(folded, accumulator=inner), value))
+        case _:
+            raise Inexact(f"{folded.name} of {type_name(value.of)}, whose order is not Spark's")
+
+
+def _of_user(own: accumulators.UserAccumulator, value: Value) -> Typed:
+    state = _widened(_known(own.initial))
+    for _ in range(2):  # what it adds to is what it gave before
+        found = _called(own.plus, any_value(state), value)
+        try:
+            state = _widened(in_common(state, found))
+        except Untyped as untyped:
+            raise Inexact(f"its state: {untyped}") from None
+    return state if own.finish is None else _widened(_called(own.finish, any_value(state)))
+
+
+def _of_monoid(own: accumulators.MonoidAccumulator, value: Value) -> Typed:
+    if value.optional or _known(own.initial).kind is not value.of.kind:
+        raise Inexact(f"its zero is of another type than {type_name(value.of)}")
+    state = _widened(value.of)
+    return state if own.finish is None else _widened(_called(own.finish, any_value(state)))
+
+
+def _known(value: Any) -> Typed:
+    return literal(value).of
+
+
+def _called(function: Opaque, *values: Value) -> Typed:
+    """What a callable gives of such values."""
+    return returned(lift(function), values)
+
+
+def _widened(of: Typed) -> Typed:
+    """The type with integers as large as columns hold."""
+    if isinstance(of, Record):
+        return replace(of, fields=tuple(map(_widened, of.fields)))
+    if isinstance(of, Plain) and of.kind is int:
+        return replace(of, low=-WIDEST, high=WIDEST)
+    return of

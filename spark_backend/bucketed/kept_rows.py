@@ -26,7 +26,8 @@ from optimizer import plan
 from optimizer.plans.properties import below_wheres, nodes
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.operators.plain import chain_over
-from reactive.engine.reference.evaluate import Bag, evaluate_part
+from reactive.engine.reference.bags import Bag
+from reactive.engine.reference.evaluate import evaluate_part
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.codec import loads
 

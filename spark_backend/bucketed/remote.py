@@ -12,6 +12,36 @@ next, which may mend it.
 State:  on disk; in the driver, what has not been sent.
 Cost:   per flush one job over the touched buckets; O(rows that changed) here.
 Source: [mrql] state that is partitioned as its changes are.
+
+Which rows of a bucket tell how a join changes: a key may have any number of others.
+
+    join             the rows of the other side
+    semi, anti       of the right, one row of each key that changes, beside those that change;
+                     of the left, all rows where a key has no such row
+    left, full, ...  the rows of the other side; of its own side, one row of each key
+
+A row that stays says that its key has partners, before and after: then the others make no
+difference. With these go the rows that are written as one that goes.
+
+Sound:  semi, anti and outer joins whose key tells all; what may be equal to a row and written in
+        another way has all rows looked at.
+State:  none.
+Cost:   O(rows of the touched buckets) in columns; objects are made of those that are needed.
+
+A flush of few rows of an operator by buckets, done in this process as workers would do it.
+
+    entries by bucket, rows of these buckets --`touched.changed`--> what is added to the tables
+
+Of a join, only some of these rows are made objects (`remote.py`).
+
+State:  none beside the tables.
+Cost:   O(rows of the touched buckets), of a join those on the other side; the files that have them
+        are looked through.
+
+Rows of an operator by buckets, pickled, with the bucket and the input that each is of, in Arrow.
+
+State:  none.
+Cost:   O(rows).
 """
 
 from __future__ import annotations
@@ -19,40 +49,49 @@ from __future__ import annotations
 import json
 import logging
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
+from optimizer import plan
 from optimizer.plans.fingerprint import fingerprint
+from optimizer.plans.properties import bindings
 from reactive.engine.collections.exact import ExactSum
 from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate
-from reactive.engine.remote.adoption import Adopt
-from reactive.engine.remote.external import ExternalInput
+from reactive.engine.operators.plain import by_key_alone, chain_over, side_key, sides
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.remote import Entry
+from reactive.engine.remote.remote import Adopt, Entry, ExternalInput
 from reactive.engine.runtime.collector import paused
 from reactive.errors import TakenIn
 from spark_backend.bucketed import grouped_sums
-from spark_backend.bucketed.direct_buckets import added_here
-from spark_backend.bucketed.packed import ENTRIES, SCHEMA, net, pairs, table_of
-from spark_backend.bucketed.touched import CHANGES_DDL, FAILED, OUTPUT, ROWS
+from spark_backend.bucketed.kept_rows import Net, is_bilinear, present
+from spark_backend.bucketed.touched import (
+    CHANGES_DDL,
+    FAILED,
+    OUTPUT,
+    ROWS,
+    Touched,
+)
+from spark_backend.bucketed.touched import (
+    changed as changed_entries,
+)
 from spark_backend.cluster.session import Session
-from spark_backend.codec.codec import Codec, loads
-from spark_backend.codec.guessed import typed_as
-from spark_backend.codec.serialization import serialized, serialized_classes
-from spark_backend.direct.flush import check_few
-from spark_backend.fragments.fed import changed, since
-from spark_backend.fragments.tries import Owed, tried
-from spark_backend.state.staged import Staged
-from spark_backend.state.tables import BUCKET, Refused, StateTables, TableSpec, united
-from spark_backend.state.tagged import Tagged
+from spark_backend.codec.codec import Codec, loads, serialized, serialized_classes
+from spark_backend.codec.schema import typed_as
+from spark_backend.direct.flush import TooMany, check_fetched, check_few
+from spark_backend.fragments.members import Owed, changed, since, tried
+from spark_backend.state.ends import Staged
+from spark_backend.state.one_job import BUCKET, TableSpec, Tagged
+from spark_backend.state.tables import Refused, StateTables, united
 from spark_backend.steps.step import MOST_BROADCAST
-from spark_backend.tables import results
+from spark_backend.tables import table
 from spark_backend.tables.chain import Chain
-from spark_backend.tables.worker import shipped
+from spark_backend.tables.stateless import shipped
 
 NAMED = 200
 """Buckets that are named in the query; of more ones, a table of them is joined."""
@@ -208,7 +247,7 @@ class BucketedRemote:
         """The output as of the last `apply`, a column per field; nothing is evaluated."""
         kept = typed_as(self.contents(), row_type)
         parts = [p.select("bucket", "row", "weight") for p in self._tables.parts(self._output)]
-        return results.of_packed(self._session, parts, kept)
+        return table.of_packed(self._session, parts, kept)
 
     def stop(self) -> None:
         """Nobody reads it any more; a later process can go on where that was asked for."""
@@ -330,3 +369,212 @@ def _raised(kind: str, message: str, row: str | None) -> TakenIn:
         f"a callable of a query raised on Spark: {kind}: {message}{where}\n"
         "  its views stay as they were until it is recalled, or the row no longer makes it raise"
     )
+
+
+New = Mapping[int, Net]
+"""What changes, by bucket."""
+_KEYED = (plan.SemiJoin, plan.AntiJoin, plan.OuterJoin)
+
+
+def needed(node: plan.Node, table: pa.Table, new: New) -> dict[int, Net] | None:
+    """The rows that tell how the output changes, by bucket; None if all are needed."""
+    _, base = chain_over(node)
+    if is_bilinear(node):
+        return nets(new, table.filter(pc.or_(_is_met(table, new), _goes(table, new))))
+    if isinstance(base, _KEYED) and by_key_alone(base):
+        return _Partners(base).needed(table, new)
+    return None
+
+
+def nets(numbers: Iterable[int], table: pa.Table) -> dict[int, Net]:
+    """Rows by their buckets, added up.
+
+    Raises
+    ------
+    TooMany: there are many.
+    """
+    check_fetched(table.num_rows)
+    found: dict[int, Net] = {number: Counter() for number in numbers}
+    columns = (table.column(name).to_pylist() for name in ENTRIES.names)
+    for number, side, row, weight in zip(*columns, strict=True):
+        found[number][side, row] += weight
+    return {number: present(net) for number, net in found.items()}
+
+
+class _Partners:
+    """The rows that tell how a join changes that asks whether a key has partners, and no more."""
+
+    def __init__(self, node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> None:
+        left, right = sides(node)
+        self._keys = side_key(left, bindings(node.left)), side_key(right, 1)
+        self._is_outer = isinstance(node, plan.OuterJoin)
+
+    def needed(self, table: pa.Table, new: New) -> dict[int, Net] | None:
+        """By bucket; None if some rows take back what was written in another way."""
+        net = table.group_by(["bucket", "side", "row"]).aggregate([("weight", "sum")])
+        if net.num_rows and pc.min(net["weight_sum"]).as_py() < 0:
+            return None
+        net = net.filter(pc.greater(net["weight_sum"], 0))
+        found: dict[int, Net] = {}
+        whole: dict[int, set[int]] = {0: set(), 1: set()}
+        for number, changes in new.items():
+            mine = net.filter(pc.equal(net["bucket"], number))
+            found[number] = self._of_bucket(number, mine, changes, whole)
+        more = [in_buckets(table, side, numbers) for side, numbers in whole.items()]
+        for number, rows in nets(
+            new, table.filter(pc.or_(pc.or_(*more), _goes(table, new)))
+        ).items():
+            found[number] |= rows
+        return found
+
+    def _of_bucket(
+        self, number: int, net: pa.Table, changes: Net, whole: Mapping[int, set[int]]
+    ) -> Net:
+        """Rows that stand for others in a bucket; it says of which sides all are needed."""
+        changed = {side for side, _ in changes}
+        if self._is_outer:
+            for side in changed:
+                whole[1 - side].add(number)
+            if len(changed) > 1:
+                return Counter()
+            return self._standing(net, changes, changed.pop())[0]
+        found, may_turn = self._standing(net, changes, 1)
+        if may_turn:
+            whole[0].add(number)
+        return found
+
+    def _standing(self, net: pa.Table, changes: Net, side: int) -> tuple[Net, bool]:
+        """Of a side the rows that change, and one more of each key that changes; and whether a key
+        has none of these, so that it may find a partner or lose its last one."""
+        net = net.filter(pc.equal(net["side"], side))
+        changed = {row for at, row in changes if at == side}
+        turning = {self._key(side, row) for row in changed}
+        wanted = turning | {self._key(at, row) for at, row in changes if at != side}
+        is_changed = pc.is_in(net["row"], pa.array(changed, pa.binary()))
+        changing, others = net.filter(is_changed), net.filter(pc.invert(is_changed))
+        pairs = zip(changing["row"].to_pylist(), changing["weight_sum"].to_pylist(), strict=True)
+        found: Net = Counter({(side, row): weight for row, weight in pairs})
+        for row, weight in zip(others["row"], others["weight_sum"], strict=True):
+            if not wanted:
+                break
+            data = row.as_py()
+            key = self._key(side, data)
+            if key in wanted:
+                found[side, data] = weight.as_py()
+                wanted.discard(key)
+        return present(found), bool(turning & wanted)
+
+    def _key(self, side: int, row: bytes) -> Any:
+        of = self._keys[side]
+        return None if of is None else of(loads(row))
+
+
+def in_buckets(table: pa.Table, side: int, numbers: Collection[int]) -> pa.Array:
+    """Of each row whether it is of a side and in one of some buckets."""
+    is_there = pc.is_in(table["bucket"], pa.array(numbers, pa.int64()))
+    return pc.and_(pc.equal(table["side"], side), is_there)
+
+
+def _is_met(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
+    """Of each row whether a change of the other side meets it."""
+    pairs = [(number, side) for number, net in new.items() for side, _ in net]
+    met = [
+        in_buckets(table, other, {number for number, side in pairs if side != other})
+        for other in (0, 1)
+    ]
+    return pc.or_(*met)
+
+
+def _goes(table: pa.Table, new: Mapping[int, Net]) -> pa.Array:
+    """Of each row whether one that is written the same goes."""
+    goes = {row for net in new.values() for (_, row), weight in net.items() if weight < 0}
+    return pc.is_in(table["row"], pa.array(goes, pa.binary()))
+
+
+MOST_PACKED = 1_000_000
+"""Rows of a table up to which they are looked through for those of some buckets."""
+
+
+def added_here(
+    tables: StateTables, rows: TableSpec, node: plan.Node, entries: Sequence[Entry]
+) -> dict[str, pa.Table]:
+    """What is to be added to tables.
+
+    Parameters
+    ----------
+    rows: the table of what is kept.
+
+    Raises
+    ------
+    TooMany: it is to be done by a job.
+    """
+    new: dict[int, Net] = {}
+    for side, bucket, row, weight in entries:
+        new.setdefault(bucket, Counter())[side, row] += weight
+    new = {number: some for number, net in new.items() if (some := present(net))}
+    before = _before(tables, rows, node, new)
+    touched = [Touched(number, before[number], net) for number, net in new.items()]
+    found: dict[str, list[Entry]] = {}
+    for name, bucket, side, row, weight in changed_entries(node, touched):
+        found.setdefault(name, []).append((side, bucket, row, weight))
+    return {name: table_of(rows) for name, rows in found.items()}
+
+
+def _before(
+    tables: StateTables, spec: TableSpec, node: plan.Node, new: Mapping[int, Net]
+) -> dict[int, Net]:
+    """What of the rows that are kept is needed to know how the output changes.
+
+    Raises
+    ------
+    TooMany: there are many.
+    """
+    if not new:
+        return {}
+    if tables.rows_near(spec, new) > MOST_PACKED:
+        raise TooMany("many rows to look through")
+    table = tables.sought(spec, new, (("bucket",), pa.array(new, pa.int64())))
+    some = needed(node, table, new)
+    if some is not None and not any(map(_has_less, (some[n] for n in new), new.values())):
+        return some
+    return nets(new, table)
+
+
+def _has_less(before: Net, new: Net) -> bool:
+    """Whether something goes that was not found: it may have been written in another way."""
+    return any(before[key] + weight < 0 for key, weight in new.items())
+
+
+ENTRIES = pa.schema(
+    [("bucket", pa.int64()), ("side", pa.int8()), ("row", pa.binary()), ("weight", pa.int64())]
+)
+SCHEMA = T.StructType(
+    [
+        T.StructField("bucket", T.LongType()),
+        T.StructField("side", T.ByteType()),
+        T.StructField("row", T.BinaryType()),
+        T.StructField("weight", T.LongType()),
+    ]
+)
+
+
+def table_of(entries: Sequence[Entry]) -> pa.Table:
+    """Entries as a table of the columns of `ENTRIES`."""
+    sides, buckets, rows, weights = zip(*entries, strict=True) if entries else ((),) * 4
+    columns = (buckets, sides, rows, weights)
+    arrays = [pa.array(c, f.type) for c, f in zip(columns, ENTRIES, strict=True)]
+    return pa.table(arrays, schema=ENTRIES)
+
+
+def pairs(found: pa.Table) -> Iterator[Pair]:
+    """The rows of a table with their weights."""
+    rows = map(loads, found["row"].to_pylist())
+    return zip(rows, found["weight"].to_pylist(), strict=True)
+
+
+def net(piece: pa.Table) -> Iterable[Pair]:
+    """The same, each row of a bucket once; those of several buckets may be equal."""
+    found: dict[tuple[int, Row], int] = {}
+    for bucket, (row, weight) in zip(piece["bucket"].to_pylist(), pairs(piece), strict=True):
+        found[bucket, row] = found.get((bucket, row), 0) + weight
+    return [(row, weight) for (_, row), weight in found.items() if weight]

@@ -28,7 +28,7 @@ from reactive.engine.collections.zset import Row
 from spark_backend.bucketed import grouped_sums, kept_rows
 from spark_backend.bucketed.kept_rows import Bucket, Net, less, present
 from spark_backend.codec.codec import Codec
-from spark_backend.tables.worker import adopt
+from spark_backend.tables.stateless import adopt
 
 ROWS, OUTPUT, FAILED = "rows", "output", "failed"
 """The state tables that what comes out is for: the last one if there is nothing to add."""

@@ -11,14 +11,25 @@ Sound:  for the machines that are there at the start, if tasks are spread over t
         with as many short ones as run at a time.
 State:  none; what is written is deleted.
 Cost:   a job, and a small file for each task; none where Spark runs in one process.
+
+Which Python, and which state of this library, a process runs.
+
+The same number of a version may stand for other code where a library is sent along (`--py-files`)
+or read from a checkout; so the code counts too, as a digest of the sources.
+
+State:  none.
+Cost:   a reading of all sources.
 """
 
 from __future__ import annotations
 
+import hashlib
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from importlib import metadata, resources
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
@@ -26,12 +37,12 @@ import pyarrow.dataset as ds
 from pyarrow import fs
 
 from reactive.errors import OffloadError
-from spark_backend.cluster import versions
 from spark_backend.cluster.files import Place, by_name, located
-from spark_backend.cluster.refusals import said, writing
+from spark_backend.cluster.paths import said, writing
 
 if TYPE_CHECKING:
     from spark_backend.cluster.session import Session
+
 
 MOST = 256
 """Tasks that are asked."""
@@ -108,9 +119,9 @@ def judge(
         hidden = set(everywhere()) - {report.host for report in found}
         whose = _listed(hidden) if hidden else "a machine of the cluster"
         raise _apart(folder, f"this process cannot see what {whose} writes there")
-    here = versions.python(), versions.library()
+    here = python(), library()
     others = {
-        f"{report.host} has Python {report.python} and {report.library or f'no {versions.NAME}'}"
+        f"{report.host} has Python {report.python} and {report.library or f'no {NAME}'}"
         for report in found
         if (report.python, report.library) != here
     }
@@ -182,7 +193,7 @@ def _asked(session: Session, uri: str) -> Any:
     """A DataFrame of a report per task, of what it sees there."""
     reader = by_name(session.spark.read).option("ignoreMissingFiles", "true")
     found = reader.schema("value string").text(uri)
-    return found.mapInArrow(reporter(session.paths, versions.__name__), COLUMNS)
+    return found.mapInArrow(reporter(session.paths, __name__), COLUMNS)
 
 
 def _reports(place: Place, folder: str) -> list[Report]:
@@ -197,7 +208,7 @@ def _reports(place: Place, folder: str) -> list[Report]:
 
 def _everywhere(session: Session, count: int) -> list[str]:
     frame = session.spark.range(0, count, 1, count)
-    run = reporter(session.paths, versions.__name__)
+    run = reporter(session.paths, __name__)
     return [row["host"] for row in frame.mapInArrow(run, COLUMNS).select("host").collect()]
 
 
@@ -226,8 +237,8 @@ def _line(text: str, words: Sequence[str]) -> str | None:
 
 def _install() -> str:
     return (
-        f"each machine needs Python {versions.python()} (PYSPARK_PYTHON says which one), pyarrow, "
-        f"and {versions.library()}, installed or sent along with --py-files"
+        f"each machine needs Python {python()} (PYSPARK_PYTHON says which one), pyarrow, "
+        f"and {library()}, installed or sent along with --py-files"
     )
 
 
@@ -236,3 +247,34 @@ def _listed(names: Iterable[str]) -> str:
     found = sorted(names)
     more = f" and {len(found) - 3} more" if len(found) > 3 else ""
     return ", ".join(found[:3]) + more
+
+
+NAME = "reactive-collections"
+PACKAGES = ("optimizer", "reactive", "spark_backend")
+
+
+def python() -> str:
+    """Two numbers: workers understand code of the same."""
+    return f"{sys.version_info[0]}.{sys.version_info[1]}"
+
+
+def library() -> str:
+    """The version of this library, if it is installed, and a digest of its code."""
+    try:
+        version = f"{metadata.version(NAME)} "
+    except metadata.PackageNotFoundError:
+        version = ""
+    digest = hashlib.sha256()
+    for package in PACKAGES:
+        _take_in(digest, resources.files(package), package)
+    return f"{NAME} {version}({digest.hexdigest()[:8]})"
+
+
+def _take_in(digest: Any, folder: Any, path: str) -> None:
+    """The sources in a folder, which may be one of a zip file."""
+    for entry in sorted(folder.iterdir(), key=lambda entry: str(entry.name)):
+        if entry.is_dir():
+            _take_in(digest, entry, f"{path}/{entry.name}")
+        elif entry.name.endswith(".py"):
+            digest.update(f"{path}/{entry.name}\n".encode())
+            digest.update(entry.read_bytes())

@@ -8,6 +8,13 @@ A cluster needs: Python of the same version on its workers, with this library an
 rows installed (or sent along with `--py-files`), and a folder for `checkpoint` that driver and
 workers both reach. With a local master, workers import what the driver can import. A server of
 Spark Connect is such a cluster, and is never stopped.
+
+Spark Connect: sessions of a server that runs elsewhere, which has no JVM here.
+
+Its sessions have nothing in common but the server: a query is of one of them, so that a DataFrame
+of another is read by its plan. That of a temporary view means nothing in another session.
+
+Source: PySpark's client, whose `newSession` begins with the settings of the server.
 """
 
 from __future__ import annotations
@@ -27,7 +34,6 @@ from typing import Any
 
 from reactive.engine.runtime.needs import installing
 from reactive.errors import OffloadError
-from spark_backend.cluster import connect
 
 JAVA = 17
 START = {
@@ -161,8 +167,8 @@ class Session:
     @property
     def is_connect(self) -> bool:
         """Whether it is one of Spark Connect, which has no JVM here. Nothing is started."""
-        is_url = self._given is None and self._master.startswith(connect.SCHEME)
-        return is_url or connect.is_connect(self._given)
+        is_url = self._given is None and self._master.startswith(SCHEME)
+        return is_url or is_connect(self._given)
 
     @property
     def is_local(self) -> bool:
@@ -182,20 +188,20 @@ class Session:
             self._spread = tasks
 
     def _tasks_of(self, session: Any) -> int:
-        if not connect.is_connect(session):
+        if not is_connect(session):
             return max(1, int(session.sparkContext.defaultParallelism))
         if self._tasks is None:
-            self._tasks = connect.tasks(session)
+            self._tasks = tasks(session)
         return self._tasks
 
     def own(self, frame: Any) -> Any:
         """A DataFrame that a user has given, as one of our session."""
-        return connect.of_session(frame, self.spark)
+        return of_session(frame, self.spark)
 
     def given(self, frame: Any) -> Any:
         """A DataFrame of ours, as one that a user can join with those of a session that was
         given."""
-        return frame if self._given is None else connect.of_session(frame, self._given)
+        return frame if self._given is None else of_session(frame, self._given)
 
     @property
     def outer(self) -> Any:
@@ -238,13 +244,13 @@ class Session:
         own = self._own
         if own is None:
             return False
-        return connect.answers(own) if connect.is_connect(own) else _answers(own.sparkContext)
+        return answers(own) if is_connect(own) else _answers(own.sparkContext)
 
     @property
     def is_gone(self) -> bool:
         """Whether the session that was given has been stopped, or its JVM has gone: for good."""
         given = self._given
-        if given is None or connect.is_connect(given):
+        if given is None or is_connect(given):
             return False
         return not _answers(given.sparkContext)
 
@@ -278,13 +284,13 @@ class Session:
 
     def _goes_on(self) -> bool:
         """Whether a session that was given can make another of ours: its server is there again."""
-        return connect.is_connect(self._given) and not self._given.is_stopped
+        return is_connect(self._given) and not self._given.is_stopped
 
     def close(self) -> None:
         """Stop the JVM if it is ours and nobody else of us uses it."""
         own, self._own = self._own, None
-        if connect.is_connect(own):
-            connect.release(own)
+        if is_connect(own):
+            release(own)
             return
         if own is None or self._given is not None:
             return
@@ -302,10 +308,10 @@ class Session:
         if self.is_gone:
             raise _gone()
         if self._given is not None:
-            begin = connect.another if self.is_connect else type(self._given).newSession
+            begin = another if self.is_connect else type(self._given).newSession
             return self._settled(begin(self._given))
         if self.is_connect:
-            return self._settled(connect.connected(self._master))
+            return self._settled(connected(self._master))
         from pyspark import SparkContext
 
         with SparkContext._lock:
@@ -448,3 +454,101 @@ def _java_version() -> int | None:
     shown = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
     found = re.search(r'version "(\d+)(?:\.(\d+))?', shown)
     return None if found is None else int(found[2] if found[1] == "1" else found[1])
+
+
+SCHEME = "sc://"
+NEEDED = ("grpc", "grpc_status", "google.protobuf", "zstandard")
+
+
+def is_connect(session: Any) -> bool:
+    """Whether a `SparkSession` is of Spark Connect."""
+    return type(session).__module__.startswith("pyspark.sql.connect")
+
+
+def connected(url: str) -> Any:
+    """A new session of the server at a URL.
+
+    Raises
+    ------
+    OffloadError: what the client needs is not installed, or no server answers.
+    """
+    missing = [name for name in NEEDED if not _is_there(name)]
+    if missing:
+        raise OffloadError(
+            f"Spark Connect cannot be used: {', '.join(missing)} missing\n"
+            f"  {installing('spark-connect')}"
+        )
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.builder.remote(url).create()
+    except Exception as error:
+        raise OffloadError(f"no Spark Connect server at {url}: {error}") from error
+
+
+def another(session: Any) -> Any:
+    """A session of our own beside one that was given, of the same server.
+
+    Raises
+    ------
+    OffloadError: this PySpark cannot make one.
+    """
+    try:
+        return session.newSession()
+    except NotImplementedError as error:
+        raise OffloadError(
+            "this PySpark makes no second session of a Spark Connect server\n"
+            f'  install pyspark 4.3 or later, or give its URL: SparkOffload(master="{SCHEME}...")'
+        ) from error
+
+
+def answers(session: Any) -> bool:
+    """Whether the server knows the session."""
+    if session.is_stopped:
+        return False
+    try:
+        return bool(session.version)
+    except Exception:
+        return False
+
+
+def release(session: Any) -> None:
+    """Give a session up. `stop` would also stop a server that this process has started."""
+    with suppress(Exception):  # the server may be gone
+        session.client.release_session()
+    with suppress(Exception):
+        session.client.close()
+
+
+def tasks(session: Any) -> int:
+    """How many tasks run at a time: into how many parts Spark puts a range."""
+    from pyspark.sql import functions as F
+
+    parts = session.range(0, 1 << 20).select(F.spark_partition_id().alias("part"))
+    return int(parts.agg(F.max("part")).collect()[0][0]) + 1
+
+
+def of_session(frame: Any, session: Any) -> Any:
+    """A DataFrame as one of another session; itself if it is of that one, or not of Connect."""
+    if not is_connect(session) or frame.sparkSession is session:
+        return frame
+    return type(frame)(frame._plan, session)
+
+
+def worked_out(frame: Any) -> Any:
+    """A DataFrame whose rows are there, as long as somebody has it.
+
+    Of Connect, PySpark says that it is of the active session, and lets go of it there.
+    """
+    found, session = frame.localCheckpoint(), frame.sparkSession
+    if not is_connect(session):
+        return found
+    found._plan._spark_session = session
+    return of_session(found, session)
+
+
+def _is_there(name: str) -> bool:
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

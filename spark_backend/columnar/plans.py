@@ -8,18 +8,64 @@ Rows are bags: a row that is there twice is in it twice, in any order.
 
 State:  what stays from round to round, for one evaluation.
 Cost:   O(rows and pairs), some passes over each.
+
+Sums by group that are exact, and rounded once: those of `math.fsum`, of many groups at a time.
+
+    value  =  high * 2**unit  +  low * 2**(unit - width)         integers, of each value
+    sum    =  sum of high, sum of low                            integers of 64 bits, of each group
+
+Both are exact, so that adding them as floats rounds once. Values whose bits are further apart than
+both have are summed one group after the other.
+
+State:  none.
+Cost:   O(values), some ten passes over them.
+
+Expressions over columns: what Python gives of each row, or nothing.
+
+Operators of numbers are those of the machine, which are Python's, as long as integers stay below
+2**62, and below 2**53 where they meet floats. What would raise is not done.
+
+State:  none.
+Cost:   O(rows) for each operator.
+
+A loop of a number of rounds over columns, and how its rows differ from what they were.
+
+    sides                 rows of which some come and go, with weights: what is there
+    rounds                `plans.py`
+    after - before        rows with weights; with a tolerance, of rows whose value moved that far
+
+State:  none.
+Cost:   O(rounds * (rows and pairs)), some nanoseconds for each.
+
+How the relations of a loop change, from files to files: what comes and goes is columns of Arrow.
+
+State:  none.
+Cost:   as `plans.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import frexp, fsum
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from optimizer import plan
-from optimizer.expr import Display, Lifted
+from optimizer.expr import (
+    Attribute,
+    Call,
+    Constant,
+    Display,
+    Expr,
+    Item,
+    Lifted,
+    Operation,
+    Parameter,
+)
+from optimizer.expressions.knowledge import constructor, makes_record
 from optimizer.plans.properties import free
 from optimizer.plans.side_conditions import match_of, residual, side_conditions_of
 from reactive.engine.operators.accumulators import (
@@ -28,9 +74,23 @@ from reactive.engine.operators.accumulators import (
     MinAccumulator,
     SumAccumulator,
 )
-from spark_backend.columnar.expressions import column, value
-from spark_backend.columnar.sums import Groups, kept_groups
-from spark_backend.columnar.trees import Array, Leaf, NotColumnar, Rows, chained, net, taken, tuples
+from reactive.engine.remote.fragments import LEVEL
+from spark_backend.codec.arrow import arrow_type
+from spark_backend.codec.schema import Typed
+from spark_backend.columnar.trees import (
+    Array,
+    Leaf,
+    NotColumnar,
+    Rows,
+    Tree,
+    Weighted,
+    chained,
+    from_arrow,
+    net,
+    taken,
+    to_arrow,
+    tuples,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,3 +240,296 @@ def _integers(keys: Leaf) -> Array:
     if keys.kind is not int:
         raise NotColumnar("keys that are no integers")
     return keys.values
+
+
+BITS = 52
+"""Of a sum of high parts, which has to be a float."""
+WHOLE = 62
+"""Of a sum of low parts."""
+LARGEST, LEAST = 2.0**900, -900
+"""Above and below, what floats are added up from may be none itself."""
+
+
+class Groups:
+    """Values arranged by group.
+
+    Parameters
+    ----------
+    order: puts values of a group side by side; `starts` is where each group begins.
+    """
+
+    def __init__(self, keys: Array) -> None:
+        self.keys = keys
+        self._order = np.argsort(keys, kind="stable")
+        ordered = keys[self._order]
+        new = np.ones(len(keys), bool)
+        new[1:] = ordered[1:] != ordered[:-1]
+        self._starts = np.flatnonzero(new)
+        self.names = ordered[self._starts]
+        self.counts = np.diff(np.append(self._starts, len(keys)))
+        self._most = int(self.counts.max()) if len(keys) else 1
+
+    def sums(self, kind: type, values: Array) -> Array:
+        """The sum of each group.
+
+        Raises
+        ------
+        NotColumnar: there are values that are no numbers, or are too large.
+        """
+        ordered = values[self._order]
+        if not len(ordered):
+            return ordered
+        if kind is int:
+            if float(np.abs(ordered.astype(np.float64)).max()) * self._most >= 2.0**WHOLE:
+                raise NotColumnar("large integers")
+            return np.add.reduceat(ordered, self._starts)
+        most = float(np.abs(ordered).max())
+        if not most < LARGEST:
+            raise NotColumnar("infinity, NaN or large numbers")
+        found = self._exact(ordered, most)
+        return self._one_by_one(ordered) if found is None else found
+
+    def folded(self, fold: Any, values: Array) -> Array:
+        """Values of each group folded by a function of numpy."""
+        ordered = values[self._order]
+        return fold.reduceat(ordered, self._starts) if len(ordered) else ordered
+
+    def _exact(self, ordered: Array, most: float) -> Array | None:
+        spare = self._most.bit_length()
+        width = min(BITS, WHOLE - spare)
+        unit = frexp(most)[1] - (BITS - spare)
+        if unit - width < LEAST or width < 1 or spare >= BITS:
+            return None if most else np.zeros(len(self._starts))
+        high = np.trunc(np.ldexp(ordered, -unit))
+        rest = np.ldexp(ordered - np.ldexp(high, unit), width - unit)
+        low = np.trunc(rest)
+        if not np.array_equal(low, rest):
+            return None
+        ups = np.add.reduceat(high.astype(np.int64), self._starts)
+        downs = np.add.reduceat(low.astype(np.int64), self._starts)
+        ups += downs >> width
+        downs &= (1 << width) - 1
+        one, other = ups.astype(np.float64), downs.astype(np.float64)
+        return np.ldexp(one, unit) + np.ldexp(other, unit - width)
+
+    def _one_by_one(self, ordered: Array) -> Array:
+        ends = np.append(self._starts[1:], len(ordered))
+        listed = ordered.tolist()
+        pairs = zip(self._starts.tolist(), ends.tolist(), strict=True)
+        return np.array([fsum(listed[begin:end]) for begin, end in pairs])
+
+
+def kept_groups() -> Callable[[Array], Groups]:
+    """Groups of keys, which stay as long as the keys do."""
+    last: list[Groups] = []
+
+    def groups(keys: Array) -> Groups:
+        if not last or not np.array_equal(last[0].keys, keys):
+            last[:] = [Groups(keys)]
+        return last[0]
+
+    return groups
+
+
+LARGEST_WHOLE, EXACT = 2.0**62, 2.0**53
+_OPERATORS: dict[str, Callable[[Array, Array], Array]] = {
+    "+": np.add,
+    "-": np.subtract,
+    "*": np.multiply,
+    "/": np.true_divide,
+}
+
+
+def value(expr: Expr, bindings: Sequence[Rows], size: int) -> Rows:
+    """What an expression gives of rows.
+
+    Raises
+    ------
+    NotColumnar: that is not done over columns.
+    """
+    match expr:
+        case Parameter(place):
+            return bindings[place]
+        case Constant(number) if type(number) in (int, float):
+            return _constant(number, size)
+        case Attribute(of, name):
+            return _tree(value(of, bindings, size)).named(name)
+        case Item(of, Constant(place)):
+            return _tree(value(of, bindings, size)).at(place)
+        case Display("tuple", items):
+            return tuples([value(item, bindings, size) for item in items])
+        case Call(Constant(kind), arguments, keywords) if makes_record(expr):
+            names = constructor(kind) or ()
+            given = dict(zip(names, arguments, strict=False)) | dict(keywords)
+            parts = tuple(value(given[name], bindings, size) for name in names)
+            return Tree(kind, names, parts)
+        case Operation(symbol, (left, right)) if symbol in _OPERATORS:
+            return _operation(symbol, value(left, bindings, size), value(right, bindings, size))
+        case _:
+            raise NotColumnar(f"{expr}")
+
+
+def column(expr: Expr, bindings: Sequence[Rows], size: int) -> Leaf:
+    """The same of an expression that gives one column."""
+    found = value(expr, bindings, size)
+    if not isinstance(found, Leaf):
+        raise NotColumnar("a record where a number is wanted")
+    return found
+
+
+def _tree(rows: Rows) -> Tree:
+    if isinstance(rows, Leaf):
+        raise NotColumnar("a field of a number")
+    return rows
+
+
+def _constant(number: Any, size: int) -> Leaf:
+    if isinstance(number, int) and abs(number) >= LARGEST_WHOLE:
+        raise NotColumnar("a large integer")
+    return Leaf(type(number), lambda: np.full(size, number))
+
+
+def _operation(symbol: str, left: Rows, right: Rows) -> Leaf:
+    if not isinstance(left, Leaf) or not isinstance(right, Leaf):
+        raise NotColumnar("an operator of records")
+    kind: Any = int if symbol != "/" and left.kind is right.kind is int else float
+    one, other = left.values, right.values
+    if symbol == "/" and not other.all():
+        raise NotColumnar("a division by zero")
+    if kind is int:
+        sizes = _size(one), _size(other)
+        if (sizes[0] * sizes[1] if symbol == "*" else sum(sizes)) >= LARGEST_WHOLE:
+            raise NotColumnar("large integers")
+    elif any(leaf.kind is int and _size(leaf.values) > EXACT for leaf in (left, right)):
+        raise NotColumnar("large integers")
+    made = _OPERATORS[symbol](one, other)
+    return Leaf(kind, lambda: made)
+
+
+def _size(values: Array) -> float:
+    return float(np.abs(values.astype(np.float64)).max()) if len(values) else 0.0
+
+
+def rounds(
+    loop: plan.Iterate, relations: Sequence[plan.Node], sides: dict[tuple[Any, int], Frame]
+) -> list[Frame]:
+    """The rows of some relations of a loop after all of its rounds.
+
+    Raises
+    ------
+    NotColumnar: it is not done over columns.
+    """
+    if loop.times is None or loop.is_tolerant():
+        raise NotColumnar("rounds until it settles")
+    evaluation = Evaluation(sides, loop.level)
+    now = [evaluation.frame(start, {}) for start in loop.starts]
+    for _ in range(loop.times):
+        given = dict(enumerate(now))
+        now = [evaluation.frame(body, given) for body in loop.bodies]
+    places = [of.index if isinstance(of, plan.Component) else 0 for of in relations]
+    return [now[place] for place in places]
+
+
+def there(rows: Rows, weights: Array) -> Frame:
+    """What is there of rows that come and go."""
+    if (weights == 1).all():
+        return Frame(len(weights), (rows,))
+    rows, weights = net(rows, weights)
+    at = np.repeat(np.flatnonzero(weights > 0), weights[weights > 0])
+    return Frame(len(at), (taken(rows, at),))
+
+
+def changed(before: Weighted, after: Rows, size: int) -> Weighted:
+    """How rows change."""
+    weights = np.concatenate((-before[1], np.ones(size, np.int64)))
+    return net(chained([before[0], after]), weights)
+
+
+def moved(before: Weighted, after: Rows, size: int, tolerance: plan.Tolerance) -> Weighted:
+    """How what is shown of rows changes: those of a key whose value has moved far enough.
+
+    Raises
+    ------
+    NotColumnar: a key has several rows, or is no integer.
+    """
+    was = net(*before)
+    if not (was[1] == 1).all():
+        raise NotColumnar("rows that are there several times")
+    keys, values = _read(was[0], len(was[1]), tolerance)
+    new_keys, new_values = _read(after, size, tolerance)
+    order = np.argsort(keys)
+    if not len(keys):
+        return after, np.ones(size, np.int64)
+    at = order[np.minimum(np.searchsorted(keys[order], new_keys), len(keys) - 1)]
+    known = keys[at] == new_keys
+    is_near = known & (np.abs(new_values - values[at]) < tolerance.least)
+    come, stays = np.flatnonzero(~is_near), at[is_near]
+    gone = np.ones(len(keys), bool)
+    gone[stays] = False
+    rows = chained([taken(was[0], np.flatnonzero(gone)), taken(after, come)])
+    weights = np.concatenate((-np.ones(int(gone.sum()), np.int64), np.ones(len(come), np.int64)))
+    return net(rows, weights)
+
+
+def _read(rows: Rows, size: int, tolerance: plan.Tolerance) -> tuple[Array, Array]:
+    """The key and the value of rows, of which each key has one."""
+    if not isinstance(tolerance.by, Lifted) or not isinstance(tolerance.value, Lifted):
+        raise NotColumnar("a tolerance that is not read")
+    keys = column(tolerance.by.body, [rows], size)
+    values = column(tolerance.value.body, [rows], size)
+    if keys.kind is not int or len(np.unique(keys.values)) != size:
+        raise NotColumnar("keys that several rows have")
+    return keys.values, values.values
+
+
+def changes_of(
+    tops: Sequence[plan.Node], kinds: Sequence[Typed], given: Sequence[pa.Table]
+) -> list[pa.Table]:
+    """How the rows of each relation change.
+
+    Parameters
+    ----------
+    tops: the relations of a loop over sides, which are `Recursive` of `LEVEL`; below `Tolerate` if
+        not all changes are shown.
+    kinds, given: of the relations, as they were, and then of the sides, as they are: what rows are,
+        and the columns `row` and `weight`, which need not be added up.
+
+    Raises
+    ------
+    NotColumnar: it is not done over columns.
+    """
+    loop = loop_of(tops[0])
+    if not isinstance(loop, plan.Iterate):
+        raise NotColumnar("a fixpoint")
+    with np.errstate(all="ignore"):
+        weighted = [_weighted(kept, table) for kept, table in zip(kinds, given, strict=True)]
+        sides = {(LEVEL, n): there(*some) for n, some in enumerate(weighted[len(tops) :])}
+        after = rounds(loop, list(map(exact, tops)), sides)
+        found = [_change(*each) for each in zip(tops, weighted, after, strict=False)]
+        return [_table(kept, change) for kept, change in zip(kinds, found, strict=False)]
+
+
+def exact(top: plan.Node) -> plan.Node:
+    """A relation before any tolerance."""
+    return top.input if isinstance(top, plan.Tolerate) else top
+
+
+def loop_of(top: plan.Node) -> plan.Node:
+    """The recursion that a relation is of."""
+    found = exact(top)
+    return found.input if isinstance(found, plan.Component) else found
+
+
+def _change(top: plan.Node, was: Weighted, now: Frame) -> Weighted:
+    if isinstance(top, plan.Tolerate):
+        return moved(was, now.row, now.size, top.tolerance)
+    return changed(was, now.row, now.size)
+
+
+def _weighted(kept: Typed, table: pa.Table) -> Weighted:
+    chunks = table.column("row").chunks or [pa.array([], arrow_type(kept))]
+    return from_arrow(kept, pa.concat_arrays(chunks)), table.column("weight").to_numpy()
+
+
+def _table(kept: Typed, found: Weighted) -> pa.Table:
+    return pa.table({"row": to_arrow(kept, found[0]), "weight": found[1]})

@@ -9,51 +9,56 @@
 
 Rows that equal nodes give, arranged by equal keys, are kept once, also those of several fragments.
 A table is named after what is kept in it, so that it is found whatever else is made.
+
+What joins are made of beside pairs: conditions of pairs, and rows without a partner.
+
+    left join, a row of the left alone      (row, None)
+    full join, a row of the right alone     (None, row)
+
+State:  none.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from types import NoneType
 from typing import Any, TypeVar
 
 from pyspark.sql import Column
+from pyspark.sql import functions as F
 
 from optimizer import plan
 from optimizer.plans.explain import headline
 from optimizer.plans.fingerprint import fingerprint
+from optimizer.plans.forms import unique_key
 from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import residual
-from optimizer.plans.unique_keys import unique_key
-from reactive.engine.operators.plain import LINEAR, chain_over
-from reactive.engine.reference.bags import paired
-from spark_backend.aggregates.reduced import as_aggregate
-from spark_backend.aggregates.reduced_rows import ReducedRows
-from spark_backend.aggregates.totals import Totals
+from reactive.engine.operators.plain import LINEAR, chain_over, spread
+from reactive.engine.reference.bags import Bag, paired
+from spark_backend.aggregates.totals import ReducedRows, Totals
+from spark_backend.aggregates.valued import as_aggregate
 from spark_backend.cluster.session import Session
-from spark_backend.codec.schema import Untyped, in_common
-from spark_backend.codec.values import Inexact
-from spark_backend.fragments.given import Input
-from spark_backend.fragments.partners import (
-    Padded,
-    asked_of,
-    fits_of,
-    left_alone,
-    padded_type,
-    right_alone,
+from spark_backend.codec.columns import truth_of
+from spark_backend.codec.schema import Plain, Typed, Untyped, in_common, tuple_of
+from spark_backend.codec.values import Inexact, Value, as_type, record_value
+from spark_backend.direct.flush import DirectFlush
+from spark_backend.fragments.members import Input
+from spark_backend.state.one_job import TableSpec
+from spark_backend.steps.firsts import First, Firsts
+from spark_backend.steps.join import Arranged, Asked, Join, Matched, Shown, pair_of
+from spark_backend.steps.keys import Side, bound, parts_of, sides_of, unique_of, with_computed
+from spark_backend.steps.step import (
+    ByWeight,
+    Given,
+    KeyCounts,
+    Linear,
+    NotColumns,
+    Step,
+    Together,
+    WorkedOut,
+    schema_of,
 )
-from spark_backend.state.tables import TableSpec
-from spark_backend.steps.computed import with_computed
-from spark_backend.steps.first_of_all import First
-from spark_backend.steps.firsts import Firsts
-from spark_backend.steps.join import Arranged, Join
-from spark_backend.steps.key_counts import KeyCounts
-from spark_backend.steps.keys import Side, sides_of
-from spark_backend.steps.linear import Linear, Together, WorkedOut
-from spark_backend.steps.matching import Matched
-from spark_backend.steps.sets import ByWeight
-from spark_backend.steps.standing import parts_of, unique_of
-from spark_backend.steps.step import Given, NotColumns, Step, schema_of
 from spark_backend.tables.chain import Chain
 
 S = TypeVar("S")
@@ -386,3 +391,75 @@ def _where(step: Step) -> str:
 
 def _itself(row: Column) -> Column:
     return row
+
+
+class Padded:
+    """Rows of a step as rows of a type that has None where theirs has not."""
+
+    def __init__(self, source: Step, kept: Typed) -> None:
+        self._source, self.kept = source, kept
+
+    def delta(self, flush: Any) -> Any:
+        found = flush.delta(self._source)
+        if found is None:
+            return None
+        row = as_type(Value(F.col("row"), self._source.kept), self.kept)
+        return found.select(row.alias("row"), "weight")
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return flush.delta(self._source)
+
+
+def fits_of(node: Any, left: Typed, right: Typed, names: tuple[str, str]) -> Column | None:
+    """What a join asks of pairs of equal keys besides, of `{name}_row` of either side."""
+    asked = residual(node)
+    if asked is None:
+        return None
+    rows = bound(Value(F.col(f"{names[0]}_row"), left), bindings(node.left))
+    return truth_of(asked, [*rows, Value(F.col(f"{names[1]}_row"), right)])
+
+
+def asked_of(node: Any) -> Asked | None:
+    """The same of two rows that are here."""
+    asked = residual(node)
+    if asked is None:
+        return None
+    pair = paired(node.left)
+    call = spread(asked, bindings(node.left) + 1)
+    return lambda row, other: call(pair(row, other))
+
+
+def padded_type(kind: str, left: Typed, right: Typed, count: int) -> Typed:
+    """The rows of an outer join."""
+    pair = pair_of(left, right, count)
+    fields = list(pair.fields)  # type: ignore[union-attr]
+    if kind != "left":
+        fields[:-1] = [_optional(f) for f in fields[:-1]]
+    if kind != "right":
+        fields[-1] = _optional(fields[-1])
+    return tuple_of(tuple(fields))
+
+
+def left_alone(left: Typed, kept: Typed, count: int) -> Shown:
+    """The row of a left or full join of a row of the left that has no partner."""
+    nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
+
+    def show(row: Column) -> Column:
+        parts = bound(Value(row, left), count)
+        return as_type(record_value((*parts, nothing)), kept)
+
+    return show
+
+
+def right_alone(right: Typed, kept: Typed, count: int) -> Shown:
+    """The same of a row of the right."""
+    nothing = Value(F.lit(None).cast("boolean"), Plain(NoneType, optional=True))
+
+    def show(row: Column) -> Column:
+        return as_type(record_value((*[nothing] * count, Value(row, right))), kept)
+
+    return show
+
+
+def _optional(of: Typed) -> Typed:
+    return in_common(of, Plain(NoneType, optional=True))

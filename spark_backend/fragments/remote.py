@@ -10,44 +10,63 @@ tables share what they keep, and their flushes (`shared.py`).
 State:  on disk; in the driver, what has not been sent.
 Cost:   per flush one job; O(rows that changed) here.
 Source: [mrql] state that is partitioned as its changes are; [dbsp] the chain rule.
+
+A fragment as what its state holds, how that is merged, and what its output is made of it.
+
+    where total > 10                answer
+      aggregate Sum, Avg by town    h: sums and counts of each group      merge: +
+        join ...                    answer: Avg = sum / count, then what is above
+
+Source: [mrql] a homomorphism, its monoid, and an answer function.
+
+Readers of a state table that holds the output of a fragment, as rows for a sink.
+
+    rows       the table as of a flush
+    changes    what flushes have added to it since
+
+Both are read when somebody writes them, from files that are kept until then (`state/manifest.py`).
+
+State:  which files.
+Cost:   none here.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 
 from optimizer import plan
+from optimizer.expressions.text import written
+from optimizer.plans.explain import headline
 from optimizer.plans.properties import is_set
 from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate
-from reactive.engine.remote.adoption import Adopt
-from reactive.engine.remote.external import ExternalInput
+from reactive.engine.operators import accumulators
+from reactive.engine.operators.plain import chain_over
+from reactive.engine.operators.tolerant import Tolerant
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.remote import Entry, Part
-from spark_backend.aggregates.reduced_rows import ReducedRows
-from spark_backend.aggregates.totals import Totals
+from reactive.engine.remote.remote import Adopt, Entry, ExternalInput, Part
+from spark_backend.aggregates.totals import ReducedRows, Totals
 from spark_backend.cluster.session import Session
-from spark_backend.codec.arrow import pairs_of, to_arrow
-from spark_backend.codec.fitting import fitting
+from spark_backend.codec.arrow import fitting, pairs_of, to_arrow
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Record, Typed
-from spark_backend.direct.flush import MOST_FETCHED
-from spark_backend.direct.lookup import Lookup, fields_of
+from spark_backend.direct.flush import MOST_FETCHED, Lookup, fields_of
 from spark_backend.fragments.compile import Maker
-from spark_backend.fragments.inflow import table_of
-from spark_backend.fragments.inputs import inputs_of
-from spark_backend.fragments.members import name_of
-from spark_backend.fragments.output import Output, TableReader
+from spark_backend.fragments.members import if_spark_can, name_of, table_of
+from spark_backend.fragments.roster import inputs_of
 from spark_backend.fragments.shared import SharedState
-from spark_backend.fragments.split import split_of
-from spark_backend.fragments.tries import if_spark_can
+from spark_backend.sinks.frame_rows import FrameRows, columns
 from spark_backend.sinks.rows import has_columns
+from spark_backend.state.manifest import Segment
+from spark_backend.state.one_job import TableSpec
+from spark_backend.state.tables import StateTables, united
 from spark_backend.state.whole import Copies, copies, whole
-from spark_backend.steps.sets import ByWeight
-from spark_backend.steps.step import schema_of
+from spark_backend.steps.step import ByWeight, schema_of
 from spark_backend.tables.chain import Weighted
 from spark_backend.tables.frames import as_columns
 
@@ -359,3 +378,183 @@ class StateRemote:
 def _done_here(flushes: int, here: int) -> list[str]:
     """How many flushes were of so few rows that there was no job."""
     return [f"{here} of {flushes} flushes in this process, of few rows"] if here else []
+
+
+_HELD = {
+    accumulators.CountAccumulator: "counts",
+    accumulators.SumAccumulator: "sums",
+    accumulators.AvgAccumulator: "sums and counts",
+    accumulators.MinAccumulator: "values with their weights",
+    accumulators.MaxAccumulator: "values with their weights",
+    accumulators.CountDistinctAccumulator: "values with their weights",
+    accumulators.CollectAccumulator: "values with their weights",
+    accumulators.UserAccumulator: "values with their weights",
+    accumulators.MonoidAccumulator: "values with their weights",
+}
+_SHOWN = {
+    accumulators.AvgAccumulator: "Avg = sum / count",
+    accumulators.MinAccumulator: "Min = least value",
+    accumulators.MaxAccumulator: "Max = greatest value",
+    accumulators.CountDistinctAccumulator: "CountDistinct = number of values",
+    accumulators.CollectAccumulator: "Collect = the values",
+    accumulators.UserAccumulator: "what its callables make of the values",
+    accumulators.MonoidAccumulator: "what its callables make of the values",
+}
+ADDED = "+, of weights and sums"
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What the last operator of a fragment that keeps anything holds, and what follows on it."""
+
+    held: str
+    merge: str
+    answer: tuple[str, ...]
+
+    def lines(self) -> list[str]:
+        """For `explain`."""
+        answer = ", then ".join(self.answer) or "as it is"
+        return [f"h: {self.held}", f"merge: {self.merge}", f"answer, of what changed: {answer}"]
+
+
+def split_of(node: plan.Node) -> Split:
+    """How a fragment splits.
+
+    >>> given = plan.Recursive("part", 0, "input 1", False)
+    >>> split_of(plan.Distinct(given)).lines()[0]
+    'h: the weight of each row'
+    """
+    chain, top = chain_over(node)
+    held, shown = _of(top)
+    return Split(held, ADDED, (*shown, *map(headline, chain)))
+
+
+def _of(node: plan.Node) -> tuple[str, tuple[str, ...]]:
+    """What an operator holds, and what is made of it."""
+    match node:
+        case plan.Aggregate():
+            return _of_aggregate(node)
+        case plan.Top():
+            return f"the rows by {written(node.key)}", (headline(node),)
+        case plan.Reduce():
+            return f"the rows by {written(node.key)}", (f"what {written(node.function)} gives",)
+        case plan.OrderBy():
+            return "the rows, and the first of them apart", (headline(node),)
+        case plan.Distinct():
+            return "the weight of each row", ("1 of each row that is there",)
+        case plan.SemiJoin() | plan.AntiJoin():
+            is_semi = isinstance(node, plan.SemiJoin)
+            return "the rows of both sides by key", (
+                f"those {'with' if is_semi else 'without'} a partner",
+            )
+        case plan.OuterJoin():
+            return "the rows of both sides by key", ("pairs, and rows without a partner",)
+        case plan.Join():
+            return "the rows of both sides by key", ("their pairs",)
+        case plan.UnionAll(left, right):
+            return " and ".join(_of(side)[0] for side in (left, right)), ("rows of both",)
+        case plan.Recursive():
+            return "rows", ()
+        case plan.Fixpoint() | plan.Iterate() | plan.Component():
+            return "the rows of its relations and of its sides", (
+                "what it comes to over these, less what it was",
+            )
+        case (
+            plan.Union()
+            | plan.Difference()
+            | plan.DifferenceAll()
+            | plan.Intersection()
+            | plan.IntersectionAll()
+        ):
+            return "the weights of each row on both sides", (headline(node),)
+        case _:
+            return f"what {headline(node)} keeps", ()
+
+
+def _of_aggregate(node: plan.Aggregate) -> tuple[str, tuple[str, ...]]:
+    kinds = [type(folded.accumulator) for folded in map(_as_written, node.aggregates)]
+    held = list(dict.fromkeys(_HELD[kind] for kind in kinds if kind in _HELD))
+    shown = tuple(dict.fromkeys(_SHOWN[kind] for kind in kinds if kind in _SHOWN))
+    of = "of all rows" if node.key is None else f"by {written(node.key)}"
+    return f"{', '.join(held)} {of}", shown
+
+
+def _as_written(folded: plan.Folded) -> plan.Folded:
+    """Return the aggregate without the policy of its view."""
+    own = folded.accumulator
+    return replace(folded, accumulator=own.inner) if isinstance(own, Tolerant) else folded
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A state table of rows with weights, and what its rows are."""
+
+    session: Session
+    tables: StateTables
+    spec: TableSpec
+    kept: Typed
+    is_set: bool
+    is_net: bool
+    """As of `whole`."""
+    is_over: Callable[[], bool]
+    """Whether it is given up."""
+
+
+class TableReader:
+    """What one reader has read of a table: a `reactive.engine.remote.remote_operator.Following`."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        self._hold = output.tables.hold(output.spec)
+        self._first = self._hold.first
+        self._taken: tuple[Segment, ...] = ()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has to begin anew."""
+        return self._hold.is_over or self._output.is_over()
+
+    @property
+    def waiting(self) -> int:
+        """How many changed rows it has not read, at most."""
+        return sum(segment.rows for segment in self._hold.later)
+
+    def rows(self) -> FrameRows:
+        """All rows as of when it began."""
+        return self._given(self._first, partial(self._whole, self._first), is_net=True)
+
+    def changes(self) -> FrameRows | None:
+        """What flushes have added since; None for nothing."""
+        self._taken = self._hold.later
+        if not self._taken:
+            return None
+        return self._given(self._taken, partial(self._added, self._taken), is_net=False)
+
+    def forget(self) -> None:
+        """What `rows` and the last `changes` have given was read."""
+        self._first = ()
+        self._hold.forget(self._taken)
+
+    def close(self) -> None:
+        """It reads no more."""
+        self._hold.close()
+
+    def _given(
+        self, segments: tuple[Segment, ...], made: Callable[[Typed], DataFrame], *, is_net: bool
+    ) -> FrameRows:
+        output = self._output
+        rows = sum(segment.rows for segment in segments)
+        return FrameRows(output.session, output.kept, rows, (made,), is_net)
+
+    def _whole(self, segments: tuple[Segment, ...], of: Typed) -> DataFrame:
+        o = self._output
+        found = whole(o.tables, o.spec, is_set=o.is_set, is_net=o.is_net, held=segments)
+        if found is None:
+            found = o.session.spark.createDataFrame([], o.spec.schema)
+        return columns(found, o.kept, of)
+
+    def _added(self, segments: tuple[Segment, ...], of: Typed) -> DataFrame:
+        o = self._output
+        parts = o.tables.split(o.spec, held=segments).values()
+        names = o.spec.schema.names
+        return columns(united([part.select(*names) for part in parts]), o.kept, of)

@@ -32,20 +32,26 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from reactive.engine.remote.external import BEFORE, ExternalInput
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.remote import Entry, Part
+from reactive.engine.remote.remote import BEFORE, Entry, ExternalInput, Part
 from reactive.engine.runtime.collector import paused
 from reactive.errors import OffloadError, TakenIn
 from spark_backend.cluster.session import Session
 from spark_backend.direct.flush import DirectFlush, check_few
 from spark_backend.fragments.compile import Maker
-from spark_backend.fragments.fed import changed
-from spark_backend.fragments.inflow import Inflow, version_of
-from spark_backend.fragments.members import Given, Loading, Member
+from spark_backend.fragments.members import (
+    Given,
+    Inflow,
+    Loading,
+    Member,
+    Owed,
+    changed,
+    tried,
+    version_of,
+)
 from spark_backend.fragments.roster import PLANS, Roster
-from spark_backend.fragments.tries import Owed, tried
-from spark_backend.state.tables import TableSpec, united
+from spark_backend.state.one_job import TableSpec
+from spark_backend.state.tables import united
 from spark_backend.state.whole import whole
 from spark_backend.steps.step import (
     MOST_NARROW,

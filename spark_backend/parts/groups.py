@@ -26,11 +26,11 @@ from typing import Any
 from uuid import UUID
 
 from optimizer.earlier_names import earlier_name
-from optimizer.kinds.class_facts import by_recent_class
+from optimizer.kinds.fields import by_recent_class
 from optimizer.kinds.instants import instant
 from reactive.engine.collections.bag import Bag
 from reactive.errors import OffloadError
-from spark_backend.codec.buckets import is_record, values_of
+from spark_backend.codec.codec import is_record, values_of
 
 Encoder = Callable[[Any], bytes]
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

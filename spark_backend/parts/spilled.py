@@ -9,24 +9,160 @@ statements find each wherever it is.
 
 State:  20 bytes per row, and what has not been written yet.
 Cost:   some 10 us per change; reading all rows reads the files.
+
+A multiset of marks of 16 bytes, in 20 bytes each: sorted arrays, and a dictionary of changes.
+
+With wider counts, of 24 bytes each, a count may be anything that is added up, such as a place.
+
+State:  the arrays; a change for every 32nd mark at most.
+Cost:   O(log n) to look one up; amortised O(1) array steps to change one.
+
+Entries with a bucket in Parquet files, read back in ranges of buckets; for the process itself.
+
+    put(entries)     a file more, sorted by bucket, in small row groups
+    pieces()         all entries, those of a bucket in one piece
+    renew(fold)      one file in the place of all
+
+State:  on disk; here the number of entries of each file.
+Cost:   O(entries) to write; a piece reads the row groups that its buckets are in.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from typing import Any, ClassVar
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.storage.store import BagStore, take_back
 from reactive.errors import OffloadError
+from spark_backend.cluster.files import local
+from spark_backend.cluster.paths import writing
 from spark_backend.codec.codec import Codec, loads
-from spark_backend.parts.entry_files import EntryFiles
-from spark_backend.parts.fingerprints import SIZE, Fingerprint, Fingerprints
 from spark_backend.parts.groups import encode
+
+SIZE = 16
+Fingerprint = bytes
+FEW = 10_000
+"""Changes that are kept apart at least."""
+PART = 32
+"""One in so many of all marks may be kept apart, which take some 150 bytes each there."""
+_HALF = np.dtype(">u8")
+_COUNT = np.dtype(np.int32)
+
+
+class Fingerprints:
+    """The count of each mark.
+
+    >>> marks = Fingerprints()
+    >>> marks.add(bytes(16), 2)
+    >>> marks.count(bytes(16)), len(marks)
+    (2, 1)
+    """
+
+    def __init__(self, counts: np.dtype[Any] = _COUNT) -> None:
+        self._high = np.empty(0, np.uint64)
+        self._low = np.empty(0, np.uint64)
+        self._counts = np.empty(0, counts)
+        self._changes: dict[Fingerprint, int] = {}
+
+    def count(self, mark: Fingerprint) -> int:
+        """The count of a mark."""
+        return self._sorted(mark) + self._changes.get(mark, 0)
+
+    def add(self, mark: Fingerprint, times: int) -> None:
+        """Add `times` to the count of a mark."""
+        changes = self._changes
+        changes[mark] = changes.get(mark, 0) + times
+        if not changes[mark]:
+            del changes[mark]
+        elif len(changes) > max(FEW, len(self._counts) // PART):
+            self._merge()
+
+    def add_all(self, counts: Iterable[tuple[Fingerprint, int]]) -> None:
+        """Add to the counts of many marks."""
+        marks, times = tuple(zip(*counts, strict=True)) or ((), ())
+        self._merge()
+        self._take(marks, times)
+
+    def __len__(self) -> int:
+        """How many different ones there are."""
+        self._merge()
+        return len(self._counts)
+
+    def bytes(self) -> int:
+        """What they take."""
+        changes = len(self._changes) * 150
+        return int(self._high.nbytes + self._low.nbytes + self._counts.nbytes) + changes
+
+    def _sorted(self, mark: Fingerprint) -> int:
+        high, low = np.frombuffer(mark, _HALF).astype(np.uint64)
+        place = int(np.searchsorted(self._high, high))
+        while place < len(self._high) and self._high[place] == high:
+            if self._low[place] == low:
+                return int(self._counts[place])
+            place += 1
+        return 0
+
+    def _merge(self) -> None:
+        changes, self._changes = self._changes, {}
+        self._take(changes.keys(), changes.values())
+
+    def _take(self, marks: Collection[Fingerprint], times: Iterable[int]) -> None:
+        """Add to counts: to those of marks that are there, and new ones between them. One array is
+        copied at a time, so that it takes room for one more."""
+        if not marks:
+            return
+        high, low, counts = _added_up(marks, np.fromiter(times, np.int64))
+        place, is_there = self._places(high, low)
+        self._counts[place[is_there]] += counts[is_there].astype(self._counts.dtype)
+        new = ~is_there & (counts != 0)
+        at = place[new]
+        self._high = np.insert(self._high, at, high[new])
+        self._low = np.insert(self._low, at, low[new])
+        self._counts = np.insert(self._counts, at, counts[new].astype(self._counts.dtype))
+        if not self._counts.all():
+            kept = self._counts != 0
+            self._high, self._low = self._high[kept], self._low[kept]
+            self._counts = self._counts[kept]
+
+    def _places(self, high: Any, low: Any) -> tuple[Any, Any]:
+        """Where marks are, or are to be, and whether they are there."""
+        place = np.searchsorted(self._high, high, "left")
+        last = np.searchsorted(self._high, high, "right")
+        while True:
+            inside = np.flatnonzero(place < last)
+            before = inside[self._low[place[inside]] < low[inside]]
+            if not len(before):
+                break
+            place[before] += 1
+        is_there = np.zeros(len(place), bool)
+        is_there[inside] = self._low[place[inside]] == low[inside]
+        return place, is_there
+
+
+def _added_up(marks: Collection[Fingerprint], times: Any) -> tuple[Any, Any, Any]:
+    """Both halves of marks in order, each once, with the sums."""
+    given = np.frombuffer(b"".join(marks), _HALF).astype(np.uint64).reshape(-1, 2)
+    order = np.lexsort((given[:, 1], given[:, 0]))
+    high, low = given[order, 0], given[order, 1]
+    first = _begins(high, low)
+    sums: Any = np.add.reduceat(times[order], first)
+    return high[first], low[first], sums
+
+
+def _begins(high: Any, low: Any) -> Any:
+    """Where in sorted arrays another mark begins."""
+    differs = (high[1:] != high[:-1]) | (low[1:] != low[:-1])
+    return np.concatenate([[0], np.flatnonzero(differs) + 1])
+
 
 SCHEMA = pa.schema(
     [
@@ -217,3 +353,96 @@ def _folded(table: pa.Table) -> pa.Table:
     kept = [entry for entry in net.values() if entry[3]]
     arrays = [pa.array([e[i] for e in kept], f.type) for i, f in enumerate(SCHEMA)]
     return pa.table(arrays, schema=SCHEMA)
+
+
+ROW_GROUP = 16_384
+PIECE = 100_000
+_LEAST, _ENTRIES = -(1 << 63), 1 << 64
+
+
+class EntryFiles:
+    """The files in a folder; each has the columns of the schema, `bucket` (int64) among them.
+
+    `folder` is one of this machine.
+    """
+
+    def __init__(self, folder: str, schema: pa.Schema) -> None:
+        place = local(folder)
+        self._files, self._root = place.files, place.root
+        self._files.create_dir(self._root, recursive=True)
+        self._schema = schema
+        self._written: dict[str, int] = {}
+        self._number = 0
+
+    @property
+    def entries(self) -> int:
+        """How many there are in all files."""
+        return sum(self._written.values())
+
+    def put(self, table: pa.Table) -> None:
+        """Keep entries.
+
+        Raises
+        ------
+        OffloadError: they cannot be written; nothing has changed.
+        """
+        path, count = self._write([table])
+        self._written[path] = count
+
+    def pieces(self, more: pa.Table | None = None) -> Iterator[pa.Table]:
+        """All entries, in ranges of buckets.
+
+        Parameters
+        ----------
+        more: entries that are in no file yet.
+        """
+        files = list(self._written)
+        sources = [ds.dataset(files, self._schema, "parquet", self._files)] if files else []
+        if more is not None and more.num_rows:
+            sources.append(ds.dataset(more))
+        if not sources:
+            return
+        rows = self.entries + (0 if more is None else more.num_rows)
+        count = max(1, -(-rows // PIECE))
+        limits = [_LEAST + _ENTRIES * i // count for i in range(count)]
+        for low, high in zip(limits, [*limits[1:], None], strict=True):
+            found = pc.field("bucket") >= low
+            found = found if high is None else found & (pc.field("bucket") < high)
+            where = found if count > 1 else None
+            yield pa.concat_tables([data.to_table(filter=where) for data in sources])
+
+    def renew(self, fold: Callable[[pa.Table], pa.Table]) -> None:
+        """One file of what each piece folds to, in the place of all files."""
+        old = list(self._written)
+        path, count = self._write(map(fold, self.pieces()))
+        self._written = {path: count}
+        for file in old:
+            self._drop(file)
+
+    def delete(self) -> None:
+        """Delete all."""
+        with suppress(OSError):
+            self._files.delete_dir(self._root)
+
+    def _write(self, tables: Iterable[pa.Table]) -> tuple[str, int]:
+        self._number += 1
+        path = f"{self._root}/{self._number:08}.parquet"
+        try:
+            with writing(self._root):
+                return path, self._put(path, tables)
+        except BaseException:
+            self._drop(path)  # it may take the room that there is
+            raise
+
+    def _put(self, path: str, tables: Iterable[pa.Table]) -> int:
+        count = 0
+        to: dict[str, Any] = {"filesystem": self._files, "compression": "lz4"}
+        with pq.ParquetWriter(path, self._schema, **to) as writer:
+            for table in tables:
+                writer.write_table(table.sort_by("bucket"), row_group_size=ROW_GROUP)
+                count += table.num_rows
+        return count
+
+    def _drop(self, file: str) -> None:
+        with suppress(OSError):  # nobody reads it
+            self._files.delete_file(file)

@@ -1,30 +1,34 @@
 """From a recursion in a fragment to its step.
 
     fixpoint that keeps a column        by partitions of the column
-    any other that is linear            by rounds (`rounds.py`)
+    any other that is linear            by rounds (`compile.py`)
     any other, also a loop of rounds    in one worker
 
 What rows of a relation are follows from those that are made of inputs alone; integers stay what
 they are declared as, however large the sums that the recursion might make of them: what does not
 fit is told when it happens.
+
+From a linear recursion to its step by rounds.
+
+State:  none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from optimizer.plans.clauses import is_closed
-from optimizer.plans.decomposed import Decomposed, decomposed
+from optimizer.plans.clauses import apart_from_sides, is_closed
+from optimizer.plans.closures import Decomposed, Linear, Reading, decomposed, linear
 from optimizer.plans.explain import headline
-from optimizer.plans.forwarding import ways_of
+from optimizer.plans.join_lists import ways_of
 from optimizer.plans.properties import below_wheres, bindings, nodes, shapes
-from optimizer.plans.sides import apart_from_sides
 from optimizer.traverse import substituted, with_inputs
 from reactive.engine.remote.fragments import LEVEL
+from spark_backend.codec.codec import serialized, serialized_classes
 from spark_backend.codec.schema import (
     LARGEST,
     LEAST,
@@ -35,17 +39,16 @@ from spark_backend.codec.schema import (
     Untyped,
     in_common,
 )
-from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.codec.values import Inexact
-from spark_backend.recursion.decomposed import ByPartition
-from spark_backend.recursion.one_worker import InOneWorker, Relation
-from spark_backend.recursion.parts import Own, Parts
-from spark_backend.recursion.rounds import by_rounds
+from spark_backend.recursion.by_rounds import Asked, ByRounds, Read
+from spark_backend.recursion.decomposed import ByPartition, InOneWorker, Own, Parts, Relation
+from spark_backend.recursion.rounds_worker import Limits, Program
 from spark_backend.steps.join import Arranged
 from spark_backend.steps.step import NotColumns, Step
 
 if TYPE_CHECKING:
     from spark_backend.fragments.compile import Compiler
+
 
 ROUNDS = 4
 """How often it is looked at again what rows are, now that they may be None."""
@@ -328,3 +331,74 @@ def _over(node: plan.Node, sides: dict[plan.Node, plan.Recursive]) -> plan.Node:
     if node in sides:
         return sides[node]
     return with_inputs(node, [_over(source, sides) for source in node.inputs()])
+
+
+Kinds = Callable[["Compiler", plan.Fixpoint], tuple[Typed, ...]]
+"""What rows of each relation are."""
+
+
+def by_rounds(compiler: Compiler, node: plan.Node, kinds: Kinds) -> Step | None:
+    """The step of a linear recursion; None of another one, or if a key is not done in columns."""
+    of = linear(node)
+    if of is None:
+        return None
+    steps, tables = list(compiler.steps), dict(compiler.tables)
+    try:
+        return _step(compiler, of, kinds(compiler, of.node))
+    except (NotColumns, Inexact, Untyped):
+        compiler.steps[:] = steps
+        compiler.tables = tables
+        return None
+
+
+def _step(compiler: Compiler, of: Linear, relations: tuple[Typed, ...]) -> Step:
+    for own, kept in zip(of.own, relations, strict=True):
+        compiler.give(own, Own(kept))
+    seeds = [(place, seed) for place, some in enumerate(of.seeds) for seed in some]
+    read = Read(
+        tuple(map(compiler.step, of.sides)),
+        tuple(compiler.step(seed) for _, seed in seeds),
+        tuple(place for place, _ in seeds),
+        tuple(_asked(compiler, of, reading) for reading in of.readings),
+    )
+    names = [compiler.free("counted", of.node, place) for place in range(len(relations))]
+    made = ByRounds(relations, read, names, _program(of), serialized_classes())
+    compiler.tables.update((spec.name, spec) for spec in made.specs)
+    compiler.steps.append(
+        f"{headline(of.node)}: by rounds, over what is known of each row: in this process where "
+        "few rows change, else in one Python worker"
+    )
+    return Relation(made, 0)
+
+
+def _asked(compiler: Compiler, of: Linear, reading: Reading) -> Asked:
+    own, side = of.own[reading.relation], of.sides[reading.side]
+    rows, others = compiler.sides(plan.Join(own, side, reading.match), own, side)
+    return Asked(reading.relation, reading.side, rows, others)
+
+
+def _program(of: Linear) -> bytes:
+    """The recursion over what is given, as bytes for workers.
+
+    Raises
+    ------
+    NotColumns: a callable cannot be sent.
+    """
+    program = Program(
+        of.node.level,
+        of.bodies,
+        tuple(_reader(of, reading) for reading in of.readings),
+        tuple((reading.relation, reading.side) for reading in of.readings),
+        Limits(of.node.names, of.node.max_rounds),
+    )
+    try:
+        return serialized(program)
+    except Exception as error:
+        raise NotColumns(f"{headline(of.node)} cannot be sent to Spark: {error}") from error
+
+
+def _reader(of: Linear, reading: Reading) -> plan.Node:
+    """The rows of a relation that meet rows of a side."""
+    own = replace(of.own[reading.relation], index=0)
+    side = replace(of.given[reading.side], index=1)
+    return plan.SemiJoin(own, side, reading.match)

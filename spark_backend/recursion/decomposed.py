@@ -1,4 +1,6 @@
-"""A fixpoint by partitions: those that a change can touch are brought to their end in one job.
+"""Recursions by partitions, and in one Python worker.
+
+A fixpoint by partitions: those that a change can touch are brought to their end in one job.
 
     inputs' deltas --ways, over the rows as they are--> rows that they derive, or no longer do
                    --> the partitions that these are of, which are touched
@@ -14,32 +16,75 @@ Sound:  a partition stays as it is if nothing that it has was derived with a row
 State:  the rows by partition, and by what they are joined by; seeds by partition; sides.
 Cost:   per flush one job; O(rows that the change is joined with + sides per task + derivations in
         the touched partitions).
-Source: decomposable plans, `optimizer/plans/decomposed`; [dbsp] delta queries.
+Source: decomposable plans, `optimizer/plans/closures`; [dbsp] delta queries.
+
+A recursion in one Python worker: brought to its end anew when what it reads changes.
+
+    sides as they were, and their deltas -+-> one task: this engine, to the end --> after - before
+    rows as they were                    -+
+
+Whatever the rounds, a flush is one job, and nothing of it passes the driver. Rounds elsewhere would
+be a job each, and most loops have no small changes: one edge moves the ranks of all pages.
+
+Rounds of joins and sums of numbers are done over columns (`columnar`), which take a tenth of the
+time that rows do. In a flush of few rows the process itself does them, without a job.
+
+Sound:  the recursion is evaluated as in the process. With a tolerance, rounds are exact, and what
+        is shown differs from that by less than the tolerance.
+State:  the rows of each relation, and of each side.
+Cost:   O(rows of the sides + rounds from scratch), in one worker, which has to hold them.
+Source: [mrql] repeat.
+
+A recursion by partitions in a flush that the process does: those that a change can touch.
+
+    rows of a side that go   --ways, over the rows as they are--> rows that lose a derivation
+    rows of a side that come --ways-->                            rows that may be new
+    their partitions: the seeds after, all of the sides --this engine--> after - before
+
+What goes and what comes is looked at one after the other: a row that loses one derivation and gets
+another has the same number of them, and may still hang in the air.
+
+Sound:  as `decomposed.py`. Ways are joins and what looks at one row after the other, so that rows
+        of one sign derive rows of one sign.
+State:  none beside the tables.
+Cost:   O(rows of the sides + derivations in the touched partitions).
+
+What a recursion by partitions is made of.
+
+State:  none.
 """
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
+from optimizer.expr import Lifted
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.reference.bags import Bag
+from spark_backend.codec.arrow import pairs_of
 from spark_backend.codec.columns import value_of
+from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Plain, Record, Typed
 from spark_backend.codec.values import Value, field_of, spark_type
-from spark_backend.direct.flush import DirectFlush
-from spark_backend.recursion.direct_partitions import DirectPartitions
-from spark_backend.recursion.parts import Parts
+from spark_backend.direct.flush import NOTHING, DirectFlush, Lookup, TooMany, fields_read, together
+from spark_backend.recursion.loop_worker import Task as LoopTask
+from spark_backend.recursion.loop_worker import brought_to_end, by_columns
 from spark_backend.recursion.worker import BEFORE, SEED, SIDE, Task
-from spark_backend.state.tables import TableSpec, united
+from spark_backend.recursion.worker import brought_to_end as run_partition
+from spark_backend.state.one_job import TableSpec
+from spark_backend.state.tables import united
 from spark_backend.steps.join import Arranged
-from spark_backend.steps.near import in_bucket
-from spark_backend.steps.sets import hashed
-from spark_backend.steps.step import Flush, Step, schema_of
-from spark_backend.tables.worker import shipped
+from spark_backend.steps.step import Flush, Step, hashed, in_bucket, schema_of
+from spark_backend.tables.stateless import shipped
 
 
 class ByPartition:
@@ -221,3 +266,284 @@ def _fitted(value: Value, of: Typed) -> Column:
     if isinstance(value.of, Plain) and spark_type(value.of) != spark_type(of):
         return value.column.try_cast(spark_type(of))
     return value.column
+
+
+MOST_COLUMNS = 2_000_000
+"""Rows that a loop reads up to which it is done over columns in this process."""
+
+
+class Relations(Step, Protocol):
+    """All relations of a recursion; their delta is one frame."""
+
+    relations: tuple[Typed, ...]
+
+    def direct_changes(self, flush: DirectFlush) -> list[Bag]:
+        """How each of them changes, in a flush that this process does."""
+        ...
+
+    def rows(self, found: DataFrame, place: int) -> DataFrame:
+        """How one of them changes."""
+        ...
+
+
+class Relation:
+    """One of the relations of a recursion."""
+
+    def __init__(self, of: Relations, place: int) -> None:
+        self.of, self.kept, self._place = of, of.relations[place], place
+
+    def beside(self, place: int) -> Relation:
+        """Another relation of the same recursion."""
+        return Relation(self.of, place)
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        found = flush.delta(self.of)
+        return None if found is None else self.of.rows(found, self._place)
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return flush.once(self.of, self.of.direct_changes)[self._place]
+
+
+class InOneWorker:
+    """All relations of a recursion.
+
+    Parameters
+    ----------
+    relations: what their rows are.
+    names: of the tables of their rows, and of those of the sides.
+    node: the recursion over its sides, as bytes for workers.
+    classes: those of the script that is run, for workers.
+    """
+
+    def __init__(
+        self,
+        relations: tuple[Typed, ...],
+        sides: tuple[Step, ...],
+        names: Sequence[str],
+        node: bytes,
+        classes: dict[str, bytes],
+    ) -> None:
+        self.relations, self._sides = relations, sides
+        self.kept = relations[0]
+        self._kinds = (*relations, *(side.kept for side in sides))
+        self.specs = tuple(map(_spec, names, self._kinds))
+        self._of = LoopTask(node, self._kinds, len(relations))
+        self._task, self._classes = pickle.dumps(self._of), classes
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        """How all relations change: of one its rows, of several the columns `kind`, `weight`, and
+        one for each."""
+        deltas = [flush.delta(side) for side in self._sides]
+        if not flush.is_first and all(delta is None for delta in deltas):
+            return None
+        own = len(self.relations)
+        found = self._brought_to_end(flush, [*[None] * own, *deltas])
+        if own == 1:  # one frame for all who read it or write it
+            found = found.select(F.col(_name(0)).alias("row"), "weight")
+        for place, spec in enumerate(self.specs[:own]):
+            flush.add(spec, self.rows(found, place))
+        for spec, delta in zip(self.specs[own:], deltas, strict=True):
+            if delta is not None:
+                flush.add(spec, delta)
+        return found
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return flush.once(self, self.direct_changes)[0]
+
+    def direct_changes(self, flush: DirectFlush) -> list[Bag]:
+        """How all relations change, in a flush that this process does."""
+        own = len(self.relations)
+        deltas = [*[NOTHING] * own, *map(flush.delta, self._sides)]
+        if not any(deltas):
+            return [NOTHING] * own
+        given = list(zip(self.specs, self._kinds, deltas, strict=True))
+        changed = self._by_columns(flush, deltas)
+        if changed is not None:
+            for spec, kept, delta in given[own:]:
+                flush.add(spec, kept, delta)
+            return changed
+        flush.check_anew(self.specs)
+        bags = [together([flush.all_rows(spec, kept), delta]) for spec, kept, delta in given]
+        changes = brought_to_end(self._of, bags)
+        found = [Counter(dict(pairs)) for pairs in changes]
+        for (spec, kept, _), bag in zip(given, [*found, *deltas[own:]], strict=True):
+            flush.add(spec, kept, bag)
+        return found
+
+    def _by_columns(self, flush: DirectFlush, deltas: Sequence[Bag]) -> list[Bag] | None:
+        """The same over columns, if that can be done, and there are not too many rows."""
+        if not self._of.is_loop or flush.rows_of(self.specs) > MOST_COLUMNS:
+            return None
+        tables = [
+            flush.columns(spec, kept, delta)
+            for spec, kept, delta in zip(self.specs, self._kinds, deltas, strict=True)
+        ]
+        found = by_columns(self._of, tables)
+        if found is None:
+            return None
+        bags = []
+        for spec, kept, table in zip(self.specs, self.relations, found, strict=False):
+            if table.num_rows:
+                flush.put(spec, {"row": table.column("row"), "weight": table.column("weight")})
+            bags.append(Counter(dict(pairs_of(kept, table))))
+        return bags
+
+    def rows(self, found: DataFrame, place: int) -> DataFrame:
+        """How one of the relations changes."""
+        if len(self.relations) == 1:
+            return found
+        rows = found.filter(F.col("kind") == place)
+        return rows.select(F.col(_name(place)).alias("row"), "weight")
+
+    def _brought_to_end(self, flush: Flush, deltas: Sequence[DataFrame | None]) -> DataFrame:
+        frames = [
+            frame.select(*self._columns(kind, frame["row"]))
+            for kind, (spec, delta) in enumerate(zip(self.specs, deltas, strict=True))
+            for frame in (*flush.parts(spec), *([] if delta is None else [delta]))
+        ]
+        empty = flush.empty(self._kinds[0])
+        given = united(frames or [empty.select(*self._columns(0, empty["row"]))])
+        run = shipped(
+            flush.paths, "spark_backend.recursion.loop_worker", "changes", self._task, self._classes
+        )
+        changes = given.repartition(1).mapInArrow(run, self._changed())
+        # An exchange, so that tables that it is written to can share what the worker made: by all
+        # columns, so that all of them are in it. Of relations that are defined together the worker
+        # runs for each, as Spark looks at their kind before the exchange.
+        return changes.repartition(flush.tables.tasks(), *changes.columns)
+
+    def _columns(self, of: int, row: Column) -> list[Column]:
+        """What the worker is given of a row of a kind."""
+        columns = [
+            (row if kind == of else F.lit(None)).cast(spark_type(kept)).alias(_name(kind))
+            for kind, kept in enumerate(self._kinds)
+        ]
+        return [F.lit(of).alias("kind"), F.col("weight"), *columns]
+
+    def _changed(self) -> T.StructType:
+        fields = [T.StructField("kind", T.IntegerType()), T.StructField("weight", T.LongType())]
+        for place, kept in enumerate(self.relations):
+            fields.append(T.StructField(_name(place), spark_type(kept)))
+        return T.StructType(fields)
+
+
+def _spec(name: str, kept: Typed) -> TableSpec:
+    return TableSpec(
+        name, schema_of(kept), ("row",), ("weight",), lambda: hashed(Value(F.col("row"), kept))
+    )
+
+
+def _name(kind: int) -> str:
+    return f"row{kind}"
+
+
+class DirectPartitions:
+    """The partitions of a recursion.
+
+    Parameters
+    ----------
+    specs: the tables of its rows and of its seeds.
+    key: what tells partitions apart.
+    """
+
+    def __init__(self, parts: Parts, specs: Sequence[TableSpec], task: Task, key: Typed) -> None:
+        self._parts, self._task, self._key, self._kept = parts, task, key, parts.own.kept
+        self._rows, self._seeds = specs
+        self._key_of = callable_of(parts.column)
+        self._lookup = Lookup(leaves(key), fields_read((parts.column,), self._kept, 1))
+
+    def delta(self, flush: DirectFlush) -> Bag:
+        """How the rows of the relation change."""
+        if not self._parts.is_positive:
+            raise TooMany("a recursion with a negation")
+        seeds = together([flush.delta(step) for step in self._parts.seeds])
+        changes = [side.direct_change(flush) for side in self._parts.sides]
+        if not seeds and not any(changes):
+            return NOTHING
+        flush.check_anew(side.spec for side in self._parts.sides)
+        flush.add(self._seeds, self._kept, seeds)
+        found = self._brought_to_end(flush, self._touched(flush, seeds, changes), seeds, changes)
+        flush.add(self._rows, self._kept, found)
+        later = flush.beside({self._parts.own: found})
+        for premise in self._parts.premises:
+            flush.add(premise.spec, premise.source.kept, later.delta(premise.source))
+        return found
+
+    def _touched(self, flush: DirectFlush, seeds: Bag, changes: Sequence[Bag]) -> set[Any]:
+        """The partitions of rows that may go, or that come."""
+        lost = {row for row, weight in seeds.items() if weight < 0}
+        lost.update(self._derived(flush, changes, -1))
+        come = {row for row, weight in seeds.items() if weight > 0}
+        come.update(self._derived(flush, changes, 1))
+        there = self._of(flush, self._rows, self._keys(come))
+        return self._keys(lost) | self._keys(row for row in come if there.get(row, 0) <= 0)
+
+    def _derived(self, flush: DirectFlush, changes: Sequence[Bag], sign: int) -> set[Row]:
+        """What rows that go, or that come, derive from rows as they are."""
+        known = {
+            side.source: Counter({row: 1 for row, weight in change.items() if weight * sign > 0})
+            for side, change in zip(self._parts.sides, changes, strict=True)
+        }
+        beside = flush.beside(known)
+        return {row for way in self._parts.ways for row in beside.delta(way)}
+
+    def _brought_to_end(
+        self, flush: DirectFlush, keys: set[Any], seeds: Bag, changes: Sequence[Bag]
+    ) -> Bag:
+        before = self._of(flush, self._rows, keys)
+        after = together([self._of(flush, self._seeds, keys), self._among(seeds, keys)])
+        sides = [
+            together([flush.all_rows(side.spec, side.source.kept), change])
+            for side, change in zip(self._parts.sides, changes, strict=True)
+        ]
+        found = Counter(dict.fromkeys(run_partition(self._task, after, sides), 1))
+        gone = Counter({row: -1 for row, weight in before.items() if weight > 0})
+        return together([found, gone])
+
+    def _of(self, flush: DirectFlush, spec: TableSpec, keys: set[Any]) -> Bag:
+        """The rows of a table that are of some partitions."""
+        if not keys:
+            return NOTHING
+        asked = {tuple(flattened_values(self._key, key)) for key in keys}
+        return self._among(flush.having(spec, self._kept, self._lookup, asked), keys)
+
+    def _among(self, rows: Bag, keys: set[Any]) -> Bag:
+        return Counter({row: n for row, n in rows.items() if self._partition(row) in keys})
+
+    def _keys(self, rows: Iterable[Row]) -> set[Any]:
+        return {self._partition(row) for row in rows}
+
+    def _partition(self, row: Row) -> Any:
+        return canonical(self._key_of(row))
+
+
+class Own:
+    """The rows of a recursive relation inside its own definition: unchanged, while what a change
+    derives from them is found; then as they change."""
+
+    def __init__(self, kept: Typed) -> None:
+        self.kept = kept
+        self.change: DataFrame | None = None
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        return self.change
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        return NOTHING
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What a recursion is made of.
+
+    `sides` are what is joined with recursive rows, `premises` these rows by the keys of the joins.
+    It `is_positive` if nothing is derived because a row is not there, or only once for several.
+    """
+
+    own: Own
+    column: Lifted
+    seeds: tuple[Step, ...]
+    ways: tuple[Step, ...]
+    sides: tuple[Arranged, ...]
+    premises: tuple[Arranged, ...]
+    is_positive: bool

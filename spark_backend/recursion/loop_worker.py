@@ -21,22 +21,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from optimizer import plan
-from optimizer.plans.loops import over_given
+from optimizer.plans.strata import over_given
 from optimizer.traverse import substituted
 from reactive import Database
 from reactive.api.relation import Relation
 from reactive.engine.collections.zset import Row
-from reactive.engine.compiler.loops import evaluated
+from reactive.engine.compiler.hops import evaluated
 from reactive.engine.operators.loop.anew import Near
 from reactive.engine.operators.loop.anew import changes as difference
 from reactive.engine.operators.plain import spread
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow
 from spark_backend.codec.schema import Typed
-from spark_backend.columnar.changes import changes_of, exact, loop_of
+from spark_backend.columnar.plans import changes_of, exact, loop_of
 from spark_backend.columnar.trees import NotColumnar
 from spark_backend.recursion.worker import ROWS, arrow_rows, class_of, told
-from spark_backend.tables.worker import adopt
+from spark_backend.tables.stateless import adopt
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,8 +32,7 @@ from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
 from spark_backend.codec.schema import Typed
-from spark_backend.tables.stateless import RAISED
-from spark_backend.tables.worker import adopt
+from spark_backend.tables.stateless import RAISED, adopt
 
 BEFORE, SEED, SIDE = 0, 1, 2
 """What a row of a task is: of the relation as it was, a seed, or from `SIDE` on of a side."""

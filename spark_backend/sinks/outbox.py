@@ -1,4 +1,6 @@
-"""Batches that wait for a receiver, in files of a checkpoint, and what all of them come to.
+"""Outboxes of changes, named targets in the catalog, and changes as DataFrames.
+
+Batches that wait for a receiver, in files of a checkpoint, and what all of them come to.
 
     manifest.json               up to which batch, which of them is delivered, and the files
     000000000012.parquet        the changes of batch 12; without `.parquet`, a folder of files of
@@ -10,6 +12,26 @@ some log(changes) times, and what is kept is about what the view holds.
 State:  on disk.
 Cost:   a batch O(its changes); what was given, O(rows of the view), once per process.
 Source: the transactional outbox; log-structured merge trees.
+
+Targets with a name in Spark's catalog, by which SQL of any session of it reads them.
+
+    write_to("shop.towns")   a folder below the warehouse, and a view of the catalog over it:
+                             SELECT * FROM parquet.`.../shop.towns.sink`
+
+A view of the catalog reads the folder anew in each query, so it shows what the last batch has left.
+
+State:  that of the folder.
+Cost:   a statement of SQL per process.
+
+Changes as DataFrames, for functions that write with Spark.
+
+    batch n: files of the outbox  -->  function(DataFrame of the row's columns and `weight`, n)
+
+What the function is given are the files of the batch, whoever has written them: of a view that is
+on Spark no row of it comes by here.
+
+State:  that of the outbox.
+Source: Spark's `foreachBatch`.
 """
 
 from __future__ import annotations
@@ -18,19 +40,28 @@ import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from reactive.borders.sinks.target import ChangeBatch, Changed, Position
+from reactive.borders.sinks.durable_outbox import ChangeBatch, Changed, FrameTarget, Position
 from reactive.engine.collections.zset import Pair, consolidate, negate
 from reactive.errors import OffloadError
-from spark_backend.cluster.files import located, parquet_in, put, rows_in, table_in
+from spark_backend.cluster.files import by_name, located, parquet_in, put, rows_in, table_in
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Typed
-from spark_backend.sinks.position import Note, note_of, noted, plain_name, read_json, unreadable
+from spark_backend.sinks.changes_folder import (
+    Note,
+    note_of,
+    noted,
+    plain_name,
+    read_json,
+    unreadable,
+)
 from spark_backend.sinks.rows import ROW_TYPE, WEIGHT, RowColumns
 
 MANIFEST = "manifest.json"
@@ -246,3 +277,131 @@ class FileOutbox:
         if self._columns.schema is None:
             self._columns.wrote(found[0].schema)
         return pa.concat_tables(map(self._columns.as_written, found))
+
+
+WAREHOUSE = "spark.sql.warehouse.dir"
+
+
+class CatalogTarget:
+    """A `Target` in a folder, with a name.
+
+    Parameters
+    ----------
+    name: of the table, perhaps with that of its database before it.
+    made: gives the target in a folder.
+    """
+
+    def __init__(self, session: Session, name: str, made: Callable[[str], FrameTarget]) -> None:
+        self._session = session
+        self._name = name
+        self._folder = f"{_local(session.spark.conf.get(WAREHOUSE))}/{name}.sink"
+        self._target = made(self._folder)
+        self.expect = getattr(self._target, "expect", None)
+        self._has_files = self._is_shown = False
+
+    def open(self, plan: str) -> Position | None:
+        """Where the folder is.
+
+        Raises
+        ------
+        OffloadError: there is a table of that name, or a view that is none of ours.
+        """
+        self._check_name()
+        position = self._target.open(plan)
+        self._has_files, self._is_shown = position is not None, False
+        return position
+
+    def difference(self, rows: Iterable[Pair]) -> Changed:
+        """As of the folder."""
+        return self._target.difference(rows)
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """As of the folder."""
+        self._target.stage(batch)
+        self._has_files = True
+
+    def difference_frame(self, rows: Any) -> Any:
+        """As of the folder."""
+        return self._target.difference_frame(rows)
+
+    def stage_frame(self, batch: ChangeBatch) -> bool:
+        """As of the folder."""
+        is_staged = self._target.stage_frame(batch)
+        self._has_files = self._has_files or is_staged
+        return is_staged
+
+    def deliver(self) -> None:
+        """Have the batch be in the folder, and the folder in the catalog."""
+        self._target.deliver()
+        if self._has_files and not self._is_shown:
+            self._session.restart()
+            self._session.spark.sql(f"CREATE OR REPLACE VIEW {self._name} AS {self._text}")
+            self._is_shown = True
+
+    @property
+    def _text(self) -> str:
+        return f"SELECT * FROM parquet.`{self._folder}`"
+
+    def _check_name(self) -> None:
+        spark = self._session.spark
+        if not spark.catalog.tableExists(self._name):
+            return
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {self._name}").collect()
+        if not any(row[0] == "View Text" and row[1] == self._text for row in rows):
+            raise OffloadError(
+                f"there is a table {self._name} already, which this sink has not made\n"
+                "  give it another name; to change this table, write a MERGE in a function of "
+                "frames: view.changes_to(function, frames=True), as in docs/writing.md"
+            )
+
+
+def _local(warehouse: str) -> str:
+    """A warehouse as a path, if it is on this machine."""
+    path = warehouse.rstrip("/")
+    if path.startswith("file:"):
+        return "/" + unquote(path.removeprefix("file:")).lstrip("/")
+    return path if "://" in path else str(Path(path).absolute())
+
+
+class FramesTarget:
+    """A `FrameTarget` that calls a function.
+
+    Parameters
+    ----------
+    function: callable, (DataFrame, number).
+    """
+
+    def __init__(
+        self, session: Session, function: Callable[[Any, int], object], outbox: FileOutbox
+    ) -> None:
+        self._session, self._function, self._outbox = session, function, outbox
+        self.expect = outbox.expect
+
+    def open(self, plan: str) -> Position | None:
+        """Where the outbox is."""
+        return self._outbox.open(plan)
+
+    def difference(self, rows: Iterable[Pair]) -> Changed:
+        """What the function has not been told of these rows."""
+        return self._outbox.difference(rows)
+
+    def difference_frame(self, rows: Any) -> Any:
+        """As `difference`, of rows that Spark has."""
+        return self._outbox.difference_frame(rows)
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Keep a batch."""
+        self._outbox.stage(batch)
+
+    def stage_frame(self, batch: ChangeBatch) -> bool:
+        """As `stage`, of changes that Spark has, which writes them."""
+        return self._outbox.stage_frame(batch)
+
+    def deliver(self) -> None:
+        """Call the function with the batch that is kept, if there is one."""
+        found = self._outbox.staged_files()
+        if found is not None:
+            self._session.restart()
+            number, uris = found
+            self._function(by_name(self._session.spark.read).parquet(*uris), number)
+            self._outbox.delivered()

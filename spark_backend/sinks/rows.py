@@ -26,7 +26,6 @@ from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.zset import Pair, consolidate
 from reactive.errors import OffloadError
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
-from spark_backend.codec.guessed import expected, typed_as, with_known
 from spark_backend.codec.schema import (
     LARGEST,
     LEAST,
@@ -36,9 +35,12 @@ from spark_backend.codec.schema import (
     Typed,
     Untyped,
     Whole,
+    expected,
     in_common,
     tuple_of,
     type_name,
+    typed_as,
+    with_known,
 )
 
 VALUE, WEIGHT = "value", "weight"

@@ -2,17 +2,28 @@
 
     flush n     one job writes what is added to all tables; the manifest of n makes it count
     flush 0     of many rows: bases, and a job more for each table that has nothing from the others
-    put n       the same of rows that are here and few: this process writes them (`written_here.py`)
+    put n       the same of rows that are here and few: this process writes them (`one_job.py`)
     base        all that a table was given, added up, in a file or more per bucket of its key
 
 A table is read as its base, of which a join with few keys looks at the buckets of these keys alone
 (Spark's dynamic partition pruning), and the small files that came later. From a number of these on
-they are put together, and from a share of the base on a new base is made (`levels.py`), so that
+they are put together, and from a share of the base on a new base is made (`tables.py`), so that
 both the files and the work of a look-up stay bounded. Few rows are put together without a job.
 
 State:  on disk.
 Cost:   a flush O(what it adds); each row is written anew some log(rows) times.
 Source: log-structured merge trees; state that is partitioned as its changes are in [mrql].
+
+Which segments of a state table are put together, so that they stay few after any flushes.
+
+    base 1,000,000 | 48,000 | 9,000 | 700 | 16 | 1 | 1 | 1        rows of each, the oldest first
+
+A run of the youngest is put together as soon as there are too many; it reaches as far back as the
+rows before it are not many more than those in it. Sizes fall by a factor then, and a row is written
+anew some log(rows) times. A new base is made when what came later is a share of it.
+
+Cost:   segments <= `most` + 1; rows written anew O(rows log rows).
+Source: log-structured merge trees, tiered.
 """
 
 from __future__ import annotations
@@ -31,30 +42,43 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from spark_backend.cluster.files import located
-from spark_backend.cluster.refusals import MAKE_ANEW, writing
+from spark_backend.cluster.paths import MAKE_ANEW, writing
 from spark_backend.cluster.session import Session
-from spark_backend.state.added_up_here import added_up_here
 from spark_backend.state.ends import check_ends
-from spark_backend.state.holds import Hold, Holds
-from spark_backend.state.leftovers import (
+from spark_backend.state.manifest import (
     BASE,
     FLUSH,
+    MANIFESTS,
     MERGED,
+    Hold,
+    Holds,
+    Manifest,
+    Manifests,
+    Segment,
     discard,
     of_flush,
     place_of,
     sweep,
 )
-from spark_backend.state.levels import due
-from spark_backend.state.manifest import MANIFESTS, Manifest, Manifests, Segment
-from spark_backend.state.one_job import rows_of_all, segment_of
-from spark_backend.state.rows_in import frame_of, table_of
-from spark_backend.state.sorted_base import SortedBases
-from spark_backend.state.spec import BUCKET as BUCKET
-from spark_backend.state.spec import TABLE as TABLE
-from spark_backend.state.spec import TableSpec as TableSpec
-from spark_backend.state.tagged import Tagged
-from spark_backend.state.written_here import write_here
+from spark_backend.state.one_job import (
+    BUCKET as BUCKET,
+)
+from spark_backend.state.one_job import (
+    TABLE as TABLE,
+)
+from spark_backend.state.one_job import (
+    SortedBases,
+    Tagged,
+    added_up_here,
+    frame_of,
+    rows_of_all,
+    segment_of,
+    table_of,
+    write_here,
+)
+from spark_backend.state.one_job import (
+    TableSpec as TableSpec,
+)
 
 MOST_SEGMENTS = 16
 """So many later segments are put together."""
@@ -555,3 +579,28 @@ def added_up(spec: TableSpec, rows: DataFrame) -> DataFrame:
     sums = [F.sum(name).alias(name) for name in spec.added]
     left = reduce(lambda a, b: a | b, [F.col(name) != 0 for name in spec.added])
     return rows.groupBy(*spec.by).agg(*sums).filter(left).select(*spec.schema.names)
+
+
+FACTOR = 2
+"""What is before a run is left if it has more than this many times its rows."""
+
+
+def due(rows: Sequence[int], *, has_base: bool, most: int, share: float, least: int) -> int | None:
+    """The place of the first segment of those that are to be put together; None for none.
+
+    Parameters
+    ----------
+    rows: of each segment, the oldest first, which `has_base` says is the base.
+    most: how many later ones there may be.
+    share, least: a new base is made, which is place 0, when what came later has more rows than
+        this share of the base, or of `least` rows.
+    """
+    base = rows[0] if has_base else 0
+    if sum(rows) - base > share * max(base, least):
+        return 0
+    if len(rows) - has_base <= most:
+        return None
+    first = has_base + most // 2
+    while first > has_base and rows[first - 1] <= FACTOR * sum(rows[first:]):
+        first -= 1
+    return first

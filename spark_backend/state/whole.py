@@ -21,7 +21,8 @@ from pyspark.sql import functions as F
 
 from spark_backend.state.ends import around
 from spark_backend.state.manifest import Segment
-from spark_backend.state.tables import StateTables, TableSpec, added_up, united
+from spark_backend.state.one_job import TableSpec
+from spark_backend.state.tables import StateTables, added_up, united
 
 _ANY = (-1, 2)
 """Bounds of weights that are not known."""

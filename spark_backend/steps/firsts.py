@@ -6,42 +6,83 @@ A row that is there w times has w places. The order decides between any two rows
 of rows that tie came first, files do not know.
 
 Of a large group, flushes of this process hold the first rows and some more apart, as of an order of
-all rows (`first_of_all.py`); when too few are left, they look through the group. A job looks at
+all rows (`firsts.py`); when too few are left, they look through the group. A job looks at
 whole groups, and gives up what is held.
 
 State:  the rows, by group; of large groups those that are held.
 Cost:   per flush O(rows of the groups that changed, with their logarithm); of large groups, by this
         process, O(rows that changed + n).
 Source: SQL's ROW_NUMBER() OVER (PARTITION BY k ORDER BY by) <= n, of weighted rows.
+
+The first rows of an order: some more than are needed are held, and the others only kept.
+
+    held    a a a a a a | b b b b | rows beyond
+            n needed      reserve
+
+Rows up to the last one that is held come and go there. When fewer than n are held, the flush is
+done again, and looks through all rows for the first ones. Few rows are looked through each time.
+
+Rows that differ may tie only in the outermost operator: those that tie with the last come along,
+and the process cuts them as they came.
+
+State:  the rows, and those that are held.
+Cost:   per flush O(rows that changed + n); now and then O(all rows), after at least as many
+        removals from the top as are in reserve.
+Source: K. Yi et al., *Efficient Maintenance of Materialized Top-k Views*, 2003.
+
+The first rows of an order in a flush that the process does: those that are held, sorted here.
+
+State:  none beside the tables.
+Cost:   O(rows that are held and those that change), with their logarithm; all rows when too few are
+        held.
+Source: `firsts.py`, which this is equal to.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from optimizer import plan
-from optimizer.plans.unique_keys import Key
-from reactive.engine.collections.zset import canonical
+from optimizer.plans.forms import Key
+from reactive.engine.collections.order import tie_key
+from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.operators.plain import spread
-from reactive.engine.reference.bags import Bag
+from reactive.engine.reference.bags import Bag, in_order, order_key
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.values import Inexact, Value
-from spark_backend.direct.flush import NOTHING, DirectFlush, bag_of, over_given, together
-from spark_backend.direct.flush import changed as changed_there
-from spark_backend.direct.lookup import Lookup, fields_read
-from spark_backend.state.tables import TableSpec, united
-from spark_backend.steps.direct_first import DirectFirst, Placed
-from spark_backend.steps.keys import bound
-from spark_backend.steps.near import in_bucket
-from spark_backend.steps.sets import hashed
-from spark_backend.steps.standing import By, Standing, standing
-from spark_backend.steps.step import Flush, Step, schema_of
+from spark_backend.direct.flush import (
+    NOTHING,
+    DirectFlush,
+    Lookup,
+    bag_of,
+    fields_read,
+    over_given,
+    together,
+)
+from spark_backend.direct.flush import (
+    changed as changed_there,
+)
+from spark_backend.state.one_job import TableSpec
+from spark_backend.state.tables import united
+from spark_backend.steps.keys import By, Standing, bound, standing
+from spark_backend.steps.step import (
+    MOST_BROADCAST,
+    TOO_FEW,
+    Flush,
+    Step,
+    hashed,
+    in_bucket,
+    schema_of,
+)
 
 LARGE = 2_000
 """Rows of a group from which on its first rows are held apart."""
@@ -221,3 +262,209 @@ def clipped(weight: Column, start: Column, first: int, last: int) -> Column:
 def changed(rows: DataFrame, weight: Column) -> DataFrame:
     """Rows whose weight is not zero."""
     return rows.select("row", weight.alias("weight")).filter("weight != 0")
+
+
+FEW = 100_000
+"""Up to so many rows, all are looked through at each flush."""
+
+
+class First:
+    """The first rows of all.
+
+    Parameters
+    ----------
+    count: how many bindings a row of the source has.
+    names: of the tables of all rows, and of those that are held.
+    unique: what of a row no other has, if that is known.
+    is_last: nothing but the output reads it, and the process sorts that again.
+
+    Raises
+    ------
+    Inexact: a key of the order is no column, or the order does not decide.
+    """
+
+    def __init__(
+        self,
+        node: plan.OrderBy,
+        source: Step,
+        count: int,
+        names: Sequence[str],
+        unique: Key,
+        *,
+        is_last: bool,
+    ) -> None:
+        assert node.limit is not None
+        self._source, self.kept = source, source.kept
+        row = Value(F.col("row"), self.kept)
+        stands = standing(node.keys, row, count, unique)
+        if not is_last:
+            check_decided(stands)
+        self._by, self._is_total = stands.by, stands.is_total
+        self._first, self._needed = node.offset, node.offset + node.limit
+        self._wanted = 2 * self._needed + RESERVE
+        self._direct = DirectFirst(node, self._wanted, is_total=self._is_total)
+        schema = schema_of(self.kept)
+        self.specs = [
+            TableSpec(name, schema, ("row",), ("weight",), lambda: hashed(row)) for name in names
+        ]
+
+    def delta(self, flush: Flush) -> DataFrame | None:
+        given = flush.delta(self._source)
+        if given is None:
+            return None
+        rows, held = self.specs
+        flush.add(rows, given)
+        there = [_in_one(part) for part in flush.parts(held)]
+        if self._looks_through(flush):
+            gone = [weighed(part).withColumn("a", F.lit(0).cast("long")) for part in there]
+            found = self._kept(added(united([*gone, self._first_of_all(flush, given)])))
+        else:
+            found = self._enough(self._kept(self._within(given, [weighed(p) for p in there])))
+        flush.add(held, changed(found, F.col("a") - F.col("b")))
+        return changed(found, F.col("shown_a") - F.col("shown_b"))
+
+    def direct(self, flush: DirectFlush) -> Bag:
+        given = flush.delta(self._source)
+        if not given:
+            return given
+        rows, held = self.specs
+        before = flush.all_rows(held, self.kept)
+        first = self._direct
+        found = first.within(before, given)
+        if not first.is_enough(found):
+            found = first.of_all(before, together([flush.all_rows(rows, self.kept), given]))
+        flush.add(rows, self.kept, given)
+        flush.add(held, self.kept, first.held(found))
+        return first.shown(found)
+
+    def _looks_through(self, flush: Flush) -> bool:
+        there = sum(flush.tables.manifest.rows(self.specs[0].name))
+        return flush.looks_through or there <= FEW or flush.rows > MOST_BROADCAST
+
+    def _within(self, given: DataFrame, held: Sequence[DataFrame]) -> DataFrame:
+        """The rows that are held, and those that changed up to the last of these: no others are
+        there up to it."""
+        net = added(united([weighed(_in_one(given), is_change=True), *held]))
+        by = Window.partitionBy("key").orderBy(*(one.sort for one in self._by))
+        onwards = by.rangeBetween(Window.currentRow, Window.unboundedFollowing)
+        return net.withColumn("reach", F.max("b").over(onwards)).filter("reach > 0").drop("reach")
+
+    def _first_of_all(self, flush: Flush, given: DataFrame) -> DataFrame:
+        """The first of all rows after the change, with those that tie with the last of them."""
+        parts = [part.select("row", "weight") for part in flush.parts(self.specs[0])]
+        whole = united([given.select("row", "weight"), *parts]).groupBy("row")
+        net = whole.agg(F.sum("weight").alias("weight")).filter("weight > 0")
+        found = net.orderBy(*(one.sort for one in self._by)).limit(self._wanted)
+        if not self._is_total:
+            columns = [one.column.alias(f"y{place}") for place, one in enumerate(self._by)]
+            marks = F.broadcast(found.select(*columns).distinct())
+            same = (one.column.eqNullSafe(F.col(f"y{n}")) for n, one in enumerate(self._by))
+            found = net.join(marks, reduce(lambda a, b: a & b, same), "left_semi")
+        return weighed(_in_one(found), is_change=True)
+
+    def _kept(self, rows: DataFrame) -> DataFrame:
+        """Those that are to be held after the change, and what is shown of them before and after.
+
+        A row is held with all its copies, and with those that tie with it.
+        """
+        start_a, start_b = F.col("start_a"), F.col("start_b")
+        kept = F.when(start_a < self._wanted, F.col("a")).otherwise(F.lit(0).cast("long"))
+        found = with_starts(rows, self._by).withColumn("a", kept)
+        shown = {"a": start_a, "b": start_b}
+        columns = [self._shown(n, start).alias(f"shown_{n}") for n, start in shown.items()]
+        return found.select("key", "row", "b", "a", *columns)
+
+    def _shown(self, name: str, start: Any) -> Any:
+        if self._is_total:
+            return clipped(F.col(name), start, self._first, self._needed)
+        return F.when(start < self._needed, F.col(name)).otherwise(F.lit(0).cast("long"))
+
+    def _enough(self, rows: DataFrame) -> DataFrame:
+        """The same; or an error where there are fewer than are needed."""
+        every = Window.partitionBy("key")
+        few = f"if(total < {self._needed}, cast(raise_error('{TOO_FEW}') as bigint), a)"
+        total = rows.withColumn("total", F.sum("a").over(every))
+        return total.withColumn("a", F.expr(few))
+
+
+def _in_one(rows: DataFrame) -> DataFrame:
+    """As rows of one group."""
+    return rows.select(F.lit(0).cast("long").alias("key"), "row", "weight")
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A row: how often it is held before and after, and how much of it is shown."""
+
+    row: Row
+    before: int
+    after: int
+    shown_before: int
+    shown_after: int
+
+
+class DirectFirst:
+    """Which rows are held, and which of them shown.
+
+    Parameters
+    ----------
+    wanted: how many rows are held, beside those that tie with the last of them.
+    is_total: rows that differ never tie; else those that tie with the last one that is shown come
+        along.
+    """
+
+    def __init__(self, node: plan.OrderBy, wanted: int, *, is_total: bool) -> None:
+        assert node.limit is not None
+        self._first, self._needed = node.offset, node.offset + node.limit
+        self._wanted, self._is_total = wanted, is_total
+        self._whole = plan.OrderBy(node.input, node.keys, None, 0)
+        self._key = order_key(self._whole)
+
+    def within(self, before: Bag, change: Bag) -> list[Placed]:
+        """Those that are held, and what changed up to the last of these."""
+        after = together([before, change])
+        runs = self._runs({**before, **after})
+        last = max(
+            (n for n, run in enumerate(runs) if any(row in before for row in run)), default=-1
+        )
+        return list(self._placed(runs[: last + 1], before, after))
+
+    def of_all(self, before: Bag, every: Bag) -> list[Placed]:
+        """Those that are held, and all rows there are after the change."""
+        return list(self._placed(self._runs({**before, **every}), before, every))
+
+    def is_enough(self, found: Iterable[Placed]) -> bool:
+        """Whether as many are held as are shown."""
+        return sum(one.after for one in found) >= self._needed
+
+    def held(self, found: Iterable[Placed]) -> Bag:
+        """How those that are held change."""
+        return Counter({p.row: p.after - p.before for p in found if p.after != p.before})
+
+    def shown(self, found: Iterable[Placed]) -> Bag:
+        """How those that are shown change."""
+        shown = {p.row: p.shown_after - p.shown_before for p in found}
+        return Counter({row: weight for row, weight in shown.items() if weight})
+
+    def _runs(self, rows: Iterable[Row]) -> list[list[Row]]:
+        """Rows in order, each once; those that tie together."""
+        ordered = in_order(self._whole, Counter(dict.fromkeys(rows, 1)))
+        keyed = groupby(ordered, key=lambda row: (self._key(row), tie_key(row)))
+        return [list(run) for _, run in keyed]
+
+    def _placed(self, runs: list[list[Row]], before: Bag, after: Bag) -> Iterator[Placed]:
+        start_b = start_a = 0
+        for run in runs:
+            for row in run:
+                b, a = before.get(row, 0), max(0, after.get(row, 0))
+                held = a if start_a < self._wanted else 0
+                shown = self._shown(b, start_b), self._shown(held, start_a)
+                yield Placed(row, b, held, *shown)
+            start_b += sum(before.get(row, 0) for row in run)
+            start_a += sum(max(0, after.get(row, 0)) for row in run)
+
+    def _shown(self, weight: int, start: int) -> int:
+        """How many copies of a row are shown, which has so many before it."""
+        if self._is_total:
+            return max(0, min(start + weight, self._needed) - max(start, self._first))
+        return weight if start < self._needed else 0

@@ -8,27 +8,69 @@
     -0.0                is 0.0
 
 Keys whose equality no columns have are refused (`Inexact`), and the join stays elsewhere.
+
+How rows stand in an order, as columns that sort them as the engine does.
+
+    keys        in their directions, None where `nulls` says, NaN after all numbers
+    ties        by the row itself where rows compare: None, numbers, text, tuples part by part
+    what is left    rows that Python does not compare, as records without an order: they tie
+
+Sound:  Spark orders numbers, text by code points, bytes, moments and decimals as Python does; a key
+        that may be None without a place for it, or of another type, is refused.
+Source: `reactive/engine/collections/order.py`, `sorting.py`.
+
+Keys and values of an aggregate that only Python computes, computed before it, row by row.
+
+    aggregate Sum(f(o)) by g(o)    ->    aggregate Sum(r[1]) by r[0]
+                                           select (g(o), f(o))        in Python workers
+
+So what is opaque stays out of the state, and the aggregate is of columns.
+
+Sound:  each function is asked of each row once, as before; those that a type is known of.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime
+from decimal import Decimal
 from functools import cached_property, reduce
+from types import NoneType
+from typing import Any, Literal
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from optimizer.expr import Function
+from optimizer import plan
+from optimizer.callables.opaque import Opaque
+from optimizer.expr import (
+    Apply,
+    Attribute,
+    Display,
+    Expr,
+    Function,
+    Item,
+    Lifted,
+    Parameter,
+    all_parameters,
+    constant,
+    substitute,
+    tuple_of,
+)
+from optimizer.plans.forms import NO_KEY, Key
+from optimizer.plans.properties import bindings
 from optimizer.plans.side_conditions import AnyJoin
 from reactive.engine.codegen.functions import compiled_of
+from reactive.engine.collections.order import compares
 from reactive.engine.collections.zset import Row
+from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.plain import sides, spread
 from spark_backend.codec.columns import truth_of, value_of
 from spark_backend.codec.hashing import flattened_values
-from spark_backend.codec.schema import Record, Typed
+from spark_backend.codec.schema import Plain, Record, Typed, type_name
 from spark_backend.codec.values import Inexact, Value, as_type, comparable, field_of
-from spark_backend.direct.lookup import Leaves, Lookup, fields_read
+from spark_backend.direct.flush import Leaves, Lookup, fields_read
 
 HASH = "hash"
 """The column of a keyed frame from which buckets are taken."""
@@ -236,3 +278,224 @@ def _row(kept: Typed) -> Value:
 def _plain(column: Column, of: Typed) -> Column:
     """Of equal floats, one."""
     return column + F.lit(0.0) if of.kind is float else column
+
+
+_ORDERED = (int, float, bool, str, bytes, date, datetime, Decimal)
+Nulls = Literal["first", "last"]
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """A column that rows are sorted by."""
+
+    column: Column
+    descending: bool = False
+    nulls: Nulls = "first"
+
+    @property
+    def sort(self) -> Column:
+        """For `orderBy`."""
+        match self.descending, self.nulls:
+            case False, "first":
+                return self.column.asc_nulls_first()
+            case False, _:
+                return self.column.asc_nulls_last()
+            case True, "first":
+                return self.column.desc_nulls_first()
+            case _:
+                return self.column.desc_nulls_last()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the rows of an order are sorted by.
+
+    `is_total`: rows that differ never tie.
+    """
+
+    by: tuple[By, ...]
+    is_total: bool
+
+
+def standing(
+    keys: Sequence[plan.SortKey],
+    row: Value,
+    count: int,
+    unique: Key,
+    group: Function | None = None,
+) -> Standing:
+    """How rows stand.
+
+    Parameters
+    ----------
+    count: how many bindings a row has.
+    unique: what rows that differ do not have in common; nothing if that is not known.
+    group: the key of the groups in each of which there is an order.
+
+    Raises
+    ------
+    Inexact: Spark has another order, or Python may have none.
+    """
+    values = bound(row, count)
+    by = [one for key in keys for one in _of_key(key, value_of(key.function, values))]
+    asked = [*(key.function for key in keys), *([group] if group is not None else [])]
+    known = frozenset(part for function in asked for part in parts_of(function))
+    parts = [(value, Parameter(place)) for place, value in enumerate(values)]
+    ties = [one for value, _ in parts for one in _of_tie(value)]
+    is_known = bool(unique) and unique <= known
+    is_total = is_known or all(_is_decided(value.of, path, known) for value, path in parts)
+    return Standing((*by, *ties), is_total)
+
+
+def unique_of(node: plan.Node, inputs: Mapping[int, Key]) -> Key:
+    """What the rows of a node have alone, of the bindings of a row; nothing if that is not known.
+
+    Parameters
+    ----------
+    inputs: what those of each input have, by its place.
+    """
+    match node:
+        case plan.Recursive(index=index):
+            return inputs[index]
+        case plan.Where(source) | plan.Distinct(source):
+            return unique_of(source, inputs)
+        case plan.SemiJoin(left) | plan.AntiJoin(left) | plan.Difference(left):
+            return unique_of(left, inputs)
+        case plan.Join(left, right):
+            one, other = unique_of(left, inputs), unique_of(right, inputs)
+            shifted = (substitute(part, (Parameter(bindings(left)),)) for part in other)
+            return one.union(shifted) if one and other else NO_KEY
+        case _:
+            return NO_KEY
+
+
+def _of_key(key: plan.SortKey, value: Value) -> Iterator[By]:
+    """The columns of a key."""
+    if value.of.kind is NoneType:
+        raise Inexact("a key that is always None")
+    if value.optional and key.nulls is None:
+        raise Inexact("an order may raise for None")
+    nulls: Nulls = key.nulls or "first"
+    if not isinstance(value.of, Record):
+        if value.of.kind not in _ORDERED:
+            raise Inexact(f"the order of {type_name(value.of)} is not Spark's")
+        yield _by(value, key.descending, nulls)
+        return
+    _check_tuple(value.of)
+    if value.optional:
+        yield By(value.column.isNull(), nulls == "first")
+    for place in range(len(value.of.fields)):
+        yield from _of_key(key, field_of(value, place))
+
+
+def _check_tuple(of: Record) -> None:
+    same: Any = tuple
+    if not issubclass(of.kind, tuple) or of.kind.__lt__ is not same.__lt__:
+        raise Inexact(f"the order of {type_name(of)} is not Spark's")
+    if of.kind is not tuple and any(part.kind is float for part in of.fields):
+        raise Inexact(f"a NaN in {type_name(of)} has no place")
+
+
+def _of_tie(value: Value) -> Iterator[By]:
+    """The columns by which rows of equal keys stand; none of what does not compare."""
+    if isinstance(value.of, Plain):
+        yield _by(value)
+        return
+    if value.optional:
+        yield By(value.column.isNotNull())
+    if isinstance(value.of, Record) and compares(value.of.kind):
+        for place in range(len(value.of.fields)):
+            yield from _of_tie(field_of(value, place))
+
+
+def _is_decided(of: Typed, path: Expr, known: frozenset[Expr]) -> bool:
+    """Whether values that differ never tie, as they compare, or as keys are made of their parts."""
+    if isinstance(of, Plain) or path in known:
+        return True
+    if not isinstance(of, Record):
+        return False
+    paths = [_part(of, path, place) for place in range(len(of.fields))]
+    if compares(of.kind):
+        return all(_is_decided(f, p, known) for f, p in zip(of.fields, paths, strict=True))
+    return not of.optional and all(part in known for part in paths)
+
+
+def _part(of: Record, path: Expr, place: int) -> Expr:
+    if issubclass(of.kind, tuple):
+        return Item(path, constant(place))
+    return Attribute(path, of.names[place])
+
+
+def parts_of(function: Function) -> Iterator[Expr]:
+    """What a function gives as it is, alone or in a tuple."""
+    if not isinstance(function, Lifted):
+        return
+    waiting = [function.body]
+    while waiting:
+        expr = waiting.pop()
+        yield expr
+        if isinstance(expr, Display) and expr.kind == "tuple":
+            waiting.extend(expr.items)
+
+
+def _by(value: Value, descending: bool = False, nulls: Nulls = "first") -> By:
+    column = value.column
+    if value.of.kind is float:
+        column = column + F.lit(0.0)
+    return By(column, descending, nulls)
+
+
+def with_computed(node: plan.Aggregate, kept: Typed) -> plan.Aggregate:
+    """The same over a select of what it reads; itself, if columns have all of that.
+
+    Parameters
+    ----------
+    kept: what the rows of its input are.
+    """
+    count = bindings(node.input)
+    row = bound(Value(F.col("row"), kept), count)
+    read = [f for f in (node.key, *(folded.value for folded in node.aggregates)) if f is not None]
+    distinct = list(dict.fromkeys(read))
+    reads_row = any(f.value is None and not _is_count(f) for f in node.aggregates)
+    if reads_row or all(_is_column(function, row) for function in distinct):
+        return node
+    items = tuple(_body(function, count) for function in distinct)
+    selected = Lifted(tuple_of(*items), _names(distinct, count), _origins(distinct), count)
+    places = {function: _item(place) for place, function in enumerate(distinct)}
+    folded = tuple(
+        f if f.value is None else replace(f, value=places[f.value]) for f in node.aggregates
+    )
+    key = None if node.key is None else places[node.key]
+    return replace(node, input=plan.Select(node.input, selected), key=key, aggregates=folded)
+
+
+def _is_count(folded: plan.Folded) -> bool:
+    return isinstance(folded.accumulator, CountAccumulator)
+
+
+def _is_column(function: Function, row: Sequence[Value]) -> bool:
+    try:
+        value_of(function, row)
+    except Inexact:
+        return False
+    return True
+
+
+def _body(function: Function, count: int) -> Expr:
+    if isinstance(function, Opaque):
+        return Apply(function, all_parameters(count))
+    return function.body
+
+
+def _names(functions: Sequence[Function], count: int) -> tuple[str, ...]:
+    named = next((f.names for f in functions if isinstance(f, Lifted)), None)
+    return named or tuple(f"row{place}" for place in range(count))
+
+
+def _origins(functions: Sequence[Function]) -> tuple[Opaque, ...]:
+    each = ((f,) if isinstance(f, Opaque) else f.origins for f in functions)
+    return tuple(origin for several in each for origin in several)
+
+
+def _item(place: int) -> Lifted:
+    return Lifted(Item(Parameter(0), constant(place)), ("row",), (), 1)

@@ -29,12 +29,13 @@ from pyspark.sql import types as T
 from optimizer import plan
 from optimizer.expr import Function, Lifted, conjunction, conjuncts
 from optimizer.plans.explain import headline
-from optimizer.plans.extended import row_of
+from optimizer.plans.join_lists import row_of
 from optimizer.plans.properties import bindings, shapes
 from reactive.engine.collections.zset import Pair
 from reactive.engine.operators.plain import LINEAR
 from reactive.engine.remote.fragments import LEVEL
 from reactive.errors import OffloadError
+from spark_backend.codec.codec import serialized, serialized_classes
 from spark_backend.codec.columns import inside_of, items_of, truth_of, value_of
 from spark_backend.codec.returned import elements, returned
 from spark_backend.codec.schema import (
@@ -48,7 +49,6 @@ from spark_backend.codec.schema import (
     in_common,
     tuple_of,
 )
-from spark_backend.codec.serialization import serialized, serialized_classes
 from spark_backend.codec.values import (
     Inexact,
     Value,
@@ -58,7 +58,7 @@ from spark_backend.codec.values import (
     spark_type,
 )
 from spark_backend.tables import stateless
-from spark_backend.tables.worker import shipped
+from spark_backend.tables.stateless import shipped
 
 _PACKED, _ENTRIES = (
     "row binary, weight long",

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
-from reactive.engine.remote.external import Once
+from reactive.engine.remote.remote import Once
 from reactive.errors import OffloadError
 from spark_backend.cluster.files import located, put_new, rows_in, table_in, taken_over
 from spark_backend.cluster.session import Session

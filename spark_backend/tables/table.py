@@ -1,27 +1,41 @@
-"""The rows of a table that lives on Spark, as the engine asks for them."""
+"""The rows of a table that lives on Spark, as the engine asks for them.
+
+The rows of a view as a DataFrame, with a column per field.
+
+Rows that are kept on Spark pickled are made columns in Python workers, and do not come by. Rows
+that are in the process go there in Arrow batches.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from optimizer import plan
 from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate
-from reactive.engine.remote.adoption import Adopt
-from reactive.engine.remote.external import ExternalInput, Once
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.remote import Entry
+from reactive.engine.remote.remote import Adopt, Entry, ExternalInput, Once
 from spark_backend.cluster.session import Session
-from spark_backend.codec.arrow import to_arrow
+from spark_backend.codec.arrow import arrow_type, to_arrow
+from spark_backend.codec.codec import loads, serialized_classes
+from spark_backend.codec.schema import Typed
+from spark_backend.codec.values import spark_type
+from spark_backend.state.tables import united
+from spark_backend.tables import stateless
 from spark_backend.tables.chain import Chain, Weighted, collected
 from spark_backend.tables.frames import Frames, as_columns
 
 
 class SparkRows:
-    """`reactive.engine.remote.external.ExternalRows` over frames; `is_kept` if the changes are to
+    """`reactive.engine.remote.remote.ExternalRows` over frames; `is_kept` if the changes are to
     outlast the process.
 
     Cost: a change of rows writes a file; `pairs` and `size` are scans.
@@ -170,3 +184,64 @@ class ScanRemote:
     def close(self) -> None:
         """There is nothing to give up."""
         self.is_closed = True
+
+
+TOGETHER = 10_000
+"""Rows of a batch that goes to Spark, or more of one bucket."""
+
+
+def of_packed(session: Session, parts: Sequence[DataFrame], kept: Typed) -> DataFrame:
+    """Pickled rows with their buckets and weights, not added up, as columns."""
+    if not parts:
+        return of_pairs(session, (), kept)
+    rows = united(parts).repartition("bucket").sortWithinPartitions("bucket")
+    given = (serialized_classes(), pickle.dumps(kept))
+    run = stateless.shipped(session.paths, "spark_backend.tables.table", "typed_rows", *given)
+    return as_columns(Weighted(rows.mapInArrow(run, _schema(kept)), kept))
+
+
+def of_pairs(session: Session, pairs: Iterable[Pair], kept: Typed) -> DataFrame:
+    """Rows that are in the process, as columns."""
+    given = list(pairs)
+    table = pa.table(
+        {
+            "row": to_arrow(kept, [row for row, _ in given]),
+            "weight": pa.array([weight for _, weight in given], pa.int64()),
+        }
+    )
+    return as_columns(Weighted(session.outer.createDataFrame(table, _schema(kept)), kept))
+
+
+def typed_rows(
+    classes: dict[str, bytes], kept_in: bytes, batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In a worker: packed rows, sorted by bucket, as what they are, each once."""
+    stateless.adopt(classes)
+    kept = pickle.loads(kept_in)
+    schema = pa.schema([("row", arrow_type(kept)), ("weight", pa.int64())])
+    for pairs in _by_bucket(batches):
+        rows = to_arrow(kept, [row for row, _ in pairs])
+        weights = pa.array([weight for _, weight in pairs], pa.int64())
+        yield pa.record_batch([rows, weights], schema=schema)
+
+
+def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Pair]]:
+    """The rows of some buckets, whole, wherever batches end."""
+    some: list[Pair] = []
+    for _, entries in groupby(_entries(batches), itemgetter(0)):
+        some += consolidate((loads(row), weight) for _, row, weight in entries)
+        if len(some) >= TOGETHER:
+            yield some
+            some = []
+    yield some
+
+
+def _entries(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, bytes, int]]:
+    for batch in batches:
+        columns = (batch.column(name).to_pylist() for name in ("bucket", "row", "weight"))
+        yield from zip(*columns, strict=True)
+
+
+def _schema(kept: Typed) -> T.StructType:
+    fields = [T.StructField("row", spark_type(kept)), T.StructField("weight", T.LongType())]
+    return T.StructType(fields)

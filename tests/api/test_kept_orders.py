@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, PlanError, asc, check, desc, live
-from reactive.api.text import plain
+from reactive.api.comprehending import plain
 
 
 @dataclass(frozen=True)

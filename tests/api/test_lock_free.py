@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, TransactionError
-from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.store import BagStore
-from reactive.engine.transactions.committed import Committed
+from reactive.engine.transactions.row_gate import Committed
 
 PATIENCE = 30
 

@@ -13,7 +13,7 @@ from unittest.mock import patch
 import pytest
 
 from reactive import ClosedError, Count, Database, Metrics, Queue
-from reactive.engine.transactions import commit_times as times
+from reactive.engine.transactions import commit as times
 
 LONG = 20.0
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.rewriting import fields
+from optimizer.rewriting import columns
 from reactive import (
     Aggregate,
     Avg,
@@ -248,13 +248,13 @@ def test_fields_are_known_behind_what_makes_records() -> None:
 
 def test_a_long_chain_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read: list[Any] = []
-    original: Any = vars(fields)["read_callables"]
+    original: Any = vars(columns)["read_callables"]
 
     def reading(node: Any) -> Any:
         read.append(node)
         return original(node)
 
-    monkeypatch.setattr(fields, "read_callables", reading)
+    monkeypatch.setattr(columns, "read_callables", reading)
     _, orders, _ = shop()
     relation = orders.select(lambda o: o)
     for _ in range(60):

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Bag, Count, Database, Delta, Edit, check, col, fixpoint, live
-from reactive.api.text import plain
+from reactive.api.comprehending import plain
 from reactive.engine.collections.zset import canonical
 from reactive.engine.dataflow.merge_deltas import Merged
 from reactive.errors import MissingKeyError, PlanError

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reactive.api.optimistic_read import optimistic_read
+from reactive.api.keyed_rows import optimistic_read
 from reactive.engine.runtime.lock import DatabaseLock
 
 

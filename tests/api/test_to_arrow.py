@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactive import Bag, Collect, Count, Database, Max, PlanError
-from reactive.engine.dataflow.plain_data import plain
+from reactive.engine.dataflow.delta import plain
 
 pa = pytest.importorskip("pyarrow", reason="pip install '.[arrow]'")
 

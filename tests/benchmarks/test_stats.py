@@ -20,7 +20,7 @@ from asv_benchmarks.workloads import (
     top_ten,
     triangles,
 )
-from reactive.engine.operators.loops import large
+from reactive.engine.operators.loops import grouped
 
 ROWS = 10_000
 OFF = 0.1
@@ -36,7 +36,7 @@ OFF = 0.1
 def test_bytes_are_those_that_are_allocated(
     workload: Workload, many: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(large, "MANY", many)
+    monkeypatch.setattr(grouped, "MANY", many)
     load(side_of(workload, ENGINE, Ear()), workload.rows(ROWS, Random(2)))  # what is made once
     rows = workload.rows(ROWS, Random(1))  # they are not counted, and none is made by the query
     side = side_of(workload, ENGINE, Ear())

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Avg, Count, Database, PlanError, ReactiveError, Sum, TableError
-from reactive.languages.sql.shell.files import load
+from reactive.languages.sql.shell.session import load
 
 
 class Loose(NamedTuple):

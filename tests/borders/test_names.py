@@ -15,7 +15,7 @@ import pyarrow.feather as feather
 import pyarrow.parquet as pq
 import pytest
 
-from optimizer.kinds.names import columns_of, field_names
+from optimizer.kinds.texts import columns_of, field_names
 from reactive import Database, PlanError, SourceError
 
 NAMES = ("class", "from", "unit price", "2024", "mro", "ﬁx", "naïve", "a-b", "__x", "")

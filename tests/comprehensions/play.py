@@ -9,7 +9,7 @@ from itertools import count
 from random import Random
 from typing import Any
 
-from reactive.api.check import difference
+from reactive.api.family import difference
 from reactive.errors import PlanError
 from tests.comprehensions.rows import Tables, apply
 from tests.comprehensions.texts import Texts

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from reactive.api.check import difference
+from reactive.api.family import difference
 from tests.comprehensions.play import Difference, expect_raise, function_of, play, play_many
 from tests.comprehensions.rows import A, Tables
 from tests.comprehensions.texts import Texts

@@ -17,20 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from reactive.engine.remote.external import ExternalInput
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.remote import Entry
+from reactive.engine.remote.remote import Entry, ExternalInput
 from spark_backend import SparkOffload
-from spark_backend.bucketed import packed
+from spark_backend.bucketed import remote
 from spark_backend.bucketed import remote as bucketed
-from spark_backend.bucketed.packed import ENTRIES
-from spark_backend.bucketed.remote import BucketedRemote
+from spark_backend.bucketed.remote import ENTRIES, BucketedRemote
 from spark_backend.bucketed.touched import CHANGES, FAILED, OUTPUT, ROWS, changes
 from spark_backend.cluster.session import Session
-from spark_backend.codec.serialization import serialized_classes
+from spark_backend.codec.codec import serialized_classes
 from spark_backend.state import tables
 from spark_backend.state.manifest import Segment
-from spark_backend.state.tables import TABLE, StateTables, TableSpec
+from spark_backend.state.one_job import TABLE, TableSpec
+from spark_backend.state.tables import StateTables
 
 COLUMNS = ENTRIES.names
 
@@ -113,7 +112,7 @@ class Operator(BucketedRemote):
 
     def _changes(self, entries: Sequence[Entry], away: list[Any], rows: int) -> Any:
         """What a worker makes of it."""
-        here = [Frame(packed.table_of(entries))] if entries else []
+        here = [Frame(remote.table_of(entries))] if entries else []
         new = united([*here, *away])
         parts: list[Any] = [(new, True), *((p, False) for p in self._tables.parts(self._rows))]
         tagged = [

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import types as T
 
-from spark_backend.state.added_up_here import added_up_here
-from spark_backend.state.spec import TableSpec, arrow_schema
+from spark_backend.state.one_job import TableSpec, added_up_here, arrow_schema
 from tests.budget import examples
 
 INNER = T.StructType([T.StructField("a", T.LongType()), T.StructField("b", T.BooleanType())])

@@ -16,7 +16,8 @@ pytest.importorskip("pyspark")
 from reactive import OffloadError
 from spark_backend.bucketed.remote import _spec
 from spark_backend.state import tables
-from spark_backend.state.tables import StateTables, TableSpec
+from spark_backend.state.one_job import TableSpec
+from spark_backend.state.tables import StateTables
 from tests.budget import TIMES, drawing
 from tests.faults.files import Fault, Stopped, failing
 from tests.faults.in_process import Here, Tables, in_process, table_of

@@ -20,7 +20,7 @@ from typing import Any
 
 from reactive import Database, Table
 from reactive.engine.compiler.choices import CHOICES
-from reactive.engine.compiler.compile import MANY_RANGES, MANY_READERS
+from reactive.engine.compiler.queries import MANY_RANGES, MANY_READERS
 from tests.borders.offload.elsewhere import Elsewhere
 from tests.golden.tables import NAMES, tables
 from tests.written import evaluated

@@ -17,7 +17,7 @@ from optimizer.plans.properties import tables as tables_of
 from reactive import Database, Table
 from reactive.api.relation import Relation
 from reactive.engine.reference import evaluate
-from reactive.engine.reference.evaluate import Bag
+from reactive.engine.reference.bags import Bag
 from reactive.engine.transactions.transaction import Transaction
 from tests.budget import SEED, TIMES
 from tests.golden.tables import CALM, RAISING, tables

@@ -25,7 +25,7 @@ import pytest
 import optimizer
 import reactive
 import spark_backend
-from optimizer.kinds.class_facts import MOST_UNUSED, ClassCache, by_class, class_maker, facts_of
+from optimizer.kinds.fields import MOST_UNUSED, ClassCache, by_class, class_maker, facts_of
 from reactive import Count, Database, tracked
 from tests.growth.dropped import KINDS, NAMES, Base, World, named_tuple
 from tests.growth.memory import BESIDE, counted_objects, play
@@ -49,10 +49,10 @@ CONTAINERS = {
     "reactive.languages.sql.terms.values._COUNTS": WEAK,
     **dict.fromkeys(
         (
-            "optimizer.plans.constants.NOTHING",
+            "optimizer.plans.forms.NOTHING",
             "reactive.datalog.__path__",
             "reactive.sql.__path__",
-            "reactive.engine.collections.bits.EMPTY",
+            "reactive.engine.collections.reachability.EMPTY",
             "reactive.borders.objects.changes.NO_CHANGES",
             "reactive.engine.reference.changes.NONE",
             "reactive.borders.sources.net_changes.NOTHING",

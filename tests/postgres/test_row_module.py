@@ -18,8 +18,7 @@ from hypothesis import strategies as st
 
 from reactive import Database, NotifySource, PostgresSource
 from reactive.borders.sources.postgres.__main__ import main
-from reactive.borders.sources.postgres.row_module import RowClass, _row_classes, text_of
-from reactive.borders.sources.postgres.rows import row_class
+from reactive.borders.sources.postgres.rows import RowClass, _row_classes, row_class, text_of
 from reactive.borders.sources.postgres.schema import Column, Schema
 from reactive.borders.sources.postgres.values import BUILT_IN, array_of
 from tests.postgres_server import PostgresServer

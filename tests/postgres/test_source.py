@@ -30,8 +30,8 @@ from reactive import (
     Sum,
     Table,
 )
-from reactive.borders.sources.postgres import pgoutput
-from reactive.borders.sources.postgres.frozen_json import frozen_json
+from reactive.borders.sources.postgres import feed
+from reactive.borders.sources.postgres.values import frozen_json
 from tests.postgres_server import PostgresServer, running_or_skipped
 
 PATIENCE = 30
@@ -835,9 +835,9 @@ def test_the_driver_is_asked_for_when_it_is_missing(monkeypatch: pytest.MonkeyPa
 def test_another_decoder_can_be_given(sql: Server) -> None:
     kinds: list[str] = []
 
-    def decode(data: bytes) -> pgoutput.Message:
+    def decode(data: bytes) -> feed.Message:
         kinds.append(chr(data[0]))
-        return pgoutput.decode(data)
+        return feed.decode(data)
 
     db = Database()
     with following(sql.dsn, table_of(db), db, decode=decode) as (source, _):
@@ -845,7 +845,7 @@ def test_another_decoder_can_be_given(sql: Server) -> None:
         source.catch_up(PATIENCE)
     assert kinds == ["B", "R", "I", "C"]
     with pytest.raises(ValueError, match="format 'b'"):
-        pgoutput.decode(b"I\0\0\0\x09N\0\x01b\0\0\0\x017")
+        feed.decode(b"I\0\0\0\x09N\0\x01b\0\0\0\x017")
 
 
 def test_a_server_that_is_not_there_is_told_whoever_asks() -> None:

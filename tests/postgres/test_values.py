@@ -11,13 +11,13 @@ from typing import Any
 import psycopg2
 import pytest
 
-from reactive.borders.sources.postgres.frozen_json import frozen_json
 from reactive.borders.sources.postgres.values import (
     BUILT_IN,
     TEXT,
     array,
     array_of,
     fitted,
+    frozen_json,
     interval,
 )
 from reactive.engine.collections.frozen_object import FrozenObject

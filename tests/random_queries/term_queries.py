@@ -1,4 +1,4 @@
-"""A term as a query of the engine; see `terms.py`."""
+"""A term as a query of the engine; see `formulas.py`."""
 
 from __future__ import annotations
 

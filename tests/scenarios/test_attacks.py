@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from optimizer.callables.captures import freeze
-from optimizer.callables.purity import impurity
+from optimizer.callables.opaque import impurity
 from reactive import (
     Count,
     Database,

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from reactive.engine.operators.aggregate import Aggregate
-from reactive.engine.operators.distinct import Distinct
+from reactive.engine.operators.set_operators import Distinct
 from reactive.engine.runtime.boundary import GENERATED
 from tests.random_queries.nodes import every
 from tests.soak import __main__ as command

@@ -13,8 +13,7 @@ from optimizer import plan
 from reactive import Database
 from reactive.engine.collections.zset import NAN
 from reactive.engine.reference.evaluate import evaluate_part
-from reactive.engine.remote.fragments import LEVEL, Fragment
-from reactive.engine.remote.whole import whole_of
+from reactive.engine.remote.fragments import LEVEL, Fragment, whole_of
 from tests.budget import SEED, TIMES
 from tests.spark.ways import begun, jobs, way
 
@@ -152,8 +151,8 @@ def check(
     is_begun: whether there has been a flush of no rows, so that one job is all there is; None if
         it does not matter.
     """
-    from spark_backend.fragments.inputs import no_columns
     from spark_backend.fragments.remote import StateRemote
+    from spark_backend.fragments.roster import no_columns
 
     fragment = fragment_of(query)
     reason = no_columns(session, fragment)

@@ -20,10 +20,9 @@ from uuid import UUID
 import pytest
 
 from reactive import Multiset, OffloadError
-from reactive.api.named_rows import row_class
+from reactive.api.extended import row_class
 from reactive.engine.collections.zset import DECIMAL_NAN, NAN
-from spark_backend.codec.buckets import Buckets
-from spark_backend.codec.codec import Codec, loads
+from spark_backend.codec.codec import Buckets, Codec, loads
 
 
 class Color(Enum):

@@ -15,12 +15,12 @@ pytest.importorskip("pyspark")
 import numpy as np
 import pyarrow as pa
 
-from optimizer.plans.sides import apart_from_sides
+from optimizer.plans.clauses import apart_from_sides
 from reactive import Count, Database, Min, Sum, iterate
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import pairs_of, to_arrow
 from spark_backend.codec.schema import kept_as
-from spark_backend.columnar.sums import Groups
+from spark_backend.columnar.plans import Groups
 from spark_backend.columnar.trees import NotColumnar
 from spark_backend.recursion.compile import _sent
 from spark_backend.recursion.loop_worker import Task, brought_to_end, by_columns

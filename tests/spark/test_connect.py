@@ -12,7 +12,7 @@ import pytest
 
 from reactive import OffloadError
 from spark_backend import SparkOffload
-from spark_backend.cluster import connect, session
+from spark_backend.cluster import session
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -42,7 +42,7 @@ def test_all_is_as_on_a_session_of_its_own(url: str) -> None:
 
 
 def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connect, "find_spec", lambda name: None)
+    monkeypatch.setattr(session, "find_spec", lambda name: None)
     offload = SparkOffload(master="sc://nowhere:1")
     with pytest.raises(OffloadError, match=r"pip install '\.\[spark-connect\]'"):
         _ = offload.session.spark

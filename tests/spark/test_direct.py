@@ -30,10 +30,10 @@ from reactive.engine.collections.zset import NAN
 from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import Plain
 from spark_backend.direct import flush
-from spark_backend.direct.lookup import Field, Lookup
-from spark_backend.fragments.inputs import no_columns
+from spark_backend.direct.flush import Field, Lookup
 from spark_backend.fragments.remote import StateRemote
-from spark_backend.state import sorted_base, tables
+from spark_backend.fragments.roster import no_columns
+from spark_backend.state import one_job, tables
 from tests.budget import TIMES, drawing, seeds
 from tests.moments import is_closed
 from tests.spark import (
@@ -74,7 +74,7 @@ def buckets(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bases of several buckets, made once."""
     monkeypatch.setattr(tables, "PER_BUCKET", 4)
     monkeypatch.setattr(tables, "ROWS_OF_GROUP", 1)
-    monkeypatch.setattr(sorted_base, "FEW_SOUGHT", 0)
+    monkeypatch.setattr(one_job, "FEW_SOUGHT", 0)
     monkeypatch.setattr(tables, "SHARE", 100.0)
 
 

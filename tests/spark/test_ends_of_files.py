@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spark_backend.codec.schema import Typed, kept_as
-from spark_backend.tables.ends_of_files import rows_by_ends
+from spark_backend.tables.frames import rows_by_ends
 
 SESSION: Any = None
 """Files of this machine are read without one."""

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("pyspark")
 from pyspark.sql import functions as F
 
-from spark_backend.aggregates.exact_columns import (
+from spark_backend.aggregates.summed import (
     FLOAT_LIMBS,
     INTEGER_LIMBS,
     float_limbs,

@@ -10,11 +10,11 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Count, Database, Max, Sum, desc
-from reactive.engine.remote.whole import whole_of
+from reactive.engine.remote.fragments import whole_of
 from spark_backend.cluster.session import Session
-from spark_backend.fragments.inputs import can_be_columns, no_columns
 from spark_backend.fragments.remote import StateRemote
-from spark_backend.steps import first_of_all
+from spark_backend.fragments.roster import can_be_columns, no_columns
+from spark_backend.steps import firsts
 from tests.budget import TIMES
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 
@@ -78,8 +78,8 @@ def test_after_every_flush_the_first_rows_are_those_of_the_query(
 def test_rows_beyond_those_that_are_held_are_looked_for_when_too_few_are_left(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(first_of_all, "FEW", 0)
-    monkeypatch.setattr(first_of_all, "RESERVE", 0)
+    monkeypatch.setattr(firsts, "FEW", 0)
+    monkeypatch.setattr(firsts, "RESERVE", 0)
     query: Query = lambda o, c: (  # noqa: E731
         o.select(lambda o: (o.amount, o.id)).order_by(lambda t: t).limit(2).distinct()
     )

@@ -24,11 +24,11 @@ from reactive import (
     Sum,
 )
 from reactive.engine.collections.bag import Bag
-from reactive.engine.remote.whole import whole_of
+from reactive.engine.remote.fragments import whole_of
 from reactive.errors import OffloadError
 from spark_backend.cluster.session import Session
-from spark_backend.fragments.inputs import can_be_columns
 from spark_backend.fragments.remote import StateRemote
+from spark_backend.fragments.roster import can_be_columns
 from tests.budget import TIMES
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 

@@ -13,14 +13,14 @@ pytest.importorskip("pyspark")
 
 from optimizer import plan
 from reactive import Aggregate, Avg, Count, Database, Max, Monoid, OffloadError, Sum
-from reactive.engine.remote.whole import whole_of
+from reactive.engine.remote.fragments import whole_of
 from reactive.errors import TakenIn
 from spark_backend.cluster.session import Session
 from spark_backend.codec.returned import returned
 from spark_backend.codec.schema import described, typed
 from spark_backend.codec.values import Inexact, Value
-from spark_backend.fragments.inputs import no_columns
 from spark_backend.fragments.remote import StateRemote
+from spark_backend.fragments.roster import no_columns
 from tests.budget import TIMES
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 from tests.spark.test_bucketed import jobs

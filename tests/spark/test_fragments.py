@@ -12,15 +12,16 @@ import pytest
 pytest.importorskip("pyspark")
 
 from reactive import Avg, Count, Database, Sum
-from reactive.engine.remote.whole import whole_of
+from reactive.engine.remote.fragments import whole_of
 from reactive.errors import OffloadError
 from spark_backend.aggregates import totals
 from spark_backend.cluster.session import Session
-from spark_backend.fragments.inputs import can_be_columns
 from spark_backend.fragments.remote import StateRemote
+from spark_backend.fragments.roster import can_be_columns
 from spark_backend.state import tables
 from spark_backend.state.manifest import Segment
-from spark_backend.state.tables import StateTables, TableSpec
+from spark_backend.state.one_job import TableSpec
+from spark_backend.state.tables import StateTables
 from spark_backend.steps import step
 from tests.budget import TIMES, cases, sampled
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of

@@ -23,9 +23,8 @@ from optimizer import plan
 from reactive import Avg, Collect, Count, Database, Max, Sum
 from reactive.engine.collections.zset import NAN, consolidate
 from reactive.engine.operators.aggregate import Aggregate
-from reactive.engine.remote.external import BEFORE, ExternalInput
 from reactive.engine.remote.fragments import Fragment, part_of
-from reactive.engine.remote.remote import Entry, Remote
+from reactive.engine.remote.remote import BEFORE, Entry, ExternalInput, Remote
 from reactive.errors import OffloadError
 from spark_backend.bucketed.grouped_sums import are_all_of
 from spark_backend.bucketed.remote import BucketedRemote

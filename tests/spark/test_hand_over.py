@@ -17,8 +17,8 @@ pytest.importorskip("pyspark")
 
 from reactive import Count, Database, OffloadError, Sum
 from reactive.engine.collections.zset import NAN
+from reactive.engine.remote.fragments import whole_of
 from reactive.engine.remote.remote import Entry
-from reactive.engine.remote.whole import whole_of
 from spark_backend.fragments.remote import StateRemote
 from tests.borders.offload.conftest import small_pieces
 

@@ -29,7 +29,7 @@ from spark_backend.codec.hashing import flattened_values, hash_of, leaves
 from spark_backend.codec.schema import WIDEST, Plain, Typed, tuple_of, typed
 from spark_backend.codec.values import Value
 from spark_backend.steps.keys import flattened, sides_of
-from spark_backend.steps.sets import hashed
+from spark_backend.steps.step import hashed
 
 MOST, LEAST = 2**63 - 1, -(2**63)
 NAN, INF = math.nan, math.inf

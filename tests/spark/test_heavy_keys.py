@@ -21,7 +21,7 @@ from reactive import Count, CountDistinct, Database, Max, Min
 from reactive.engine.remote.fragments import part_of
 from spark_backend import SparkOffload
 from spark_backend.aggregates import parts, valued
-from spark_backend.bucketed import needed
+from spark_backend.bucketed import remote as needed
 from spark_backend.cluster.session import Session
 from spark_backend.direct import flush
 from spark_backend.fragments.remote import StateRemote

@@ -13,7 +13,7 @@ pytest.importorskip("pyspark")
 
 import pyarrow as pa
 
-from optimizer.plans.sides import apart_from_sides
+from optimizer.plans.clauses import apart_from_sides
 from reactive import Database, Sum, iterate
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow

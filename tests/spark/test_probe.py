@@ -15,12 +15,12 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 
 from reactive import OffloadError
-from spark_backend.cluster import probe, versions
+from spark_backend.cluster import probe
 from spark_backend.cluster.files import by_name
 from spark_backend.cluster.probe import Report, judge, reporter
 from spark_backend.cluster.session import PARTITIONS, Session
 
-HERE = versions.python(), versions.library()
+HERE = probe.python(), probe.library()
 NAMES = ["seen", "host", "python", "library"]
 
 
@@ -73,7 +73,7 @@ def test_a_machine_that_runs_something_else_is_named(other: Any, shown: str) -> 
 
 def test_a_worker_reports_what_it_sees_and_runs(tmp_path: Path) -> None:
     rows = pa.RecordBatch.from_pydict({"value": ["a", "b"]})
-    run = reporter([str(tmp_path)], versions.__name__)
+    run = reporter([str(tmp_path)], probe.__name__)
     before = list(sys.path)
     try:
         (found,) = run(iter([rows, rows]))
@@ -90,10 +90,10 @@ def test_a_worker_reports_what_it_sees_and_runs(tmp_path: Path) -> None:
 
 
 def test_the_same_code_is_the_same_in_a_zip_file_and_other_code_is_not(tmp_path: Path) -> None:
-    root = Path(versions.__file__).parents[2]
+    root = Path(probe.__file__).parents[2]
     packed = tmp_path / "packed.zip"
     with zipfile.ZipFile(packed, "w") as archive:
-        for package in versions.PACKAGES:
+        for package in probe.PACKAGES:
             for path in sorted((root / package).rglob("*.py")):
                 archive.write(path, path.relative_to(root))
     assert digest(zipfile.Path(packed)) == digest(root)
@@ -104,8 +104,8 @@ def test_the_same_code_is_the_same_in_a_zip_file_and_other_code_is_not(tmp_path:
 
 def digest(root: Any) -> str:
     made = hashlib.sha256()
-    for package in versions.PACKAGES:
-        versions._take_in(made, root / package, package)
+    for package in probe.PACKAGES:
+        probe._take_in(made, root / package, package)
     return str(made.hexdigest())
 
 

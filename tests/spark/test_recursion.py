@@ -15,11 +15,10 @@ pytest.importorskip("pyspark")
 from optimizer.traverse import without_iterations
 from reactive import Count, Database, Min, OffloadError, Sum, fixpoint, iterate
 from reactive.engine.reference.evaluate import evaluate_part
-from reactive.engine.remote.fragments import LEVEL, Fragment
-from reactive.engine.remote.whole import is_loop, whole_of
+from reactive.engine.remote.fragments import LEVEL, Fragment, is_loop, whole_of
 from spark_backend.cluster.session import Session
-from spark_backend.fragments.inputs import can_be_columns
 from spark_backend.fragments.remote import StateRemote
+from spark_backend.fragments.roster import can_be_columns
 from spark_backend.recursion.compile import recursion
 from spark_backend.recursion.decomposed import ByPartition
 from spark_backend.state import tables

@@ -14,7 +14,7 @@ from reactive import Count, Database, OffloadError, Sum
 from reactive.engine.collections.bag import Bag
 from spark_backend import SparkOffload
 from spark_backend.cluster.session import Session
-from spark_backend.fragments.inputs import no_columns
+from spark_backend.fragments.roster import no_columns
 from tests.spark.fragments import Customer, Order, Query, check, fragment_of
 from tests.spark.ways import way
 

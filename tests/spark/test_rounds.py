@@ -15,15 +15,15 @@ pytest.importorskip("pyspark")
 import pyarrow as pa
 
 from optimizer import plan
-from optimizer.plans.linear import Linear, linear
+from optimizer.plans.closures import Linear, linear
 from reactive import Database, fixpoint
 from reactive.engine.reference.evaluate import evaluate, evaluate_part
 from reactive.engine.remote.fragments import LEVEL
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
 from spark_backend.codec.schema import kept_as
-from spark_backend.recursion import direct_rounds
-from spark_backend.recursion.rounds import _program
+from spark_backend.recursion import by_rounds
+from spark_backend.recursion.compile import _program
 from spark_backend.recursion.rounds_worker import NUMBERS, Task, changes
 from spark_backend.state import tables
 from tests.budget import TIMES
@@ -203,7 +203,7 @@ def test_rounds_in_the_process_look_up_what_they_meet_in_the_buckets_of_a_base(
     remote, history = remote_of(session, fragment, tmp_path), History(fragment, 5)
     shown = Counter[Any]()
     for number, size in enumerate((20, 2, 3, 1, 2, 4)):
-        monkeypatch.setattr(direct_rounds, "MOST_TAKEN", -1 if number % 2 else 10_000)
+        monkeypatch.setattr(by_rounds, "MOST_TAKEN", -1 if number % 2 else 10_000)
         entries = [(p, *remote.pack(p, None, row), n) for p, row, n in history.changes(size)]
         with way(is_job=False), jobs() as by_jobs:
             for row, weight in remote.apply(number, entries):

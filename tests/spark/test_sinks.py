@@ -19,7 +19,7 @@ from py4j.protocol import Py4JNetworkError
 
 from reactive import Count, Database, OffloadError, Sum
 from spark_backend import KafkaTopic, RowsFolder, SparkOffload
-from spark_backend.sinks import kafka
+from spark_backend.sinks import frame_rows
 from spark_backend.sinks.frame_rows import refusals
 from spark_backend.state.tables import StateTables
 
@@ -245,7 +245,7 @@ def test_messages_have_the_row_of_now_of_each_key_or_none(spark: Any, tmp_path: 
 def test_a_topic_has_each_batch_once_also_where_one_is_tried_again(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(kafka, "FORMAT", "parquet")  # stands for a broker: it appends
+    monkeypatch.setattr(frame_rows, "FORMAT", "parquet")  # stands for a broker: it appends
     log = str(tmp_path / "log")
     topic = KafkaTopic("localhost:1", "towns", key="_1", options={"path": log})
     db, table, view = begin(spark, tmp_path, ORDERS)
@@ -255,10 +255,10 @@ def test_a_topic_has_each_batch_once_also_where_one_is_tried_again(
     table.remove(ORDERS[0])
     for order in ORDERS[1::3]:
         table.remove(order)
-    monkeypatch.setattr(kafka, "FORMAT", "none")
+    monkeypatch.setattr(frame_rows, "FORMAT", "none")
     with pytest.raises(Exception, match="none"):
         sink.flush()
-    monkeypatch.setattr(kafka, "FORMAT", "parquet")
+    monkeypatch.setattr(frame_rows, "FORMAT", "parquet")
     sink.flush()
     messages = [
         (int(bytes(headers[0].value)), json.loads(key)["_1"], value and json.loads(value))

@@ -21,7 +21,8 @@ from spark_backend import SparkOffload
 from spark_backend.cluster import session as sessions
 from spark_backend.cluster.session import ADAPTIVE, PARTITIONS, Session
 from spark_backend.state import tables
-from spark_backend.state.tables import BUCKET, StateTables, TableSpec
+from spark_backend.state.one_job import BUCKET, TableSpec
+from spark_backend.state.tables import StateTables
 
 ROWS, LIGHT, HEAVY = 8_000, 20, 7
 COALESCED = "spark.sql.adaptive.coalescePartitions.enabled"

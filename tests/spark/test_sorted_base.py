@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("pyspark")
 import pyarrow as pa
 
-from spark_backend.state import sorted_base
-from spark_backend.state.sorted_base import SortedBases
+from spark_backend.state import one_job
+from spark_backend.state.one_job import SortedBases
 
 COLUMN = ("row", "id")
 KIND = pa.struct([("id", pa.int64()), ("name", pa.string())])
@@ -51,6 +51,6 @@ def test_another_base_or_column_has_another_copy(monkeypatch: pytest.MonkeyPatch
     assert bases.of("t", "first", ("row", "name"), None) is None
     for _ in range(2):
         assert bases.of("t", "second", ("row", "name"), lambda: rows) is None, "no integers"
-    monkeypatch.setattr(sorted_base, "MOST_SORTED", rows.nbytes - 1)
+    monkeypatch.setattr(one_job, "MOST_SORTED", rows.nbytes - 1)
     for _ in range(2):
         assert bases.of("t", "third", COLUMN, lambda: rows) is None, "too large"

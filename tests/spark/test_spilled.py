@@ -19,9 +19,7 @@ from reactive.engine.collections.zset import NAN
 from reactive.engine.storage.store import Absent, BagStore
 from tests import moments
 
-fingerprints = pytest.importorskip(
-    "spark_backend.parts.fingerprints", reason="numpy is not installed"
-)
+fingerprints = pytest.importorskip("spark_backend.parts.spilled", reason="numpy is not installed")
 spilled = pytest.importorskip("spark_backend.parts.spilled", reason="pyarrow is not installed")
 
 FILES = str(Path(spilled.__file__).parent)

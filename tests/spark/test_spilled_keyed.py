@@ -16,17 +16,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactive.engine.collections.zset import NAN
-from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.store import Absent, Duplicate
 from tests import moments
 
-fingerprints = pytest.importorskip(
-    "spark_backend.parts.fingerprints", reason="numpy is not installed"
-)
+fingerprints = pytest.importorskip("spark_backend.parts.spilled", reason="numpy is not installed")
 spilled = pytest.importorskip(
     "spark_backend.parts.spilled_keyed", reason="pyarrow is not installed"
 )
-row_files = pytest.importorskip("spark_backend.parts.row_files")
+row_files = pytest.importorskip("spark_backend.parts.spilled_keyed")
 FILES = str(Path(spilled.__file__).parent)
 
 

@@ -22,7 +22,7 @@ from reactive import Database, Sum, TableError
 from reactive.borders.sources.batch import Batch
 from reactive.engine.remote.fragments import Fragment
 from reactive.engine.remote.remote import Entry
-from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.row_check import KeyedStore
 from tests.borders.offload.conftest import small_pieces
 from tests.borders.offload.elsewhere import NO_VIEWS, Elsewhere, Failing
 from tests.budget import seeds
@@ -31,7 +31,7 @@ spilled_keyed = pytest.importorskip(
     "spark_backend.parts.spilled_keyed", reason="pyarrow is not installed"
 )
 spilled = pytest.importorskip("spark_backend.parts.spilled")
-fingerprints = pytest.importorskip("spark_backend.parts.fingerprints")
+fingerprints = pytest.importorskip("spark_backend.parts.spilled")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ pytest.importorskip("pyspark")
 
 from optimizer.traverse import without_iterations
 from reactive import Avg, Count, CountDistinct, Database, Max, Min, Sum, fixpoint, iterate
-from reactive.engine.remote.whole import is_loop, whole_of
-from spark_backend.fragments.split import split_of
+from reactive.engine.remote.fragments import is_loop, whole_of
+from spark_backend.fragments.remote import split_of
 from tests.golden import cases
 from tests.spark.fragments import Customer, Order
 from tests.written import evaluated

@@ -18,7 +18,8 @@ from pyspark.sql import types as T
 from spark_backend.cluster.session import Session
 from spark_backend.state import tables
 from spark_backend.state.manifest import Manifest
-from spark_backend.state.tables import StateTables, TableSpec
+from spark_backend.state.one_job import TableSpec
+from spark_backend.state.tables import StateTables
 
 SCHEMA = T.StructType([T.StructField("k", T.LongType()), T.StructField("weight", T.LongType())])
 NUMBERS = TableSpec("numbers", SCHEMA, ("k",), ("weight",), lambda: F.xxhash64("k"))

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from reactive import Collect, Count, Database, PlanError, SourceError, Sum, TableError
-from reactive.engine.remote.streams import FrameBatch
+from reactive.engine.remote.remote import FrameBatch
 from spark_backend import SparkOffload
 from tests.budget import TIMES
 

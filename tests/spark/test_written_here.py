@@ -23,8 +23,8 @@ from reactive import OffloadError
 from spark_backend.cluster.session import Session
 from spark_backend.state import tables
 from spark_backend.state.manifest import Segment
-from spark_backend.state.spec import arrow_schema
-from spark_backend.state.tables import StateTables, TableSpec
+from spark_backend.state.one_job import TableSpec, arrow_schema
+from spark_backend.state.tables import StateTables
 from spark_backend.state.whole import whole
 
 INNER = T.StructType(

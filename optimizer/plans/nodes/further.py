@@ -1,23 +1,65 @@
-"""The node of `group_by(key).reduce(function)`.
+"""Nodes that stand for one method each: `reduce`, `extend`, `values`, `order_by`, `top`, `previous`
+and `negate`.
+
+The node of `group_by(key).reduce(function)`.
 
 A function may offer to keep its groups itself (`KeepsGroups`): then it is told of the rows that
 come and go, and need not be asked of all rows of a group. What it says of all is the same.
+
+The node of `extend` and `bind`: rows with other bindings than those that they are made of.
+
+extend total=o.price * o.pieces      customer, order    ->  customer, order, total
+bind customer, price=o.price         customer, order    ->  customer, price
+
+The node of `db.values(rows)`: rows that are written in the query itself.
+
+values 1, 2, 3                 a relation of three rows, which stay
+
+The node of `relation.previous()`: the rows as they were before the last commit.
+
+    commit      1      2      3
+    input       a      a b    b
+    previous    -      a      a b
+
+It changes also in a commit that touches nothing of its input: then what changed in the one before
+is there.
+
+The node of `relation.negate()`: each row, with its weight negated.
+
+    negate            a 1, b 2    ->    a -1, b -2
+
+A row of negative weight is not shown. It counts where weights are added: `union_all` cancels it
+with a row of positive weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import field, replace
+from itertools import islice
+from operator import itemgetter
 from types import FunctionType
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, runtime_checkable
 
+from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
-from optimizer.expr import Constant, Function, Lifted
+from optimizer.expr import Constant, Function, Lifted, row_names
 from optimizer.expressions.knowledge import Shape, Shapes
 from optimizer.expressions.text import written
-from optimizer.plans import costs
-from optimizer.plans.facts import Calls, Facts, never, of_input
-from optimizer.plans.plan_node import Node
+from optimizer.plans import facts as costs
+from optimizer.plans import headlines
+from optimizer.plans.facts import (
+    Calls,
+    Facts,
+    Node,
+    as_first,
+    monotone,
+    never,
+    of_input,
+    same_rows,
+    shape_made,
+)
+from optimizer.plans.headlines import by_name
 from optimizer.record import record
 
 
@@ -45,7 +87,7 @@ class KeepsGroups(Protocol):
         ...
 
     def kept(self) -> Callable[[], Any]:
-        """What makes an empty group (`operators/kept_groups.py`)."""
+        """What makes an empty group (`operators/aggregate.py`)."""
         ...
 
     def limited(self, item: int, most: int) -> Any:
@@ -100,4 +142,244 @@ class Reduce(Node):
         costs=costs.whole_group,
         degree=costs.no_degree,
         headline=lambda node: f"reduce {written(node.function)} by {written(node.key)}",
+    )
+
+
+def _headline_of_extend(node: Extend) -> str:
+    columns = [written(column) for column in node.columns]
+    names: list[str | None] = [None] * (len(node.keep) + len(columns))
+    names[: len(node.names)] = node.names
+    shown = [
+        text if name in (None, text.rpartition(".")[2]) else f"{name}={text}"
+        for name, text in zip(names[len(node.keep) :], columns, strict=True)
+    ]
+    if columns and _keeps_all(node):
+        return f"extend {', '.join(shown)}"
+    old = _names_of_input(node)
+    kept = [name or old[place] for place, name in zip(node.keep, names, strict=False)]
+    return f"bind {', '.join([*kept, *shown])}".rstrip()
+
+
+def _names_of_input(node: Extend) -> Sequence[str]:
+    """The names that callables have for the bindings below."""
+    count = max([*node.keep, -1]) + 1
+    read = next((column.names for column in node.columns if isinstance(column, Lifted)), ())
+    return read if len(read) >= count else row_names(count)
+
+
+def _keeps_all(node: Extend) -> bool:
+    """Whether every binding stays, in its place; not known if there is no column."""
+    return bool(node.columns) and node.keep == tuple(range(node.columns[0].parameters))
+
+
+def _bindings(node: Extend, inputs: Sequence[Shapes]) -> Shapes:
+    (of,) = inputs
+    kept = [of[place] for place in node.keep]
+    return (*kept, *[shape_made(column, of) for column in node.columns])
+
+
+@record
+class Extend(Node):
+    """The bindings at the places `keep`, in that order, and one more for each of the `columns`,
+    which are called with all bindings of the input. `names` are those of the bindings that come
+    out, as far as they have any."""
+
+    input: Node
+    keep: tuple[int, ...]
+    columns: tuple[Function, ...]
+    names: tuple[str | None, ...] = field(default=(), compare=False)
+
+    facts = Facts(
+        calls=(Calls("columns", of_input),),
+        raises=False,
+        recursion=monotone,
+        shapes=_bindings,
+        is_set=lambda node, inputs: inputs[0] and _keeps_all(node),
+        costs=costs.constant,
+        degree=costs.degree_as_input,
+        headline=_headline_of_extend,
+    )
+
+
+SHOWN = 4
+LONGEST = 60
+
+
+def _headline_of_values(node: Values) -> str:
+    shown = [f"{row!r:.{LONGEST}}" for row in islice(node.rows, SHOWN)]
+    rest = len(node.rows) - len(shown)
+    more = [f"... {rest} more"] if rest else []
+    return f"values {', '.join([*shown, *more])}".rstrip()
+
+
+@record
+class Values(Node):
+    """The rows, each as often as it is there; of several bindings they are tuples.
+
+    `meaning` is what they are compared by, `of` what is known of each binding. `values` makes one.
+    """
+
+    rows: tuple[Any, ...] = field(compare=False)
+    meaning: Any = field(repr=False)
+    of: Shapes
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=monotone,
+        shapes=lambda node, _: node.of,
+        is_set=lambda node, _: len(set(node.rows)) == len(node.rows),
+        costs=costs.nothing,
+        degree=costs.degree_of_none,
+        headline=_headline_of_values,
+    )
+
+
+def values(rows: Iterable[Any], of: Shapes | None = None) -> Values:
+    """The node of some rows, which have a hash; without `of` they have one binding, of which as
+    much is known as they show."""
+    kept = tuple(rows)
+    return Values(kept, meaning(kept), (shape_of_all(kept),) if of is None else of)
+
+
+def shape_of_all(rows: tuple[Any, ...]) -> Shape:
+    """What is known of values that are all there will be."""
+    kinds = set(map(type, rows))
+    if len(kinds) != 1:
+        return None
+    (kind,) = kinds
+    if kind is not tuple:
+        return kind
+    if len(set(map(len, rows))) != 1:
+        return None
+    return tuple(map(shape_of_all, zip(*rows, strict=True)))
+
+
+# The node of an order, and the keys that rows stand by.
+
+
+@record
+class SortKey:
+    """One key of an order, least or greatest first. `nulls` says where None stands, as the key or
+    as a part of it that is a tuple; without it, None is compared like any value."""
+
+    function: Function
+    descending: bool = False
+    nulls: Literal["first", "last"] | None = None
+
+
+def _shown(node: OrderBy, inputs: Sequence[Shapes]) -> Shapes:
+    return inputs[0][: node.shown]
+
+
+@record
+class OrderBy(Node):
+    """Rows in order of keys, one after the other, at least one: the `limit` rows (None: all) that
+    follow the first `offset`.
+
+    Of each row it shows the first `shown` bindings (None: all). The others are what it stands by,
+    so that two rows that look alike may stand at different places.
+    """
+
+    input: Node
+    keys: tuple[SortKey, ...]
+    limit: int | None
+    offset: int
+    shown: int | None = None
+
+    facts = Facts(
+        calls=(Calls("keys.function", of_input),),
+        raises=True,
+        recursion=lambda _: ("order",),
+        shapes=_shown,
+        is_set=lambda node, inputs: node.shown is None and inputs[0],
+        costs=costs.logarithmic,
+        degree=costs.degree_as_input,
+        headline=headlines.order_by,
+    )
+
+    @property
+    def descending(self) -> bool:
+        """Whether the first key is."""
+        return self.keys[0].descending
+
+    @property
+    def show(self) -> Callable[[Any], Any] | None:
+        """What is shown of a row; None if all of it is."""
+        if self.shown is None:
+            return None
+        return itemgetter(0) if self.shown == 1 else itemgetter(slice(self.shown))
+
+
+# The node of `group_by(key).top(n, by)`, and of `first` and `last`.
+
+
+def _headline_of_top(node: Top) -> str:
+    window = f", offset {node.offset}" if node.offset else ""
+    by = headlines.sorted_by(node.keys)
+    return f"top {node.limit}{window} by {by} of each {written(node.key)}"
+
+
+@record
+class Top(Node):
+    """Of each group the `limit` rows that follow the first `offset` in the order of keys."""
+
+    input: Node
+    key: Function
+    keys: tuple[SortKey, ...]
+    limit: int
+    offset: int = 0
+
+    facts = Facts(
+        calls=(Calls("key", of_input), Calls("keys.function", of_input)),
+        raises=True,
+        recursion=lambda _: ("order",),
+        shapes=same_rows,
+        is_set=as_first,
+        costs=costs.logarithmic,
+        degree=costs.no_degree,
+        headline=_headline_of_top,
+    )
+
+    @property
+    def order(self) -> OrderBy:
+        """What it would be of one group alone."""
+        return OrderBy(self.input, self.keys, self.limit, self.offset)
+
+
+@record
+class Previous(Node):
+    """The rows of the input before the last commit. `moment` is the engine's: where it keeps how
+    the input changed in that commit. No rule reaches through it."""
+
+    input: Node
+    moment: Any = field(compare=False, repr=False)
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=lambda _: ("past",),
+        shapes=same_rows,
+        is_set=as_first,
+        costs=costs.constant,
+        degree=costs.degree_as_input,
+        headline=by_name,
+    )
+
+
+@record
+class Negate(Node):
+    """The rows of the input, with weights negated."""
+
+    input: Node
+
+    facts = Facts(
+        calls=(),
+        raises=False,
+        recursion=lambda _: ("negation",),
+        shapes=same_rows,
+        is_set=never,
+        costs=costs.constant,
+        degree=costs.degree_as_input,
+        headline=by_name,
     )

@@ -9,7 +9,7 @@ from collections import deque
 from typing import Any
 
 from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.limits import Limits
+from reactive.engine.dataflow.discrimination import Limits
 from reactive.engine.dataflow.merge_deltas import Merged
 
 

@@ -1,7 +1,7 @@
 """Views whose state outlives the process: `materialize("top", kept=True)` on a durable database.
 
-    the view is made     states of an earlier process --> operators      (`stored_views.py`)
-    from then on         a thread: states --> bytes --> store            (`durable/kept_states.py`)
+    the view is made     states of an earlier process --> operators      (`kept_views.py`)
+    from then on         a thread: states --> bytes --> store           (`durable/sqlite_tables.py`)
     the database ends    the same, once more
 
 Storing pays for an operator if it is read faster than it is computed. Both are measured: the time
@@ -12,11 +12,22 @@ State:  a thread, while there is such a view; what is known of each.
 Cost:   a commit waits at most while states are copied, some 20 ns a row, and while their bytes are
         written, 128 kB at a time. A view is stored when `EVERY` seconds have passed, and `SHARE`
         times as long as it took the last time.
+
+The stored states of a view that is made, if they fit, and the commits since.
+
+    another query, library or Python        no
+    tables with other fields or counts      no
+    a later version                         no
+    an earlier one                          with the commits since, if the store keeps them all
+    damaged                                 no, or not the part that is
+
+Cost: one read of what is stored of the view, and of the history if there were commits since.
 """
 
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,19 +37,23 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from reactive.borders.durable import kept_states
-from reactive.borders.durable.journal import Journal
-from reactive.borders.durable.kept_states import Cost, Header, State
+from optimizer.plans.fingerprint import fingerprint
+from optimizer.plans.properties import nodes, tables
+from reactive.borders.durable import sqlite_tables
+from reactive.borders.durable.journal import Journal, changes_since
+from reactive.borders.durable.rows.packed import Unreadable
 from reactive.borders.durable.rows.values import Unstorable
-from reactive.borders.durable.stored_views import (
-    Misfit,
-    StoredView,
-    describe_tables,
-    fingerprint_of,
-    generation_of,
-    stored_view,
-    tables_read,
+from reactive.borders.durable.sqlite_tables import (
+    Cost,
+    Header,
+    State,
+    StoredStates,
+    is_taken,
+    table_of,
 )
+from reactive.borders.durable.store import Store, text_of_schema
+from reactive.engine.collections.zset import Pair
+from reactive.engine.dataflow.node import Node
 from reactive.engine.dataflow.restoration import Restoration, Unrestored, states_of
 from reactive.engine.runtime.background import Background
 from reactive.engine.runtime.collector import paused
@@ -46,6 +61,7 @@ from reactive.errors import DurabilityError
 
 if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
+
 
 EVERY = 1.0
 """Seconds between two looks whether a view is to be stored."""
@@ -258,16 +274,16 @@ class KeptViews:
             return copied if copied.states or kept.version is None else None
 
     def _write(self, kept: KeptView, copied: Copied, packed: Mapping[str, bytes]) -> None:
-        parts, generation = kept_states.parts_of(packed), 1 - kept.generation
+        parts, generation = sqlite_tables.parts_of(packed), 1 - kept.generation
         header = Header(kept.query, copied.version, generation, copied.tables, kept.costs, parts)
         store = self._journal.store
         with self._settled():
-            kept_states.begin(store, kept.name, generation)
-        for change in kept_states.pieces_of(kept.name, generation, packed):
+            sqlite_tables.begin(store, kept.name, generation)
+        for change in sqlite_tables.pieces_of(kept.name, generation, packed):
             with self._settled():
                 self._journal.write_beside([change], is_safe=False)
         with self._settled():
-            kept_states.finish(store, kept.name, header)
+            sqlite_tables.finish(store, kept.name, header)
             kept.version, kept.generation = copied.version, generation
 
     @contextmanager
@@ -292,7 +308,7 @@ def _packed(kept: KeptView, copied: Copied) -> dict[str, bytes]:
     for name in list(copied.states):
         cost = kept.costs.get(name, Cost())
         try:
-            data, seconds = kept_states.pack(copied.states.pop(name))
+            data, seconds = sqlite_tables.pack(copied.states.pop(name))
         except Unstorable:
             data, seconds = b"", inf
         if cost.reading is None or seconds == inf:
@@ -340,3 +356,146 @@ def _told(found: StoredView | None, why: str, restoration: Restoration) -> KeptS
         reasons.append("it is computed as fast as it would be read")
     state: Literal["read", "computed"] = "read" if restoration.read else "computed"
     return KeptState(state, "; ".join(reasons), header.version, header.size, seconds)
+
+
+class Misfit(Exception):
+    """The stored states of a view cannot be used; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredView:
+    """The stored states of a view, which fit.
+
+    changed: the changes of tables since, by their nodes; None if there are none.
+    damage: what was wrong with states that were asked for.
+    """
+
+    states: StoredStates
+    changed: Mapping[Node, Sequence[Pair]] | None
+    damage: list[str] = field(default_factory=list)
+
+    def find(self, name: str) -> State | None:
+        """Return the state of an operator, if there is one that can be read."""
+        try:
+            return self.states.state(name)
+        except (Unreadable, Unstorable) as error:
+            self.damage.append(f"a part of its state cannot be read: {error}")
+            return None
+
+
+def fingerprint_of(node: plan.Node) -> str:
+    """Return the fingerprint of a query, and of all else that states depend on."""
+    version = getattr(sys.modules["reactive"], "__version__", "")
+    return fingerprint(version, sys.version_info[:2], node)
+
+
+def stored_view(engine: Engine, name: str, node: plan.Node, query: str) -> StoredView:
+    """Return the stored states of a view of a query, which has a fingerprint.
+
+    The caller holds the lock.
+
+    Raises
+    ------
+    Misfit: it has nothing that can be used.
+    """
+    journal: Journal = engine.journal
+    if engine.pending is not None:
+        raise Misfit("it was made inside a transaction")
+    if any(isinstance(part, plan.Previous) for part in nodes(node)):
+        raise Misfit("it asks for rows as they were before the last commit")
+    try:
+        journal.settle()
+        with _open_store(journal) as store:
+            return _found(engine, store, name, node, query)
+    except Unreadable as error:
+        raise Misfit(f"its state cannot be read: {error}") from error
+    except DurabilityError as error:
+        raise Misfit(str(error).partition("\n")[0]) from error
+
+
+def generation_of(journal: Journal, name: str) -> int:
+    """Return which table of two has the bytes of a view; 0 if that is not known."""
+    if not journal.writes:
+        return 0
+    return int(table_of(name, 1) in journal.store.tables())
+
+
+def describe_tables(journal: Journal, read: Sequence[Any]) -> dict[str, list[Any]]:
+    """Return the entries of a header about tables."""
+    return {
+        table.name: [text_of_schema(journal.kept[table].codec.schema), len(table._store)]
+        for table in read
+    }
+
+
+def tables_read(engine: Engine, node: plan.Node) -> list[Any]:
+    """The tables that a query reads."""
+    return [engine.table_of(table) for table in tables(node)]
+
+
+@contextmanager
+def _open_store(journal: Journal) -> Iterator[Store]:
+    """Give the store; to a reader, whose own does not change, the file as it is now."""
+    if journal.writes:
+        yield journal.store
+        return
+    snapshot: Any = journal.store
+    newer = snapshot.newer()
+    try:
+        if not newer.has_all_since(snapshot):
+            raise Misfit("the file has gone on since it was read\n  call db.reread() before")
+        yield newer
+    finally:
+        newer.close()
+
+
+def _found(engine: Engine, store: Store, name: str, node: plan.Node, query: str) -> StoredView:
+    if is_taken(store, table_of(name)):
+        raise Misfit(f"there is a table {table_of(name)!r} of another kind\n  rename one of them")
+    if table_of(name) not in store.tables():
+        raise Misfit("nothing is stored of it yet")
+    journal, read = engine.journal, tables_read(engine, node)
+    states = StoredStates(store, name)
+    header, now = states.header, _version(journal)
+    if header.query != query:
+        raise Misfit("the query, the library or Python is not as it was when it was stored")
+    if header.version > now:
+        raise Misfit(f"it is of version {header.version}, and the tables are of {now}")
+    changed = None
+    if header.version < now:
+        changed = _changes(journal, store, header.version, read)
+    _check_tables(header.tables, describe_tables(journal, read), changed, read)
+    return StoredView(states, changed)
+
+
+def _version(journal: Journal) -> int:
+    """The version that the tables are of."""
+    return journal.store.version() if journal.writes else journal.store.at  # type: ignore[attr-defined]
+
+
+def _changes(
+    journal: Journal, store: Store, version: int, read: Sequence[Any]
+) -> Mapping[Node, Sequence[Pair]]:
+    found = changes_since(journal, store, version, _version(journal), read)
+    if isinstance(found, str):
+        raise Misfit(f"it is of version {version}, and {found}")
+    changed: dict[Node, Sequence[Pair]] = {}
+    for table, pairs in zip(read, found, strict=True):
+        held: Any = table._store
+        changed[table._node] = [(held.held_row(row), weight) for row, weight in pairs]
+    return changed
+
+
+def _check_tables(
+    stored: Mapping[str, Sequence[Any]],
+    now: Mapping[str, Sequence[Any]],
+    changed: Mapping[Node, Sequence[Pair]] | None,
+    read: Sequence[Any],
+) -> None:
+    """Raise if a table has other fields, or not as many rows as it is to have."""
+    for table in read:
+        schema, count = stored.get(table.name, (None, 0))
+        if changed is not None:
+            count += sum(weight for _, weight in changed[table._node])
+        if [schema, count] != now[table.name]:
+            raise Misfit(f"table {table.name!r} is not as it was when it was stored")

@@ -1,18 +1,51 @@
-"""Which store a path or an address stands for.
+"""Opening of a store, and adoption of the rows that it has of a table.
+
+Which store a path or an address stands for.
 
 "shop.db", Path("shop.db")      a file of SQLite
 "postgresql://host/shop"        Postgres
+
+A table that is made, and the rows that the store has of it.
+
+    the store has none of the name      it is made there, empty
+    it has one of the same class        its rows are read into the table
+    it has one of another class         the rows are made again as rows of the class of today
+                                        (`rows/declared.py`), written, and read
+
+Reading makes no commit, and writes nothing.
+
+State:  none.
+Cost:   of a million rows of a `msgspec.Struct` one or two seconds, half of it SQLite's.
 """
 
 from __future__ import annotations
 
+import json
 import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from importlib import import_module
 from typing import Any, Literal, TypeAlias
 
 from optimizer.errors import PlanError
-from reactive.borders.durable.store import Store
+from optimizer.expressions.members import row_of
+from optimizer.rewriting.columns import field_read
+from reactive.borders.durable.journal import Journal, KeptTable, none_to_migrate, refusal_of
+from reactive.borders.durable.refusals import DAMAGED, damaged
+from reactive.borders.durable.rows.declared import (
+    Declared,
+    Migrate,
+    StoredKinds,
+    declared_by,
+    differences,
+    migrated,
+    refusal,
+)
+from reactive.borders.durable.rows.row_codec import RowCodec, codec_of, given_codec
+from reactive.borders.durable.rows.values import Damaged, Unstorable
+from reactive.borders.durable.store import Rows, Schema, Store, Values
+from reactive.engine.runtime.collector import make_old, paused
+from reactive.errors import DurabilityError, TableError
 
 Durability: TypeAlias = Literal["commit", "group", "exit"]
 """When a commit is in the store: before it is heard of, soon after it, or at the end."""
@@ -63,7 +96,7 @@ def store_of(path: str | os.PathLike[str], synchronous: Synchronous) -> Store:
 
 def snapshot_of(path: Any) -> Any:
     """The store of a path that is read alone, which is not open."""
-    from reactive.borders.durable.sqlite_snapshot import SqliteSnapshot
+    from reactive.borders.durable.sqlite_file import SqliteSnapshot
     from reactive.borders.durable.sqlite_store import SqliteStore
 
     found = store_of(path, "normal")
@@ -136,3 +169,326 @@ class Chosen:
         pairs = ((each.name, getattr(self, each.name), each.default) for each in fields(self))
         pairs = (pair for pair in pairs if pair[0] != "path")
         return ", ".join(f"{name}={given!r}" for name, given, usual in pairs if given != usual)
+
+
+BATCH = 2000
+"""Rows that are written together when they are made again."""
+
+
+def adopt(
+    engine: Any,
+    table: Any,
+    durable: bool | None,
+    codec: Any,
+    migrate: Migrate | None,
+) -> None:
+    """Have a table that is made be durable, if it is to be, with the rows that are stored.
+
+    Raises
+    ------
+    PlanError: it cannot be durable as it is; or the rows that are stored are not of its class.
+    DurabilityError: the store cannot be read, or written.
+    """
+    journal: Journal | None = engine.journal
+    try:
+        if not _is_durable(journal, table, durable):
+            if codec is not None or migrate is not None:
+                raise none_to_migrate(table.name)
+            return
+        assert journal is not None
+        _adopt(journal, Adoption(table, journal.store.name, *_codec(table, codec), migrate))
+    except BaseException:
+        engine.graph.drop_source(table._node)
+        raise
+
+
+def _adopt(journal: Journal, adoption: Adoption) -> None:
+    table, store = adoption.table, journal.store
+    journal.settle()
+    if table.name in store.tables():
+        with paused():
+            if journal.writes:
+                adoption.write_again(store)
+            adoption.fill(store)
+            make_old(least=1)
+    else:
+        store.create(adoption.codec.schema)
+    journal.keep(table, adoption.kept())
+    if not journal.writes:
+        journal.adopted(table, adoption)  # type: ignore[attr-defined]
+
+
+def _is_durable(journal: Journal | None, table: Any, durable: bool | None) -> bool:
+    if durable is False or (durable is None and (journal is None or not table.plan.stored)):
+        return False
+    if journal is None:
+        raise PlanError(
+            f"table {table.name!r} cannot be durable: its database is in memory\n"
+            "  give the database a path: Database('shop.db')"
+        )
+    if not table.plan.stored:
+        raise PlanError(
+            f"table {table.name!r} cannot be durable: its rows are not stored\n"
+            "  leave out stored=False, or durable=True"
+        )
+    return True
+
+
+def _codec(table: Any, codec: Any) -> tuple[Declared | None, RowCodec]:
+    key_of, field = _key(table, codec)
+    if codec is not None:
+        encode, decode = _pair(table, codec)
+        return None, given_codec(table.name, encode, decode, key_of)
+    try:
+        known = declared_by(table.row_type)
+    except Unstorable as misfit:
+        raise PlanError(
+            f"table {table.name!r} cannot be stored: {misfit}, which has no plain form\n"
+            "  give db.table(..., codec=): an object with encode(row) -> bytes or str, and decode; "
+            "or keep the table out with durable=False"
+        ) from None
+    return known, codec_of(table.name, known, field, key_of)
+
+
+def _key(table: Any, codec: Any) -> tuple[Callable[[Any], Any] | None, str | None]:
+    """What gives the key of a row, if it is no field; or the field that it is."""
+    if table.plan.key is None:
+        return None, None
+    key = table.plan.key.function
+    field = None if codec is not None else field_read(key)
+    if field is not None and field in _fields(table.row_type):
+        return None, field
+    return key, None
+
+
+def _fields(row_type: Any) -> Any:
+    try:
+        known = declared_by(row_type)
+    except Unstorable:
+        return ()
+    return known.fields if known.shape == "record" else ()
+
+
+def _pair(table: Any, codec: Any) -> tuple[Any, Any]:
+    pair = codec if isinstance(codec, tuple) and len(codec) == 2 else None
+    encode, decode = pair or (getattr(codec, "encode", None), getattr(codec, "decode", None))
+    if not callable(encode) or not callable(decode):
+        raise PlanError(
+            f"codec= of table {table.name!r} is {codec!r:.100}\n"
+            "  give an object with encode(row) -> bytes or str, and decode; or the two in a tuple"
+        )
+    return encode, decode
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """How the rows that a store has of a table become its rows.
+
+    table: which has none yet.
+    where: what the store is called.
+    known: what its rows are; None if a codec of the user's writes them.
+    codec: how they are written today.
+    migrate: what makes rows of today of others.
+    """
+
+    table: Any
+    where: str
+    known: Declared | None
+    codec: RowCodec
+    migrate: Migrate | None
+
+    def kept(self) -> KeptTable:
+        """What the journal has of it."""
+        name = self.table.name
+        return KeptTable(name, self.codec, refusal_of(name), self._again)
+
+    def write_again(self, store: Store) -> None:
+        """Write the rows as they are written today, if they are not.
+
+        Raises
+        ------
+        PlanError: they do not fit the class of today.
+        """
+        if store.tables()[self.table.name] != self.codec.schema:
+            store.create(self.codec.schema, self.rows(store))
+
+    def rows(self, store: Store) -> Rows:
+        """The rows that are stored, as they are written today.
+
+        Raises
+        ------
+        PlanError: they do not fit the class of today.
+        """
+        name = self.table.name
+        old, new = store.tables()[name], self.codec.schema
+        if old == new:
+            return store.rows(name)
+        self._check_about(old)
+        if _is_of_codec(old) is not _is_of_codec(new):
+            which = "was" if _is_of_codec(old) else "was not"
+            raise PlanError(
+                f"table {name!r} in {self.where} {which} written by a codec\n"
+                "  read it as it was written, and add its rows to a table of another name"
+            )
+        self._check_fits(old)
+        return self._by_weight(self._written_today(store, old))
+
+    def fill(self, store: Store) -> None:
+        """Put the rows that are stored into the table, which has none."""
+        kinds = StoredKinds(self.codec.schema)
+        once, often = self.read(store, kinds)
+        do, name = self.table._do, self.table.name
+        is_plain = self.codec.read_plain is not None
+        try:
+            do.add_all(once, kinds.test_of(once) if is_plain else None, is_new=False)
+            for row, weight in often:
+                do.add(row, weight, is_new=False)
+            do.gate.check_restored([*once, *(row for row, _ in often)], self.where)
+        except TableError as error:
+            raise DurabilityError(
+                f"a row of table {name!r} in {self.where} is refused: {error}"
+            ) from error
+        except TypeError as error:  # such as a row that has no hash
+            row = next((row for row in once if not _has_hash(row)), once[:1])
+            raise DurabilityError(damaged(self.where, name, row)) from error
+
+    def read(
+        self, store: Store, kinds: StoredKinds | None = None
+    ) -> tuple[list[Any], list[tuple[Any, int]]]:
+        """The rows that are there once, and those that are there more often.
+
+        kinds: is told of what classes their values are.
+        """
+        once: list[Any] = []
+        often: list[tuple[Any, int]] = []
+        key, name = self.codec.key, self.table.name
+        read_plain = self.codec.read_plain
+        kinds = kinds or StoredKinds(self.codec.schema)
+        for batch, weight in self.rows(store):
+            is_plain = read_plain is not None and kinds.are_plain(batch)
+            read = read_plain if read_plain and is_plain else self.codec.read
+            try:
+                made = read(batch)
+            except (Unstorable, *DAMAGED) as misfit:
+                if isinstance(misfit, Unstorable) and not isinstance(misfit, Damaged):
+                    raise _unreadable(self.table, misfit) from None
+                row = _first_unread(read, batch)
+                raise DurabilityError(damaged(self.where, name, row)) from misfit
+            if key is not None and [key(row) for row in made] != [row[-1] for row in batch]:
+                raise PlanError(
+                    f"the key of table {name!r} gives other keys than those in {self.where}\n"
+                    "  give it another name, and add the rows of this one"
+                )
+            if weight == 1:
+                once += made
+            else:
+                often += [(row, weight) for row in made]
+        return once, often
+
+    def _again(self, old: Schema, rows: Sequence[Values]) -> list[Any]:
+        """Rows that were stored by another schema elsewhere, as they are today."""
+        self._check_fits(old)
+        return [row for row, _ in self._migrated(old, rows)]
+
+    def _check_about(self, old: Schema) -> None:
+        """Raise if what was noted of the schema cannot be read."""
+        try:
+            _is_of_codec(old)
+        except DAMAGED as error:
+            entry = {"name": old.table, "about": old.about}
+            raise DurabilityError(damaged(self.where, "reactive_tables", entry)) from error
+
+    def _check_fits(self, old: Schema) -> None:
+        """Raise `PlanError` if rows of a schema do not fit, and nobody sees to it."""
+        try:
+            found = differences(old, self.codec.schema, self.known)
+        except DAMAGED as error:
+            entry = {"name": old.table, "about": old.about}
+            raise DurabilityError(damaged(self.where, "reactive_tables", entry)) from error
+        if found and self.migrate is None:
+            raise PlanError(refusal(self.table.name, self.where, self.table.row_type, found))
+
+    def _migrated(self, old: Schema, rows: Sequence[Values]) -> Any:
+        """Rows of today; those that only lack what has a default are not for `migrate`."""
+        differs = differences(old, self.codec.schema, self.known)
+        migrate = self.migrate if differs else None
+        return _told(self.table, self.where, migrated(old, self.known, migrate, rows))
+
+    def _by_codec(self, rows: Sequence[Values]) -> Iterator[tuple[Any, int]]:
+        yield from ((row, n) for n, row in enumerate(self.codec.read(rows)))
+
+    def _written_today(self, store: Store, old: Schema) -> dict[Values, int]:
+        """The rows as they are written today. Two of before may be one of today."""
+        refused = refusal_of(self.table.name)
+        found: dict[Values, int] = {}
+        for batch, weight in list(store.rows(self.table.name)):
+            if self.known is None:
+                made: Any = _told(self.table, self.where, self._by_codec(batch))
+            else:
+                made = list(self._migrated(old, batch))
+            for given, _ in made:
+                row = row_of(given)
+                try:
+                    self.table._do.check(row)
+                    values = self.codec.write(row)
+                except Unstorable as misfit:
+                    raise refused(row, misfit) from None
+                found[values] = found.get(values, 0) + weight
+        return found
+
+    def _by_weight(self, found: Mapping[Values, int]) -> Rows:
+        by_weight: dict[int, list[Values]] = {}
+        for values, weight in found.items():
+            by_weight.setdefault(weight, []).append(values)
+        if self.table._keyed is not None and by_weight.keys() - {1}:
+            row = next(rows[0] for weight, rows in by_weight.items() if weight > 1)
+            raise TableError(
+                f"two rows of table {self.table.name!r} in {self.where} become one, {row!r:.200}, "
+                "and its key is to be its own\n"
+                "  make the table as it was before, and remove one of them; or leave it out by "
+                "migrate="
+            )
+        return [
+            (rows[start : start + BATCH], weight)
+            for weight, rows in by_weight.items()
+            for start in range(0, len(rows), BATCH)
+        ]
+
+
+def _is_of_codec(schema: Schema) -> bool:
+    return bool(json.loads(schema.about or "{}").get("codec"))
+
+
+def _first_unread(read: Callable[[Sequence[Values]], Any], batch: Sequence[Values]) -> Any:
+    """Return the first row of a batch that cannot be read."""
+    for row in batch:
+        try:
+            read([row])
+        except (Unstorable, *DAMAGED):
+            return row
+    return batch[:1]
+
+
+def _has_hash(row: Any) -> bool:
+    try:
+        hash(row)
+    except TypeError:
+        return False
+    return True
+
+
+def _told(table: Any, where: str, made: Any) -> Any:
+    """Tell a value that cannot be read as an error of its table."""
+    try:
+        yield from made
+    except Damaged as misfit:
+        raise DurabilityError(damaged(where, table.name, str(misfit))) from misfit
+    except Unstorable as misfit:
+        raise _unreadable(table, misfit) from None
+
+
+def _unreadable(table: Any, misfit: Unstorable) -> PlanError:
+    return PlanError(
+        f"a row of table {table.name!r} holds {misfit}\n"
+        "  have a field declared to hold it, or give db.table(..., migrate=)"
+    )

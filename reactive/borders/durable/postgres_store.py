@@ -27,8 +27,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, Literal, TypeVar
 
-from reactive.borders.durable import postgres_tables, sqlite_history
-from reactive.borders.durable.postgres_catalog import (
+from reactive.borders.durable import sqlite_file, store
+from reactive.borders.durable.refusals import later_format, written_by_others
+from reactive.borders.durable.sqlite_file import (
     LISTED,
     MADE,
     escaped,
@@ -37,11 +38,17 @@ from reactive.borders.durable.postgres_catalog import (
     table_of,
     with_names,
 )
-from reactive.borders.durable.postgres_tables import PostgresTable, placed
-from reactive.borders.durable.refusals import later_format, written_by_others
-from reactive.borders.durable.schema_text import text_of_schema
-from reactive.borders.durable.store import Change, Logged, Record, Rows, Schema
-from reactive.engine.runtime.postgres import driver, plain
+from reactive.borders.durable.store import (
+    Change,
+    Logged,
+    PostgresTable,
+    Record,
+    Rows,
+    Schema,
+    placed,
+    text_of_schema,
+)
+from reactive.engine.runtime.needs import driver, plain
 from reactive.engine.runtime.sql_names import quoted
 from reactive.errors import DurabilityError
 
@@ -225,11 +232,11 @@ class PostgresStore:
         found = self._tables[table]
         with self._told("read"):
             cursor = self._connection.cursor(name="reactive_rows")
-            cursor.itersize = postgres_tables.BATCH
+            cursor.itersize = store.BATCH
             cursor.execute(found.rows)
         while True:
             with self._told("read"):
-                batch = cursor.fetchmany(postgres_tables.BATCH)
+                batch = cursor.fetchmany(store.BATCH)
             if not batch:
                 break
             yield from read_rows(self.name, found, batch)
@@ -241,7 +248,7 @@ class PostgresStore:
         self._check_open()
         kept = f"a commit after {since}"
         with self._told("read"), reading(self.name, "reactive_changes", kept):
-            found = sqlite_history.history(self._run, since)
+            found = sqlite_file.history(self._run, since)
             self._connection.rollback()
             return [with_names(logged) for logged in found]
 
@@ -276,9 +283,9 @@ class PostgresStore:
             if self._keep and record.is_commit:
                 changes = [c._replace(table=escaped(c.table)) for c in record.changes]
                 noted = record._replace(changes=changes)
-                sqlite_history.note(self._run, self._many, noted)
+                sqlite_file.note(self._run, self._many, noted)
         if self._keep or self._has_past:
-            sqlite_history.forget(self._run, self._keep)
+            sqlite_file.forget(self._run, self._keep)
         self._run(
             f"update {self._state} set value = ? where name = 'version'",
             [str(records[-1].version)],
@@ -314,7 +321,7 @@ class PostgresStore:
     def _put(self, table: PostgresTable, written: Sequence[Sequence[Any]]) -> None:
         if written:
             values = driver().extras.execute_values
-            values(self._connection.cursor(), table.put, written, page_size=postgres_tables.BATCH)
+            values(self._connection.cursor(), table.put, written, page_size=store.BATCH)
 
     def create(self, schema: Schema, rows: Rows = ()) -> None:
         self._check_open()
@@ -355,7 +362,7 @@ class PostgresStore:
         name = escaped(table.schema.table)
         self._run(f"delete from {self._listed} where name = ?", [name])
         if not table.schema.is_beside:
-            sqlite_history.forget(self._run, 0)
+            sqlite_file.forget(self._run, 0)
 
     def _within(self, act: Callable[[], T]) -> T:
         """Do something in one transaction."""

@@ -17,11 +17,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from optimizer.kinds.fields import TRACKED
-from reactive.borders.durable.adopting import Adoption
 from reactive.borders.durable.journal import Changes, Journal
-from reactive.borders.durable.sqlite_snapshot import SqliteSnapshot
+from reactive.borders.durable.opening import Adoption
+from reactive.borders.durable.sqlite_file import SqliteSnapshot
 from reactive.borders.durable.store import Record, Values
-from reactive.engine.transactions.guarded import Guarded
+from reactive.engine.transactions.patches import Guarded
 from reactive.engine.transactions.transaction import Transaction, within
 from reactive.errors import TableError, TransactionError
 

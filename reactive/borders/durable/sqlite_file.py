@@ -1,31 +1,81 @@
-"""A file of SQLite with durable tables, and what is read of it, by a connection that is open.
+"""Files of SQLite with durable tables: snapshots, history and backup; and the catalog of a store in
+Postgres.
+
+A file of SQLite with durable tables, and what is read of it, by a connection that is open.
 
 State:  a connection, what tables there are.
 Cost:   that of SQLite.
+
+A file of SQLite as it was at one moment, while another process may write to it, or none does.
+
+In WAL mode who reads has the last commit of when it began, and keeps nobody from writing. But the
+log is not begun anew, and grows, while somebody reads: so a snapshot is open only while it is read.
+Then it is at rest, and tells what it was of.
+
+State:  a connection with a transaction that reads, if it is open.
+Cost:   of `newer` some 200 us.
+Source: sqlite.org/isolation.html, sqlite.org/wal.html ("Read-Only Databases").
+
+A copy of a durable file while it is written to: `Database.backup`.
+
+    commits until now  -->  read in one transaction  -->  PATH-part  -->  synced, renamed to PATH
+
+Commits go on meanwhile: in WAL mode who reads has what was there when it began.
+
+State:  none.
+Cost:   that of reading and writing the file once.
+Source: sqlite.org/backup.html.
+
+The catalog of a store in Postgres: what it keeps of its tables, and how that is read.
+
+    tables          the schema of each table, and where its rows are
+    names           as JSON, since text of Postgres has no NUL
+
+Cost: O(entries) to read them.
+
+The last commits in a file of SQLite, for `Store.history`.
+
+State:  a line per commit, and one per row that it changes.
+Cost:   of a commit, that of its rows once more.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, NoReturn
 
-from reactive.borders.durable import sqlite_history, sqlite_tables
+from optimizer.errors import PlanError
+from reactive.borders.durable import sqlite_tables
+from reactive.borders.durable.file_lock import other_name_with_log
 from reactive.borders.durable.refusals import (
     DAMAGED,
     WRITER,
     changed_by_others,
     damaged,
     failed,
+    has_other_name,
+    is_for_reading,
     later_format,
+    no_database,
+    no_file,
     not_whole,
 )
-from reactive.borders.durable.schema_text import schema_of_text
+from reactive.borders.durable.rows.values import tree, untree
 from reactive.borders.durable.sqlite_tables import SqliteTable, by_weight
-from reactive.borders.durable.store import Logged, Rows, Schema
+from reactive.borders.durable.store import (
+    Logged,
+    PostgresTable,
+    Record,
+    Rows,
+    Schema,
+    schema_of_text,
+)
 from reactive.errors import DurabilityError
 
 FORMAT = 1
@@ -91,7 +141,7 @@ class SqliteFile:
         """As `Store.history`."""
         with self._told("read"):
             try:
-                found = sqlite_history.history(self._run, since)
+                found = history(self._run, since)
                 for logged in found:
                     datetime.fromtimestamp(logged.time, UTC)
                 return found
@@ -202,3 +252,295 @@ def _table_of(name: str, text: str, sql_name: str, columns: str) -> SqliteTable:
     if schema.key is not None:
         _ = schema.key_place  # which raises where there is none
     return SqliteTable(schema, sql_name, named)
+
+
+class SqliteSnapshot(SqliteFile):
+    """A `Store` that is read alone.
+
+    Parameters
+    ----------
+    path: of the file.
+    """
+
+    at = 0
+    """The version that it has."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, sqlite3.connect)
+        self._forgotten: Any = None
+        self._when: float | None = None
+        self._id: Any = None
+        self._is_known = False
+        """True once the file was looked at as a whole."""
+
+    def open(self, keep: int = 0) -> None:
+        """As `Store.open`, but others may have it."""
+        if not Path(self.name).is_file():
+            raise DurabilityError(no_file(self.name))
+        other = other_name_with_log(self.name)
+        if other is not None:
+            raise DurabilityError(has_other_name(self.name, other))
+        self._begin_or_close()
+
+    def _begin(self) -> None:
+        self._connection = self._connect(
+            f"{Path(self.name).as_uri()}?mode=ro",
+            uri=True,
+            isolation_level=None,
+            check_same_thread=False,
+        )
+        self._run("begin")
+        tables = {name for (name,) in self._run("select name from sqlite_master")}
+        if "reactive_state" not in tables:
+            raise DurabilityError(no_database(self.name))
+        if not self._is_known:
+            self._check_whole()
+        self._opened()
+        self.at = self.version()
+        self._when = self._time_of(self.at)
+        self._id = self._run("select value from reactive_state where name = 'id'").fetchone()
+
+    def newer(self) -> SqliteSnapshot:
+        """The file as it is now."""
+        found = SqliteSnapshot(self.name)
+        found._is_known = True
+        found.open()
+        return found
+
+    def has_all_since(self, older: SqliteSnapshot) -> bool:
+        """Whether `history` has each commit since that one, which was of the same file."""
+        if self._id != older._id:
+            return False
+        if self.at == older.at:
+            return self._when == older._when
+        return older._when is not None and self._time_of(older.at) == older._when
+
+    def _time_of(self, version: int) -> float | None:
+        """When a commit was, if it is kept."""
+        query = "select time from reactive_commits where version = ?"
+        found = self._run(query, (version,)).fetchone()
+        return None if found is None else float(found[0])
+
+    def history(self, since: int) -> Sequence[Logged]:
+        """As `Store.history`, up to this moment."""
+        if self._connection is not None:
+            return super().history(since)
+        newer = self.newer()
+        try:
+            return [logged for logged in newer.history(since) if logged.version <= self.at]
+        finally:
+            newer.close()
+
+    def write(self, records: Sequence[Record]) -> NoReturn:
+        """It is not written to."""
+        raise DurabilityError(is_for_reading(self.name))
+
+    def create(self, schema: Schema, rows: Rows = ()) -> NoReturn:
+        """It is not written to."""
+        there = ", ".join(map(repr, self.tables())) or "none"
+        raise DurabilityError(
+            f"{is_for_reading(self.name)}; it has no table {schema.table!r}; there are: {there}"
+        )
+
+    def drop(self, table: str) -> NoReturn:
+        """It is not written to."""
+        raise DurabilityError(is_for_reading(self.name))
+
+    def after_fork(self) -> None:
+        """As `Store.after_fork`."""
+        self._forgotten, self._connection = self._connection, None
+
+    def close(self) -> None:
+        """As `Store.close`; and be at rest."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with self._told("close"):
+                connection.close()
+
+    def _closed(self) -> DurabilityError:
+        return DurabilityError(
+            f"{self.name} is not read now: a table of a file that is open for reading alone is "
+            "made by db.table(), and not inside a transaction\n"
+            "  make it before the `with` block, or after it; others are durable=False"
+        )
+
+
+def back_up(engine: Any, path: str | os.PathLike[str]) -> None:
+    """Copy the file of a database, with all that was committed before the call.
+
+    Raises
+    ------
+    PlanError: the database has no file, or there is one at `path`.
+    DurabilityError: the file cannot be read, or the copy cannot be written.
+    """
+    engine.check_open()
+    journal = engine.journal
+    if journal is None or not isinstance(journal.store, SqliteFile):
+        where = "in memory" if journal is None else f"in {journal.store.name}"
+        raise PlanError(
+            f"cannot back up a database that is {where}: it has no file\n"
+            "  give it a path, Database('shop.db'); of Postgres use pg_dump"
+        )
+    target = os.path.realpath(os.fspath(path))
+    if os.path.lexists(path):
+        raise PlanError(
+            f"cannot write a backup to {target}: there is something already\n"
+            "  give a new path; a backup takes the place of no file"
+        )
+    journal.flush()
+    _copy(journal.store.name, target)
+
+
+def _copy(source: str, target: str) -> None:
+    part = f"{target}-part"
+    try:
+        mode = Path(source).stat().st_mode & 0o777
+        os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_WRONLY, mode))
+        try:
+            _read_into(source, part)
+            _sync(part)
+            Path(part).rename(target)
+            _sync(os.path.dirname(target))  # noqa: PTH120
+        except BaseException:
+            for end in ("", "-journal", "-wal", "-shm"):
+                Path(f"{part}{end}").unlink(missing_ok=True)
+            raise
+    except (sqlite3.Error, OSError) as error:
+        raise DurabilityError(failed(target, "write the backup", error)) from error
+
+
+def _read_into(source: str, part: str) -> None:
+    address = f"{Path(source).as_uri()}?mode=ro"
+    with (
+        closing(sqlite3.connect(address, uri=True)) as old,
+        closing(sqlite3.connect(part, isolation_level=None)) as new,
+    ):
+        old.backup(new)
+        new.execute("pragma journal_mode = delete").fetchall()  # it is one file
+        new.execute("update reactive_state set value = hex(randomblob(8)) where name = 'id'")
+
+
+def _sync(path: str) -> None:
+    """Wait for the disk."""
+    with suppress(PermissionError):  # a folder of Windows is not opened
+        file = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(file)
+        finally:
+            os.close(file)
+
+
+MADE = (
+    "create table if not exists {schema}.state (name text primary key, value text not null)",
+    "create table if not exists {schema}.tables (rank bigserial, name text primary key, "
+    "text text, place text, columns text[])",
+    "create table if not exists {schema}.reactive_commits "
+    "(version bigint primary key, time float8)",
+    "create table if not exists {schema}.reactive_changes (version bigint, "
+    '"table" text, weight int, row text, rowid bigserial)',
+    "create index if not exists reactive_changes_of on {schema}.reactive_changes (version)",
+)
+"""The statements that make it, if it is not there."""
+
+
+def escaped(name: str) -> str:
+    """A name as text of Postgres, which has no NUL."""
+    return json.dumps(name)
+
+
+def unescaped(text: str) -> str:
+    name = json.loads(text)
+    if type(name) is not str:
+        raise ValueError(f"{text!r:.100} is no name")
+    return name
+
+
+LISTED = ("name", "text", "place", "columns")
+
+
+def table_of(room: str, name: str, text: str, place: str, columns: Sequence[str]) -> PostgresTable:
+    """Return the table of an entry of the catalog.
+
+    Raises
+    ------
+    Exception: the entry is damaged.
+    """
+    schema = schema_of_text(unescaped(name), text)
+    named = tuple(columns)
+    if len(named) != len(schema.columns) or not all(type(each) is str for each in (place, *named)):
+        raise ValueError("it does not fit its columns")
+    if schema.key is not None:
+        _ = schema.key_place  # which raises where there is none
+    return PostgresTable(schema, room, place, named)
+
+
+def with_names(logged: Logged) -> Logged:
+    """Return a commit with the names of its tables as they were given."""
+    datetime.fromtimestamp(logged.time, UTC)  # which raises where it is no time
+    changes = {unescaped(name): rows for name, rows in logged.changes.items()}
+    return logged._replace(changes=changes)
+
+
+def read_rows(name: str, table: PostgresTable, batch: Sequence[tuple[Any, ...]]) -> Rows:
+    """Return the rows of a batch of a table, by how often they are there.
+
+    name: of the store.
+    """
+    try:
+        return [(rows, weight) for weight, rows in table.read(batch).items()]
+    except DAMAGED:
+        for row in batch:
+            with reading(name, table.schema.table, row):
+                table.read([row])
+        raise
+
+
+@contextmanager
+def reading(name: str, table: str, row: object) -> Iterator[None]:
+    """Report an error of reading a row of a store as a `DurabilityError` that names it."""
+    try:
+        yield
+    except DAMAGED as error:
+        raise DurabilityError(damaged(name, table, row)) from error
+
+
+Run = Callable[..., Any]
+
+
+def note(run: Run, many: Callable[[str, Sequence[Any]], None], record: Record) -> None:
+    """Keep a commit."""
+    run("insert into reactive_commits values (?, ?)", (record.version, record.time))
+    lines = [
+        (record.version, change.table, weight, json.dumps(tree(values, {})["tuple"]))
+        for change in record.changes
+        for values, weight in change.weights()
+    ]
+    many("insert into reactive_changes values (?, ?, ?, ?)", lines)
+
+
+def forget(run: Run, keep: int) -> None:
+    """Keep the last commits only."""
+    last = run(
+        "select version from reactive_commits order by version desc limit 1 offset ?", (keep,)
+    ).fetchone()
+    if last is not None:
+        run("delete from reactive_commits where version <= ?", last)
+        run("delete from reactive_changes where version <= ?", last)
+
+
+def history(run: Run, since: int) -> list[Logged]:
+    """The commits after a version."""
+    commits = run(
+        "select version, time from reactive_commits where version > ? order by version", (since,)
+    ).fetchall()
+    found = {version: Logged(version, time, {}) for version, time in commits}
+    lines = run(
+        'select version, "table", weight, row from reactive_changes where version > ? '
+        "order by version, rowid",
+        (since,),
+    )
+    for version, table, weight, row in lines:
+        changes: Any = found[version].changes
+        values = tuple(untree(value, {}) for value in json.loads(row))
+        changes.setdefault(table, []).append((values, weight))
+    return list(found.values())

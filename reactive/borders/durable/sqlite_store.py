@@ -12,11 +12,19 @@ there whatever ends the process, and whatever is torn off the end of the log. Wi
 disk, the last commits may be lost if the power fails, never a part of one.
 
 A lock file beside it keeps a second writer out; readers are let in. If one of the files is deleted
-or replaced while it is open, that is told by the next commit (`open_files.py`).
+or replaced while it is open, that is told by the next commit (`sqlite_store.py`).
 
 State:  a connection, the lock, what tables there are.
 Cost:   a commit of one row 20 us, nine tenths of it SQLite's.
 Source: sqlite.org/wal.html.
+
+Whether files that are open are still those at their paths.
+
+A file that was deleted, or has another one in its place, can be written as before, and what is
+written is lost when it is closed. Nothing tells of that but a comparison.
+
+State:  which file was at each path when it was opened.
+Cost:   of a look at one 2 us, so there is one every `EVERY` seconds.
 """
 
 from __future__ import annotations
@@ -28,9 +36,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any, Literal
 
-from reactive.borders.durable import sqlite_history
+from reactive.borders.durable import sqlite_file
 from reactive.borders.durable.file_lock import FileLock, InodeLock, other_name_with_log
-from reactive.borders.durable.open_files import OpenFiles
 from reactive.borders.durable.refusals import (
     Gone,
     failed,
@@ -42,10 +49,9 @@ from reactive.borders.durable.refusals import (
     replaced,
     unsure,
 )
-from reactive.borders.durable.schema_text import text_of_schema
 from reactive.borders.durable.sqlite_file import FORMAT, SqliteFile
 from reactive.borders.durable.sqlite_tables import SqliteTable, placed
-from reactive.borders.durable.store import Change, Record, Rows, Schema, Values
+from reactive.borders.durable.store import Change, Record, Rows, Schema, Values, text_of_schema
 from reactive.errors import DurabilityError
 
 PATIENCE_MS = 5000
@@ -269,11 +275,11 @@ class SqliteStore(SqliteFile):
                     self._count(table, change)
                 come += change.come
             if self._keep and record.is_commit:
-                sqlite_history.note(self._run, self._many, record)
+                sqlite_file.note(self._run, self._many, record)
         for name, come in waiting.items():
             self._put(self._tables[name], come)
         if self._keep or self._has_past:
-            sqlite_history.forget(self._run, self._keep)
+            sqlite_file.forget(self._run, self._keep)
         self._run(_VERSION, (records[-1].version,))
         if records[-1].is_safe and not records[-1].changes:  # who changes nothing waits for nothing
             self._run(_WRITTEN, (records[-1].time,))
@@ -373,7 +379,7 @@ class SqliteStore(SqliteFile):
         self._run(table.drop)
         self._run("delete from reactive_tables where name = ?", (table.schema.table,))
         if not table.schema.is_beside:
-            sqlite_history.forget(self._run, 0)
+            sqlite_file.forget(self._run, 0)
 
     def _within(self, act: Callable[..., object], *arguments: Any) -> None:
         """Do something in one transaction."""
@@ -406,3 +412,45 @@ _MADE = (
     'create table reactive_changes (version, "table", weight, row)',
     "create index reactive_changes_of on reactive_changes (version)",
 )
+
+
+EVERY = 0.1
+"""Seconds between two looks."""
+
+
+class OpenFiles:
+    """Files that have been opened; one that is not there is not looked at later.
+
+    >>> import tempfile
+    >>> path = tempfile.mkdtemp() + "/a"
+    >>> open(path, "w").close()
+    >>> files = OpenFiles(path, path + "-b")
+    >>> files.missing() is None
+    True
+    >>> Path(path).unlink()
+    >>> files.missing() == path
+    True
+    """
+
+    def __init__(self, *paths: str) -> None:
+        found = {path: _identity(path) for path in paths}
+        self._known = {path: known for path, known in found.items() if known is not None}
+        self.due = monotonic() + EVERY
+        """When to look again."""
+
+    def missing(self) -> str | None:
+        """The path of one that is not there any more; None if all are."""
+        for path, known in self._known.items():
+            if _identity(path) != known:
+                return path
+        self.due = monotonic() + EVERY
+        return None
+
+
+def _identity(path: str) -> tuple[int, int] | None:
+    """What no other file has while this one is open; None if there is none."""
+    try:
+        found = Path(path).stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return found.st_dev, found.st_ino

@@ -1,4 +1,7 @@
-"""What a store of durable tables does: the protocol, and the data that goes through it.
+"""Stores of durable tables: the protocol, the store in memory, and the tables of a store in
+Postgres.
+
+What a store of durable tables does: the protocol, and the data that goes through it.
 
     open      take it, alone                     tables, rows, version    what it has
     write     commits, all of them or none       create, drop             one table, with its rows
@@ -12,13 +15,37 @@ said to hold. (What else rows hold has been made bytes of before: `rows/values.p
 Whoever uses it calls one method at a time, from any thread.
 
 Source: stepping's store: `get` is `rows`, `set` and `flush` are `write`, `inc` is `version`.
+
+A durable table in Postgres: its statements, as text, and its rows as columns.
+
+    _id       a digest of the key, or of all values without one: what a row is found by
+    _count    how often it is there
+    columns   bigint, float8, text, bytea, as they are declared; others as text with a mark
+    _odd      values that are not as declared, or that the column's type has not, with marks
+
+So columns can be read by anybody, and yet each value comes back as what it was: `1` and `1.0`, a
+text with a NUL, the sign of `-0.0`.
+
+State:  none.
+Cost:   O(columns) per row.
+
+A store in memory: what the others have to do, in few lines; for tests, and as an example.
+
+State:  everything that is stored, also between `close` and `open`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any, NamedTuple, Protocol, TypeAlias
+
+from reactive.borders.durable.refusals import is_open_here
+from reactive.engine.runtime.sql_names import apart, quoted
+from reactive.errors import DurabilityError
 
 Plain: TypeAlias = int | float | str | bytes | None
 Values: TypeAlias = tuple[Any, ...]
@@ -32,7 +59,7 @@ Rows: TypeAlias = Iterable[tuple[Sequence[Values], int]]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field of rows: name, type as text, and how its values are written (`rows/columns.py`).
+    """A field of rows: name, type as text, and how its values are written (`rows/values.py`).
 
     >>> Column("total", "float", "plain")
     Column(name='total', type='float', kind='plain')
@@ -132,7 +159,7 @@ class Store(Protocol):
     has.
 
     >>> from reactive import Database, Store
-    >>> from reactive.borders.durable.memory_store import MemoryStore
+    >>> from reactive.borders.durable.store import MemoryStore
     >>> store: Store = MemoryStore()
     >>> with Database(store=store) as db:
     ...     db.table(str, name="words").add("to")
@@ -192,3 +219,288 @@ class Store(Protocol):
     def close(self) -> None:
         """Let it go. May be called again."""
         ...
+
+
+BATCH = 2000
+"""Rows that are read or written together."""
+LONGEST = 50
+"""Letters of a name; Postgres has 63 bytes."""
+DIGEST = 16
+"""Bytes of a digest: two of 10**15 rows have one with a chance of 1 in 10**9."""
+OWN = ("_id", "_count", "_odd")
+
+
+@dataclass(frozen=True)
+class PostgresTable:
+    """Where the rows of a schema are.
+
+    place: the name of the SQL table.
+    columns: of it, one for each of the schema.
+    """
+
+    schema: Schema
+    room: str
+    place: str
+    columns: tuple[str, ...]
+
+    @cached_property
+    def _types(self) -> tuple[str, ...]:
+        return tuple(map(_type, self.schema.columns))
+
+    @property
+    def _table(self) -> str:
+        return f"{quoted(self.room)}.{quoted(self.place)}"
+
+    @cached_property
+    def create(self) -> str:
+        """Makes it."""
+        columns = "".join(
+            f", {quoted(name)} {kind}" for name, kind in zip(self.columns, self._types, strict=True)
+        )
+        own = "_id bytea primary key, _count bigint not null, _odd text"
+        return f"create table {self._table} ({own}{columns})"
+
+    @cached_property
+    def put(self) -> str:
+        """Inserts rows, each in the place of the one with its `_id`."""
+        names = [*OWN, *map(quoted, self.columns)]
+        sets = ", ".join(f"{name} = excluded.{name}" for name in names[1:])
+        return (
+            f"insert into {self._table} ({', '.join(names)}) values %s "
+            f"on conflict (_id) do update set {sets}"
+        )
+
+    @cached_property
+    def delete(self) -> str:
+        """Deletes rows by their `_id`."""
+        return f"delete from {self._table} where _id = any(?)"
+
+    @cached_property
+    def there(self) -> str:
+        """Finds rows by their `_id`."""
+        return f"select 1 from {self._table} where _id = any(?)"
+
+    @cached_property
+    def rows(self) -> str:
+        """Reads the rows."""
+        names = ", ".join(["_count", "_odd", *map(quoted, self.columns)])
+        return f"select {names} from {self._table}"
+
+    @cached_property
+    def drop(self) -> str:
+        """Drops it."""
+        return f"drop table if exists {self._table}"
+
+    def id_of(self, row: Values) -> bytes:
+        """What a row is found by."""
+        if self.schema.key is None:
+            text = json.dumps([*map(_marked, row)])
+        else:
+            text = _marked(row[self.schema.key_place])
+        return blake2b(text.encode(), digest_size=DIGEST).digest()
+
+    def written(self, row: Values, count: int) -> tuple[Any, ...]:
+        """The columns of a row."""
+        odd: dict[int, str] = {}
+        found: list[Any] = []
+        for place, (value, kind) in enumerate(zip(row, self._types, strict=True)):
+            if value is None or _FITS[kind](value):
+                found.append(repr(value) if type(value) is float else value)
+            elif kind == MARKED and "\0" not in (text := _marked(value)):
+                found.append(text)
+            else:
+                found.append(None)
+                odd[place] = _marked(value)
+        return (self.id_of(row), count, json.dumps(odd) if odd else None, *found)
+
+    def read(self, found: Sequence[tuple[Any, ...]]) -> dict[int, list[Values]]:
+        """Rows by how often they are there."""
+        reads = [_READS[kind] for kind in self._types]
+        rows: dict[int, list[Values]] = {}
+        for count, odd, *values in found:
+            if count < 1:
+                raise ValueError(f"{count!r} is not how often a row is there")
+            for place, read in enumerate(reads):
+                if read is not None and values[place] is not None:
+                    values[place] = read(values[place])
+            if odd is not None:
+                for place, text in json.loads(odd).items():
+                    values[int(place)] = _unmarked(text)
+            rows.setdefault(count, []).append(tuple(values))
+        return rows
+
+
+def placed(schema: Schema, room: str, taken: Collection[str]) -> PostgresTable:
+    """Where a new table goes.
+
+    >>> placed(Schema("état %", (Column("a?", "int", "plain"),)), "reactive", ["tables"]).create
+    'create table "reactive"."état _" (_id bytea primary key, _count bigint not null, _odd text, \
+"a_" bigint)'
+    """
+    columns: list[str] = []
+    for column in schema.columns:
+        columns.append(apart(_named(column.name), [*OWN, *columns]))
+    ours = ("state", "tables", "reactive_commits", "reactive_changes")
+    return PostgresTable(schema, room, apart(_named(schema.table), [*ours, *taken]), tuple(columns))
+
+
+def _named(name: str) -> str:
+    plain = "".join(
+        letter if letter.isprintable() and letter not in "%?" else "_" for letter in name
+    )
+    while len(plain.encode()) > LONGEST:
+        plain = plain[:-1]
+    return plain or "value"
+
+
+MARKED = "text /* marked */"
+_DECLARED = {"int": "bigint", "float": "float8", "str": "text", "bytes": "bytea", "bool": "bigint"}
+
+
+def _type(column: Column) -> str:
+    """The type of the column of a field: what it is declared to hold, besides None."""
+    parts = {part.strip() for part in column.type.split("|")} - {"None"}
+    only = parts.pop() if len(parts) == 1 else ""
+    return _DECLARED.get(only, MARKED)
+
+
+_FITS: Mapping[str, Callable[[Any], bool]] = {
+    "bigint": lambda value: type(value) is int,
+    "float8": lambda value: type(value) is float,
+    "text": lambda value: type(value) is str and "\0" not in value,
+    "bytea": lambda value: type(value) is bytes,
+    MARKED: lambda value: False,
+}
+
+
+def _marked(value: Any) -> str:
+    """A plain value as text that says its class."""
+    if type(value) is bytes:
+        return f"b{value.hex()}"
+    kind = type(value)
+    return "n" if value is None else f"{'s' if kind is str else kind.__name__[0]}{value}"
+
+
+def _unmarked(text: str) -> Any:
+    """The value of such a text.
+
+    >>> [_unmarked(_marked(value)) for value in (1, 1.0, -0.0, "1", b"1", "")]
+    [1, 1.0, -0.0, '1', b'1', '']
+    """
+    mark, rest = text[0], text[1:]
+    if mark == "s":
+        return rest
+    calls: dict[str, Callable[[str], Any]] = {"i": int, "f": float, "b": bytes.fromhex}
+    return calls[mark](rest)
+
+
+_READS: Mapping[str, Callable[[Any], Any] | None] = {
+    "bigint": None,
+    "float8": None,
+    "text": None,
+    "bytea": bytes,
+    MARKED: _unmarked,
+}
+
+
+@dataclass
+class MemoryStore:
+    """A `Store` that lasts as long as it is held.
+
+    >>> store = MemoryStore()
+    >>> store.open(keep=0)
+    >>> store.create(Schema("words", ()))
+    >>> store.version(), [*store.tables()]
+    (0, ['words'])
+    """
+
+    name: str = "a store in memory"
+    _is_open: bool = False
+    _keep: int = 0
+    _version: int = 0
+    _schemas: dict[str, Schema] = field(default_factory=dict)
+    _rows: dict[str, dict[Values, int]] = field(default_factory=dict)
+    _logged: list[Logged] = field(default_factory=list)
+
+    def open(self, keep: int) -> None:
+        """As `Store.open`."""
+        if self._is_open:
+            raise DurabilityError(is_open_here(self.name))
+        self._is_open, self._keep = True, keep
+
+    def version(self) -> int:
+        """As `Store.version`."""
+        return self._version
+
+    def tables(self) -> Mapping[str, Schema]:
+        """As `Store.tables`."""
+        return dict(self._schemas)
+
+    def rows(self, table: str) -> Rows:
+        """As `Store.rows`."""
+        return [([row], weight) for row, weight in self._rows[table].items()]
+
+    def write(self, records: Sequence[Record]) -> None:
+        """As `Store.write`."""
+        for record in records:
+            changes = {change.table: [*change.weights()] for change in record.changes}
+            for table, pairs in changes.items():
+                rows = self._rows[table]
+                for row, weight in sorted(pairs, key=lambda pair: pair[1]):
+                    rows[row] = rows.pop(row, 0) + weight
+                    if not rows[row]:
+                        del rows[row]
+            self._version = record.version
+            if not record.is_commit:
+                continue
+            self._logged = [*self._logged, Logged(record.version, record.time, changes)]
+            self._logged = self._logged[-self._keep :] if self._keep else []
+
+    def create(self, schema: Schema, rows: Rows = ()) -> None:
+        """As `Store.create`."""
+        found = {row: weight for batch, weight in rows for row in batch}
+        self._schemas[schema.table], self._rows[schema.table] = schema, found
+        if not schema.is_beside:
+            self._logged = []
+
+    def drop(self, table: str) -> None:
+        """As `Store.drop`."""
+        found = self._schemas.pop(table, None)
+        self._rows.pop(table, None)
+        if found is not None and not found.is_beside:
+            self._logged = []
+
+    def history(self, since: int) -> Sequence[Logged]:
+        """As `Store.history`."""
+        return [logged for logged in self._logged if logged.version > since]
+
+    def after_fork(self) -> None:
+        """As `Store.after_fork`."""
+
+    def close(self) -> None:
+        """As `Store.close`."""
+        self._is_open = False
+
+
+# A schema as text, for stores that keep it so.
+
+
+def text_of_schema(schema: Schema) -> str:
+    """All of a schema but its name.
+
+    >>> text_of_schema(Schema("words", (Column("value", "str", "plain"),)))
+    '{"columns": [["value", "str", "plain"]], "key": null, "about": ""}'
+    """
+    columns = [astuple(column) for column in schema.columns]
+    return json.dumps({"columns": columns, "key": schema.key, "about": schema.about})
+
+
+def schema_of_text(table: str, text: str) -> Schema:
+    """The schema of a table.
+
+    >>> schema_of_text("words", '{"columns": [], "key": null, "about": ""}')
+    Schema(table='words', columns=(), key=None, about='')
+    """
+    found = json.loads(text)
+    columns = tuple(Column(*column) for column in found["columns"])
+    return Schema(table, columns, found["key"], found["about"])

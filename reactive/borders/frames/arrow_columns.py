@@ -12,6 +12,10 @@ Sound:  `array(values).to_pylist()` equals the values as `plain` has them, tuple
         What Arrow would round, cut or reinterpret is refused: 1.5 among integers, a time zone
         among times without one.
 Cost:   O(values), some 0.1 to 1 us for each.
+
+Rows with weights as a `pyarrow.Table`: the columns of the rows, as they say them, and `weight`.
+
+Where a row has a column of that name, the last one is `weight_`.
 """
 
 from __future__ import annotations
@@ -28,7 +32,8 @@ from uuid import UUID
 
 import pyarrow as pa
 
-from optimizer.expressions.naming import Level, RowsOf, row_inside
+from optimizer.errors import PlanError
+from optimizer.expressions.text import Level, RowsOf, row_inside
 from optimizer.kinds.fields import is_record
 from optimizer.kinds.kind import (
     ANYTHING,
@@ -44,9 +49,10 @@ from optimizer.kinds.kind import (
     without_none,
 )
 from reactive.engine.collections.bag import Bag
+from reactive.engine.collections.inner_changes import is_nested_class
 from reactive.engine.collections.instants import name_of_zone
 from reactive.engine.collections.long_tuple import LongTuple
-from reactive.engine.collections.nested_rows import is_nested_class
+from reactive.engine.collections.zset import Pair
 
 PLACES = 18
 """Digits of a Decimal behind the point; 20 may stand before it."""
@@ -371,3 +377,34 @@ def _misfit(values: Sequence[Any], of: pa.DataType | None, error: Exception) -> 
 
 def _short(value: Any) -> str:
     return f"{value!r:.100}"
+
+
+ONE = "value"
+"""The column of rows that are neither records nor tuples."""
+WEIGHT = "weight"
+"""The column that tells how often a row comes, or goes if it is negative."""
+
+
+def table_of(pairs: Sequence[Pair]) -> Any:
+    """Rows with weights, whose columns are what their classes and values tell.
+
+    >>> table_of([("to", 1), ("be", -2)]).to_pylist()
+    [{'value': 'to', 'weight': 1}, {'value': 'be', 'weight': -2}]
+    """
+    rows = [row for row, _ in pairs]
+    try:
+        found = of_tuples(rows, Any) or of_binding(rows, Any, ONE)
+    except Misfit as misfit:
+        raise PlanError(
+            f"the changes are no Arrow table: column {'.'.join(misfit.path) or ONE!r}: "
+            f"{misfit.reason}\n  the row is {rows[misfit.place]!r:.200}"
+        ) from None
+    return with_weights(table(found), pairs)
+
+
+def with_weights(table: Any, pairs: Sequence[Pair]) -> Any:
+    """The columns of rows, and beside them the weights."""
+    name = WEIGHT
+    while name in table.column_names:
+        name += "_"
+    return table.append_column(name, pa.array([weight for _, weight in pairs], pa.int64()))

@@ -27,8 +27,7 @@ from optimizer.kinds.kind import (
     name_of,
     without_none,
 )
-from optimizer.kinds.names import columns_of
-from optimizer.kinds.texts import member_of
+from optimizer.kinds.texts import columns_of, member_of
 from reactive.engine.collections.bag import Bag
 
 Made = Callable[[Any], Any]

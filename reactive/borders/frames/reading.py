@@ -21,9 +21,9 @@ from typing import Any
 
 from optimizer.errors import PlanError
 from optimizer.kinds.kind import Places, Scalar, Struct, kind_of
-from optimizer.kinds.names import columns_of
+from optimizer.kinds.texts import columns_of
 from reactive.engine.runtime import needs
-from reactive.engine.runtime.json_depth import NESTED, is_too_deep
+from reactive.engine.runtime.large_stack import NESTED, is_too_deep
 from reactive.errors import TableError
 
 FILES: dict[str, tuple[str, str]] = {

@@ -16,7 +16,7 @@ noted belongs to the connection of the driver, in `Connection.info`.
 A driver may commit by itself. That of SQLite begins a transaction only before a text whose first
 word is INSERT, UPDATE, DELETE or REPLACE: before SAVEPOINT, and before other texts that write to a
 mirrored table, BEGIN is sent here. A statement that ends the transaction (COMMIT as a text) is seen
-by the state of the driver's connection (`driver_state.py`): what was touched is published then.
+by the state of the driver's connection (`statements.py`): what was touched is published then.
 
 Source: SQLAlchemy: core events; `Dialect.do_commit`; its page on SQLite, "Serializable isolation /
 Savepoints / Transactional DDL".
@@ -31,10 +31,9 @@ from weakref import WeakSet
 
 from sqlalchemy import Connection, Engine, event
 
-from reactive.borders.mirrors.touching import driver_state
-from reactive.borders.mirrors.touching.overtaken import commit_over, reads_one_state
+from reactive.borders.mirrors.touching import statements
 from reactive.borders.mirrors.touching.statements import OPTION, Watched
-from reactive.borders.mirrors.touching.touched import Touched
+from reactive.borders.mirrors.touching.touched import Touched, commit_over, reads_one_state
 from reactive.errors import TransactionError
 
 Publish = Callable[[Touched, Callable[[], None]], None]
@@ -170,8 +169,8 @@ class Follower:
             self.watched.note_text(touched, text, context)
             if touched:
                 _check_transaction(connection)
-        if touched or driver_state.is_savepoint(text):
-            driver_state.begin(connection, cursor, text)
+        if touched or statements.is_savepoint(text):
+            statements.begin(connection, cursor, text)
 
     def _after_cursor_execute(
         self,
@@ -183,9 +182,9 @@ class Follower:
         is_many: bool,
     ) -> None:
         touched = self.touched(connection)
-        if not touched or not driver_state.may_end(text):
+        if not touched or not statements.may_end(text):
             return
-        if driver_state.in_transaction(connection) is False:
+        if statements.in_transaction(connection) is False:
             ended = self.taken(connection)
             self._read_again(ended)
 
@@ -217,7 +216,7 @@ class Follower:
 
 
 def _check_transaction(connection: Connection) -> None:
-    if connection._is_autocommit_isolation() or driver_state.is_autocommit(connection):
+    if connection._is_autocommit_isolation() or statements.is_autocommit(connection):
         raise TransactionError(_AUTOCOMMIT)
 
 

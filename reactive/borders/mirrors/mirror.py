@@ -15,8 +15,7 @@ from optimizer.errors import PlanError
 from reactive.api.relation import Relation
 from reactive.api.table import Table
 from reactive.engine.runtime.boundary import boundary, outermost
-from reactive.engine.runtime.closeable import Closeable
-from reactive.engine.runtime.copying import NotCopied
+from reactive.engine.runtime.closeable import Closeable, NotCopied
 from reactive.engine.runtime.needs import installing
 
 if TYPE_CHECKING:

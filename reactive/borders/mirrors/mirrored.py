@@ -1,26 +1,39 @@
-"""What a mirror is made of: kinds, their tables, and a follower for each engine."""
+"""What a mirror is made of: kinds, their tables, and a follower for each engine.
+
+Relationships of mapped classes as joins of their tables.
+
+    many to one, one to many      order.customer_id == customer.id
+    many to many                  post.id == post_tags.post_id,  post_tags.tag_id == tag.id
+
+Needs: a relationship by foreign keys alone: its condition is that columns are equal, all of them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import Engine, inspect, util
+from sqlalchemy import Column, Connection, Engine, inspect, util
 from sqlalchemy import Table as SqlTable
+from sqlalchemy.exc import UnboundExecutionError
+from sqlalchemy.orm import Mapper, RelationshipProperty, Session
+from sqlalchemy.sql import operators
+from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList
 
 from optimizer.errors import PlanError
-from reactive.api import dropping
+from reactive.api import family
 from reactive.api.table import Table
-from reactive.borders.mirrors import related as relations
 from reactive.borders.mirrors.following import Follower
-from reactive.borders.mirrors.kinds import Kind, kind_of
+from reactive.borders.mirrors.kinds import Kind, field_of, kind_of
 from reactive.borders.mirrors.publishing import Publishing
-from reactive.borders.mirrors.sessions import engines_of
 from reactive.borders.mirrors.touching.statements import Watched
 from reactive.borders.two_commits.rereading import rereading
-from reactive.engine.transactions.guarded import Guarded
+from reactive.engine.transactions.patches import Guarded
 from reactive.errors import ClosedError, TableError
 
 IS_MIRROR = "is a mirror, and changes when the SQL database does"
@@ -79,10 +92,10 @@ class Mirrored:
         return found
 
     def related(self, relationship: Any, *, outer: bool) -> Any:
-        return relations.joined(relations.path_of(relationship), self.table, outer=outer)
+        return joined(path_of(relationship), self.table, outer=outer)
 
     def nested(self, relationship: Any) -> Any:
-        return relations.nested(relations.path_of(relationship), self.table)
+        return nested(path_of(relationship), self.table)
 
     def load(self) -> None:
         if self.is_closed:
@@ -113,7 +126,7 @@ class Mirrored:
             there: Any = engine.tables.get(table.plan.number)
             if there is table:
                 with engine.shaping(to_write=True):
-                    dropping.drop(engine, there, views=True, why="a mirror could not be loaded")
+                    family.drop(engine, there, views=True, why="a mirror could not be loaded")
 
     def __repr__(self) -> str:
         each = [f"{_name(owner)}: {_rows(table)}" for owner, table in self._tables.items()]
@@ -129,7 +142,7 @@ def mirrored(db: Any, sessions: Any, classes: Iterable[Any], *, replace: bool) -
         kinds.append(kind_of(each, [kind.name for kind in kinds]))
     owned = {table for kind in kinds for table in kind.places}
     mappers = [inspect(kind.owner) for kind in kinds if not isinstance(kind.owner, SqlTable)]
-    between = [table for table in relations.secondaries(mappers) if table not in owned]
+    between = [table for table in secondaries(mappers) if table not in owned]
     kinds += [kind_of(table, ()) for table in between]
     engines = engines_of(sessions, kinds)
     tables = _tables(db, kinds, replace=replace)
@@ -156,7 +169,7 @@ def _tables(db: Any, kinds: list[Kind], *, replace: bool) -> list[Table[Any]]:
 
 
 def _table(db: Any, kind: Kind, *, replace: bool) -> Table[Any]:
-    key: Any = kind.key[0] if len(kind.key) == 1 else relations._getter(kind.key)
+    key: Any = kind.key[0] if len(kind.key) == 1 else _getter(kind.key)
     table: Table[Any] = db.table(
         kind.record.row, name=kind.name, key=key, replace=replace, durable=False
     )
@@ -183,3 +196,225 @@ def _rows(table: Any) -> str:
     except ClosedError:
         return "closed"
     return f"{size} row" + "s" * (size != 1)
+
+
+Pairs = Sequence[tuple[Any, Any]]
+"""Columns that are equal."""
+Names = tuple[tuple[str, ...], tuple[str, ...]]
+"""Fields of the left, and those of the right that they are equal to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Path:
+    """How a relationship leads from a class to another one.
+
+    Parameters
+    ----------
+    name: of the relationship.
+    source, target: the classes.
+    near: the fields by which the source is joined, with the target or with `through`.
+    through, far: of many to many, the table between, and the fields by which it is joined with the
+        target.
+    """
+
+    name: str
+    source: type
+    target: type
+    near: Names
+    through: SqlTable | None = None
+    far: Names | None = None
+
+
+def path_of(attribute: Any) -> Path:
+    """The path of a relationship, such as `Order.customer`.
+
+    Raises
+    ------
+    PlanError: it is none, or more than foreign keys.
+    """
+    prop = getattr(attribute, "property", None)
+    if not isinstance(prop, RelationshipProperty):
+        raise PlanError(
+            f"related takes a relationship, not {attribute!r:.100}\n"
+            "  write m.related(Order.customer), with Order.customer = relationship(...)"
+        )
+    source, target, through = attribute.parent, prop.mapper, prop.secondary
+    pairs = prop.synchronize_pairs if through is not None else prop.local_remote_pairs
+    joined = (
+        [prop.primaryjoin] if prop.secondaryjoin is None else [prop.primaryjoin, prop.secondaryjoin]
+    )
+    if not pairs or not all(map(_is_of_equations, joined)):
+        raise PlanError(_CONDITION.format(attribute))
+    if not isinstance(through, SqlTable):
+        near = _names(source, target, pairs or ())
+        return Path(prop.key, source.class_, target.class_, near)
+    near = _names(source, None, pairs)
+    far = _names(None, target, [(b, a) for a, b in prop.secondary_synchronize_pairs or ()])
+    return Path(prop.key, source.class_, target.class_, near, through, far)
+
+
+def secondaries(mappers: Iterable[Mapper[Any]]) -> list[SqlTable]:
+    """The tables between classes that are related many to many."""
+    every = list(mappers)
+    found = [
+        prop.secondary
+        for mapper in every
+        for prop in mapper.relationships
+        if isinstance(prop.secondary, SqlTable) and any(prop.mapper is each for each in every)
+    ]
+    return list(dict.fromkeys(found))
+
+
+def joined(path: Path, table_of: Callable[[Any], Any], *, outer: bool) -> Any:
+    """The relation of pairs of a source row and a target row.
+
+    Parameters
+    ----------
+    table_of: the table of a class, or of a table.
+    outer: also each source row that leads nowhere, with None.
+    """
+    source, target = table_of(path.source), table_of(path.target)
+    join = "left_join" if outer else "join"
+    if path.through is None or path.far is None:
+        return getattr(source, join)(target, **_keys(path.near))
+    between = table_of(path.through)
+    if not outer:
+        first = source.join(between, **_keys(path.near))
+        whole = first.join(target, **_keys(path.far, left=1))
+        return whole.bind(lambda row, _, other: row, lambda row, _, other: other)
+    pairs = between.join(target, **_keys(path.far)).select(lambda link, other: (link, other))
+    left, right = path.near
+    whole = source.left_join(
+        pairs, left_key=_getter(left), right_key=lambda pair: _getter(right)(pair[0])
+    )
+    return whole.bind(lambda row, _: row, lambda row, pair: None if pair is None else pair[1])
+
+
+def nested(path: Path, table_of: Callable[[Any], Any]) -> Any:
+    """Each source row with the bag of rows that it leads to."""
+    source, target = table_of(path.source), table_of(path.target)
+    own, other = map(_getter, path.near)
+    if path.through is None or path.far is None:
+        return source.nest(**{path.name: lambda row: target.where(lambda o: other(o) == own(row))})
+    pairs = table_of(path.through).join(target, **_keys(path.far))
+    inside = pairs.select(lambda link, row: (link, row))
+    return source.nest(
+        **{
+            path.name: lambda row: inside.where(lambda pair: other(pair[0]) == own(row)).select(
+                lambda pair: pair[1]
+            )
+        }
+    )
+
+
+def _keys(names: Names, left: int = 0) -> dict[str, Any]:
+    """The keys of a join; those of the left are of the binding at a place."""
+    near, far = map(_getter, names)
+    if left == 0:
+        return {"left_key": near, "right_key": far}
+    return {"left_key": lambda _, row: near(row), "right_key": far}
+
+
+def _getter(names: tuple[str, ...]) -> Callable[[Any], Any]:
+    return attrgetter(*names)
+
+
+def _names(source: Mapper[Any] | None, target: Mapper[Any] | None, pairs: Pairs) -> Names:
+    left = tuple([_field_name(source, column) for column, _ in pairs])
+    return left, tuple([_field_name(target, column) for _, column in pairs])
+
+
+def _field_name(mapper: Mapper[Any] | None, column: Column[Any]) -> str:
+    """The field of a column: as the class calls it, or the table."""
+    return field_of(column) if mapper is None else mapper.get_property_by_column(column).key
+
+
+def _is_of_equations(condition: Any) -> bool:
+    is_all = isinstance(condition, BooleanClauseList) and condition.operator is operators.and_
+    parts = condition.clauses if is_all else [condition]
+    return all(
+        isinstance(part, BinaryExpression)
+        and part.operator is operators.eq
+        and isinstance(part.left, Column)
+        and isinstance(part.right, Column)
+        for part in parts
+    )
+
+
+_CONDITION = (
+    "{} cannot be a join: its condition is more than columns that are equal\n"
+    "  join the tables: m[A].join(m[B], on=lambda a, b: ...)"
+)
+
+
+# Which engines the sessions of a factory write to.
+
+
+def engines_of(given: Any, kinds: list[Kind]) -> list[Engine]:
+    """The engine of each of the kinds.
+
+    Parameters
+    ----------
+    given: a `sessionmaker`, `async_sessionmaker`, `scoped_session`, or an engine.
+
+    Raises
+    ------
+    PlanError: it is none of these, or has no engine for a class.
+    """
+    given = _synchronous(given)
+    if isinstance(given, Session):
+        raise PlanError(
+            f"cannot mirror one session: {given!r:.100} is a session, and others write too\n"
+            "  give what makes sessions: sessionmaker(engine), or the engine itself"
+        )
+    if isinstance(given, Engine):
+        return [_root(given)] * len(kinds)
+    session = _session(given)
+    try:
+        return [_root(_bind(session, kind).engine) for kind in kinds]
+    except UnboundExecutionError as error:
+        raise PlanError(
+            f"mirror: sessions of {given!r:.100} have no engine\n"
+            "  give sessionmaker(engine), or the engine itself"
+        ) from error
+
+
+def _session(given: Any) -> Session:
+    """One of its sessions, which is not begun."""
+    if callable(given):
+        given = _synchronous(getattr(given, "session_factory", given)())
+    if not isinstance(given, Session):
+        raise PlanError(
+            f"mirror takes what makes sessions, not {given!r:.100}\n"
+            "  write mirror(db, Session, Order), with Session = sessionmaker(engine)"
+        )
+    return given
+
+
+def _synchronous(given: Any) -> Any:
+    """The engine or session inside an asynchronous one; anything else as it is.
+
+    Their module needs greenlet, which SQLAlchemy installs only where it is asked for. Who has made
+    one of them has imported it.
+    """
+    asynchronous = sys.modules.get("sqlalchemy.ext.asyncio")
+    if asynchronous is None:
+        return given
+    if isinstance(given, asynchronous.AsyncEngine):
+        return given.sync_engine
+    if isinstance(given, asynchronous.AsyncSession):
+        return given.sync_session
+    return given
+
+
+def _bind(session: Session, kind: Kind) -> Engine | Connection:
+    if isinstance(kind.owner, type):
+        return session.get_bind(kind.owner)
+    return session.get_bind(clause=kind.owner)
+
+
+def _root(engine: Engine) -> Engine:
+    """The engine itself, of one that has other options: both use the same connections."""
+    while (proxied := getattr(engine, "_proxied", None)) is not None:
+        engine = proxied
+    return engine

@@ -5,7 +5,7 @@
     it fails             the value before is put back, where the changes of tables are taken back
 
 An assignment is noted among the changes of the transaction as a change of a table that no query
-reads. So all that takes changes back (`commit.py`, `repair.py`) puts values back too, in the order
+reads. So all that takes changes back (`commit.py`, `commit.py`) puts values back too, in the order
 that is the reverse of theirs.
 
 State:  the objects that changed since the last commit.

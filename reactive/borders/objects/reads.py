@@ -32,7 +32,7 @@ from optimizer.expr import (
 from optimizer.kinds.fields import members
 from optimizer.lifting.lift import lift
 from optimizer.plans.properties import bindings, tables
-from optimizer.rewriting.fields import field_read
+from optimizer.rewriting.columns import field_read
 from optimizer.traverse import called
 from reactive.engine.operators.accumulators import CountAccumulator
 

@@ -14,7 +14,7 @@ from reactive.borders.objects import reads
 from reactive.borders.objects.changes import Objects
 from reactive.borders.objects.records import Record
 from reactive.engine.collections.zset import Pair, Row, consolidate
-from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.store import Duplicate
 
 Update = tuple[Record, Row, Row]

@@ -19,35 +19,33 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from optimizer import plan
 from optimizer.plans import explain as explaining
-from optimizer.plans.properties import free, nodes
+from optimizer.plans.properties import free, nodes, tables
 from optimizer.traverse import without_iterations
-from reactive.borders.offload import (
-    beginning,
-    chain_end,
-    levels,
-    moving_recursions,
-    overflow,
-    readers,
-    remote_table,
-    resuming,
-)
-from reactive.borders.offload.obstacles import check_rows, check_stored, refusal
+from reactive.borders.offload import overflow, remote_table
 from reactive.borders.offload.spilling import Spilling
 from reactive.engine.compiler import levels as nests
-from reactive.engine.compiler import offloaded as offloaded_nodes
+from reactive.engine.compiler import placement as offloaded_nodes
 from reactive.engine.compiler.leaves import reattach, refill
 from reactive.engine.dataflow.node import Node
 from reactive.engine.operators.plain import LINEAR
-from reactive.engine.remote import adoption, fragments, remote_operator, remote_tree
-from reactive.engine.remote import flush as flushing
+from reactive.engine.remote import (
+    flush as flushing,
+)
+from reactive.engine.remote import (
+    fragments,
+    remote,
+    remote_operator,
+    remote_tree,
+)
 from reactive.engine.runtime.collector import paused
 from reactive.errors import OffloadError
 
 if TYPE_CHECKING:
     from reactive.api.view import AnyView
     from reactive.borders.offload.backend import Offload
-    from reactive.engine.remote.adoption import Adopt
+    from reactive.engine.remote.remote import Adopt
     from reactive.engine.transactions.engine import Engine
+
 
 T = TypeVar("T")
 
@@ -60,7 +58,7 @@ class Offloading:
         self.offload = offload
         self.moved: dict[plan.Node, offloaded_nodes.Begin] = {}
         self._flush: flushing.Flush | None = None
-        self._readers: readers.Readers | None = None
+        self._readers: remote_table.Readers | None = None
         self.spilling = Spilling(engine)
         self.overflow = None if offload is None else overflow.Overflow(self, offload)
         if offload is not None:
@@ -103,8 +101,8 @@ class Offloading:
         return offloaded_nodes.OffloadedNodes(
             moved,
             self._remote_tables(),
-            lambda part: beginning.begun(self, part, part.of[0]),
-            lambda part: offload.scan(part, beginning.name_of(part.of[0])),
+            lambda part: overflow.begun(self, part, part.of[0]),
+            lambda part: offload.scan(part, overflow.name_of(part.of[0])),
             offload.apart,
             self.nested,
         )
@@ -180,7 +178,7 @@ class Offloading:
         OffloadError: none can, for the reasons that it names; or tables hold other rows than an
             earlier process left, and nobody has said whose count.
         """
-        adoption.check_adopt(adopt)
+        remote.check_adopt(adopt)
         found, reasons = self._parts(view._channel.plan)
         if not found:
             raise OffloadError(refusal(str(view._channel), reasons))
@@ -197,7 +195,7 @@ class Offloading:
         for node in reversed(found):
             if away.levels(node) is not None:
                 continue
-            fragment = away.fragment(chain_end.top_of(self, node))
+            fragment = away.fragment(overflow.top_of(self, node))
             if fragment.is_whole and node not in gone:
                 self.hand_over(node, adopt)
                 gone.update(fragment.of)
@@ -206,9 +204,9 @@ class Offloading:
     def hand_over(self, node: plan.Node, adopt: Adopt | None = None) -> None:
         """Move one node of the plans, with what follows on it row by row."""
         engine, offload = self._engine, self.need()
-        node = chain_end.top_of(self, node)
+        node = overflow.top_of(self, node)
         moved: dict[plan.Node, offloaded_nodes.Begin] = {
-            node: lambda part: beginning.begun(self, part, node)
+            node: lambda part: overflow.begun(self, part, node)
         }
         with self._engine.inside():
             if node in self.moved:
@@ -222,7 +220,7 @@ class Offloading:
             operators = [each.operator for each in made]
             lag = sum(operator.lag for operator in operators)
             with offload.progress(explaining.headline(node), lag):
-                resuming.fill(engine, operators, adopt)
+                remote_table.fill(engine, operators, adopt)
             self._switch({**self.moved, **moved})
             self.spilling.spill(node, offload)
             if self.overflow is not None and offload.flush_interval is not None:
@@ -291,7 +289,7 @@ class Offloading:
         assert away is not None
         if away.levels(root) is not None:
             return [root], []
-        inside = {id(n) for node in nodes(root) for n in moving_recursions.within(node)}
+        inside = {id(n) for node in nodes(root) for n in overflow.within(node)}
         for node in nodes(root):
             if id(node) in inside or isinstance(node, STATELESS):
                 continue
@@ -309,8 +307,8 @@ class Offloading:
         """Why a node of a plan has to stay, if it has to."""
         try:
             check_rows(node, self.roots() if self._engine.moments else ())
-            if isinstance(node, moving_recursions.RECURSIONS):
-                return moving_recursions.refused(self, node)
+            if isinstance(node, overflow.RECURSIONS):
+                return overflow.refused(self, node)
             part = fragments.part_of(node)
         except (fragments.Unmovable, OffloadError) as error:
             return str(error)
@@ -328,8 +326,8 @@ class Offloading:
             return None
         for operator in self.operators(node):
             return self.describe(operator)
-        if isinstance(node, moving_recursions.RECURSIONS):
-            return moving_recursions.placed(self, node)
+        if isinstance(node, overflow.RECURSIONS):
+            return overflow.placed(self, node)
         if isinstance(node, STATELESS):
             return None
         refused = self.refused(node)
@@ -342,7 +340,7 @@ class Offloading:
 
     def levels(self, written: plan.Node) -> dict[str, str]:
         """Where the levels of a nest are that are elsewhere, for `explain`."""
-        return {} if self.offload is None else levels.levels_of(self, written)
+        return {} if self.offload is None else overflow.levels_of(self, written)
 
     def _switch(self, moved: dict[plan.Node, offloaded_nodes.Begin]) -> None:
         """Compile the queries again that read parts that are elsewhere now, or are not any more."""
@@ -350,7 +348,7 @@ class Offloading:
         with self._engine.inside():
             self.flush()
             changed = self.moved.keys() ^ moved.keys()
-            self._readers = self._readers or readers.Readers(engine, self.plan_of)
+            self._readers = self._readers or remote_table.Readers(engine, self.plan_of)
             for leaf, source in self._compiled(moved, self._readers.of(changed)):
                 reattach(engine.graph, leaf, source)
 
@@ -400,3 +398,44 @@ class Offloading:
 
 
 STATELESS = (*LINEAR, plan.Table, plan.UnionAll, plan.Negate, plan.Empty, plan.Values)
+
+
+# Why parts of a query have to stay in the process, in words.
+
+
+def check_stored(node: plan.Node, why: str) -> None:
+    """Raise for a node over a table that keeps no rows."""
+    for table in tables(node):
+        if not table.stored:
+            raise OffloadError(f"table {table.name!r} {why}")
+
+
+def check_rows(node: plan.Node, roots: Iterable[plan.Node]) -> None:
+    """Raise for a node over rows that were not kept, that have a negative weight, or that are as
+    they were; or of which one of the queries wants these."""
+    check_stored(node, "has given out rows that it did not keep")
+    if any(isinstance(each, plan.Negate) for each in nodes(node)):
+        raise OffloadError(
+            "it reads rows of negate(), whose weights are negative, which are kept in the process; "
+            "difference_all() takes rows away without them"
+        )
+    _check_present(node, roots)
+
+
+def refusal(name: str, reasons: list[str]) -> str:
+    """The error of a view of which nothing can be moved."""
+    lines = reasons or ["it keeps nothing but its rows"]
+    count = f"{len(lines)} obstacle" + "s" * (len(lines) != 1)
+    return "\n".join([f"{name} cannot be moved: {count}", *(f"  {line}" for line in lines)])
+
+
+def _check_present(node: plan.Node, roots: Iterable[plan.Node]) -> None:
+    """Raise for a node that reads rows as they were, or of which one of the queries wants these."""
+    past = [
+        each for root in (node, *roots) for each in nodes(root) if isinstance(each, plan.Previous)
+    ]
+    if any(each in nodes(node) or node in nodes(each) for each in past):
+        raise OffloadError(
+            "previous() has rows of each commit, which are only known in the process; "
+            "subscribe() tells what a commit changed of a view that is elsewhere"
+        )

@@ -1,28 +1,46 @@
-"""What a database does by itself about state that outgrows the process.
+"""Moves out of the process: what moves together, how far up, and what a database moves by itself.
+
+What a database does by itself about state that outgrows the process.
 
 After commits that changed many rows, the sizes of all operators are looked at: those of `stats()`,
 rows held, and bytes of the containers that hold them. That takes time by the state, so it happens
 a few times while a threshold is filled. What is above it moves in the background, several operators
 of a query together if they can be one fragment, so that no deltas go from one to the other here;
 what has been found below half of it for a while comes back.
+
+What moves together, and how it begins elsewhere: what it is called, and for whom it is.
+
+grown: join          by town (aggregate)       as one fragment, though the aggregate is small:
+                       join                    else all deltas of the join would come by
 """
 
 from __future__ import annotations
 
 import logging
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 from optimizer import plan
-from reactive.borders.offload import beginning
+from optimizer.plans import explain as explaining
+from optimizer.plans.properties import nodes
+from optimizer.traverse import has_components
+from reactive.borders.offload import remote_table
+from reactive.engine.compiler.physical import Nest
+from reactive.engine.compiler.placement import OffloadedNodes
 from reactive.engine.dataflow.node import Node
+from reactive.engine.operators.plain import LINEAR
+from reactive.engine.remote import fragments
+from reactive.engine.remote.fragments import Fragment
+from reactive.engine.remote.remote import Remote
 from reactive.engine.runtime.background import Background
 from reactive.errors import OffloadError
 
 if TYPE_CHECKING:
     from reactive.borders.offload.backend import Offload
     from reactive.borders.offload.offload import Offloading
+
 
 FRACTION = 8
 """How often sizes are looked at while a threshold is filled."""
@@ -122,7 +140,7 @@ class Overflow:
     def _move(self, of: Offloading, grown: list[plan.Node]) -> None:
         """In the background: what has grown goes, and what cannot is told of."""
         try:
-            for node in beginning.tops(of, grown):
+            for node in tops(of, grown):
                 if not self._is_refused(node):
                     self._moved.add(node)
                     self.background.do(partial(type(of).hand_over, node=node))
@@ -149,7 +167,7 @@ class Overflow:
         return [of for of in grown if of not in self._moved and of not in self._refused]
 
     def _is_refused(self, node: plan.Node) -> bool:
-        refused = None if beginning.is_whole(self._of, node) else self._of.refused(node)
+        refused = None if is_whole(self._of, node) else self._of.refused(node)
         if refused is not None:
             self._refused[node] = refused
         return refused is not None
@@ -174,3 +192,150 @@ class Overflow:
     def refused(self) -> list[tuple[plan.Node, str]]:
         """What is above the threshold and has to stay, with why."""
         return list(self._refused.items())
+
+
+def begun(of: Offloading, part: Fragment, node: plan.Node) -> Remote:
+    """A place for the part of a node."""
+    views = remote_table.views_of(of._engine, node, of.plan_of)
+    return of.need().begin(part, name_of(node), views, of._engine)
+
+
+def name_of(node: plan.Node) -> str:
+    """The same for the same query."""
+    return str(explaining.explain(node))
+
+
+def tops(of: Offloading, grown: Sequence[plan.Node]) -> list[plan.Node]:
+    """The nodes that are to move for some that have grown: of several that can be in one whole
+    fragment the upper one of the least such, and else those themselves.
+
+    What reads their results stays: it has not grown, and each operator of a fragment takes longer
+    in a flush than the few deltas here that it saves.
+    """
+    away = of.offloaded(of.moved)
+    assert away is not None
+    found: dict[plan.Node, None] = {}
+    left = dict.fromkeys(grown)
+    for root in of.roots():
+        whole = filter(away.is_whole, nodes(root))
+        within = {node: left.keys() & away.fragment(node).of for node in whole}
+        most = max(map(len, within.values()), default=0)
+        if most > 1:
+            found[next(node for node, some in within.items() if len(some) == most)] = None
+    gone = {node for top in found for node in away.fragment(top).of}
+    return [*found, *(node for node in left if node not in gone)]
+
+
+def is_whole(of: Offloading, node: plan.Node) -> bool:
+    """Whether a node goes together with all that is below it."""
+    away = of.offloaded(of.moved)
+    return away is not None and away.is_whole(node)
+
+
+# How far up from a node what moves goes: to the end of the chain that looks at one row after
+# the other, of which nobody reads the middle.
+
+
+def top_of(of: Offloading, node: plan.Node) -> plan.Node:
+    """The end of the chain on a node; of a recursion, the node itself if the chain cannot go."""
+    top = _end(of, node)
+    is_recursion = isinstance(node, RECURSIONS)
+    if is_recursion and not goes_with(of, node, top):
+        return node
+    return top
+
+
+def _end(of: Offloading, node: plan.Node) -> plan.Node:
+    roots = of.roots()
+    orders = [n for root in roots for n in nodes(root) if isinstance(n, plan.OrderBy)]
+    readers: dict[plan.Node, set[plan.Node]] = defaultdict(set)
+    for reader in {n for root in roots for n in nodes(root)}:
+        for source in reader.inputs():
+            readers[source].add(reader)
+    while len(readers[node]) == 1 and node not in (*roots, *orders):
+        (reader,) = readers[node]
+        if not (isinstance(reader, LINEAR) and fragments.raises_nothing(reader)):
+            break
+        node = reader
+    return node
+
+
+# Which recursions of a database's queries can move, and should: for moves, and for `explain`.
+
+RECURSIONS = (plan.Fixpoint, plan.Iterate, plan.Component)
+
+
+def refused(of: Offloading, node: plan.Node) -> str | None:
+    """Why a recursion, which goes with all that is below it, has to stay; None if it may go."""
+    away = _away(of)
+    found = fragments.why_not(node, away.holds)
+    if found is None and not away.is_whole(node):
+        return "it, or what it reads, cannot be done in columns; its inputs may be moved"
+    return found
+
+
+def goes_with(of: Offloading, node: plan.Node, top: plan.Node) -> bool:
+    """Whether the chain from a recursion up to a node can go with it."""
+    return top is node or _away(of).is_whole(top)
+
+
+def placed(of: Offloading, node: plan.Node) -> str | None:
+    """Where a recursion runs that is not elsewhere as a whole: whether it can move, and should.
+    Whoever would do it is not asked. Of relations that are defined together, each is told of."""
+    if has_components(node):
+        return None
+    why = fragments.why_not(node, _away(of).holds)
+    if why is not None:
+        return f"in the process: {why}"
+    return f"in the process, {fragments.advice(node, _held(of, node))}"
+
+
+def within(node: plan.Node) -> list[plan.Node]:
+    """The nodes of a recursion, which go where it goes."""
+    match node:
+        case plan.Component(source):
+            return [source]
+        case plan.Fixpoint() | plan.Iterate():
+            return [n for body in node.bodies for n in nodes(body)]
+        case _:
+            return []
+
+
+def _held(of: Offloading, node: plan.Node) -> int | None:
+    """How many rows a node's operator holds in the process; None if it is not computed."""
+
+    def rows(every: list[Node]) -> list[int]:
+        own = [each for each in every if each.plan == node and not each.is_remote]
+        return [n.operator.footprint()[0] for n in own if hasattr(n.operator, "footprint")]
+
+    return max(of.look(rows), default=None)
+
+
+def _away(of: Offloading) -> OffloadedNodes:
+    away = of.offloaded(of.moved)
+    assert away is not None
+    return away
+
+
+# Which levels of nests are elsewhere, in words.
+
+
+def level_of(part: Node) -> str | None:
+    """What a part is called that has the rows of a level; None of others."""
+    for reader, _ in part.consumers:
+        nest = reader.physical
+        if isinstance(nest, Nest) and nest.elsewhere is not None:
+            return f"level {nest.elsewhere.names[reader.inputs.index(part)]}"
+    return None
+
+
+def levels_of(of: Offloading, written: plan.Node) -> dict[str, str]:
+    """Where the levels of a query are that are elsewhere, by what they are called."""
+    root = of.plan_of(written)
+    found: dict[str, str] = {}
+    for node in of.remotes:
+        readers = [reader for reader, _ in node.consumers if reader.plan == root]
+        name = level_of(node) if readers else None
+        if name is not None:
+            found[name] = of.describe(node.operator)
+    return found

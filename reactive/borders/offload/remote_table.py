@@ -1,23 +1,63 @@
-"""Tables whose rows are elsewhere from the start, and what they feed there without coming by.
+"""Tables whose rows are elsewhere from the start, streams that feed them, and views that resume
+over them.
+
+Tables whose rows are elsewhere from the start, and what they feed there without coming by.
 
     changes of the table --> waiting --save--> a version, where the rows are
     a part that reads it <---------- the rows of versions a to b, through a chain of plan nodes
 
 What is committed waits in the process until the next flush and is then saved as one version.
+
+A table that a stream feeds, whose rows do not pass through this process.
+
+    batch n --> rows written aside --> one version of the table, which notes n --> commit
+
+A batch is a commit of its own, and its number is noted with its rows: one that comes again, since
+its query was killed before it had noted that it was done, changes nothing.
+
+State:  where the rows are.
+Cost:   of a batch what it brings; with a key, a scan of the table.
+
+What an earlier process left of a view's state: whose it is, and what its tables are to hold.
+
+Cost: O(plan) per view with a name; O(rows of the tables) once, where they are put back.
+
+Which leaves read nodes of the plans: those are compiled again when these move, and no others.
+
+State:  the nodes of the query of each leaf, as long as it is run as it was.
+Cost:   O(leaves) a look, and O(its plan) once for each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, TypeVar
+from weakref import WeakKeyDictionary
 
+from optimizer import plan
 from optimizer.errors import PlanError
+from optimizer.plans.fingerprint import fingerprint
+from optimizer.plans.properties import nodes
 from reactive.api.table import Table
-from reactive.engine.collections.zset import Pair, Row, consolidate, negate
-from reactive.engine.remote.external import ExternalRows, Once
+from reactive.api.view import View
+from reactive.borders.sources.ingestion import Ingestion
+from reactive.borders.sources.net_changes import UnfitRow
+from reactive.engine.collections.zset import Pair, Row, consolidate, negate, repeat
+from reactive.engine.dataflow.node import Node
+from reactive.engine.remote.remote import (
+    Adopt,
+    ExternalRows,
+    ExternalStream,
+    FrameBatch,
+    Once,
+    to_restore,
+)
+from reactive.engine.remote.remote_operator import RemoteOperator
 from reactive.engine.storage.store import Store
 from reactive.engine.transactions import patches
-from reactive.errors import MissingKeyError, OffloadError, TableError, TransactionError
+from reactive.engine.transactions.transaction import Transaction
+from reactive.errors import MissingKeyError, OffloadError, SourceError, TableError, TransactionError
 
 if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
@@ -274,3 +314,216 @@ class RemoteStore:
 
     def bytes(self) -> int:
         return 0
+
+
+class StreamTable(RemoteTable[T]):
+    """A table that a stream feeds. Made by `Database.spark_stream`.
+
+    It is read like any other; its rows cannot be changed by hand.
+    """
+
+    source: Ingestion[T]
+    """What feeds it: its state, token, errors and lag, with `start`, `stop` and `wait`."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        number: int,
+        row_type: Any,
+        name: str | None,
+        key: str | Callable[[T], Hashable] | None,
+        stream: Callable[[str], ExternalStream],
+    ) -> None:
+        self._make = stream
+        super().__init__(engine, number, row_type, name, key, self._rows_of)
+
+    def _rows_of(self, name: str) -> ExternalRows:
+        self.stream = self._make(name)
+        """Where the batches come from."""
+        return self.stream.rows
+
+    def _new_store(self, hashable: Any) -> RemoteStore:
+        super()._new_store(hashable)
+        self._waiting = _FedStore(self.rows, self.name)
+        return self._waiting
+
+    def _bulk(self, what: str, change: Callable[[], int]) -> bool:
+        _refuse(self.name)
+
+    def replace_all(self, rows: Any) -> None:
+        """Refused, as all changes by hand are."""
+        _refuse(self.name)
+
+    def take(self, batch: FrameBatch, unfit: RemoteTable[Any] | None) -> int:
+        """Commit a batch; how many rows have changed."""
+        engine = self._engine
+        if engine.tables.get(self.plan.number) is not self:
+            raise SourceError(f"table {self.name!r} of the stream was dropped")
+        with self.stream.prepared(batch) as prepared:
+            if not prepared.is_change:
+                return 0
+            with engine.inside(to_write=True):
+                prepared.publish()
+                engine.committed([self] if unfit is None else [self, unfit], prepared.rows)
+            rows: int = prepared.rows
+            return rows
+
+
+class StreamNotes:
+    """What is noted of the stream of a table: as `Ledger` of other sources."""
+
+    origins: Mapping[Hashable, tuple[Any, ...]] = MappingProxyType({})
+
+    def __init__(self, table: StreamTable[Any], unfit: RemoteTable[Any] | None) -> None:
+        self.name = table.name
+        self.targets = table.name
+        self.view: View[Any] | None = None
+        if unfit is not None:
+            self.view = unfit.materialize(unfit.name)
+        self._stream = table.stream
+
+    @property
+    def token(self) -> int | None:
+        """The number of the last batch."""
+        return self._stream.token
+
+    def has_come_to(self, token: object) -> bool:
+        """Whether a batch counts, also one of an earlier process: its number, or a later one."""
+        last = self.token
+        return last is not None and isinstance(token, int) and token <= last
+
+    def keep_errors(self) -> None:
+        """Raise `PlanError`: the policy of a stream is part of its plan."""
+        if self.view is None:
+            raise PlanError(
+                f"{self.name!r} is a stream on Spark, whose policy cannot change\n"
+                '  spark_stream(..., on_error="drop") when the table is made'
+            )
+
+    def check_same(self, targets: object) -> None:
+        """Raise `SourceError`: another source cannot have this name."""
+        raise SourceError(
+            f"{self.name!r} is the stream of a table on Spark\n  give the source another name"
+        )
+
+
+def stream_table(
+    engine: Engine,
+    row_type: type[T],
+    name: str | None,
+    key: str | Callable[[T], Hashable] | None,
+    stream: Callable[[str], ExternalStream],
+) -> StreamTable[T]:
+    """A table that a stream feeds, once its source is started. Inside the lock."""
+    table: StreamTable[T] = StreamTable(engine, next(engine.numbers), row_type, name, key, stream)
+    if table.name in engine.ledgers:
+        raise SourceError(
+            f"there is a source {table.name!r} already\n  give the table another name"
+        )
+    engine.tables[table.plan.number] = table
+    unfit: RemoteTable[Any] | None = None
+    rows = table.stream.unfit
+    if rows is not None:
+        called = f"errors of {table.name}"
+        number = next(engine.numbers)
+        unfit = RemoteTable(engine, number, UnfitRow, called, None, lambda _: rows)
+        engine.tables[number] = unfit
+    notes = engine.ledgers[table.name] = StreamNotes(table, unfit)
+    commit: Callable[[Any, bool], int] = lambda batch, _: table.take(batch, unfit)  # noqa: E731
+    source: Any = table.stream
+    table.source = Ingestion(engine, source, notes, None, commit, drops=unfit is not None)
+    return table
+
+
+class _FedStore(RemoteStore):
+    """Takes no rows but those of the stream."""
+
+    def __init__(self, rows: ExternalRows, name: str) -> None:
+        super().__init__(rows)
+        self._name = name
+
+    def add(self, row: Row, count: int) -> Pair:
+        _refuse(self._name)
+
+    def add_rows(self, rows: Sequence[Row]) -> Sequence[Row]:
+        _refuse(self._name)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise TableError(
+        f"rows of table {name!r} come by its stream, and cannot be changed by hand\n"
+        "  add them to what the stream reads, or to another table: a.union_all(b) has the rows of "
+        "both"
+    )
+
+
+def fill(engine: Engine, operators: Sequence[RemoteOperator], adopt: Adopt | None) -> None:
+    """Hand over what the inputs hold, or first have them hold what an earlier process left."""
+    from_state = [o for o in operators if (adopt or o.remote.adopt) == "state" and not o.is_filled]
+    if from_state:
+        with Transaction(engine):
+            for table, rows in _missing(engine, from_state).items():
+                table.remove_all(repeat((row, -n) for row, n in rows.items() if n < 0))
+                table.add_all(repeat((row, n) for row, n in rows.items() if n > 0))
+        with engine.inside():
+            for operator in from_state:
+                operator.restored()
+    for operator in operators:
+        operator.fill("process" if operator in from_state else adopt)
+
+
+def _missing(engine: Engine, operators: Sequence[RemoteOperator]) -> dict[Any, dict[Row, int]]:
+    """What tables are to be given, and what is to go; of what several have the same, once."""
+    found: dict[Any, dict[Row, int]] = {}
+    for operator in operators:
+        for read, pairs in to_restore(operator.fragment, operator.differs()).items():
+            rows = found.setdefault(engine.table_of(read), {})
+            for row, weight in pairs:
+                rows[row] = max(weight, rows.get(row, 0), key=abs)
+    return found
+
+
+def views_of(
+    engine: Engine, node: plan.Node, run: Callable[[plan.Node], plan.Node]
+) -> dict[str, str]:
+    """The fingerprints of the views with a name that read a node, or that are being made.
+
+    Parameters
+    ----------
+    run: the plan that is run for a plan as written.
+    """
+    making = engine.graph.making
+    channels = [leaf.leaf for leaf in engine.graph.leaves()]
+    plans = {c.name: run(c.plan) for c in channels if c.name is not None}
+    found = {name: root for name, root in plans.items() if node in nodes(root)}
+    if making is not None and making.name is not None:
+        found[making.name] = run(making.plan)
+    return {name: fingerprint(root) for name, root in found.items()}
+
+
+Known = tuple[plan.Node, frozenset[plan.Node]]
+
+
+class Readers:
+    """The leaves of a database, by the nodes that their queries read.
+
+    Parameters
+    ----------
+    run: the plan that is run for a plan as written.
+    """
+
+    def __init__(self, engine: Engine, run: Callable[[plan.Node], plan.Node]) -> None:
+        self._engine, self._run = engine, run
+        self._known = WeakKeyDictionary[Node, Known]()
+
+    def of(self, some: Collection[plan.Node]) -> list[Node]:
+        """The leaves that read one of some nodes. Inside the lock."""
+        leaves = self._engine.graph.leaves()
+        return [leaf for leaf in leaves if not self._inside(leaf).isdisjoint(some)]
+
+    def _inside(self, leaf: Node) -> frozenset[plan.Node]:
+        found = self._engine.queries.optimized(leaf.leaf.plan).plan
+        known = self._known.get(leaf)
+        if known is None or known[0] is not found:
+            known = self._known[leaf] = found, frozenset(nodes(self._run(leaf.leaf.plan)))
+        return known[1]

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 from optimizer import plan
 from optimizer.plans.properties import tables
 from reactive.api.table import Table
-from reactive.engine.compiler import offloaded as offloading
+from reactive.engine.compiler import placement as offloading
 from reactive.engine.dataflow.node import Node
 from reactive.engine.operators.plain import LINEAR
 from reactive.engine.runtime.interrupts import surely
-from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.store import BagStore, Store
 
 if TYPE_CHECKING:

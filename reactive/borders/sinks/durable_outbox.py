@@ -1,4 +1,7 @@
-"""An outbox in the store of a durable database: a sink goes on after a restart where it was.
+"""Targets of sinks: the protocol, functions that are called with changes, and an outbox in a
+durable store.
+
+An outbox in the store of a durable database: a sink goes on after a restart where it was.
 
     !batch, !version, !delivered     the position, and the last batch that the receiver has
     =row                             how often the receiver was told of the row, up to !batch
@@ -12,14 +15,39 @@ batch of a commit that it does not have. That transaction waits for the disk, wh
 State:  the sums, as text, in the process; and in the store.
 Cost:   a batch O(its changes) and one sync of the disk; making the sink O(what was told).
 Source: the transactional outbox of message brokers.
+
+Changes that a function is called with, each batch until the function has returned.
+
+    outbox: batch n is kept  -->  function(n, changes)  -->  outbox: n is delivered
+
+A function that raises, or a process that ends, leaves the batch in the outbox: the function is
+called with it again, the same changes under the same number. So one that takes note of the number
+together with what it does has each batch once.
+
+State:  that of the outbox.
+Cost:   O(changes), written once before the call.
+Source: the transactional outbox of message brokers.
+
+The protocol of what the changes of a view are written to.
+
+    open        which batch is in it, as it says itself
+    difference  what leads from what is in it to the rows of now
+    stage       a batch is written aside: it is to be there, and nobody sees it yet
+    deliver     what is staged is there, in one step; done again, it changes nothing
+
+The position is a part of what is written, so there is no moment at which one is there and the
+other is not. A batch that was staged and not delivered when the process ended is either delivered
+by the next one, as it was, or is not there and is found as a difference.
 """
 
 from __future__ import annotations
 
+import inspect
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
 from optimizer.errors import PlanError
 from optimizer.expressions.members import row_of
@@ -27,12 +55,13 @@ from reactive.borders.durable.journal import Journal
 from reactive.borders.durable.rows.declared import declared_by
 from reactive.borders.durable.rows.values import Unstorable, known_in, tree, untree
 from reactive.borders.durable.store import Change, Column, Schema, Values
-from reactive.borders.sinks.target import ChangeBatch, Changed, Position
-from reactive.engine.collections.zset import Pair, consolidate
+from reactive.engine.collections.zset import Pair, consolidate, integrate, negate
+from reactive.engine.dataflow.delta import Delta, NumberedDelta
 from reactive.errors import DurabilityError
 
 if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
+
 
 BATCH, VERSION, DELIVERED = "!batch", "!version", "!delivered"
 TOLD, STAGED = "=", "+"
@@ -285,3 +314,247 @@ class DurableOutbox:
             f"cannot read table {self._table!r} in {self._where}: {row!r:.100} is damaged\n"
             "  put a backup in the place of the file"
         )
+
+
+class CalledTarget:
+    """A `Target` that calls a function."""
+
+    def __init__(self, function: Called, outbox: Outbox) -> None:
+        self._function = function
+        self._outbox = outbox
+        self.kept_as: str | None = getattr(outbox, "name", None)
+        """The name under which the database keeps what was told, if it does."""
+
+    def open(self, plan: str) -> Position | None:
+        """Return the position of the outbox; None if nothing was kept yet."""
+        return self._outbox.open(plan)
+
+    def difference(self, rows: Iterable[Pair]) -> Changed:
+        """What the function has not been told of these rows."""
+        return self._outbox.difference(rows)
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Keep a batch."""
+        self._outbox.stage(batch)
+
+    def deliver(self) -> None:
+        """Call the function with the batch that is kept, if there is one."""
+        batch = self._outbox.staged()
+        if batch is not None:
+            self._tell(batch)
+            self._outbox.delivered()
+
+    def _tell(self, batch: ChangeBatch) -> None:
+        self._function(batch.number, list(batch.changes))
+
+    def forget(self) -> None:
+        """Keep no more what was told.
+
+        Raises
+        ------
+        PlanError: it is not kept in a durable database.
+        """
+        forget = getattr(self._outbox, "forget", None)
+        if forget is None:
+            raise PlanError(
+                "cannot forget what a sink has told: it is not kept in a durable database\n"
+                "  stop() it: what it has told goes with the process"
+            )
+        forget()
+
+
+class ToldTarget(CalledTarget):
+    """A `Target` that calls a callback with deltas. Batch 0 is the rows of the beginning.
+
+    Parameters
+    ----------
+    name: of the subscription.
+    key: what identifies a row, if something does.
+    columns: the names of the bindings of rows, if they have names.
+    snapshot: whether the callback is told of batch 0.
+    """
+
+    def __init__(
+        self,
+        callback: Callable[[Delta[Any]], object],
+        outbox: Outbox,
+        name: str,
+        key: Callable[[Any], Any] | None,
+        columns: Sequence[str] | None,
+        *,
+        snapshot: bool,
+    ) -> None:
+        super().__init__(lambda number, changes: None, outbox)
+        self.kept_as = name
+        self._callback, self._key, self._snapshot = callback, key, snapshot
+        self._columns = columns
+        self.is_owed = False
+        """True until there is a batch 0, which may have no rows."""
+
+    def open(self, plan: str) -> Position | None:
+        """Return the position of the outbox; None if nothing was kept yet."""
+        found = super().open(plan)
+        self.is_owed = found is None
+        return found
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Keep a batch."""
+        super().stage(batch)
+        self.is_owed = False
+
+    def _tell(self, batch: ChangeBatch) -> None:
+        if batch.number == 0 and not self._snapshot:
+            return
+        delta = NumberedDelta[Any](batch.number, batch.version, list(batch.changes), self._key)
+        result = self._callback(delta._with_columns(self._columns))
+        if inspect.iscoroutine(result):
+            result.close()
+            raise TypeError(
+                f"cannot await {result.__qualname__}(), which the callback of subscription "
+                f"{self.kept_as!r} gave\n  give it a function that is not asynchronous"
+            )
+
+
+class MemoryOutbox:
+    """An `Outbox` that lives as long as the process."""
+
+    def __init__(self) -> None:
+        self._rows: dict[object, int] = {}
+        self._staged: ChangeBatch | None = None
+        self._position: Position | None = None
+
+    def open(self, plan: str) -> Position | None:
+        """Where it is."""
+        return self._position
+
+    def difference(self, rows: Iterable[Pair]) -> Changed:
+        """What has not been staged."""
+        return consolidate([*rows, *negate(self._rows.items())])
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Keep a batch."""
+        integrate(self._rows, batch.changes)
+        self._staged, self._position = batch, batch.position
+
+    def staged(self) -> ChangeBatch | None:
+        """The batch that was kept last, if it is not delivered."""
+        return self._staged
+
+    def delivered(self) -> None:
+        """Forget it."""
+        self._staged = None
+
+
+Changed: TypeAlias = Sequence[tuple[Any, int]]
+"""Rows with the number of times that each comes, or goes if it is negative; each row once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Up to where a view is written. Prints as text.
+
+    >>> print(Position(4, 17))
+    batch 4, through commit 17
+    """
+
+    batch: int
+    """The number of the last batch, from 0 on. A batch that changes nothing is not written."""
+    version: int
+    """The commit that it is up to date through, in the process that wrote it."""
+
+    def __str__(self) -> str:
+        return f"batch {self.batch}, through commit {self.version}"
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeBatch:
+    """Changes that are written together.
+
+    `number` counts up from 0. `plan` is the fingerprint of the query that the rows are of.
+    """
+
+    number: int
+    changes: Any
+    """`Changed`; for `FrameTarget.stage_frame`, `RemoteRows`."""
+    plan: str
+    version: int
+
+    @property
+    def position(self) -> Position:
+        """Where what has it is."""
+        return Position(self.number, self.version)
+
+
+class Target(Protocol):
+    """What a `Sink` writes to.
+
+    One that has an attribute `is_owed`, and that is true, is given a batch also if nothing has
+    changed: so a table can be there before its first row is.
+    """
+
+    def open(self, plan: str) -> Position | None:
+        """Where it is; None if nothing has been written to it, or staged.
+
+        Parameters
+        ----------
+        plan: the fingerprint of the query whose rows are to be written.
+
+        Raises
+        ------
+        OffloadError: it cannot be read, or holds the changes of another query and keeps them.
+        """
+        ...
+
+    def difference(self, rows: Iterable[Pair]) -> Changed:
+        """What leads from what is in it, with what is staged, to these rows."""
+        ...
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Write a batch aside. If this raises, it is as if it had not been called."""
+        ...
+
+    def deliver(self) -> None:
+        """Have what was staged be there, once. Nothing staged: nothing is done."""
+        ...
+
+
+@runtime_checkable
+class FrameTarget(Target, Protocol):
+    """A `Target` that can read rows where they are, so that none of them passes the process."""
+
+    def difference_frame(self, rows: Any) -> Any:
+        """As `difference`, of all rows as `RemoteRows`, which are not read before `stage_frame`."""
+        ...
+
+    def stage_frame(self, batch: ChangeBatch) -> bool:
+        """As `stage`, of changes that are not added up; false if they come to nothing, and nothing
+        is staged."""
+        ...
+
+
+class Outbox(Protocol):
+    """Keeps the batch that a receiver is to be given, until it has it, and what it was given."""
+
+    def open(self, plan: str) -> Position | None:
+        """As of a `Target`."""
+        ...
+
+    def difference(self, rows: Iterable[Pair]) -> Changed:
+        """As of a `Target`."""
+        ...
+
+    def stage(self, batch: ChangeBatch) -> None:
+        """Keep a batch. If this raises, it is as if it had not been called."""
+        ...
+
+    def staged(self) -> ChangeBatch | None:
+        """The batch that was kept and is not known to be delivered."""
+        ...
+
+    def delivered(self) -> None:
+        """The receiver has it."""
+        ...
+
+
+Called: TypeAlias = Callable[[int, list[tuple[Any, int]]], object]
+"""A function of the number of a batch, and its changes."""

@@ -17,20 +17,25 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from optimizer import plan
 from optimizer.errors import PlanError
-from optimizer.plans.binding_types import binding_types
+from optimizer.plans.declared_kinds import binding_types
 from optimizer.plans.fingerprint import fingerprint
-from reactive.api.subscriptions.named_subscription import NamedSubscription
+from reactive.api.subscriptions.listening import NamedSubscription
 from reactive.api.subscriptions.observe import Subscription
 from reactive.api.subscriptions.subscribe import listen
-from reactive.borders.sinks.called import CalledTarget, MemoryOutbox, ToldTarget
-from reactive.borders.sinks.durable_outbox import DurableOutbox
-from reactive.borders.sinks.followed import Changes, Followed
+from reactive.borders.sinks.durable_outbox import (
+    CalledTarget,
+    DurableOutbox,
+    FrameTarget,
+    MemoryOutbox,
+    Outbox,
+    Target,
+    ToldTarget,
+)
 from reactive.borders.sinks.gathered import Gathered
-from reactive.borders.sinks.sink import Sink
-from reactive.borders.sinks.target import FrameTarget, Outbox, Target
+from reactive.borders.sinks.sink import Changes, Followed, Sink
 from reactive.engine.collections.zset import Pair
 from reactive.engine.dataflow.delta import Delta
-from reactive.engine.runtime import intervals
+from reactive.engine.runtime import background
 from reactive.errors import OffloadError
 
 if TYPE_CHECKING:
@@ -181,7 +186,7 @@ def _interval(trigger: Trigger) -> float | None:
     if trigger is None or trigger == EACH:
         return None
     otherwise = "None writes when you flush, 'commit' after each commit"
-    return intervals.seconds(trigger, otherwise=otherwise)
+    return background.seconds(trigger, otherwise=otherwise)
 
 
 def _is_target(target: Any) -> bool:

@@ -1,21 +1,65 @@
-"""Begin to feed tables from a source; `Database.ingest`."""
+"""Ingestion of a source: its beginning, one commit for each batch, and the table that files feed.
+
+One batch, one commit: its rows and its token together, or nothing.
+
+    raise   what a row raises, is raised
+    drop    the rows without which the batch can be committed are left out, and told
+
+Which rows these are is found by trial: transactions that are taken back once all operators have
+stepped, so that nobody hears of them. First each half of the rows by itself, then halves of these;
+then, of the rows that are fine by themselves, the shortest beginning that is not.
+
+Cost: of a batch without such rows that of its rows. Of one with k among n, O(k log n) trials.
+
+A table that files feed.
+
+    db.watch(pattern, Row)  =  db.table(Row), db.ingest(files(pattern, Row)), and a first look
+
+State:  that of the table, and of its source.
+Cost:   as of `files`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+import os
+import time
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
-from reactive.borders.sources.batch import Batch, OnRefusal, Token, check_policy
-from reactive.borders.sources.commit_batch import commit_batch
+from optimizer.callables.source import caller
+from optimizer.errors import PlanError
+from optimizer.kinds.fields import TRACKED
+from reactive.api import family
+from reactive.api.table import Table
+from reactive.borders.durable import opening
+from reactive.borders.sources.batch import (
+    Batch,
+    Batches,
+    ByTable,
+    Given,
+    OnRefusal,
+    Source,
+    Targets,
+    Token,
+    as_source,
+    check_policy,
+    given,
+)
+from reactive.borders.sources.files.source import FileSource, files
 from reactive.borders.sources.ingestion import Ingestion
-from reactive.borders.sources.ledger import Ledger
-from reactive.borders.sources.source import Batches, Source, as_source
-from reactive.borders.sources.targets import Targets
-from reactive.errors import SourceError, TransactionError
+from reactive.borders.sources.ledger import Ledger, add, remove
+from reactive.borders.sources.net_changes import LeftOut, net_changes
+from reactive.engine.collections.zset import Row
+from reactive.engine.runtime.boundary import boundary
+from reactive.engine.runtime.interrupts import is_asynchronous
+from reactive.engine.transactions.transaction import Transaction, within
+from reactive.errors import FixpointError, ReactiveError, SourceError, TableError, TransactionError
 
 if TYPE_CHECKING:
-    from reactive.api.table import Table
     from reactive.engine.transactions.engine import Engine
+
+
+# Begin to feed tables from a source; `Database.ingest`.
 
 
 def ingest(
@@ -77,3 +121,328 @@ def stop_all(engine: Engine, patience: float) -> None:
         ingestion._stop.set()
     for ingestion in running:
         ingestion._is_stopped(patience)
+
+
+Place: TypeAlias = tuple[int, Row]
+"""A row, and the number of its table."""
+Trial: TypeAlias = Callable[[Sequence[Place]], Exception | None]
+"""What some rows raise, if anything."""
+BLAMED = (TableError, FixpointError)
+"""Errors of ours for which a row may be to blame, beside those of the user's callables."""
+
+
+def commit_batch(engine: Engine, ledger: Ledger, batch: Batch[Any], *, drops: bool) -> int:
+    """Commit a batch; how many rows have changed.
+
+    Parameters
+    ----------
+    drops: whether rows that raise are left out.
+
+    Raises
+    ------
+    Exception: what a row raises, unless such rows are left out; what no row is to blame for.
+    """
+    ledger.targets.check_there(engine.tables)
+    found = given(batch, ledger.targets)
+    for refused in batch.refused.values() if not drops else ():
+        for each in refused:
+            raise each.error
+    try:
+        return _commit(engine, ledger, found, None)
+    except Exception as error:
+        if not drops or not _may_blame_rows(error):
+            raise _refusal(ledger, found, error) from error.__cause__
+    return _Careful(engine, ledger, found).commit()
+
+
+def _commit(engine: Engine, ledger: Ledger, batch: Given, left_out: LeftOut | None) -> int:
+    def change() -> int:
+        net = net_changes(batch, ledger, left_out)
+        _change(ledger, net.gone, net.come)
+        ledger.change(net.entries)
+        ledger.change_errors(net.solved, net.errors)
+        return len(net)
+
+    return within(Transaction(engine), change)
+
+
+def _change(ledger: Ledger, gone: ByTable, come: ByTable) -> None:
+    tables = ledger.targets.tables
+    for number, rows in gone.items():
+        remove(tables[number], rows)
+    for number, rows in come.items():
+        add(tables[number], rows)
+
+
+class _Careful:
+    """Commits a batch without the rows that raise."""
+
+    def __init__(self, engine: Engine, ledger: Ledger, batch: Given) -> None:
+        self._engine = engine
+        self._ledger = ledger
+        self._batch = batch
+        self._left_out = LeftOut()
+
+    def commit(self) -> int:
+        """Commit what can be; what others write in between may make more raise."""
+        while True:
+            try:
+                return _commit(self._engine, self._ledger, self._batch, self._left_out)
+            except Exception as error:
+                if not _may_blame_rows(error) or not self._leave_out():
+                    raise
+
+    def _leave_out(self) -> bool:
+        """Find rows that raise; whether there are any."""
+        net = within(
+            Transaction(self._engine),
+            lambda: net_changes(self._batch, self._ledger, self._left_out),
+        )
+        if self._tried((), ()) is not None:
+            return False
+        going, coming = _places(net.gone), _places(net.come)
+        stay = _culprits(going, lambda some: self._tried(some, ()))
+        rest = [going[n] for n in range(len(going)) if n not in stay]
+        wait = _culprits(coming, lambda some: self._tried(rest, some))
+        for number, error in stay.items():
+            self._left_out.note(going[number], error, comes=False)
+        for number, error in wait.items():
+            self._left_out.note(coming[number], error, comes=True)
+        return bool(stay or wait)
+
+    def _tried(self, going: Sequence[Place], coming: Sequence[Place]) -> Exception | None:
+        """What these changes raise; nothing is changed."""
+        trial = Transaction(self._engine, _take_back)
+        try:
+            within(trial, lambda: _change(self._ledger, _by_table(going), _by_table(coming)))
+        except _TakenBack:
+            return None
+        except Exception as error:
+            if not _may_blame_rows(error):
+                raise
+            return error
+        raise AssertionError("a trial was not taken back")
+
+
+def _culprits(rows: Sequence[Place], trial: Trial) -> dict[int, Exception]:
+    """The rows without which the others do not raise, by their numbers, with what they raise."""
+    found = dict(_alone(range(len(rows)), rows, trial))
+    while True:
+        rest = [number for number in range(len(rows)) if number not in found]
+        if not rest or trial([rows[number] for number in rest]) is None:
+            return found
+        number = _last_of_shortest(rest, rows, trial)
+        error = trial([rows[n] for n in rest[: rest.index(number) + 1]])
+        if error is None:  # others have changed what it depends on
+            return found
+        found[number] = error
+
+
+def _alone(
+    numbers: Sequence[int], rows: Sequence[Place], trial: Trial
+) -> list[tuple[int, Exception]]:
+    """The rows that raise by themselves."""
+    if not numbers:
+        return []
+    error = trial([rows[number] for number in numbers])
+    if error is None:
+        return []
+    if len(numbers) == 1:
+        return [(numbers[0], error)]
+    half = len(numbers) // 2
+    return [*_alone(numbers[:half], rows, trial), *_alone(numbers[half:], rows, trial)]
+
+
+def _last_of_shortest(numbers: Sequence[int], rows: Sequence[Place], trial: Trial) -> int:
+    """The last row of a beginning that raises, while the beginning without it does not."""
+    passes, raises = 0, len(numbers)
+    while raises - passes > 1:
+        middle = (passes + raises) // 2
+        if trial([rows[number] for number in numbers[:middle]]) is None:
+            passes = middle
+        else:
+            raises = middle
+    return numbers[raises - 1]
+
+
+def _refusal(ledger: Ledger, batch: Given, error: Exception) -> Exception:
+    """What to raise: of a row without a hash, what its table says of it."""
+    if type(error) is not TypeError:
+        return error
+    found = (ledger.targets.refusal(number, row) for number, row in batch.rows())
+    return next((refused for refused in found if refused is not None), error)
+
+
+def _may_blame_rows(error: Exception) -> bool:
+    if is_asynchronous(error) or isinstance(error, MemoryError):
+        return False
+    return isinstance(error, BLAMED) or not isinstance(error, ReactiveError)
+
+
+class _TakenBack(Exception):
+    """A trial has come to its end."""
+
+
+def _take_back() -> None:
+    raise _TakenBack
+
+
+def _places(rows: ByTable) -> list[Place]:
+    return [(number, row) for number, some in rows.items() for row in some]
+
+
+def _by_table(places: Sequence[Place]) -> ByTable:
+    found: ByTable = {}
+    for number, row in places:
+        found.setdefault(number, []).append(row)
+    return found
+
+
+T = TypeVar("T")
+MOMENT = 0.001
+"""Seconds."""
+
+
+@boundary
+class WatchedTable(Table[T, Any]):
+    """A table that files feed. Made by `Database.watch`.
+
+    >>> import tempfile, pathlib
+    >>> from typing import NamedTuple
+    >>> from reactive import Database
+    >>> class Word(NamedTuple):
+    ...     text: str
+    ...     count: int
+    >>> folder = pathlib.Path(tempfile.mkdtemp())
+    >>> _ = (folder / "a.csv").write_text("text,count\\nto,2\\n")
+    >>> db = Database()
+    >>> words = db.watch(folder / "*.csv", Word)
+    >>> list(words)
+    [Word(text='to', count=2)]
+    >>> _ = (folder / "b.csv").write_text("text,count\\nbe,2\\n")
+    >>> words.catch_up()
+    >>> len(words), words.source.state
+    (2, 'running')
+    >>> db.close()
+    """
+
+    source: Ingestion[T]
+    """What feeds it: its state, token, errors and lag, with `start` and `stop`."""
+    _files: FileSource
+
+    def catch_up(self, timeout: float | None = None) -> None:
+        """Wait until the table, and views over it, have all that is in the files by now.
+
+        Parameters
+        ----------
+        timeout: seconds to wait at most.
+
+        Raises
+        ------
+        Exception: what stopped the source.
+        SourceError: it was stopped, or has not been started.
+        TimeoutError: `timeout` is over.
+        """
+        until = None if timeout is None else time.monotonic() + timeout
+        self.source._check("catch_up")
+        while True:
+            left = None if until is None else max(0.0, until - time.monotonic())
+            if self.source.state == "running" and self._files._has_caught_up(left):
+                return
+            if self.source.error is not None:
+                raise self.source.error
+            if self.source.state != "running":
+                raise SourceError(
+                    f"source {self.name!r} does not follow its files: it is {self.source.state}\n"
+                    "  table.source.start() has it go on"
+                )
+            time.sleep(MOMENT)  # it is about to say why it reads no more
+
+    def _give_up(self, why: str) -> None:
+        """As of any table; and what feeds it ends, and is forgotten."""
+        super()._give_up(why)
+        self.source._leave()
+        _forget(self._engine, self.name, why)
+
+
+def watch(
+    engine: Engine,
+    pattern: str | os.PathLike[str],
+    row_type: type[T],
+    name: str | None,
+    key: str | Callable[[T], Hashable] | None,
+    durable: bool | None,
+    on_error: OnRefusal,
+    start: bool,
+    replaced: Table[Any] | None,
+    on_stop: Callable[[Ingestion[Any]], object] | None,
+    options: Mapping[str, Any],
+) -> WatchedTable[T]:
+    """`Database.watch`; `replaced` is the table in whose place the new one comes."""
+    if hasattr(row_type, TRACKED):
+        raise PlanError(
+            f"rows of files do not change, and {row_type.__name__} is @tracked\n"
+            "  have a frozen class; or read the files yourself, and add the objects to a table"
+        )
+    with engine.shaping(to_write=True):
+        number = next(engine.numbers)
+        table: WatchedTable[T] = WatchedTable(
+            engine, number, row_type, name, key, True, replaces=replaced
+        )
+        of_key = None if table._keyed is None else table._keyed.key
+        table._files = files(pattern, row_type, name=table.name, key=of_key, **options)
+        check_policy(on_error)
+        if replaced is not None:
+            why = f"table {replaced.name!r} was replaced at {caller()}"
+            family.drop(engine, replaced, views=True, why=why)
+        if engine.journal is not None or durable:
+            opening.adopt(engine, table, durable, None, None)
+        table.source = _fed(engine, table, on_error)
+        table.source.on_stop = on_stop
+        engine.tables[number] = table
+    if start:
+        _load(engine, table)
+    return table
+
+
+def _fed(engine: Engine, table: WatchedTable[T], on_error: OnRefusal) -> Ingestion[T]:
+    """What feeds a table; if it cannot be, the table is not made."""
+    try:
+        return ingest(engine, table._files, table, None, on_error, None)
+    except BaseException:
+        engine.graph.drop_source(table._node)
+        if engine.journal is not None:
+            engine.journal.release(table)
+        raise
+
+
+def _load(engine: Engine, table: WatchedTable[Any]) -> None:
+    """Have what is in the files in the table; if that cannot be, there is no table."""
+    is_new = table.source.token is None
+    table.source.start()
+    try:
+        table.catch_up()
+    except BaseException:
+        table.source.stop()
+        if is_new:
+            _give_up(engine, table)
+        raise
+
+
+def _give_up(engine: Engine, table: WatchedTable[Any]) -> None:
+    """Drop a table that could not be filled."""
+    why = f"the files of table {table.name!r} could not be read"
+    with engine.shaping(to_write=True):
+        family.drop(engine, table, views=True, why=why)
+
+
+def _forget(engine: Engine, name: str, why: str) -> None:
+    """Drop what is noted of a source."""
+    ledger = engine.ledgers.pop(name, None)
+    if ledger is None:
+        return
+    if ledger.errors is not None:
+        family.drop(engine, ledger.errors, views=True, why=why)
+    engine.graph.drop_source(ledger.entries._node)
+    if engine.journal is not None:
+        engine.journal.forget(ledger.entries)

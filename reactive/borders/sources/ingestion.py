@@ -25,13 +25,11 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, Literal, Protocol, Self, TypeAlias, TypeVar
 
 from optimizer.errors import PlanError
-from reactive.api.row_errors import RowError
+from reactive.api.literal import RowError
 from reactive.api.view import View
-from reactive.borders.sources.batch import Batch, OnRefusal, Token, check_policy
-from reactive.borders.sources.source import Source
+from reactive.borders.sources.batch import Batch, OnRefusal, Source, Token, check_policy
 from reactive.engine.runtime.boundary import boundary
-from reactive.engine.runtime.closeable import Closeable
-from reactive.engine.runtime.copying import NotCopied
+from reactive.engine.runtime.closeable import Closeable, NotCopied
 from reactive.engine.runtime.lag import Clock, Lag
 from reactive.errors import ClosedError, SourceError, TransactionError
 

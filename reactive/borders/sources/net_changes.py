@@ -17,12 +17,9 @@ from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from reactive.api.row_errors import Raised, RowError
-from reactive.borders.sources.batch import Refused
-from reactive.borders.sources.given import Given
+from reactive.api.literal import Raised, RowError
+from reactive.borders.sources.batch import NOWHERE, ByTable, Given, Refused
 from reactive.borders.sources.ledger import ORIGIN, Entry, Ledger, Owner, part_owner
-from reactive.borders.sources.left_out import LeftOut
-from reactive.borders.sources.targets import NOWHERE, ByTable
 from reactive.engine.collections.zset import Row, consolidate
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -392,3 +389,61 @@ def _size(rows: Mapping[int, Collection[Row]] | None, errors: Collection[RowErro
 
 def _raised(error: Exception) -> Raised:
     return Raised(type(error).__name__, str(error))
+
+
+# Rows of a batch that are left out, and why: those without which it can be committed.
+
+
+class LeftOut:
+    """Rows that are not to come, and rows that are not to go, each as often as it was noted."""
+
+    __slots__ = ("_coming", "_going")
+
+    def __init__(
+        self,
+        coming: Mapping[tuple[int, Row], list[Exception]] | None = None,
+        going: Mapping[tuple[int, Row], list[Exception]] | None = None,
+    ) -> None:
+        self._coming: dict[tuple[int, Row], list[Exception]] = dict(coming or {})
+        self._going: dict[tuple[int, Row], list[Exception]] = dict(going or {})
+
+    def again(self) -> LeftOut:
+        """The same, to be counted down."""
+        coming = {row: list(errors) for row, errors in self._coming.items()}
+        return LeftOut(coming, {row: list(errors) for row, errors in self._going.items()})
+
+    def note(self, place: tuple[int, Row], error: Exception, *, comes: bool) -> None:
+        """Leave a row out once more."""
+        (self._coming if comes else self._going).setdefault(place, []).append(error)
+
+    def waits(self, number: int, row: Row) -> Exception | None:
+        """Why a row does not come; once for each time that it was noted."""
+        return _next(self._coming, (number, row))
+
+    def stays(self, number: int, row: Row) -> Exception | None:
+        """Why a row does not go."""
+        return _next(self._going, (number, row))
+
+
+def _next(
+    noted: dict[tuple[int, Row], list[Exception]], place: tuple[int, Row]
+) -> Exception | None:
+    errors = noted.get(place) if noted else None
+    return errors.pop(0) if errors else None
+
+
+# Rows that a stream elsewhere leaves out, as rows of a table beside its own.
+
+
+@dataclass(frozen=True, slots=True)
+class UnfitRow:
+    """A row that a stream leaves out, since it does not fit the type of the rows.
+
+    `row` is how it came, as JSON or as the line that it was; `key` that of its table, as JSON, and
+    empty without one. A row whose removal came is there once less.
+    """
+
+    operator: str
+    row: str
+    error: Raised
+    key: str

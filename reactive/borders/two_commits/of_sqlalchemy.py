@@ -1,4 +1,6 @@
-"""Sessions and connections of SQLAlchemy, synchronous or not; also those of SQLModel and Flask.
+"""Transactions of SQLAlchemy, Django and psycopg that commit together with a database.
+
+Sessions and connections of SQLAlchemy, synchronous or not; also those of SQLModel and Flask.
 
 A session takes its connection when the block begins, if it has one engine: then a statement that
 commits by itself cannot come before it is refused. A session of several engines commits in one
@@ -6,15 +8,47 @@ after the other, so it is refused when it has used more than one, unless it is `
 
 State:  none.
 Source: SQLAlchemy 2, "Session Basics" and "Working with Engines and Connections".
+
+A connection of Django, by its alias or itself: `transaction.atomic` around the block.
+
+The block is the outermost `atomic` of its connection, as only the end of that commits. Functions
+given to `transaction.on_commit` run when Django has committed, before views are published; what
+they raise comes after both commits.
+
+State:  the `atomic` that is open.
+Source: Django 5, "Database transactions".
+
+What commits of what is given, told by where its class comes from.
+
+    sqlalchemy          a session or a connection, asynchronous or not
+    django, a string    a connection by its alias
+    sqlite3, apsw       connections of SQLite, which begin in ways of their own
+    psycopg, psycopg2   connections of Postgres, which are kept from committing meanwhile
+    others              `commit()` and `rollback()`
+
+State:  none.
+
+Connections of psycopg and psycopg2, which would not tell that they have committed meanwhile.
+
+    psycopg    the block is a `transaction()` of the connection: within it, `commit()` and
+               `rollback()` are refused, and another `transaction()` is a savepoint
+    psycopg2, and a transaction that is joined
+               is marked in the server, by a setting that ends with it
+
+State:  the block of psycopg; in the server, the setting.
+Cost:   of psycopg none; of a mark a round trip when the block begins, and one at its end.
+Source: psycopg 3, "Transaction contexts"; Postgres: `set_config`, of which `is_local` is true.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Set
-from sys import modules
+from collections.abc import Callable, Iterable, Set
+from functools import lru_cache
+from sys import exc_info, modules
 from typing import Any
 
-from reactive.borders.two_commits.others import Other, awaited, ended, refused
+from optimizer.errors import PlanError
+from reactive.borders.two_commits.others import OfApsw, OfSqlite, Other, awaited, ended, refused
 from reactive.errors import TransactionError
 
 
@@ -153,7 +187,7 @@ class OfSession(OfConnection):
         return {id(found[0]): found[0] for found in used.values()}.values()
 
 
-def other(given: Any, names: Set[str]) -> Other:
+def sqlalchemy_participant(given: Any, names: Set[str]) -> Other:
     """What is committed of a session or a connection."""
     if names & {"scoped_session", "async_scoped_session"}:
         given = given()
@@ -171,3 +205,219 @@ def _driver(connection: Any) -> Any:
     """The connection of the driver; of one that is not asynchronous itself the one it wraps."""
     found = connection.connection
     return getattr(found, "driver_connection", None) or found.dbapi_connection
+
+
+class OfDjango(Other):
+    """A connection of this thread, by its alias."""
+
+    def __init__(self, alias: str) -> None:
+        super().__init__(modules["django.db"].connections[alias])
+        self._alias = alias
+        self._atomic: Any = None
+
+    @property
+    def identity(self) -> Any:
+        return self._alias
+
+    @property
+    def is_local(self) -> bool:  # type: ignore[override]
+        return bool(self.given.vendor == "sqlite")
+
+    @property
+    def is_asynchronous(self) -> bool:
+        return False
+
+    def __str__(self) -> str:
+        return f"Django's connection {self._alias!r}"
+
+    async def begin(self) -> None:
+        atomic = modules["django.db.transaction"].Atomic(self._alias, True, True)
+        try:
+            atomic.__enter__()
+        except RuntimeError as error:
+            raise TransactionError(
+                f"{self} is inside an atomic() that was there before, and commits at the end of "
+                "that one only\n"
+                "  begin with `with db.transaction(commit_with=...)`, and use atomic() inside it; "
+                "a view of a request with ATOMIC_REQUESTS is to be non_atomic_requests"
+            ) from error
+        self._atomic, self.is_acknowledged = atomic, False
+        self.given.on_commit(self._note)
+
+    def _note(self) -> None:
+        self.is_acknowledged = True
+
+    async def check(self) -> None:
+        if self.given.needs_rollback:
+            raise TransactionError(
+                f"{self} was not committed: an error in an atomic() has marked it for rollback\n"
+                "  nothing has changed, here or there; let the exception pass"
+            )
+
+    async def commit(self) -> None:
+        atomic, self._atomic = self._atomic, None
+        atomic.__exit__(None, None, None)
+
+    async def rollback(self) -> None:
+        atomic, self._atomic = self._atomic, None
+        if atomic is None:  # its end has done that
+            return
+        try:
+            raise _AtomicRolledBack
+        except _AtomicRolledBack:
+            atomic.__exit__(*exc_info())
+
+
+class _AtomicRolledBack(Exception):
+    """What `atomic` is told."""
+
+
+def django_participant(given: Any) -> Other:
+    """What is committed of an alias, a connection, or an `atomic` that is not entered."""
+    if "django.db" not in modules:
+        raise PlanError(
+            f"commit_with={given!r:.100} is the alias of a connection of Django, which is not "
+            "imported\n  give a connection or a session of what you use"
+        )
+    alias = given if isinstance(given, str) else _alias(given)
+    if alias is None:
+        raise refused(given)
+    connections = modules["django.db"].connections
+    if alias not in connections:
+        raise PlanError(
+            f"Django has no connection {alias!r}\n  there are: {', '.join(map(repr, connections))}"
+        )
+    return OfDjango(alias)
+
+
+def _alias(given: Any) -> str | None:
+    """That of a connection, of the proxy `django.db.connection`, or of an `Atomic`."""
+    if hasattr(given, "durable") and hasattr(given, "using"):
+        return given.using or "default"
+    found = getattr(given, "_alias", None) or getattr(given, "alias", None)
+    return found if isinstance(found, str) else None
+
+
+MANY = (list, tuple, set, frozenset, dict)
+SQLITE = frozenset({"sqlite3", "aiosqlite"})
+PSYCOPG = frozenset({"psycopg", "psycopg2"})
+KNOWN = frozenset({"sqlalchemy", "django", "apsw", *SQLITE, *PSYCOPG})
+METHODS = ("commit", "rollback")
+
+
+def other(given: Any) -> Other:
+    """What is to be committed with the tables.
+
+    Raises
+    ------
+    PlanError: it cannot be committed; or it is several.
+    """
+    kind: Any = type(given)
+    simple = _simple(kind)
+    if simple is not None:
+        return simple(given)
+    if isinstance(given, MANY):
+        raise PlanError(
+            "commit_with takes one connection or session, not several: two databases commit one "
+            "after the other, and the second may refuse when the first has committed\n"
+            "  that takes a commit in two phases in each of them, which this does not do; write to "
+            "one of them, and have the other follow it"
+        )
+    root, names = _kind(kind)
+    if root == "sqlalchemy":
+        return sqlalchemy_participant(given, names)
+    if root == "django" or isinstance(given, str):
+        return django_participant(given)
+    if isinstance(given, type) or not all(callable(getattr(given, n, None)) for n in METHODS):
+        raise refused(given)
+    return Other(given)
+
+
+@lru_cache(maxsize=64)
+def _simple(kind: Any) -> Callable[[Any], Other] | None:
+    """What is made of any object of a class, where nothing else is to be looked at."""
+    if issubclass(kind, (*MANY, str, type)):
+        return None
+    root, names = _kind(kind)
+    if root == "apsw" and "Connection" in names:
+        return OfApsw
+    if not all(callable(getattr(kind, name, None)) for name in METHODS):
+        return None
+    if root in PSYCOPG and names & {"BaseConnection", "connection"}:
+        return OfPsycopg
+    return OfSqlite if root in SQLITE else None
+
+
+@lru_cache(maxsize=64)
+def _kind(given: type) -> tuple[str, frozenset[str]]:
+    """The package that a class comes from, or is derived from; all its names."""
+    classes = given.__mro__
+    roots = [kind.__module__.partition(".")[0] for kind in classes]
+    known = (root.removeprefix("_") for root in roots)
+    found = next((root for root in known if root in KNOWN), roots[0])
+    return found, frozenset(kind.__name__ for kind in classes)
+
+
+MARK = "select set_config('reactive.block', 'open', true)"
+MARKED = "select 1 where current_setting('reactive.block', true) = 'open'"
+IDLE = 0
+"""`PQTRANS_IDLE` of libpq: no transaction is open."""
+
+
+class OfPsycopg(Other):
+    """A `Connection`, an `AsyncConnection`, or one of psycopg2."""
+
+    _block: Any = None
+    """What `transaction()` has given, while it is open."""
+    _is_marked = False
+
+    async def begin(self) -> None:
+        self.refuse_autocommit(self.given)
+        self.refuse_unready(self.given)
+        if self._is_idle and hasattr(self.given, "transaction"):
+            block = self.given.transaction()
+            await awaited(block.__aenter__() if self.is_asynchronous else block.__enter__())
+            self._block = block
+        else:
+            await self._rows(MARK)
+            self._is_marked = True
+
+    async def check(self) -> None:
+        self.refuse_unready(self.given)
+        if self._is_idle or (self._is_marked and not await self._rows(MARKED)):
+            raise ended(self)
+
+    async def commit(self) -> None:
+        self.refuse_unready(self.given)  # a block whose connection is lost ends without an error
+        if self._block is None:
+            await super().commit()
+        else:
+            await self._leave(None)
+
+    async def rollback(self) -> None:
+        if self._block is None:
+            await super().rollback()
+        else:
+            await self._leave(_BlockRolledBack())
+
+    async def _leave(self, error: Exception | None) -> None:
+        block, self._block = self._block, None
+        leave = block.__aexit__ if self.is_asynchronous else block.__exit__
+        await awaited(leave(None if error is None else type(error), error, None))
+
+    @property
+    def _is_idle(self) -> bool:
+        return bool(self.given.info.transaction_status == IDLE)
+
+    async def _rows(self, statement: str) -> int:
+        """How many rows a query gives; they may be of any class."""
+        cursor = self.given.cursor()
+        try:
+            await awaited(cursor.execute(statement))
+            return len(await awaited(cursor.fetchall()))
+        finally:
+            await awaited(cursor.close())
+
+
+class _BlockRolledBack(Exception):
+    """What the block is told."""

@@ -43,13 +43,12 @@ from optimizer.expr import (
     tuple_of,
     walk,
 )
-from optimizer.expressions.compose import needs, projected, surely
+from optimizer.expressions.evaluated import may_be_moment
 from optimizer.expressions.knowledge import Shapes, is_canonical, is_value, makes_record, total
+from optimizer.expressions.text import needs, projected, surely
 from optimizer.record import record
 from reactive.engine.codegen.expected import Expected, Use
-from reactive.engine.codegen.functions import CodeWriter, Values
-from reactive.engine.codegen.identifiers import can_be_variable
-from reactive.engine.codegen.known import Known, canonical_test
+from reactive.engine.codegen.functions import CodeWriter, Values, can_be_variable
 
 Chain = Sequence[plan.Node]
 """Where, select, unnest and select_many nodes, the first to see a row first."""
@@ -417,3 +416,47 @@ def _is_free(name: str) -> bool:
 
 def _reads_local(expr: Expr) -> bool:
     return isinstance(expr, Local) or any(_reads_local(part) for part in parts(expr))
+
+
+# The variables of a loop that hold what has been evaluated.
+
+
+class Known(dict[Expr, str]):
+    """The variables that hold what has been evaluated.
+
+    What may be an iterator or a container, as of a callable that could not be read, is good for one
+    use: that of who asks first, before a loop begins (`once`). What is `kept` in a row is good for
+    one row, and a loop makes several.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.once: dict[Expr, str] = {}
+        self.kept: set[Expr] = set()
+
+    def begin_loop(self) -> None:
+        """Forget what is not good for more than one row."""
+        self.once.clear()
+        for expr in self.kept:
+            self.pop(expr, None)
+        self.kept.clear()
+
+    def for_loops(self) -> dict[Expr, str]:
+        """What loops within may use."""
+        return {expr: name for expr, name in self.items() if expr not in self.kept}
+
+    def get(self, expr: Expr, default: str | None = None) -> str | None:  # type: ignore[override]
+        found = super().get(expr) if self else None
+        if found is None:
+            return self.once.pop(expr, default) if self.once else default
+        return found
+
+
+def canonical_test(name: str, expr: Operation) -> str:
+    """Return the text of a test that the value of an operation is as rows hold it.
+
+    >>> canonical_test("value", Operation("*", ()))
+    'value == value'
+    """
+    is_no_moment = f" and {name}.__class__ is not datetime" if may_be_moment(expr) else ""
+    return f"{name} == {name}{is_no_moment}"

@@ -39,7 +39,7 @@ from optimizer.expr import (
 )
 from optimizer.expressions import order_kinds
 from optimizer.expressions.knowledge import Shapes, is_value, makes_record
-from reactive.engine.collections.running_sum import summable, summable_or_none
+from reactive.engine.collections.exact import summable, summable_or_none
 
 WORTH_A_NAME = (Attempt, Attribute, Item, Operation, Call, Conditional)
 LOOKS = (

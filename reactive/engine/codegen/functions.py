@@ -4,6 +4,23 @@
 
 Values that have no literal are bound to names. The text is registered in `linecache`, so that a
 traceback shows it.
+
+Code that was generated for a node of a plan, with other constants for that of another query.
+
+    def step(delta): ... row.customer == c      c = "ann", for the plan that a template came from
+    def step(delta): ... row.customer == c      c = "bob", for one that the template made
+
+Sound:  the nodes differ in constants of slots alone, which code has by name whatever their values
+        are (`functions.Values`), and in callables and tables that it does not refer to.
+State:  with each node of a template the functions made for it, which stay as long as it does.
+
+The names in generated code: those of its own, and those for what comes from a query.
+
+    OWN        variables and functions that the lines are written with; some with numbers behind
+    the rest   fields, parameters, captured values and callables, by the names that they have
+
+A captured `weight` that was called so in a loop over `row, weight` would be another value. So what
+comes from a query never has a name that is the code's own, which none is that begins with `_`.
 """
 
 from __future__ import annotations
@@ -11,6 +28,7 @@ from __future__ import annotations
 import ast
 import builtins
 import itertools
+import keyword
 import linecache
 import math
 import re
@@ -18,7 +36,7 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import CodeType, FunctionType
 from typing import Any
 
@@ -49,7 +67,6 @@ from optimizer.expressions.knowledge import Bounded
 from optimizer.expressions.text import Writer, Written
 from optimizer.lifting import folds
 from optimizer.lifting.lift import lift
-from reactive.engine.codegen.identifiers import apart, is_own
 from reactive.engine.collections.zset import canonical
 from reactive.engine.runtime.boundary import GENERATED
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -423,3 +440,86 @@ def _code_at(text: str, file: str, line: int, first: int, end: int) -> CodeType:
             node.col_offset = first
             node.end_col_offset = end
     return compile(tree, file, "eval", dont_inherit=True)
+
+
+Made = tuple[Callable[..., Any], str]
+"""A function, and its text."""
+Recall = Callable[[str, Callable[[], Made]], Made]
+"""Gives what was made for that role, or makes it."""
+
+
+def anew(role: str, make: Callable[[], Made]) -> Made:
+    """Make it, whatever there is."""
+    return make()
+
+
+def recall_of(known: dict[str, Any]) -> Recall:
+    """How code is made for a physical node, of which this is `known`."""
+    instance = known.get("instance")
+    if instance is None:
+        return anew
+    codes, values = instance
+    return partial(_recalled, codes, values)
+
+
+def _recalled(
+    codes: dict[str, Made], values: Sequence[Any], role: str, make: Callable[[], Made]
+) -> Made:
+    found = codes.get(role)
+    if found is None:
+        found = codes[role] = make()
+        return found
+    function, text = found
+    slots = vars(function).get("slots")
+    return (_with_values(function, slots, values) if slots else function), text
+
+
+def _with_values(function: Any, slots: dict[str, int], values: Sequence[Any]) -> FunctionType:
+    """The function with the values of another query; of code of its own, as the interpreter learns
+    of code what its variables are."""
+    own = {name: values[slot] for name, slot in slots.items()}
+    made = FunctionType(function.__code__.replace(), function.__globals__ | own, function.__name__)
+    vars(made)["written"] = function  # which keeps its text in `linecache`
+    return made
+
+
+_WORDS = """
+add add_key add_row add_sum_to_avg add_to_avg add_to_sum all alone_left alone_right also append
+attempt avg_of Batch before below bounded canonical changed closed copied count counts Crowded
+Decimal DecimalSum delta DOWN element empty error ExactSum find find_left find_right floats found
+get group groups guard inside is_empty kept key keyed keys kind left left_group left_sum log made
+Many Mark match_key meetings met new NO_MATCH note NOTHING nothing old once other out pair pairs
+part plus plus_value repeated reraise REJECTED result right right_group right_sum rounds Row row
+Rows rows rows_of scaled scaled_sum SEVERAL since size state sum sum_of sums times times_left
+times_right times_sum times_value total turn UNIT UP was weight Weighted without zero
+"""
+OWN = frozenset(_WORDS.split())
+
+
+def is_own(name: str) -> bool:
+    """Whether generated code may have a variable or function of that name.
+
+    >>> is_own("weight"), is_own("times_0_1"), is_own("row2"), is_own("price"), is_own("_weight")
+    (True, True, True, False, False)
+    """
+    base = name.rstrip("_0123456789")
+    return not base or base in OWN or name in OWN
+
+
+def can_be_variable(name: str) -> bool:
+    """Whether nothing in generated code has that name that is not the query's.
+
+    >>> can_be_variable("price"), can_be_variable("weight"), can_be_variable("len")
+    (True, False, False)
+    """
+    return not is_own(name) and not hasattr(builtins, name)
+
+
+def apart(wish: str) -> str:
+    """A name like that which is not the code's own, and no keyword.
+
+    >>> apart("price"), apart("weight"), apart("class"), apart("1st")
+    ('price', '_weight', '_class', '_1st')
+    """
+    is_odd = keyword.iskeyword(wish) or wish[0].isdigit() or is_own(wish)
+    return f"_{wish}" if is_odd else wish

@@ -19,18 +19,55 @@ consumes them: each writes its lines, and lets the next write its own within. Fi
 within a loop over what was found are read before it.
 
 Source: T. Neumann, *Efficiently Compiling Efficient Query Plans for Modern Hardware*, 2011.
+
+What takes the rows of a nest of loops: it writes lines before the loops, in the middle, after.
+
+    ListSink    out        pairs of row and weight; of a batch, rows
+    CountSink   counts     equal rows of a batch, counted
+    KeySink     out        keys beside pairs; of a batch, keys and rows
+
+Those of aggregates stand beside their operators (`operators/loops`).
+
+The lines that add a value to a running sum (`collections/exact.py`), and that show one.
+
+    if price.__class__ is int and total.__class__ is int:
+        total += price * weight
+    elif price.__class__ is float and ... (scaled := price * UP * DOWN).is_integer():
+        floats = total[1] + weight                      of a sum of floats, a pair
+        ...
+    elif price.__class__ is Decimal and total.__class__ is DecimalSum and price.is_finite():
+        total = total.plus(price, weight)
+    else:
+        total = plus_value(total, price, weight)
+
+Cost: some 0.1 us for a float beside 0.04 us for an integer; the call takes 0.3 us more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from decimal import Decimal
 from typing import Any, Protocol
 
 from optimizer.expr import Expr
 from optimizer.record import record
+from reactive.engine.codegen import interpret
 from reactive.engine.codegen.emitter import Emitter, RowPipeline
 from reactive.engine.codegen.functions import Values, build
-from reactive.engine.codegen.sinks import Sink
+from reactive.engine.collections.exact import (
+    DOWN,
+    UNIT,
+    UP,
+    DecimalSum,
+    ExactSum,
+    copied,
+    plus,
+    plus_value,
+    scaled_sum,
+    shown,
+    times,
+    times_value,
+)
 
 
 @record
@@ -204,3 +241,193 @@ class Nest:
         )
         self.values.bind(sink.bound)
         return build(name, text, self.values), text
+
+
+class Sink(Protocol):
+    """`bound` are the values that its lines call by name, `result` what the function returns."""
+
+    bound: dict[str, Any]
+    result: str
+
+    def exprs(self) -> list[Expr]: ...
+    def prologue(self) -> list[str]: ...
+    def write(self, body: Emitter, weight: str) -> None: ...
+    def epilogue(self) -> list[str]: ...
+
+
+class ListSink:
+    """Takes rows into a list of pairs; of a `batch`, without their weight."""
+
+    result = "out"
+
+    def __init__(self, pipeline: RowPipeline, *, batch: bool = False) -> None:
+        self._batch = batch
+        self._row = pipeline.value()
+        self._is_input = pipeline.is_input
+        self.bound: dict[str, Any] = {}
+
+    def prologue(self) -> list[str]:
+        return ["    out = []", "    append = out.append"]
+
+    def epilogue(self) -> list[str]:
+        return []
+
+    def exprs(self) -> list[Expr]:
+        return [] if self._is_input else [self._row]
+
+    def write(self, body: Emitter, weight: str) -> None:
+        row = "row" if self._is_input else body.canonical(self._row)
+        body.line(f"append({row})" if self._batch else f"append(({row}, {weight}))")
+
+
+class CountSink:
+    """Counts equal rows of a batch."""
+
+    result = "counts"
+
+    def __init__(self, pipeline: RowPipeline) -> None:
+        self._row = pipeline.value()
+        self._is_input = pipeline.is_input
+        self.bound: dict[str, Any] = {}
+
+    def prologue(self) -> list[str]:
+        return ["    counts = {}", "    get = counts.get"]
+
+    def epilogue(self) -> list[str]:
+        return []
+
+    def exprs(self) -> list[Expr]:
+        return [] if self._is_input else [self._row]
+
+    def write(self, body: Emitter, weight: str) -> None:
+        made = "row" if self._is_input else body.variable("made", body.canonical(self._row))
+        body.line(f"counts[{made}] = get({made}, 0) + 1")
+
+
+class KeySink:
+    """Puts keys beside the pairs; of a `batch`, makes lists of keys and of rows.
+
+    Where a pair goes on as it came, it is the same object: `pair`.
+    """
+
+    def __init__(
+        self, pipeline: RowPipeline, key: Sequence[Expr], *, is_written: bool, batch: bool = False
+    ) -> None:
+        self._pipeline = pipeline
+        self._key = list(key)
+        self._is_written = is_written
+        self._batch = batch
+        self.bound: dict[str, Any] = interpret.KEYS
+        self.result = "keys, kept" if batch else "out"
+
+    def exprs(self) -> list[Expr]:
+        return [*self._key, *([] if self._pipeline.is_input else [self._pipeline.value()])]
+
+    def prologue(self) -> list[str]:
+        if self._batch:
+            return ["    keys, kept = [], []", "    add_key, add_row = keys.append, kept.append"]
+        return ["    out = []", "    append = out.append"]
+
+    def epilogue(self) -> list[str]:
+        return []
+
+    def write(self, body: Emitter, weight: str) -> None:
+        pipeline = self._pipeline
+        key = interpret.key_or_no_match(
+            body, self._key, pipeline.shapes, is_written=self._is_written
+        )
+        row = "row" if pipeline.is_input else body.canonical(pipeline.value())
+        if self._batch:
+            body.line(f"add_key({key})")
+            body.line(f"add_row({row})")
+        else:
+            pair = "pair" if pipeline.is_input else f"({row}, {weight})"
+            body.line(f"append(({key}, {pair}))")
+
+
+RUNNING_SUMS: dict[str, Any] = {
+    "UP": UP,
+    "DOWN": DOWN,
+    "UNIT": UNIT,
+    "Decimal": Decimal,
+    "DecimalSum": DecimalSum,
+    "ExactSum": ExactSum,
+    "scaled_sum": scaled_sum,
+    "plus_value": plus_value,
+    "plus": plus,
+    "times_value": times_value,
+    "times_sum": times,
+    "copied": copied,
+    "sum_of": shown,
+}
+"""What the lines call by name."""
+
+
+def write_plus_value(total: str, value: str, weight: str, *, is_own: bool) -> Iterator[str]:
+    """Add `weight` times a value to the variable `total`, which may be changed if it `is_own`."""
+    yield f"if {value}.__class__ is int and {total}.__class__ is int:"
+    yield f"    {total} += {value} * {weight}"
+    yield f"elif {total}.__class__ is tuple and {_is_scaled(value)}:"
+    yield f"    floats = {total}[1] + {weight}"
+    number = f"{total}[0] + int(scaled) * {weight}"
+    yield f"    {total} = ({number}, floats) if floats else scaled_sum({number}, 0)"
+    yield f"elif {_is_decimal(total, value)}:"
+    yield f"    {total} = {total}.plus({value}, {weight})"
+    yield "else:"
+    before = total if is_own else f"copied({total})"
+    yield f"    {total} = plus_value({before}, {value}, {weight})"
+
+
+def write_plus(total: str, more: str, times: str, *, is_own: bool) -> Iterator[str]:
+    """Add `times` times another sum, which is a variable, to the variable `total`."""
+    yield f"if {more}.__class__ is int and {total}.__class__ is int:"
+    yield f"    {total} += {more} * {times}"
+    yield "else:"
+    before = total if is_own else f"copied({total})"
+    yield f"    {total} = plus({before}, {more}, {times})"
+
+
+def text_times(value: str, often: str, is_sum: bool) -> str:
+    """The expression of the sum of a value that comes so often, or of a sum that does."""
+    times_int = f"{value} * {often} if {value}.__class__ is int"
+    if is_sum:
+        return f"{times_int} else times_sum({value}, {often})"
+    of_float = f"scaled_sum(int(scaled) * {often}, {often}) if {_is_scaled(value)}"
+    return f"{times_int} else {of_float} else times_value({value}, {often})"
+
+
+def text_plus(total: str, value: str, often: str, is_sum: bool) -> str:
+    """The expression of a sum and a value that comes so often, or a sum that does."""
+    are_int = f"{total}.__class__ is int and {value}.__class__ is int"
+    plus_int = f"{total} + {value} * {often} if {are_int}"
+    if is_sum:
+        return f"{plus_int} else plus({total}, {value}, {often})"
+    number, floats = f"{total}[0] + int(scaled) * {often}", f"{total}[1] + {often}"
+    is_scaled = f"{total}.__class__ is tuple and {_is_scaled(value)}"
+    of_float = f"scaled_sum({number}, {floats}) if {is_scaled}"
+    of_decimal = f"{total}.plus({value}, {often}) if {_is_decimal(total, value)}"
+    other = f"plus_value({total}, {value}, {often})"
+    return f"{plus_int} else {of_float} else {of_decimal} else {other}"
+
+
+def _is_scaled(value: str) -> str:
+    """The test of a float that is an integer when scaled; `scaled` is then what it is."""
+    return f"{value}.__class__ is float and (scaled := {value} * UP * DOWN).is_integer()"
+
+
+def _is_decimal(total: str, value: str) -> str:
+    """The test of a finite decimal that is added to a sum of decimals."""
+    classes = f"{value}.__class__ is Decimal and {total}.__class__ is DecimalSum"
+    return f"{classes} and {value}.is_finite()"
+
+
+def text_mean(state: str) -> str:
+    """The expression of an average, whose state is a running sum and a count."""
+    of_floats = f"{state}[0].__class__ is tuple and {state}[1] > 0"
+    return f"({state}[0][0] * UNIT / {state}[1] if {of_floats} else avg_of({state}))"
+
+
+def text_shown(total: str) -> str:
+    """The expression of what a running sum in a variable, or a place of a list, shows."""
+    of_floats = f"{total}[0] * UNIT if {total}.__class__ is tuple else sum_of({total})"
+    return f"({total} if {total}.__class__ is int else {of_floats})"

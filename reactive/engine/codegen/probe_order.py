@@ -15,8 +15,8 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from optimizer.expr import Expr, Operation, Parameter, substitute
+from optimizer.plans.forms import Key as UniqueKey
 from optimizer.plans.multiway import Equation, MultiwayJoin
-from optimizer.plans.unique_keys import Key as UniqueKey
 from optimizer.record import record
 
 Key = tuple[int, tuple[Expr, ...], tuple[Expr, ...]]

@@ -1,4 +1,6 @@
-"""Exact sums: numbers added and taken away in any order, without drift.
+"""Exact sums: numbers are added and taken away in any order, without drift.
+
+Exact sums: numbers added and taken away in any order, without drift.
 
 A float is an integer times a power of two. Keep the sum as one integer over a common power of
 two, and adding and subtracting are exact; round once, when the result is read. Over floats the
@@ -17,19 +19,51 @@ integers and floats is a float. Other types need `+`, `-` and `*` with an intege
 
 State:  an integer of some 60 to 120 bits for floats of similar size, at most about 2,100.
 Cost:   O(1) per value.
+
+Running sums as groups hold them: the cheapest form in which the numbers so far add up exactly.
+
+    an integer                  nothing but integers so far
+    (number, floats)            number / 2**100, with `floats` floats among what was added
+    `DecimalSum`                finite decimals, and any integers
+    `ExactSum`                  anything else: fractions, infinities, floats as small as 1e-300
+
+Times 2**100 a float is an integer if its last bit is worth 2**-100 or more: that of every one
+above 2**-47, some 7e-15, and of smaller ones that are short. Those above 2**124 are left to
+`ExactSum`, so that sums of the rest are far from the largest float. A pair and a `DecimalSum` are
+values: the one of before stays as it was. An `ExactSum` is changed in place, and given back.
+
+The sum of integers and floats is a float, that of integers and decimals a decimal. Once no float
+and no decimal is left, it is an integer again.
+
+State:  an integer, a pair of some 130 bytes, or a `DecimalSum` of some 250.
+Cost:   O(1) per value; half of what an `ExactSum` takes.
+
+The exact sum of finite decimals and any integers, as a value: adding to it gives another.
+
+    number      the sum of the decimals, exact however far apart they are
+    decimals    how many there are: they decide the result's type
+    integers    the sum of the integers, apart from the decimals until the sum is shown
+
+All is computed in a context of this file; that of the caller plays no part. A value times its
+weight is added in one operation of `decimal`, which rounds nothing and keeps the exponent that
+`+` would give.
+
+State:  some 64 bytes and the digits.
+Cost:   O(1) per value; some 0.2 us.
 """
 
 from __future__ import annotations
 
 import math
-from decimal import Decimal
+import sys
+from decimal import Context, Decimal, Inexact, Overflow, Subnormal
 from fractions import Fraction
 from typing import Any
 
-from reactive.engine.collections.decimal_sum import EXACTLY, PLUS_TIMES, TIMES, DecimalSum
+from reactive.engine.collections.zset import canonical
 
 BITS = 100
-"""Of the fraction in a sum of floats of usual size (`running_sum.py`)."""
+"""Of the fraction in a sum of floats of usual size (`exact.py`)."""
 
 
 class ExactSum:
@@ -236,3 +270,216 @@ def _plus(total: Any, value: Any, weight: int) -> Any:
         raise TypeError(f"cannot sum {value!r}: {kind} values have no difference{remedy}") from None
     change = value * weight
     return change + nothing if total is None else total + change
+
+
+EXACTLY = Context(
+    prec=4_000_000, Emax=1_050_000, Emin=-1_050_000, traps=[Inexact, Overflow, Subnormal]
+)
+"""For decimals from 1E-1050000 to 1E+1050000, of any of which there is an exact sum.
+
+One beyond that is refused by itself, lest it be in a sum and every other one be refused.
+"""
+PLUS_TIMES = EXACTLY.fma
+"""A decimal times an integer, and another decimal: exact."""
+TIMES = EXACTLY.multiply
+"""A decimal times an integer: exact."""
+
+
+class DecimalSum:
+    """A sum of finite decimals and any integers; it never changes.
+
+    >>> of_decimal(Decimal("0.10"), 3, 1).plus(Decimal("0.10"), -1).shown()
+    Decimal('1.20')
+    """
+
+    __slots__ = ("decimals", "integers", "number")
+
+    def __init__(self, number: Decimal, decimals: int, integers: int) -> None:
+        self.number = number
+        self.decimals = decimals
+        self.integers = integers
+
+    def __repr__(self) -> str:
+        return f"DecimalSum({self.number!r}, {self.decimals}, {self.integers})"
+
+    def __sizeof__(self) -> int:
+        parts = (self.number, self.decimals, self.integers)
+        return object.__sizeof__(self) + sum(map(sys.getsizeof, parts))
+
+    def plus(self, value: Decimal, weight: int) -> int | DecimalSum:
+        """This sum and `weight` times a finite decimal."""
+        number = PLUS_TIMES(value, weight, self.number)
+        decimals = self.decimals + weight
+        if decimals:  # nearly always: a call less
+            return DecimalSum(number, decimals, self.integers)
+        return _settled(number, 0, self.integers)
+
+    def plus_integers(self, integers: int) -> DecimalSum:
+        """This sum and some integers."""
+        return DecimalSum(self.number, self.decimals, self.integers + integers)
+
+    def plus_sum(self, more: int | DecimalSum, times: int) -> int | DecimalSum:
+        """This sum and `times` times another one."""
+        if isinstance(more, int):
+            return self.plus_integers(more * times)
+        number = PLUS_TIMES(more.number, times, self.number)
+        decimals = self.decimals + more.decimals * times
+        return _settled(number, decimals, self.integers + more.integers * times)
+
+    def times(self, times: int, integers: int) -> int | DecimalSum:
+        """This sum `times` times, and some integers."""
+        number = TIMES(self.number, times)
+        return _settled(number, self.decimals * times, self.integers * times + integers)
+
+    def shown(self) -> Decimal:
+        """The sum as a decimal; `decimal.Inexact` where it has too many digits."""
+        integers = self.integers
+        return EXACTLY.add(self.number, integers) if integers else self.number
+
+
+def of_decimal(value: Decimal, weight: int, integers: int = 0) -> int | DecimalSum:
+    """The sum of a finite decimal `weight` times, and some integers."""
+    return _settled(TIMES(value, weight), weight, integers)
+
+
+def _settled(number: Decimal, decimals: int, integers: int) -> int | DecimalSum:
+    """A sum; of integers alone, once no decimal is left.
+
+    Where weights are negative there may be no decimals in all, and yet a sum of them.
+    """
+    return DecimalSum(number, decimals, integers) if decimals or number else integers
+
+
+RunningSum = Any
+"""An integer, a pair, a `DecimalSum`, or an `ExactSum`."""
+_SCALED: frozenset[Any] = frozenset([int, tuple])
+_WITH_DECIMALS: frozenset[Any] = frozenset([int, DecimalSum])
+NUMBERS: frozenset[Any] = frozenset([int, float, bool, Decimal, Fraction])
+UP = 2.0**899
+"""What is above 2**124 becomes infinity, which is no integer."""
+DOWN = 2.0**BITS / UP
+UNIT = 2.0**-BITS
+FRACTION = (1 << BITS) - 1
+
+
+def plus_value(total: RunningSum, value: Any, weight: int) -> RunningSum:
+    """A sum and `weight` times a value; raises, changing nothing, for a value that has no sum.
+
+    >>> plus_value(1, 0.5, 1), plus_value(plus_value(1, 0.5, 1), 0.5, -1)
+    ((1901475900342344102245054808064, 1), 1)
+    """
+    kind = value.__class__
+    if kind is int or kind is bool:
+        if total.__class__ is int:
+            return total + value * weight
+        if total.__class__ is tuple:
+            number, floats = total
+            return (number + (value * weight << BITS), floats)
+        if total.__class__ is DecimalSum:
+            return total.plus_integers(value * weight)
+    elif kind is Decimal:
+        if total.__class__ in _WITH_DECIMALS and value.is_finite():
+            is_first = total.__class__ is int
+            return of_decimal(value, weight, total) if is_first else total.plus(value, weight)
+    elif isinstance(value, float):
+        scaled = (value if kind is float else float(value)) * UP * DOWN
+        if scaled.is_integer() and total.__class__ in _SCALED:
+            number, floats = total if total.__class__ is tuple else (total << BITS, 0)
+            return scaled_sum(number + int(scaled) * weight, floats + weight)
+    exact = _exact(total)
+    exact.add(value, weight)
+    return exact
+
+
+def plus(total: RunningSum, more: RunningSum, times: int = 1) -> RunningSum:
+    """A sum and `times` times another one."""
+    if total.__class__ is int and more.__class__ is int:
+        return total + more * times
+    if total.__class__ is DecimalSum and more.__class__ in _WITH_DECIMALS:
+        return total.plus_sum(more, times)
+    if more.__class__ is DecimalSum and total.__class__ is int:
+        return more.times(times, total)
+    if total.__class__ not in _SCALED or more.__class__ not in _SCALED:
+        exact = _exact(total)
+        exact.merge(_exact(more), times)
+        return exact
+    number, floats = total if total.__class__ is tuple else (total << BITS, 0)
+    more_number, more_floats = more if more.__class__ is tuple else (more << BITS, 0)
+    return scaled_sum(number + more_number * times, floats + more_floats * times)
+
+
+def scaled_sum(number: int, floats: int) -> RunningSum:
+    """The sum `number / 2**100`, of some floats and any integers.
+
+    Where weights are negative there may be no floats in all, and yet a fraction of one.
+    """
+    return (number, floats) if floats or number & FRACTION else number >> BITS
+
+
+def summable(value: Any) -> None:
+    """Raise for a value that has no sum, not even alone.
+
+    >>> summable(1.5), summable(Fraction(1, 3))
+    (None, None)
+    """
+    if value.__class__ not in NUMBERS:
+        plus_value(0, value, 1)
+
+
+def summable_or_none(value: Any) -> None:
+    """The same where None is left out."""
+    if value is not None:
+        summable(value)
+
+
+def times_value(value: Any, weight: int) -> RunningSum:
+    """A value `weight` times."""
+    return value * weight if value.__class__ is int else plus_value(0, value, weight)
+
+
+def times(total: RunningSum, weight: int) -> RunningSum:
+    """A sum `weight` times."""
+    return plus(0, total, weight)
+
+
+def copied(total: RunningSum) -> RunningSum:
+    """A sum that may be changed: in a simple form again, if what asked for another has gone."""
+    if total.__class__ is not ExactSum:
+        return total
+    simple = total.scaled()
+    if simple is not None:
+        return scaled_sum(*simple)
+    return total.with_decimals() or total.copy()
+
+
+def shown(total: RunningSum) -> Any:
+    """The sum in the type that Python's `sum` would give, rounded once.
+
+    >>> shown((3 << 99, 1)), shown(2)
+    (1.5, 2)
+    """
+    if total.__class__ is int:
+        return total
+    if total.__class__ is DecimalSum:
+        return total.shown()
+    if total.__class__ is ExactSum:
+        return canonical(total.value())
+    try:
+        return total[0] * UNIT  # the integer is rounded as a float; the product is exact
+    except OverflowError:
+        return rounded(Fraction(total[0], 1 << BITS))
+
+
+def bytes_of(state: Any) -> int:
+    """The bytes of a sum, or of another state of a group; those of a pair with its parts."""
+    parts = sum(map(bytes_of, state)) if state.__class__ is tuple else 0
+    return sys.getsizeof(state) + parts
+
+
+def _exact(total: RunningSum) -> ExactSum:
+    """The same sum in the form that takes anything; itself if it has that form."""
+    if total.__class__ is ExactSum:
+        return total
+    if total.__class__ is DecimalSum:
+        return ExactSum.of_decimals(total)
+    return ExactSum.of(total) if total.__class__ is int else ExactSum.of_scaled(*total)

@@ -1,4 +1,7 @@
-"""What folds give of bags: of one that was made of another, by what changed.
+"""Folds of bags, recomputed by what changed, and the part of a row that cannot be hashed or
+compared.
+
+What folds give of bags: of one that was made of another, by what changed.
 
     sum(o.total for o in old)        21
     new = old.plus({a: 1, b: -1})
@@ -8,7 +11,7 @@ A large bag keeps what folds gave of it, each with the state that it was compute
 a count, values in order, a bag. Where a bag was made of another by changes, the state moves on to
 it and takes in what comes of these; the other keeps what the fold gave. A small bag is gone over.
 
-A list is one of which the order does not matter here (`frozen_list.py`): so do sets, and the keys,
+A list is one of which the order does not matter here (`long_tuple.py`): so do sets, and the keys,
 values and items of mappings.
 
 Whatever cannot be added up so, as texts, is computed of the whole bag as it was written.
@@ -22,6 +25,7 @@ Source: [slender] deep updates.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -29,7 +33,7 @@ from typing import Any
 
 from reactive.engine.collections import inner_changes
 from reactive.engine.collections import values as multisets
-from reactive.engine.collections.running_sum import plus_value, shown
+from reactive.engine.collections.exact import plus_value, shown
 from reactive.engine.collections.zset import EXACT, Pairs, canonical
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -262,3 +266,96 @@ STATES: dict[str, State] = {
     "max": Extreme(multisets.Values.greatest),
     "bag": Collected(),
 }
+
+
+# Find which part of a row cannot be hashed, and which row cannot be compared with another.
+
+
+def reason(row: Any) -> str | None:
+    """Such as `its field 'tags' is a list`; None if the row can be hashed."""
+    return None if _is_hashable(row) else _reason(row)
+
+
+def _reason(row: Any) -> str:
+    for name, value in _parts(row):
+        if not _is_hashable(value):
+            inner = _reason(value)
+            nested = "" if inner.startswith("a ") else f": {inner}"
+            return f"{name} is a {type(value).__name__}{nested}"
+    hint = "; make it @dataclass(frozen=True)" if dataclasses.is_dataclass(row) else ""
+    return f"a {type(row).__name__} is not hashable{hint}"
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except Exception:
+        return False
+    return True
+
+
+def _parts(row: Any) -> Iterator[tuple[str, Any]]:
+    if dataclasses.is_dataclass(row):
+        for field in dataclasses.fields(row):
+            yield f"its field {field.name!r}", getattr(row, field.name)
+    elif isinstance(row, tuple):
+        names = getattr(row, "_fields", None)
+        for position, value in enumerate(row):
+            yield (f"its field {names[position]!r}" if names else f"its element {position}"), value
+
+
+def clash(
+    rows: Iterable[Any], others: Iterable[Any], of: Callable[[Any], Any]
+) -> tuple[Any, Any] | None:
+    """Return a row, and another row of which `of` gives a value of the same hash whose `==` raises:
+    one of `rows`, or of `others`. Return None if there are no two.
+
+    Cost: O(rows and others).
+    """
+    by_hash: dict[int, list[tuple[Any, Any]]] = {}
+    for row in rows:
+        value = of(row)
+        if not _is_hashable(value):
+            continue
+        same = by_hash.setdefault(hash(value), [])
+        for other, its in same:
+            if not _compare(value, its):
+                return row, other
+        same.append((row, value))
+    for other in others:
+        its = of(other)
+        for row, value in by_hash.get(hash(its), ()):
+            if not _compare(value, its):
+                return row, other
+    return None
+
+
+def _compare(row: Any, other: Any) -> bool:
+    try:
+        return row is other or bool(row == other) or bool(other == row) or True
+    except Exception as error:
+        reraise_asynchronous(error)
+        return False
+
+
+# What a callable gives where it is asked for rows.
+
+
+def rows_returned(found: Any, method: str) -> Iterable[Any]:
+    """What was returned, as rows.
+
+    Raises
+    ------
+    TypeError: it is one value, or a text, whose characters are hardly meant.
+
+    >>> list(rows_returned(range(2), "reduce"))
+    [0, 1]
+    """
+    if isinstance(found, str | bytes) or not hasattr(type(found), "__iter__"):
+        what = "nothing (does it have a return?)" if found is None else f"{found!r:.60}"
+        raise TypeError(
+            f"{method} takes a callable that returns rows, and this one returned {what}\n"
+            "  return a list of rows: [row], or [] for none"
+        )
+    rows: Iterable[Any] = found
+    return rows

@@ -21,10 +21,76 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from itertools import repeat
-from typing import Any, Final
+from typing import Any, Final, Literal, Protocol, overload
 
-from reactive.engine.collections.keyed_batch import KeyedBatch, keys_of, take_back
+from optimizer.record import record
 from reactive.engine.collections.zset import Batch, Pair, Row, consolidate
+
+# Pairs of a delta beside their keys, and how many of them are added to an index.
+
+Keyed = tuple[Any, Pair]
+"""A key and a pair."""
+
+
+class KeyedBatch(Sequence[Keyed]):
+    """Rows of the same weight beside their keys: two lists, and no pairs.
+
+    >>> list(KeyedBatch([4, 3], ["anna", "eva"], 1))
+    [(4, ('anna', 1)), (3, ('eva', 1))]
+    """
+
+    __slots__ = ("differ", "keys", "rows", "weight")
+
+    def __init__(self, keys: Sequence[Any], rows: Sequence[Row], weight: int) -> None:
+        self.keys = keys
+        self.rows = rows
+        self.weight = weight
+        self.differ = False
+        """Whether it is known that no object is in it twice."""
+
+    @overload
+    def __getitem__(self, place: int) -> Keyed: ...
+    @overload
+    def __getitem__(self, place: slice) -> KeyedBatch: ...
+    def __getitem__(self, place: int | slice) -> Keyed | KeyedBatch:
+        if isinstance(place, slice):
+            return KeyedBatch(self.keys[place], self.rows[place], self.weight)
+        return (self.keys[place], (self.rows[place], self.weight))
+
+    def __len__(self) -> int:
+        return len(self.keys)
+
+    def __iter__(self) -> Iterator[Keyed]:
+        return zip(self.keys, zip(self.rows, repeat(self.weight)), strict=False)
+
+
+def keys_of(keyed: Sequence[Keyed]) -> Sequence[Any]:
+    """The keys of a delta."""
+    return keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]
+
+
+class Added(Protocol):
+    """What rows are added to by a key."""
+
+    def add(self, key: Any, row: Row, weight: int) -> None: ...
+
+
+def add_each(index: Added, keyed: Sequence[Keyed]) -> None:
+    """Add all pairs of a delta one by one, or none."""
+    done = 0
+    try:
+        for done, (key, (row, weight)) in enumerate(keyed):  # noqa: B007
+            index.add(key, row, weight)
+    except BaseException:
+        take_back(index, keyed[:done])
+        raise
+
+
+def take_back(index: Added, keyed: Sequence[Keyed]) -> None:
+    """Take pairs out again that were added, the last first."""
+    for key, (row, weight) in reversed(keyed):
+        index.add(key, row, -weight)
+
 
 Key = Any
 KeyedPair = tuple[Key, Pair]
@@ -396,3 +462,24 @@ def rows_of(bucket: Any) -> Sequence[Pair]:
     if kind is Rows:
         return Batch(bucket, 1)
     return list(bucket.values()) if kind is Weighted else ((bucket, 1),)
+
+
+# Which keys of an index by values in order match a key of the other side of a join.
+
+Form = Literal["point", "interval", "low", "high"]
+"""What a key is: a point, both ends of an interval, or one of them."""
+
+
+@record
+class Range:
+    """Which keys of an index match a key of the other side.
+
+        own low <= other high   and   other low <= own high
+
+    `closed` says of both comparisons whether they are `<=`, or `<`. An end that is missing is not
+    compared.
+    """
+
+    own: Form
+    other: Form
+    closed: tuple[bool, bool] = (True, True)

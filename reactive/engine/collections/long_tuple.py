@@ -1,24 +1,55 @@
-"""A tuple of many rows that shares structure with the one that it was made of.
+"""Persistent sequences: a list and a tuple of many rows that share structure with earlier ones.
+
+A tuple of many rows that shares structure with the one that it was made of.
 
 What is inside of a nest in an order is a tuple of up to 64 rows, and this of more. A change of one
 row makes another one in O(log rows), and its hash, a sum over the rows, changes by that row.
 
 State:  the tree (`order_tree.py`).
 Cost:   of a place O(log rows); of a whole, O(rows).
+
+What a list was at one time: an immutable sequence that shares structure with those before it.
+
+    b = a.spliced(3, 5, rows)       O(log n): one path of nodes is copied, the rest is shared
+    b._changed_since(a)             what is in the nodes that they do not share
+    sum(l.qty for l in b)           what the sum of `a` was, and what changed
+
+So a loop over a list inside a row costs, of two rows that go and come, what changed of the list, as
+one over a `Bag` does, by the same mechanism (`inner_changes.py`, `folded.py`).
+
+State:  16 bytes per value; per fold of a large one, what it gave and its state.
+Cost:   of a change, a place, O(log n); of hash and equality, O(1) and O(changes log n) where
+        one was made of the other; else O(n).
+Source: as `order_tree.py`.
+
+Rows of a persistent sequence in the place of others: a few one by one, many by whole leaves.
+
+    spliced(tree, 2, 4, "xyz")      a b c d e f  ->  a b x y z e f
+
+A few rows are changed one after the other, each on a path of its own. Of many, the leaves before
+and behind them are kept as they are, and the nodes above are made anew.
+
+State:  none.
+Cost:   O(k log n) of k rows out of n; of several, and more than n / `SHARE`, O(k + n / 48).
+Source: as `order_tree.py`.
 """
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from typing import Any, TypeVar, overload
 
 from optimizer.expressions.knowledge import Foldable
-from reactive.engine.collections import order_tree
+from reactive.engine.collections import folded, order_tree, weight_tree
+from reactive.engine.collections.order_tree import Leaf, Node, Part, Tree
 from reactive.engine.collections.weight_tree import PRIME, without_equal
-from reactive.engine.collections.zset import Row
+from reactive.engine.collections.zset import Row, canonical
 
 T = TypeVar("T", covariant=True)
+
+
 FEW = 64
 """Rows up to which what is inside of a nest in an order is a tuple."""
 SALT = 0x2545F491
@@ -197,3 +228,199 @@ def parts_between(old: Any, new: Any) -> list[order_tree.Part]:
     if isinstance(old, LongTuple) and isinstance(new, LongTuple):
         return order_tree.parts_between(old._tree, new._tree)
     return [(0, list(old), 0, list(new))]
+
+
+class FrozenList(LongTuple[T]):
+    """A list that does not change: hashable; equal to a list with the same values, and, up to 64 of
+    them, to a tuple, whose hash it has then.
+
+    >>> values = FrozenList(range(1000))
+    >>> values[-1], values[3:5], len(values), 7 in values, values == list(range(1000))
+    (999, FrozenList([3, 4]), 1000, True, True)
+    >>> changed = values.spliced(0, 998, ["a"])
+    >>> changed, len(values)
+    (FrozenList(['a', 998, 999]), 1000)
+    """
+
+    __slots__ = ("__weakref__", "_before", "_kept", "_made_of", "_part")
+
+    def __init__(self, values: Iterable[T] = ()) -> None:
+        super().__init__(map(canonical, values))
+        self._kept: dict[Any, Any] | None = None  # what folds gave of it (`folded.py`)
+        self._before: weakref.ref[FrozenList[Any]] | None = None  # the last that kept some
+        self._made_of: weakref.ref[FrozenList[Any]] | None = None
+        self._part: Part | None = None  # where it differs from that
+
+    @overload  # type: ignore[override]
+    def __getitem__(self, place: int) -> T: ...
+    @overload
+    def __getitem__(self, place: slice) -> FrozenList[T]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        found: Any = super().__getitem__(place)
+        return FrozenList(found) if isinstance(place, slice) else found
+
+    def spliced(self, start: int, stop: int, values: Sequence[Any]) -> FrozenList[T]:
+        """The list with other values in the place of those from `start` up to `stop`.
+
+        Cost: O(log n) per value.
+        """
+        values = list(map(canonical, values))
+        gone = list(self._between(start, stop)) if start < stop else []
+        total = self._sum
+        if total is not None:
+            total = (total + sum(map(mark, values)) - sum(map(mark, gone))) % PRIME
+        made: FrozenList[T] = FrozenList.__new__(FrozenList)
+        made._tree = spliced(self._tree, start, stop, values)
+        made._sum, made._hash, made._kept = total, None, None
+        own = weakref.ref(self)
+        made._before = self._before if self._kept is None else own
+        made._made_of, made._part = own, (start, gone, start, values)
+        return made
+
+    def parts_since(self, before: FrozenList[Any]) -> list[Part]:
+        """Where it differs from another one, in order.
+
+        Cost: O(changes log n) if one was made of the other; O(changes) by one `spliced`.
+        """
+        made_of = self._made_of
+        if made_of is not None and self._part is not None and made_of() is before:
+            return [self._part]
+        return order_tree.parts_between(before._tree, self._tree)
+
+    def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
+        return changed_values(self.parts_since(before))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, list):
+            return len(self) == len(other) and list(self) == other
+        return super().__eq__(other)
+
+    __hash__ = LongTuple.__hash__
+
+    def __lt__(self, other: Any) -> bool:
+        return list(self) < list(other)
+
+    def __le__(self, other: Any) -> bool:
+        return list(self) <= list(other)
+
+    def __gt__(self, other: Any) -> bool:
+        return list(self) > list(other)
+
+    def __ge__(self, other: Any) -> bool:
+        return list(self) >= list(other)
+
+    def __add__(self, other: Any) -> Any:
+        return FrozenList([*self, *other])
+
+    def __radd__(self, other: Any) -> Any:
+        return FrozenList([*other, *self])
+
+    def __mul__(self, times: int) -> FrozenList[T]:
+        return FrozenList(list(self) * times)
+
+    __rmul__ = __mul__
+
+    def copy(self) -> FrozenList[T]:
+        """Itself: it does not change."""
+        return self
+
+    def __copy__(self) -> FrozenList[T]:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> FrozenList[T]:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FrozenList, (list(self),)
+
+    def __repr__(self) -> str:
+        return f"FrozenList({list(self)!r})"
+
+    def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
+        return folded.folded(self, fold, each, beside, options)
+
+    def _is_small(self) -> bool:
+        return weight_tree.is_small(len(self))
+
+    def _weighted(self) -> None:
+        """All of its places count once."""
+
+
+SHARE = 256
+"""Of this part of all rows on, whole leaves are cheaper than paths."""
+
+
+def spliced(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
+    """The tree with other rows in the place of those from `start` up to `stop`.
+
+    >>> tree = order_tree.made_of(range(1000), range(1000))
+    >>> tree = spliced(tree, 3, 998, "ab")
+    >>> [row for leaf in order_tree.leaves(tree) for row in leaf.rows]
+    [0, 1, 2, 'a', 'b', 998, 999]
+    """
+    count = stop - start
+    if not count and len(rows) == 1:
+        return order_tree.inserted(tree, start, rows[0], rows[0])
+    most = max(count, len(rows))
+    if most > 1 and most * SHARE > tree.size:
+        return _by_leaves(tree, start, stop, rows)
+    stays = min(count, len(rows))
+    for place in range(stays):
+        tree = replaced(tree, start + place, rows[place])
+    for _ in range(count - stays):
+        tree = order_tree.deleted(tree, start + stays)
+    for place in range(stays, len(rows)):
+        tree = order_tree.inserted(tree, start + place, rows[place], rows[place])
+    return tree
+
+
+def replaced(tree: Tree, place: int, row: Row, *, has_keys: bool = False) -> Tree:
+    """The tree with another row at a place.
+
+    has_keys: whether rows stand by other keys than themselves, which stay.
+    """
+    if isinstance(tree, Leaf):
+        rows = (*tree.rows[:place], row, *tree.rows[place + 1 :])
+        return Leaf(rows, tree.keys if has_keys else rows)
+    number, place = order_tree.child(tree, place)
+    made = replaced(tree.trees[number], place, row, has_keys=has_keys)
+    return tree.with_child(number, made)
+
+
+def _by_leaves(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
+    before: list[Leaf] = []
+    behind: list[Leaf] = []
+    left: Sequence[Row] = ()
+    right: Sequence[Row] = ()
+    begin = 0
+    for leaf in order_tree.leaves(tree):
+        end = begin + leaf.size
+        if end <= start:
+            before.append(leaf)
+        elif begin >= stop:
+            behind.append(leaf)
+        else:
+            left = left or leaf.rows[: max(start - begin, 0)]
+            right = leaf.rows[stop - begin :] if stop < end else right
+        begin = end
+    if before and before[-1].size < order_tree.FILLED and not left:
+        left = before.pop().rows
+    if behind and behind[0].size < order_tree.FILLED and not right:
+        right = behind.pop(0).rows
+    return _raised([*before, *_leaves(tuple(chain(left, rows, right))), *behind])
+
+
+def _leaves(rows: tuple[Row, ...]) -> list[Tree]:
+    width = order_tree.FILLED
+    cut = [rows[place : place + width] for place in range(0, len(rows), width)]
+    return [Leaf(each, each) for each in cut]
+
+
+def _raised(trees: list[Tree]) -> Tree:
+    """One tree of several of one height."""
+    if not trees:
+        return Leaf((), ())
+    width = order_tree.FILLED
+    while len(trees) > 1:
+        trees = [Node(trees[place : place + width]) for place in range(0, len(trees), width)]
+    return trees[0]

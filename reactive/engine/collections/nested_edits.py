@@ -1,4 +1,6 @@
-"""The smallest changes of rows with others inside: what came and went at which level.
+"""Smallest changes of rows with others inside, of nests and of records that have bags.
+
+The smallest changes of rows with others inside: what came and went at which level.
 
     removed  (ann, {o7: {tea}})         the row is the same, and what is inside of it differs:
     added    (ann, {o7: {tea, milk}})   Edit(path=(ann, "orders", o7, "lines"), row=milk, weight=1)
@@ -8,18 +10,32 @@ by level. Edits of one level stand in this order: what goes, what changes inside
 
 Cost:   of each level, the difference of two values inside (`Bag.difference`, `parts_between`).
 Source: deep updates [slender].
+
+The smallest changes of rows that have bags: what came and went in which bag.
+
+    removed  Customer(1, "Ann", {o7})        the fields beside the bag are the same:
+    added    Customer(1, "Ann", {o7, o8})    Edit(path=(1, "orders"), row=o8, weight=1)
+
+A row whose other fields are those of one that went is that row, and its bags are compared, level by
+level. A path is that of `Patch`: rows inside are named as they were before any of the edits. Of
+what is there several times, all come and go.
+
+Cost:   of each level, the difference of two bags (`Bag.difference`).
+Source: deep updates [slender].
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from operator import itemgetter
 from typing import Any
 
-from optimizer.expressions.naming import Level, Nesting
-from reactive.engine.collections import record_edits
-from reactive.engine.collections.edits import Edit, fewest, rising
+from optimizer.expressions.text import Level, Nesting
+from reactive.engine.collections.bag import Bag, changed_values
+from reactive.engine.collections.inner_changes import fields_of, mark
 from reactive.engine.collections.long_tuple import parts_between
+from reactive.engine.collections.order import Edit, fewest, rising
 from reactive.engine.collections.order_tree import Part
 from reactive.engine.collections.zset import Pair, Row
 
@@ -48,8 +64,8 @@ def edits_by(
     edits: those of whole rows, if they have an order.
     """
     if not isinstance(key, NestedKey):
-        is_whole = bool(edits) or not record_edits.has_bags(pairs)
-        return edits if is_whole else record_edits.edits_of(key, list(pairs))
+        is_whole = bool(edits) or not has_bags(pairs)
+        return edits if is_whole else record_edits(key, list(pairs))
     if key.is_ordered:
         return _inside_of_ordered(key.nesting, edits)
     find: Callable[[], Iterable[Edit] | None] | None = getattr(pairs, "edits", None)
@@ -136,7 +152,7 @@ def _alike(
 
     def marked(row: Row) -> tuple[Any, ...]:
         roots = row[: nesting.kind.roots]
-        return (nesting.key(row), *map(record_edits.beside, roots))
+        return (nesting.key(row), *map(beside, roots))
 
     by_mark = {marked(pair[0]): pair for pair in gone if pair[1] == -1}
     for pair in list(came):
@@ -154,7 +170,7 @@ def inside_of(
     begin = nesting.kind.roots
     if old[:begin] != new[:begin]:
         for was, now in zip(old[:begin], new[:begin], strict=True):
-            yield from record_edits.values_of(was, now, (*path, nesting.key(old)))
+            yield from values_of(was, now, (*path, nesting.key(old)))
     for place, level in enumerate(nesting.levels, begin):
         before, after = old[place], new[place]
         if before is not after and place not in without:
@@ -231,3 +247,66 @@ def _kept(
 
 def _itself(row: Row) -> Row:
     return row
+
+
+def has_bags(pairs: Iterable[Pair]) -> bool:
+    """Whether one of the rows has a bag."""
+    return any(value.__class__ is Bag for row, _ in pairs for _, value in fields_of(row))
+
+
+def record_edits(
+    key: Callable[[Row], Any] | None, pairs: Sequence[Pair], path: Path = ()
+) -> Iterator[Edit]:
+    """The edits of rows that a key tells apart, or else the row itself, from those that came and
+    went.
+
+    >>> old, new = (1, Bag("a")), (1, Bag("ab"))
+    >>> list(record_edits(lambda row: row[0], [(old, -1), (new, 1)]))
+    [Edit(path=(1, 1), position=None, row='b', weight=1)]
+    """
+    came = [pair for pair in pairs if pair[1] > 0]
+    by_mark: dict[Any, list[Pair]] = {}
+    for row, weight in reversed(came):
+        by_mark.setdefault(beside(row), []).append((row, weight))
+    stays: list[tuple[Row, Row]] = []
+    for row, weight in pairs:
+        if weight < 0:
+            alike = by_mark.get(beside(row), []) if weight == -1 else []
+            if alike and alike[-1][1] == 1:
+                stays.append((row, alike.pop()[0]))
+            else:
+                yield Edit(None, row, weight, path=path)
+    for old, new in stays:
+        yield from edits_of_bags(old, new, (*path, old if key is None else key(old)))
+    kept = {id(new) for _, new in stays}
+    for row, weight in came:
+        if id(row) not in kept:
+            yield Edit(None, row, weight, path=path)
+
+
+def edits_of_bags(old: Row, new: Row, path: Path) -> Iterator[Edit]:
+    """The edits of the bags of a row that is the same otherwise."""
+    for (field, before), (_, after) in zip(fields_of(old), fields_of(new), strict=True):
+        if before is not after and before.__class__ is Bag:
+            yield from record_edits(None, changed_values(before, after), (*path, field))
+
+
+def values_of(old: Row, new: Row, path: Path) -> Iterator[Edit]:
+    """The same of the bags of the row alone: what is inside of their values is not looked at, so
+    that edits can be taken one after the other."""
+    for (field, before), (_, after) in zip(fields_of(old), fields_of(new), strict=True):
+        if before is not after and before.__class__ is Bag:
+            for value, weight in sorted(changed_values(before, after), key=itemgetter(1)):
+                yield Edit(None, value, weight, path=(*path, field))
+
+
+def beside(row: Row) -> tuple[Any, ...]:
+    """What a row is, but for its bags."""
+    fields = fields_of(row)
+    if not fields:
+        return (mark(row),)
+    return (row.__class__, *[_but_bags(value) for _, value in fields])
+
+
+def _but_bags(value: Any) -> Any:
+    return None if value.__class__ is Bag else mark(value)

@@ -1,17 +1,32 @@
-"""The order of an ordered relation: total, and the same whatever the history.
+"""Order of an ordered relation, and edits of the sequences that it gives.
+
+The order of an ordered relation: total, and the same whatever the history.
 
 Rows stand by their key. Rows with equal keys stand by themselves where they can be compared (None
 before numbers before strings before tuples, element by element; a dataclass only if it was made
 with `order=True`), else in order of arrival. A NaN in a key comes after everything. Several keys,
 their directions and a place for None make one key: `sorting.py`.
+
+Edits of a sequence, and what several of them come to.
+
+    window of 2      b d  ->  a b (d)  ->  a c (b)  ->  a c
+    edits            insert a at 0, take d from 2; ...
+    fewest           take d from 1, take b from 0, insert a at 0, insert c at 1
+
+An ordered view tells how its window changes as edits, to be taken one after the other. `Sequenced`
+follows any edits and tells the fewest that do the same.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence, Set
+import sys
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from itertools import accumulate
 from operator import eq, itemgetter
-from typing import Any
+from typing import Any, NamedTuple, Self, overload
 
 from reactive.engine.collections.zset import DECIMAL_NAN, Row, canonical, is_nan
 
@@ -222,3 +237,309 @@ def _compared(value: Any, other: Any) -> int:
             return 0
     left, right = tie_key(value), tie_key(other)
     return -1 if left < right else int(right < left)
+
+
+class Step(NamedTuple):
+    """The parts of an edit that tell where a sequence changes."""
+
+    position: Any
+    row: Row
+    weight: int
+
+
+class Edit(Step):
+    """One step of turning old rows into new ones, to be taken in order.
+
+    `weight` 1: insert `row` before `position`; -1: take it out of `position`. Rows in no order have
+    no position, and come or go `weight` times.
+
+    `path` says what is changed: `()` the rows of the relation themselves; of those of a `nest`
+    `(key, "orders", key, "lines")` the lines of the order with this key, of the customer with that.
+    Keys are those that find rows in the view: of a keyed table its key, of another the row.
+
+    >>> from reactive import Database
+    >>> numbers = Database().table(int)
+    >>> watching = numbers.order_by(lambda n: n).subscribe(lambda delta: print(delta.edits))
+    >>> numbers.add(7)
+    (Edit(position=0, row=7, weight=1),)
+    >>> Edit(None, 7, -1, path=("odd", "numbers"))
+    Edit(path=('odd', 'numbers'), position=None, row=7, weight=-1)
+    """
+
+    path: tuple[Any, ...] = ()
+
+    def __new__(cls, position: Any, row: Row, weight: int, *, path: tuple[Any, ...] = ()) -> Self:
+        made = tuple.__new__(cls, (position, row, weight))
+        if path:
+            made.path = path
+        return made
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Edit):
+            return NotImplemented
+        return tuple.__eq__(self, other) and self.path == other.path
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return hash((tuple(self), self.path))
+
+    def __getnewargs_ex__(self) -> Any:
+        return tuple(self), {"path": self.path}
+
+    def __repr__(self) -> str:
+        text = super().__repr__()
+        return text if not self.path else f"Edit(path={self.path!r}, {text.partition('(')[2]}"
+
+
+class Insertions(Sequence[Edit]):
+    """The edits that make an empty sequence these rows. None is made before it is asked for.
+
+    >>> list(Insertions(["a", "b"]))
+    [Edit(position=0, row='a', weight=1), Edit(position=1, row='b', weight=1)]
+    """
+
+    __slots__ = ("_rows",)
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._rows = rows
+
+    @overload
+    def __getitem__(self, place: int) -> Edit: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Edit]: ...
+    def __getitem__(self, place: int | slice) -> Edit | list[Edit]:
+        places = range(len(self._rows))[place]
+        if isinstance(places, int):
+            return Edit(places, self._rows[places], 1)
+        return [Edit(each, self._rows[each], 1) for each in places]
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def fewest(edits: Iterable[Edit]) -> list[Edit]:
+    """The edits that do the same, and name no row that comes and goes.
+
+    >>> fewest([Edit(0, "a", 1), Edit(2, "c", -1), Edit(0, "a", -1), Edit(1, "d", 1)])
+    [Edit(position=1, row='c', weight=-1), Edit(position=1, row='d', weight=1)]
+    """
+    sequence = Sequenced()
+    sequence.edit(edits)
+    return sequence.edits()
+
+
+def without_copies(edits: list[Edit], row_at: Callable[[int], Row], size: int) -> list[Edit]:
+    """The fewest edits without those of copies of a row that go at one end and come at the other.
+
+    Of a row, its copies stand beside each other, and nobody can tell them apart.
+
+    Parameters
+    ----------
+    edits: what goes, from the end, and then what comes, in order.
+    row_at, size: the new sequence.
+    """
+    out = [edit for edit in edits if edit.weight < 0][::-1]
+    into = [edit for edit in edits if edit.weight > 0]
+    copied = {edit.row for edit in out} & {edit.row for edit in into}
+    if not copied:
+        return edits
+    before = [edit.position - n for n, edit in enumerate(into)]  # rows that stayed
+    dropped: set[Edit] = set()
+    for n, gone in enumerate(out):
+        stayed = gone.position - n
+        first, last = stayed + bisect_left(before, stayed), stayed + bisect_right(before, stayed)
+        for came in into if gone.row in copied else ():
+            if _is_same(came.row, gone.row) and came not in dropped:
+                start, end = _run(came.position, row_at, size)
+                if first <= end and last >= start:
+                    dropped |= {gone, came}
+                    break
+    return [edit for edit in edits if edit not in dropped]
+
+
+def _run(position: int, row_at: Callable[[int], Row], size: int) -> tuple[int, int]:
+    """From where to where the copies of the row at a position stand."""
+    row, start, end = row_at(position), position, position + 1
+    while start and _is_same(row_at(start - 1), row):
+        start -= 1
+    while end < size and _is_same(row_at(end), row):
+        end += 1
+    return start, end
+
+
+def _is_same(row: Row, other: Row) -> bool:
+    """Whether rows are copies of one, also where the row is a NaN."""
+    return row is other or bool(row == other)
+
+
+class Sequenced:
+    """A sequence as far as it has been edited, in terms of what it was.
+
+    State:  an item per edit that does not cancel another.
+    Cost:   O(sqrt(edits)) to take an edit, wherever it is.
+
+    >>> numbers = Sequenced()
+    >>> numbers.edit([Edit(1, "a", -1), Edit(3, "b", 1), Edit(1, "a", 1), Edit(4, "b", -1)])
+    >>> numbers.edits()
+    []
+    """
+
+    __slots__ = ("_came", "_gone", "_items")
+
+    def __init__(self) -> None:
+        self._items = _Items()
+        self._gone: dict[int, Row] = {}  # the rows that have gone, by their old place
+        self._came = 0
+
+    @property
+    def is_edited(self) -> bool:
+        """Whether anything may differ."""
+        return bool(self._came or self._gone)
+
+    def edit(self, edits: Iterable[Edit]) -> None:
+        """Edit it further."""
+        items = self._items
+        for position, row, weight in edits:
+            if weight > 0:
+                items.insert(position, (row,))
+                self._came += 1
+                continue
+            item = items.pop(position)
+            if item.__class__ is int:
+                self._gone[item] = row
+            else:
+                self._came -= 1
+
+    def edits(self) -> list[Edit]:
+        """What turns the old sequence into the new one: first what goes, from the end."""
+        gone, came = self._differences()
+        out = [Edit(place, row, -1) for place, row in sorted(gone.items(), key=_place)[::-1]]
+        return out + [Edit(position, row, 1) for position, row in came]
+
+    def _differences(self) -> tuple[dict[int, Row], list[tuple[int, Row]]]:
+        """The rows that have gone, by old place, and those that have come, by new position.
+
+        Of a row that has gone and come again between the same two others, neither is told, as long
+        as those of which this is true stand in their old order.
+        """
+        gone, came = dict(self._gone), list[tuple[int, Row]]()
+        gap: list[tuple[int, Row]] = []
+        places = sorted(gone)
+        position = start = 0
+        for item in self._items:
+            if item.__class__ is tuple:
+                gap.append((position, item[0]))
+                position += 1
+                continue
+            end = bisect_left(places, item.start)
+            if gap:
+                kept = _unmoved(gap, [(place, gone[place]) for place in places[start:end]])
+                for place in kept.values():
+                    del gone[place]
+                came += [pair for pair in gap if pair[0] not in kept]
+                gap = []
+            start = end
+            position += len(item)
+        return gone, came
+
+
+class _Items:
+    """What a sequence consists of: rows that have come, each in a tuple, and runs of old places.
+
+    The last run has no end. Items are kept in blocks, so that no position is found by looking at
+    all of them.
+    """
+
+    __slots__ = ("_blocks", "_sizes")
+
+    def __init__(self) -> None:
+        self._blocks: list[list[Any]] = [[range(sys.maxsize)]]
+        self._sizes = [sys.maxsize]  # how many places and rows each block stands for
+
+    def __iter__(self) -> Iterator[Any]:
+        for block in self._blocks:
+            yield from block
+
+    def insert(self, position: int, item: tuple[Row]) -> None:
+        """Put a row before a position."""
+        block, index, within = self._find(position)
+        items = self._blocks[block]
+        if within:
+            run = items[index]
+            items[index : index + 1] = [run[:within], item, run[within:]]
+        else:
+            items.insert(index, item)
+        self._sizes[block] += 1
+        self._keep_short(block)
+
+    def pop(self, position: int) -> Any:
+        """Take out what is at a position: a row in its tuple, or an old place."""
+        block, index, within = self._find(position)
+        items = self._blocks[block]
+        item = items[index]
+        self._sizes[block] -= 1
+        if item.__class__ is tuple:
+            del items[index]
+            return item
+        items[index : index + 1] = [run for run in (item[:within], item[within + 1 :]) if run]
+        self._keep_short(block)
+        return item[within]
+
+    def _find(self, position: int) -> tuple[int, int, int]:
+        """The block of a position, the item in it, and the place within this item."""
+        block = 0
+        if len(self._sizes) > 1:
+            block, position = _located(self._sizes, position)
+        index, within = _located(map(len, self._blocks[block]), position)
+        return block, index, within
+
+    def _keep_short(self, block: int) -> None:
+        items = self._blocks[block]
+        if len(items) > LONG:
+            middle = len(items) // 2
+            halves = items[:middle], items[middle:]
+            self._blocks[block : block + 1] = halves
+            self._sizes[block : block + 1] = [sum(map(len, half)) for half in halves]
+
+
+LONG = 512
+"""Items of a block that is split."""
+
+
+def _located(sizes: Iterable[int], position: int) -> tuple[int, int]:
+    """Which of some sizes a position falls into, and how far."""
+    ends = list(accumulate(sizes))
+    at = bisect_right(ends, position)
+    return at, position - (ends[at - 1] if at else 0)
+
+
+def _unmoved(came: Sequence[tuple[int, Row]], gone: Sequence[tuple[int, Row]]) -> dict[int, int]:
+    """The new position and old place of rows that went and came, as many as keep their order."""
+    places: defaultdict[Row, list[int]] = defaultdict(list)
+    for place, row in reversed(gone):
+        places[row].append(place)
+    pairs = [(position, places[row].pop()) for position, row in came if places.get(row)]
+    return dict(rising(pairs))
+
+
+def rising(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+    """As many of the pairs as possible of which the second parts rise."""
+    ends: list[int] = []  # the least last part of a rising run of each length
+    last: list[int] = []  # and the pair that it is of
+    before: list[int | None] = []  # the pair that stands before each in its longest run
+    for number, (_, place) in enumerate(pairs):
+        length = bisect_left(ends, place)
+        ends[length : length + 1], last[length : length + 1] = [place], [number]
+        before.append(last[length - 1] if length else None)
+    run: list[tuple[int, int]] = []
+    at = last[-1] if last else None
+    while at is not None:
+        run.append(pairs[at])
+        at = before[at]
+    return run[::-1]
+
+
+def _place(pair: tuple[int, Row]) -> int:
+    return pair[0]

@@ -12,36 +12,49 @@ The members of a component share what they reach. One that has lost an arc withi
 smaller ones, unless its ends are still connected; so nothing is kept alive by a cycle. The order is
 by how many nodes were reached: a node reaches all that those it leads to reach, and more.
 
-State:  a bit per pair (`bits.py`), and the arcs by both ends.
+State:  a bit per pair (`reachability.py`), and the arcs by both ends.
 Cost:   an arc that comes: O(arcs into nodes that reach more now), each O(blocks). One that goes:
         of nodes that lose something O(arcs into them + the smaller of the arcs out of them and the
         arcs into what is in doubt); of a component within which it was, O(arcs of the component).
         Many arcs at once: O(arcs of what leads to them).
-Source: R. Tarjan, as in `components.py`; G. F. Italiano, Amortized efficiency of a path retrieval
+Source: R. Tarjan, as in `reachability.py`; G. F. Italiano, Amortized efficiency of a path retrieval
         data structure, 1986; deletion as in [dred], over components in the place of rows.
+
+Sets of small numbers as the bits of integers, in blocks: block -> which of its numbers are in.
+
+    {3, 5, 2049}        {0: 0b101000, 2: 0b10}          with WIDTH = 1024
+
+A block takes a bit per number, and one that is empty nothing, so that sets of any density are as
+small as the smaller of a bit set and a dictionary of their members. Sets that somebody keeps are
+never changed: what changes one makes another. So to undo a change is to put the old one back.
+
+State:  a dictionary entry and up to WIDTH bits per block that has a member.
+Cost:   O(blocks) for what two sets have in common, or not; O(1) to ask for one member.
+
+The arcs of a graph by one of their ends: node -> the nodes at the other ends.
+
+    1 -> (2, 3)          a few, as a tuple
+    4 -> {1, 2, 3, ...}  more, as a set
+
+Most nodes have few, for which a tuple takes a third of what a set does.
+
+State:  a tuple or a set per node that has arcs.
+Cost:   O(1) per arc that comes or goes.
+
+The strongly connected components of a part of a directed graph.
+
+State:  none.
+Cost:   O(nodes of the part + arcs that begin there).
+Source: R. Tarjan, Depth-first search and linear graph algorithms, 1972; here without recursion.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import heappop, heappush
+from itertools import compress
 from typing import Any
-
-from reactive.engine.collections.arcs import Arcs, add_end, put_ends, remove_end
-from reactive.engine.collections.bits import (
-    EMPTY,
-    Bits,
-    count,
-    gained,
-    has,
-    joined,
-    picked,
-    put,
-    put_all,
-    without,
-)
-from reactive.engine.collections.components import NONE, components
 
 Arc = tuple[int, int]
 SHARE = 4
@@ -340,4 +353,203 @@ class Reachability:
 def _with(bits: Bits, number: int) -> Bits:
     found = bits.copy()
     put(found, number)
+    return found
+
+
+WIDTH = 1024
+"""Numbers of a block."""
+SPARSE = 12
+"""Of that many numbers one is a member: where fewer are, they are looked for one by one."""
+Bits = dict[int, int]
+EMPTY: Bits = {}
+_ONES = bytes.maketrans(b"01", b"\x00\x01")
+
+
+def has(bits: Bits, number: int) -> int:
+    """Whether a number is a member.
+
+    >>> has({0: 0b101}, 2), has({0: 0b101}, 1)
+    (1, 0)
+    """
+    return bits.get(number // WIDTH, 0) >> number % WIDTH & 1
+
+
+def put(bits: Bits, number: int) -> None:
+    """Make a number a member; of a set that nobody else has."""
+    block = number // WIDTH
+    bits[block] = bits.get(block, 0) | 1 << number % WIDTH
+
+
+def put_all(bits: Bits, more: Bits) -> None:
+    """The same for all members of another set."""
+    for block, members in more.items():
+        bits[block] = bits.get(block, 0) | members
+
+
+def joined(bits: Bits, more: Bits) -> Bits:
+    """The members of either.
+
+    >>> joined({0: 0b1}, {0: 0b10, 7: 0b1})
+    {0: 3, 7: 1}
+    """
+    found = bits.copy()
+    put_all(found, more)
+    return found
+
+
+def without(bits: Bits, gone: Bits) -> Bits:
+    """The members that are not in the other one.
+
+    >>> without({0: 0b11, 7: 0b1}, {0: 0b10, 7: 0b1})
+    {0: 1}
+    """
+    found = bits.copy()
+    for block, members in gone.items():
+        left = found.get(block, 0) & ~members
+        if left:
+            found[block] = left
+        else:
+            found.pop(block, None)
+    return found
+
+
+def gained(now: Bits, before: Bits) -> Bits:
+    """The same, of sets that have most blocks in common.
+
+    >>> gained({0: 0b11, 7: 0b1}, {0: 0b10, 7: 0b1})
+    {0: 1}
+    """
+    found: Bits = {}
+    for block, members in now.items():
+        old = before.get(block, 0)
+        if members is not old and (more := members & ~old):
+            found[block] = more
+    return found
+
+
+def count(bits: Bits) -> int:
+    """How many members there are.
+
+    >>> count({0: 0b101, 7: 0b1})
+    3
+    """
+    return sum(map(int.bit_count, bits.values()))
+
+
+def picked(bits: Bits, values: Sequence[Any]) -> list[Any]:
+    """Of values in their order, those at the places that are members.
+
+    >>> picked({0: 0b101}, "abc")
+    ['a', 'c']
+    """
+    found: list[Any] = []
+    for block, members in bits.items():
+        start, length = block * WIDTH, members.bit_length()
+        if not members & (members - 1):
+            found.append(values[start + length - 1])
+        elif members.bit_count() * SPARSE < length:
+            while members:
+                lowest = members & -members
+                found.append(values[start + lowest.bit_length() - 1])
+                members ^= lowest
+        else:
+            are_in = bin(members)[:1:-1].encode().translate(_ONES)
+            found += compress(values[start : start + length], are_in)
+    return found
+
+
+FEWEST = 4
+"""Ends of a node from which on they are a set."""
+Arcs = dict[int, tuple[int, ...] | set[int]]
+
+
+def add_end(arcs: Arcs, node: int, end: int) -> None:
+    """Add an arc, if it is not there.
+
+    >>> arcs: Arcs = {}
+    >>> add_end(arcs, 1, 2), add_end(arcs, 1, 3), add_end(arcs, 1, 3), arcs
+    (None, None, None, {1: (2, 3)})
+    """
+    ends = arcs.get(node, ())
+    if end in ends:
+        return
+    if isinstance(ends, set):
+        ends.add(end)
+    else:
+        arcs[node] = (*ends, end) if len(ends) < FEWEST else {*ends, end}
+
+
+def put_ends(arcs: Arcs, ends: Iterable[tuple[int, Sequence[int]]]) -> None:
+    """Add all arcs of nodes that have none, each with different ends."""
+    for node, others in ends:
+        arcs[node] = tuple(others) if len(others) <= FEWEST else {*others}
+
+
+def remove_end(arcs: Arcs, node: int, end: int) -> None:
+    """Remove an arc, if it is there; a node without arcs has no entry."""
+    ends = arcs.get(node, ())
+    if end not in ends:
+        return
+    if len(ends) == 1:
+        del arcs[node]
+    elif isinstance(ends, set):
+        ends.remove(end)
+    else:
+        arcs[node] = tuple([other for other in ends if other != end])
+
+
+NONE: frozenset[int] = frozenset()
+
+
+def components(nodes: Collection[int], after: Mapping[int, Collection[int]]) -> Iterator[list[int]]:
+    """The components of these nodes and the arcs between them, each after those it leads to.
+
+    >>> list(components({1, 2, 3}, {1: [2], 2: [1, 3], 3: [4]}))
+    [[3], [2, 1]]
+    """
+    numbers: dict[int, int] = {}
+    lowest: dict[int, int] = {}  # of those that are in no component yet
+    path: list[int] = []
+    for root in nodes:
+        if root not in numbers:
+            yield from _below(root, nodes, after, numbers, lowest, path)
+
+
+def _below(
+    root: int,
+    nodes: Collection[int],
+    after: Mapping[int, Collection[int]],
+    numbers: dict[int, int],
+    lowest: dict[int, int],
+    path: list[int],
+) -> Iterator[list[int]]:
+    numbers[root] = lowest[root] = len(numbers)
+    path.append(root)
+    work = [(root, iter(after.get(root, NONE)))]
+    while work:
+        node, others = work[-1]
+        for other in others:
+            if other in lowest:
+                lowest[node] = min(lowest[node], numbers[other])
+            elif other not in numbers and other in nodes:
+                numbers[other] = lowest[other] = len(numbers)
+                path.append(other)
+                work.append((other, iter(after.get(other, NONE))))
+                break
+        else:
+            work.pop()
+            if work:
+                above = work[-1][0]
+                lowest[above] = min(lowest[above], lowest[node])
+            if lowest[node] == numbers[node]:
+                yield _popped(node, lowest, path)
+
+
+def _popped(node: int, lowest: dict[int, int], path: list[int]) -> list[int]:
+    """The component whose first node this is."""
+    found = [path.pop()]
+    while found[-1] != node:
+        found.append(path.pop())
+    for member in found:
+        del lowest[member]
     return found

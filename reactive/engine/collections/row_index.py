@@ -18,10 +18,8 @@ from reactive.engine.collections.index import (
     NOTHING,
     Before,
     Key,
-    KeyedPair,
-)
-from reactive.engine.collections.keyed_batch import (
     KeyedBatch,
+    KeyedPair,
     add_each,
 )
 from reactive.engine.collections.zset import Batch, Pair, Row

@@ -8,27 +8,34 @@ asks no row of which the cycle does not close: worst-case optimal for three inpu
 State:  every row, once; a dictionary per first part.
 Cost:   O(1) per pair of a delta; of an intersection, the smaller of the two sides.
 Source: tries of leapfrog triejoin: Veldhuizen, 2014; generic join: Ngo, Re, Rudra, 2013.
+
+Values by small numbers, which are used again.
+
+State:  a dictionary entry and a place in a list per value; a place per number that is free.
+Cost:   O(1) each.
+
+All rows of an index with their keys, as a batch.
+
+Cost: O(keys + rows), no call per row but for keys that many rows have.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence, Set
 from typing import Any
 
 from reactive.engine.collections.index import (
     NOTHING,
     Index,
     Key,
+    KeyedBatch,
     KeyedPair,
     Mark,
     Rows,
     Weighted,
     itself,
     rows_of,
-)
-from reactive.engine.collections.keyed_batch import (
-    KeyedBatch,
     take_back,
 )
 from reactive.engine.collections.zset import Pair, Row, consolidate
@@ -317,3 +324,101 @@ def _bucket(pairs: list[Pair]) -> Any:
 def _parts(key: Key) -> tuple[Any, Any]:
     """The two parts of a key; a mark stands for both."""
     return (key, key) if key.__class__ is Mark else key
+
+
+class Unlike(Exception):
+    """A value that is not what equals it, or that does not equal itself."""
+
+
+class Numbering:
+    """Gives each of equal values the same number.
+
+    >>> numbering = Numbering()
+    >>> [numbering.number(name) for name in ("anna", "otto", "anna")], numbering.values
+    ([0, 1, 0], ['anna', 'otto'])
+    """
+
+    __slots__ = ("_free", "fresh", "numbers", "values")
+
+    def __init__(self) -> None:
+        self.numbers: dict[Hashable, int] = {}
+        self.values: list[Any] = []
+        self.fresh: list[int] = []
+        """The numbers that values got last; whoever looks at it empties it."""
+        self._free: list[int] = []
+
+    def number(self, value: Any) -> int:
+        """The number of a value.
+
+        Raises `Unlike` of NaN, and of a value that equals one of another class: which one stands
+        for both would be seen.
+        """
+        found = self.numbers.get(value)
+        if found is None:
+            return self._new(value)
+        if self.values[found].__class__ is not value.__class__:
+            raise Unlike(value)
+        return found
+
+    def _new(self, value: Any) -> int:
+        if not value == value:
+            raise Unlike(value)
+        if self._free:
+            number = self._free[-1]
+            self.numbers[value] = number
+            self._free.pop()
+            self.values[number] = value
+        else:
+            number = self.numbers[value] = len(self.values)
+            self.values.append(value)
+        self.fresh.append(number)
+        return number
+
+    def restore(self, values: Sequence[Any], free: Sequence[int]) -> None:
+        """Give values the numbers of their places, except those that are free."""
+        self.values += values
+        self._free += free
+        is_free = {*free}
+        self.numbers.update({v: n for n, v in enumerate(values) if n not in is_free})
+
+    @property
+    def free(self) -> Sequence[int]:
+        """The numbers that no value has."""
+        return self._free
+
+    def release(self, numbers: Iterable[int]) -> None:
+        """Forget the values of numbers that nobody uses any more."""
+        for number in numbers:
+            del self.numbers[self.values[number]]
+            self.values[number] = None
+            self._free.append(number)
+        if not self.numbers:
+            self.values, self._free = [], []
+
+
+def batch_of(index: Index) -> KeyedBatch | None:
+    """The rows, in order of the keys' arrival; None if one is not there once.
+
+    >>> index = Index()
+    >>> for row in ("anna", "eva", "otto"):
+    ...     index.add(len(row), row, 1)
+    >>> list(batch_of(index))
+    [(4, ('anna', 1)), (4, ('otto', 1)), (3, ('eva', 1))]
+    """
+    keys: list[Key] = []
+    rows: list[Row] = []
+    for key, bucket in index.buckets.items():
+        kind = bucket.__class__
+        if kind is Rows:
+            rows += bucket
+            keys += [key] * len(bucket)
+        elif kind is Weighted:
+            more = [row for row, weight in bucket.values() if weight == 1]
+            if len(more) < len(bucket):
+                return None
+            rows += more
+            keys += [key] * len(more)
+        else:
+            keys.append(key)
+            rows.append(bucket)
+    return KeyedBatch(keys, rows, 1)

@@ -17,6 +17,15 @@ until it has been added that many times.
 
 State:  8 bytes per distinct value; with the dictionary some 50.
 Cost:   O(log values) once in order, else O(1).
+
+Values that a dictionary tells apart as `==` does.
+
+Pairs of rows whose keys differ need not be compared if nothing but False could come of it. That is
+known of values whose class, and the classes of what they hold, take `==` and `hash` from Python,
+from a library written in C, or from what makes the class (`dataclass`, attrs). Who writes `__eq__`
+may raise in it, or find equal what has another hash.
+
+Cost: one look-up per value of a class that was seen before.
 """
 
 from __future__ import annotations
@@ -24,16 +33,18 @@ from __future__ import annotations
 import sys
 from bisect import bisect_left, insort
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import date, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from itertools import islice
 from operator import lt
+from types import FunctionType
 from typing import Any, TypeAlias
 
 from sortedcontainers import SortedList
 
+from optimizer.kinds.fields import by_recent_class, compared
 from reactive.engine.collections.order import placed, value_at
 from reactive.engine.collections.zset import DECIMAL_NAN, NAN, canonical, is_nan
 
@@ -299,3 +310,50 @@ def _bytes(order: Order | None) -> int:
         return sys.getsizeof(order)
     lists: list[list[Any]] = getattr(order, "_lists")  # noqa: B009
     return SORTED_LIST + sum(map(sys.getsizeof, lists))
+
+
+SIMPLE: frozenset[type] = frozenset({int, str, bool, float, bytes, type(None)})
+
+
+def is_plain(value: Any) -> bool:
+    """Whether equality with values of which the same is true never raises, and agrees with hashes.
+
+    >>> is_plain((1, "a", None)), is_plain([1]), is_plain(Decimal("sNaN"))
+    (True, False, False)
+    """
+    kind: Any = type(value)
+    if kind in SIMPLE:
+        return True
+    if not _keeps_to_rules(kind):
+        return False
+    if kind is Decimal:
+        return not value.is_snan()
+    return all(map(is_plain, _held(value)))
+
+
+def _held(value: Any) -> Iterable[Any]:
+    """The values by which one is compared."""
+    if isinstance(value, tuple | frozenset):
+        return value
+    return [getattr(value, name) for name in compared(type(value))]
+
+
+@by_recent_class(64)
+def _keeps_to_rules(kind: Any) -> bool:
+    equal, hashed = getattr(kind, "__eq__"), kind.__hash__  # noqa: B009
+    return hashed is not None and _is_given(kind, equal) and _is_given(kind, hashed)
+
+
+def _is_given(kind: type, method: Any) -> bool:
+    """Whether a method is not written by hand."""
+    if not isinstance(method, FunctionType):
+        return True
+    module = str(method.__module__).partition(".")[0]
+    return module in sys.stdlib_module_names or _is_generated(kind, method)
+
+
+def _is_generated(kind: type, method: FunctionType) -> bool:
+    """Whether what makes the class wrote it, from the fields of the class."""
+    code = method.__code__
+    by_dataclass = code.co_qualname.startswith("__create_fn__.")
+    return (by_dataclass or code.co_filename.startswith("<attrs ")) and bool(compared(kind))

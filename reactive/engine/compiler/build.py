@@ -10,23 +10,21 @@ from typing import Any
 from optimizer import plan
 from optimizer.expr import Function
 from optimizer.plans import clauses
-from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
 from optimizer.plans.properties import is_interned, nodes, shapes
-from optimizer.plans.raising import calls_may_raise
-from optimizer.plans.side_conditions import AnyJoin, match_of, may_raise, strict
+from optimizer.plans.side_conditions import AnyJoin, calls_may_raise, match_of, may_raise, strict
+from optimizer.plans.wanted import NO_CONSTANT_TESTS, ConstantTests
 from optimizer.traverse import functions
-from reactive.engine.codegen.functions import callable_of
-from reactive.engine.codegen.recalled import recall_of
+from reactive.engine.codegen.functions import callable_of, recall_of
 from reactive.engine.collections import range_index
 from reactive.engine.collections.index import itself
-from reactive.engine.compiler import loops as making_inner
-from reactive.engine.compiler import physical, recursion, trees
+from reactive.engine.compiler import hops as making_inner
+from reactive.engine.compiler import physical, recursion
 from reactive.engine.compiler.physical import Op, Physical
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.moment import check_prompt
 from reactive.engine.dataflow.node import NOWHERE, Node
-from reactive.engine.operators import at as at_operator
-from reactive.engine.operators import cycles, index_by, values
+from reactive.engine.operators import cycles, index_by, matching
+from reactive.engine.operators import join as at_operator
 from reactive.engine.operators.fixpoint import closure as closures
 from reactive.engine.operators.fixpoint import fixpoint
 from reactive.engine.operators.fuse import (
@@ -42,17 +40,21 @@ from reactive.engine.operators.fuse import (
     sums_of_rows,
 )
 from reactive.engine.operators.loop import anew
-from reactive.engine.operators.pipelines import (
+from reactive.engine.operators.plain import (
     INNER,
     Inner,
     PipelineSource,
+    Side,
     all_read,
     called,
     constant_tests_of,
+    plain_join,
+    plain_operator,
+    side_functions,
+    sides,
 )
-from reactive.engine.operators.plain import Side, plain_join, plain_operator, side_functions, sides
+from reactive.engine.remote import remote as window
 from reactive.engine.remote import remote_operator as remotes
-from reactive.engine.remote import window
 
 Inputs = tuple[Node, ...]
 WIRED = (
@@ -132,7 +134,7 @@ def _scan(builder: Builder, node: physical.Scan, inputs: Inputs) -> Node:
 
 def _values(builder: Builder, node: physical.Values, inputs: Inputs) -> Node:
     rows = node.of.rows if isinstance(node.of, plan.Values) else ()
-    return builder.node(node, inputs, lambda: values.Values(rows))
+    return builder.node(node, inputs, lambda: matching.Values(rows))
 
 
 def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
@@ -294,9 +296,9 @@ def _nest(builder: Builder, node: physical.Nest, inputs: Inputs) -> Node:
     ports = tuple(dict.fromkeys(inputs))
     wiring = tuple(map(ports.index, inputs))
     operators, inside = [each.operator for each in inputs], builder.graph.trees.inside
-    made = trees.tree_elsewhere if inputs[0].is_remote else trees.tree_of
+    made = recursion.tree_elsewhere if inputs[0].is_remote else recursion.tree_of
     make = partial(made, node, operators, wiring, inside)
-    return builder.node(node, ports, make, trees.orders(node), wiring=wiring)
+    return builder.node(node, ports, make, recursion.orders(node), wiring=wiring)
 
 
 def _partial_sums(builder: Builder, node: physical.PartialSums, inputs: Inputs) -> Node:

@@ -15,12 +15,11 @@ from optimizer import plan
 from optimizer.expr import Apply as Applied
 from optimizer.expr import Expr, Lifted, walk
 from optimizer.lifting import folds
-from optimizer.plans.costs import Cost, Costs
 from optimizer.plans.explain import Explanation, headline
+from optimizer.plans.facts import Cost, Costs
+from optimizer.plans.forms import key_parts, unique_key
 from optimizer.plans.properties import degree, nodes
-from optimizer.plans.unique_keys import key_parts, unique_key
 from optimizer.traverse import functions_of_rows
-from reactive.engine.compiler.compile import Running
 from reactive.engine.compiler.physical import (
     Apply,
     Closure,
@@ -42,6 +41,7 @@ from reactive.engine.compiler.physical import (
     Probe,
     RangeIndex,
 )
+from reactive.engine.compiler.queries import Running
 from reactive.engine.operators.plain import keys_of
 
 MEETING = (Multiway, CyclicCount, CyclicJoin, PairSums, Intervals)

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from optimizer import plan
-from optimizer.plans.loops import handed
+from optimizer.plans.strata import handed
 from reactive.engine.collections.zset import Pair, Pairs, consolidate
 from reactive.engine.compiler.build import Builder
 from reactive.engine.compiler.choices import CHOICES
 from reactive.engine.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser
-from reactive.engine.compiler.loops import Contents
+from reactive.engine.compiler.hops import Contents
 from reactive.engine.dataflow.delivery_queue import DeliveryQueue
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.node import Node

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.plans.properties import groups, is_nested, key_of_group, may_be_negative, naming
 from reactive.engine.collections.zset import Pair, Pairs, consolidate, negate
-from reactive.engine.dataflow import tree_rows
-from reactive.engine.dataflow.borrowed import (
+from reactive.engine.dataflow import restoration
+from reactive.engine.dataflow.leaves import (
+    Bag,
     BorrowedGroups,
     BorrowedOrder,
     BorrowedRows,
     ChangesOnly,
-)
-from reactive.engine.dataflow.materialized import (
-    Bag,
     Groups,
     Only,
     Records,
@@ -26,7 +24,7 @@ from reactive.engine.dataflow.materialized import (
     SignedRecords,
 )
 from reactive.engine.dataflow.node import Node
-from reactive.engine.remote import remote_leaf
+from reactive.engine.remote import remote_tree
 from reactive.errors import OffloadError, TableError
 
 if TYPE_CHECKING:
@@ -44,9 +42,9 @@ def contents(node: plan.Node, source: Node) -> Any:
     if isinstance(node, plan.OrderBy):
         return BorrowedOrder(source.operator)
     if source.is_remote:
-        return remote_leaf.RemoteLeaf(source.operator, key=key_of_group(node))
+        return remote_tree.RemoteLeaf(source.operator, key=key_of_group(node))
     if getattr(source.operator, "is_tree", False):
-        return tree_rows.TreeRows(source.operator)
+        return restoration.TreeRows(source.operator)
     if not source.deferred:  # what is late changes before the leaves do, which change together
         rows = getattr(source.operator, "shown", None)
         if rows is not None and not is_grouped(node):
@@ -89,8 +87,8 @@ def reattach(graph: Graph, leaf: Node, source: Node) -> None:
         elif isinstance(operator, KEEPS_ROWS):
             operator.step(graph.contents(source))
             operator.commit()
-        elif isinstance(operator, remote_leaf.RemoteLeaf):
-            operator = remote_leaf.RemoteLeaf(
+        elif isinstance(operator, remote_tree.RemoteLeaf):
+            operator = remote_tree.RemoteLeaf(
                 source.operator, len(old), key_of_group(leaf.leaf.plan)
             )
     graph.reattach(leaf, source, operator)

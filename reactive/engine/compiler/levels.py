@@ -19,8 +19,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Expr, Lifted, all_parameters, one_value, row_names, tuple_of
-from optimizer.expressions.naming import KeyOfFirst, Nesting
-from optimizer.expressions.text import written
+from optimizer.expressions.text import KeyOfFirst, Nesting, written
 from optimizer.plans import shredding
 from optimizer.plans.properties import bindings, may_be_negative, shapes
 from optimizer.record import record

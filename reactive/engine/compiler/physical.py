@@ -16,22 +16,20 @@ from collections.abc import Callable, Hashable
 from dataclasses import field
 
 from optimizer import plan
-from optimizer.expressions.naming import Nesting
-from optimizer.expressions.text import written
-from optimizer.plans import clauses, closures, explain, ranges, shredding
+from optimizer.expressions.text import Nesting, written
+from optimizer.plans import clauses, closures, explain, shredding, side_conditions
 from optimizer.plans import multiway as multiways
 from optimizer.plans.factorization import Factorization, Sums
+from optimizer.plans.facts import Hashed, Tree, own
 from optimizer.plans.side_conditions import AnyJoin, SideTerm
-from optimizer.plans.tree import Hashed, Tree, own
 from optimizer.plans.wanted import AnyOf, Between
 from optimizer.record import record
 from reactive.engine.codegen import probe_order
-from reactive.engine.collections.key_range import Range
+from reactive.engine.collections.index import Range
 from reactive.engine.compiler import levels
-from reactive.engine.operators import keys as join_keys
-from reactive.engine.operators.pipelines import PipelineSource
-from reactive.engine.operators.plain import Side, keys_of, signature
-from reactive.engine.remote import external, fragments, remote
+from reactive.engine.operators import join as join_keys
+from reactive.engine.operators.plain import PipelineSource, Side, keys_of, signature
+from reactive.engine.remote import fragments, remote
 
 
 @record
@@ -172,7 +170,7 @@ class RangeIndex(Physical):
     chain: PipelineSource
     tests: tuple[SideTerm, ...]
     arguments: int
-    span: ranges.Span
+    span: side_conditions.Span
     range: Range
 
     @property
@@ -415,7 +413,7 @@ class Remote(Physical):
     chains: tuple[tuple[int, Ops], ...]
     fragment: fragments.Fragment = field(compare=False, repr=False)
     begin: Callable[[fragments.Fragment], remote.Remote] = field(compare=False, repr=False)
-    fed: dict[int, tuple[external.ExternalSource, tuple[plan.Node, ...]]] = field(
+    fed: dict[int, tuple[remote.ExternalSource, tuple[plan.Node, ...]]] = field(
         compare=False, repr=False
     )
 

@@ -21,7 +21,7 @@ from typing import Any
 from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Constant, Held, Slot, constant
-from optimizer.plans.tree import Tree, nodes_in
+from optimizer.plans.facts import Tree, nodes_in
 from optimizer.record import record
 
 Values = tuple[Any, ...]

@@ -42,16 +42,22 @@ from optimizer.callables.captures import meaning
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Apply, Constant, Expr, Function, Held, Lifted, origins, walk
 from optimizer.expressions.evaluated import computed
-from optimizer.kinds.class_facts import ClassCache
+from optimizer.kinds.fields import ClassCache
 from optimizer.plans.properties import nodes
 from optimizer.record import record
 from optimizer.rewriting.optimize import Optimized, Phase
 from optimizer.rules.read_callables import read_callables
 from optimizer.traverse import functions, rebuilt
 from reactive.engine.compiler import substitution
-from reactive.engine.compiler.chooser import Chooser, ValuesWanted, best_of
+from reactive.engine.compiler.chooser import (
+    Chooser,
+    Place,
+    Shaped,
+    ValuesWanted,
+    best_of,
+    with_slots,
+)
 from reactive.engine.compiler.physical import Index, Physical, RangeIndex
-from reactive.engine.compiler.query_shape import Place, Shaped, with_slots
 
 MOST_SHAPES = 256
 """How many are known in a process."""

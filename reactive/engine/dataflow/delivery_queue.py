@@ -15,10 +15,17 @@ subscriber that heard of the one before; a subscription that has made `MOST_ROUN
 State:  deltas that wait, and who waits for them; of commits that subscribers made, how many came
         before, one of another.
 Cost:   of counting, a look-up for each delta while subscribers write, else none.
+
+Writers that wait for subscribers to be told of their commit, and how long they do.
+
+A callback that takes long is told of in the log; of one that takes too long, writers wait no more.
+
+State:  the call that writers wait for, and since when.
 """
 
 from __future__ import annotations
 
+import logging
 import sys
 import threading
 import time
@@ -30,7 +37,7 @@ from threading import get_ident
 from typing import Any
 
 from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.limits import (
+from reactive.engine.dataflow.discrimination import (
     Counts,
     Delivery,
     Limits,
@@ -38,10 +45,75 @@ from reactive.engine.dataflow.limits import (
     checked_delivery,
     merged,
 )
-from reactive.engine.dataflow.waiting_writers import SlowCallback, Writer, patience
 from reactive.engine.runtime.interrupts import is_asynchronous
 from reactive.engine.runtime.lock import running_loop
 from reactive.engine.runtime.timer import Timer
+
+SLOW = 5.0
+"""Seconds of one callback after which a writer that waits for it says so in the log."""
+STUCK = 60.0
+"""Seconds more after which the writer waits no longer."""
+log = logging.getLogger("reactive")
+
+
+def patience(until: float | None) -> float:
+    """Return the seconds to wait before looking what it is that takes so long."""
+    return SLOW if until is None else max(min(SLOW, until - time.monotonic()), 0.0)
+
+
+class Writer:
+    """A writer that waits for subscribers to be told of a commit."""
+
+    __slots__ = ("has_turn", "is_woken", "takes_turn", "version", "wake")
+
+    def __init__(
+        self, version: int, wake: Callable[[], object], *, takes_turn: bool = False
+    ) -> None:
+        self.version = version
+        self.wake = wake
+        self.takes_turn = takes_turn
+        """True if it may be given the turn; others try to take it when they are woken."""
+        self.has_turn = False
+        self.is_woken = False
+
+
+class SlowCallback:
+    """The call that writers wait for."""
+
+    __slots__ = ("_call", "_is_told", "_since")
+
+    def __init__(self) -> None:
+        self._call: tuple[Any, Any] = (None, None)
+        self._since = 0.0
+        self._is_told = False
+
+    def is_late(self, call: tuple[Any, Any], until: float | None) -> bool:
+        """Return whether to wait no longer; say in the log what takes so long.
+
+        call: the subscription whose callback runs, if one does, and the delta it is told of.
+        """
+        now, (subscription, delta) = time.monotonic(), call
+        if subscription is None or subscription is not self._call[0] or delta is not self._call[1]:
+            self._call, self._since, self._is_told = call, now, False
+        elif now - self._since >= STUCK:
+            log.error(_STUCK, subscription, STUCK)
+            return True
+        elif not self._is_told:
+            self._is_told = True
+            log.warning(_SLOW, subscription, SLOW)
+        return until is not None and now >= until
+
+
+_SLOW = (
+    "a writer waits for the callback of %s, which has been running for %g s\n"
+    "  if that waits for a lock which the writer holds, neither goes on: commit without the lock, "
+    "or make Database(deliver='background'), or subscribe(on=executor)"
+)
+_STUCK = (
+    "a writer goes on without the callback of %s, which has been running for %g s more\n"
+    "  subscribers are told of its commit when the callback has returned"
+)
+
 
 NOBODY: Subscribers = ()
 MOST_ROUNDS = 100_000

@@ -1,19 +1,53 @@
-"""What a subscriber is told: the change of a relation from one commit to the next."""
+"""Deltas that subscribers receive, the moves in them, the channels that carry them, and their rows
+as plain data.
+
+Moves: which row came in the place of which other row.
+
+    a -> b, b -> c  =  a -> c          updates of a commit are composed
+    a -> b, b -> a  =  nothing
+
+A delta says what came and what went; moves say which of it belongs together. They are told beside
+the delta and never change it: a move stands only while its old row is among what goes and its new
+row among what comes, each as often as moves need it. All others are what they are without moves: a
+row that went and a row that came.
+
+Law:    sum of the moves that stand, (old, -1) and (new, +1), and of the rest  =  the delta.
+Cost:   O(moves), and O(delta) where there are any.
+Source: [i3ql] section 3, the event `updated`.
+
+Rows as plain data, as for JSON: records become dictionaries, tuples lists.
+
+    Row(town='Bonn', orders=2)        {"town": "Bonn", "orders": 2}
+    (Order(id=1), ("Ann", 3))         [{"id": 1}, ["Ann", 3]]
+    FrozenList, FrozenDict, FrozenSet list, dictionary, list
+    Row(row=Town("Bonn"), people=...) {"name": "Bonn", "people": [...]}, as nest makes them
+    Row(a=Order(1), b=Line(1), ...)   {"a": {"id": 1}, "b": {"id": 1}, ...}, as over a join
+
+What is neither stays as it is: whoever writes JSON says what to do with a date.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Generic
+import weakref
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Generic, Protocol
 
 from typing_extensions import TypeVar
 
-from reactive.engine.collections import nested_edits, weighted
-from reactive.engine.collections.edits import Edit
-from reactive.engine.collections.zset import Pair, Row, repeat
-from reactive.engine.dataflow.moves import Moves, by_key, standing
-from reactive.engine.dataflow.plain_data import named, plain
+from optimizer import plan
+from optimizer.callables.source import Place
+from optimizer.expressions.knowledge import Foldable
+from optimizer.expressions.text import Nesting
+from optimizer.kinds import texts
+from optimizer.plans.properties import groups, key_of_group, naming, table_key, written_names
+from optimizer.rewriting.columns import declared
+from reactive.engine.collections import inner_changes, nested_edits, weight_tree
+from reactive.engine.collections.order import Edit
+from reactive.engine.collections.zset import Pair, Pairs, Row, repeat
+from reactive.engine.runtime.closeable import hint
 from reactive.engine.runtime.foreign_names import OF_DELTAS
-from reactive.engine.runtime.name_hints import hint
+
+# What a subscriber is told: the change of a relation from one commit to the next.
 
 T = TypeVar("T", default=Any)
 Parts = tuple[tuple[tuple[Any, Any], ...], Sequence[Pair]]
@@ -90,7 +124,7 @@ class Delta(Generic[T]):
         return self._by_path
 
     @property
-    def zset(self) -> weighted.ZSet[T]:
+    def zset(self) -> weight_tree.ZSet[T]:
         """The same as a Z-set: those of several commits add up.
 
         >>> from reactive import Database
@@ -99,7 +133,7 @@ class Delta(Generic[T]):
         >>> words.add_all(["to", "be", "to"])
         ZSet({'to': 2, 'be': 1})
         """
-        return weighted.zset_of(self._pairs)
+        return weight_tree.zset_of(self._pairs)
 
     @property
     def added(self) -> tuple[T, ...]:
@@ -182,7 +216,7 @@ class Delta(Generic[T]):
         from reactive.engine.runtime import left_out, needs
 
         needs.check("delta.to_arrow")
-        return left_out.optional("borders.frames.arrow_delta").table_of(self._pairs)
+        return left_out.optional("borders.frames.arrow_columns").table_of(self._pairs)
 
     def __len__(self) -> int:
         return len(self._pairs)
@@ -266,3 +300,294 @@ def _unpickled_numbered(
 
 
 hint(Delta, OF_DELTAS)
+
+
+# A channel: whoever wants to hear of a leaf's changes, and under what name it goes in messages.
+
+
+class Subscriber(Protocol):
+    """Who hears of a channel's changes."""
+
+    @property
+    def closed(self) -> bool: ...
+
+    def close(self) -> None: ...
+
+
+class Channel:
+    """Subscriptions are known weakly: one that nobody holds ends.
+
+    `subscribers` is replaced, never changed, so that a delta goes to those of its own commit.
+    """
+
+    __slots__ = (
+        *("__weakref__", "base", "columns", "key", "lineage", "name", "place", "plan", "reason"),
+        *("remedy", "subscribers"),
+    )
+
+    def __init__(self, node: plan.Node, name: str | None, place: Place) -> None:
+        self.name = name
+        self.place = place
+        self.plan = node
+        self.base = node
+        """What is compiled in the place of the plan (`deferred.py`)."""
+        self.key = _key_of_rows(node)
+        self.columns = written_names(node)
+        """The names of the bindings of its rows, if they have names."""
+        self.lineage: Lineage | None = None
+        """What follows updates of tables to here, while there are subscribers."""
+        self.reason: str | None = None
+        """Why it was closed, if not by its user."""
+        self.remedy = "materialize its .relation again"
+        """What to do once it is closed."""
+        self.subscribers: tuple[weakref.ref[Any], ...] = ()
+
+    def __str__(self) -> str:
+        return f"the view made at {self.place}" if self.name is None else f"view {self.name!r}"
+
+    def add(self, subscription: Subscriber) -> weakref.ref[Any]:
+        reference = weakref.ref(subscription, self._remove)
+        self.subscribers = (*self.subscribers, reference)
+        return reference
+
+    def discard(self, subscription: Subscriber) -> None:
+        self.subscribers = tuple(r for r in self.subscribers if r() not in (None, subscription))
+        self._look_after()
+
+    def close(self) -> None:
+        """End all subscriptions."""
+        for reference in self.subscribers:
+            subscription = reference()
+            if subscription is not None:
+                subscription.close()
+
+    def snapshot(self, version: int, rows: Pairs, order: Iterable[Row] | None) -> Delta[Any]:
+        """All rows of now, as a delta; `order` gives them in order if they have one."""
+        edits = [Edit(position, row, 1) for position, row in enumerate(order or ())]
+        found: Delta[Any] = Delta(version, rows, self.key, edits, is_snapshot=True)
+        return found._with_columns(self.columns)
+
+    def _remove(self, reference: weakref.ref[Any]) -> None:
+        self.subscribers = tuple(r for r in self.subscribers if r is not reference)
+        self._look_after()
+
+    def _look_after(self) -> None:
+        """Nobody is told of updates any more once nobody subscribes."""
+        lineage = self.lineage
+        if lineage is not None and not self.subscribers:
+            self.lineage = None
+            lineage.end()
+
+
+def _key_of_rows(node: plan.Node) -> Callable[[Row], Any] | None:
+    """What identifies a row, so that a changed one can be told as an update."""
+    nesting = naming(node)
+    if isinstance(nesting, Nesting) and isinstance(node, plan.Select | plan.OrderBy):
+        return nested_edits.NestedKey(nesting, is_ordered=isinstance(node, plan.OrderBy))
+    table = table_key(node)
+    if table is not None and table.key is not None:
+        return table.key.function
+    aggregate = groups(node)
+    if aggregate is None:
+        return None
+    return key_of_group(node) if aggregate.key is not None else _only
+
+
+def _only(row: Row) -> Any:
+    return ()
+
+
+Move = tuple[Row, Row]
+"""An old row, and the new one in its place."""
+Moves = Callable[[], Sequence[Move]]
+"""Finds moves when somebody asks for them."""
+Moved = Mapping[Any, Moves]
+"""What moves in a commit, by the source of the graph."""
+
+
+class Lineage(Protocol):
+    """Follows moves of tables to what a leaf gives out."""
+
+    def traced(self, moved: Moved) -> Moves | None:
+        """What becomes of them there; None if they do not lead there."""
+        ...
+
+    def renew(self) -> None:
+        """The leaf reads another node."""
+        ...
+
+    def end(self) -> None:
+        """Nobody wants to know any more."""
+        ...
+
+
+class Chains:
+    """Moves one after the other, each composed with what led to its old row.
+
+    >>> chains = Chains([("a", "b"), ("x", "y"), ("b", "c"), ("y", "x")])
+    >>> chains.moves()
+    [('a', 'c')]
+    """
+
+    __slots__ = ("_olds",)
+
+    def __init__(self, moves: Iterable[Move] = ()) -> None:
+        self._olds: dict[Row, list[Row]] = {}  # by the new row
+        for old, new in moves:
+            self.move(old, new)
+
+    def __bool__(self) -> bool:
+        return bool(self._olds)
+
+    def move(self, old: Row, new: Row) -> None:
+        """Another move."""
+        start = self._taken(old, old)
+        if start != new:
+            self._olds.setdefault(new, []).append(start)
+
+    def remove(self, row: Row) -> None:
+        """A row went, and nothing came in its place: neither for what it came for."""
+        self._taken(row, None)
+
+    def moves(self) -> list[Move]:
+        return [(old, new) for new, olds in self._olds.items() for old in olds]
+
+    def _taken(self, row: Row, default: Row) -> Row:
+        olds = self._olds.get(row)
+        if olds is None:
+            return default
+        old = olds.pop()
+        if not olds:
+            del self._olds[row]
+        return old
+
+
+def standing(moves: Sequence[Move], pairs: Sequence[Pair]) -> tuple[list[Move], Sequence[Pair]]:
+    """The moves that stand in a consolidated delta, and what is left of it.
+
+    >>> standing([("a", "b"), ("x", "y")], [("a", -2), ("b", 1), ("y", 1)])
+    ([('a', 'b')], [('a', -1), ('y', 1)])
+    """
+    found: list[Move] = []
+    if not moves:
+        return found, pairs
+    left, held = dict(pairs), {row: row for row, _ in pairs}
+    for old, new in moves:
+        if left.get(old, 0) < 0 < left.get(new, 0):
+            left[old] += 1
+            left[new] -= 1
+            found.append((held[old], held[new]))
+    return found, [pair for pair in left.items() if pair[1]] if found else pairs
+
+
+def by_key(
+    key: Callable[[Row], Hashable], pairs: Sequence[Pair]
+) -> tuple[Sequence[Move], Sequence[Pair]]:
+    """The rows of a delta that came in the place of another one of their key, and the rest of it.
+
+    >>> by_key(len, [("to", -1), ("be", 1), ("not", 1)])
+    ([('to', 'be')], [('not', 1)])
+    """
+    if len(pairs) < 2:
+        return (), pairs
+    old = {key(row): row for row, weight in pairs if weight == -1}
+    if not old:
+        return (), pairs
+    new = {key(row): row for row, weight in pairs if weight == 1}
+    both = old.keys() & new.keys()
+    if not both:
+        return (), pairs
+    moves = [(row, new[k]) for k, row in old.items() if k in both]
+    gone = {id(row) for move in moves for row in move}
+    return moves, [pair for pair in pairs if id(pair[0]) not in gone]
+
+
+JSON: tuple[type, ...] = (bool, int, float, str, list, dict, type(None))
+"""What JSON has words for."""
+NONE = object()
+
+
+def to_python(value: Any) -> Any:
+    """A row, or a part of one, as plain data: what `view.to_python()` gives of each.
+
+    Also what encoders call for values that they do not know, as what a row shows of a list:
+    `json.dumps(row, default=to_python)`, `orjson.dumps(row, default=to_python)`,
+    `msgspec.json.encode(row, enc_hook=to_python)`, and of pydantic
+    `TypeAdapter(...).dump_json(row, fallback=to_python)`.
+
+    Raises
+    ------
+    TypeError: it is nothing that JSON has a word for, nor a date, a time, a duration, a Decimal, a
+        UUID, bytes or a member of an Enum, which are written as files of JSON are read.
+
+    Cost: O(values).
+
+    >>> import json
+    >>> from reactive import Database, to_python, tracked
+    >>> @tracked
+    ... class Order:
+    ...     id: int
+    ...     lines: list[str]
+    ...     tags: dict[str, int]
+    >>> orders = Database().table(Order, key="id")
+    >>> orders.add(Order(1, ["tea"], {"a": 1}))
+    >>> json.dumps(orders[1].lines, default=to_python)
+    '["tea"]'
+    >>> json.dumps([orders[1]], default=to_python)
+    '[{"id": 1, "lines": ["tea"], "tags": {"a": 1}}]'
+    """
+    found = plain(value)
+    if found is value and not isinstance(value, JSON):
+        found = texts.json_of(value)
+        if found is not value:
+            return found
+        raise TypeError(
+            f"JSON has no word for the {type(value).__name__} {value!r:.100}\n"
+            "  say what to write: json.dumps(view.to_python(), default=str)"
+        )
+    return found
+
+
+def plain(value: Any) -> Any:
+    """A row, or a part of one, without the classes of records.
+
+    >>> from typing import NamedTuple
+    >>> Point = NamedTuple("Point", [("x", int), ("y", int)])
+    >>> plain(Point(1, 2)), plain((Point(1, 2), "a"))
+    ({'x': 1, 'y': 2}, [{'x': 1, 'y': 2}, 'a'])
+    """
+    if inner_changes.is_nested(value):
+        return _with_inside(value)
+    names = declared(type(value))
+    if names:
+        parts = {name: getattr(value, name, NONE) for name in names}
+        return {name: plain(part) for name, part in parts.items() if part is not NONE}
+    if isinstance(value, Mapping) and isinstance(value, Foldable):
+        return {key: plain(part) for key, part in value.items()}
+    if isinstance(value, tuple | frozenset | Foldable):
+        parts_of: Any = value
+        return [plain(part) for part in parts_of]
+    return value
+
+
+def named(row: Any, names: Sequence[str] | None) -> Any:
+    """A row as plain data, by the names of its columns if these have some.
+
+    >>> named((1, "a"), ["id", "name"]), named((1, "a"), None), named(1, ["id"])
+    ({'id': 1, 'name': 'a'}, [1, 'a'], {'id': 1})
+    """
+    if names is None or inner_changes.is_nested(row):
+        return plain(row)
+    values = row if isinstance(row, tuple) and len(row) == len(names) else (row,)
+    return {name: plain(value) for name, value in zip(names, values, strict=True)}
+
+
+def _with_inside(row: Any) -> dict[str, Any]:
+    """A row with others inside: its own fields, and beside them what is inside; of one of several
+    bindings, each of these by its name, since they may have fields of the same name."""
+    parts = dict(zip(row._fields, map(plain, row), strict=True))
+    own = parts[row._fields[0]]
+    if row.roots > 1 or not isinstance(own, dict):
+        return parts
+    del parts[row._fields[0]]
+    return own | parts

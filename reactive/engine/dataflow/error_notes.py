@@ -21,13 +21,13 @@ from optimizer.callables.source import Place, code_of
 from optimizer.errors import ReactiveError
 from optimizer.expr import origins
 from optimizer.plans import headlines
-from reactive.engine.collections import unhashable
+from reactive.engine.collections import folded
 from reactive.engine.dataflow.node import Node
 
 LONGEST_ROW = 200
 ROWS_ARE_IN = (
     "reactive.engine.operators.",
-    "reactive.engine.dataflow.materialized",
+    "reactive.engine.dataflow.leaves",
     "reactive.engine.collections.zset",
     "reactive.engine.collections.index",
 )
@@ -140,7 +140,7 @@ def _rows(error: Exception, frames: list[FrameType]) -> str:
                 return f", in group {_short(variables['key'])}" if variables["key"] != () else ""
             held = _held(variables)
             if held:
-                why = unhashable.reason(held[0]) if isinstance(error, TypeError) else None
+                why = folded.reason(held[0]) if isinstance(error, TypeError) else None
                 row = held[0] if len(held) == 1 else tuple(held)
                 return f", on row {_short(row)}" + (f": {why}" if why else "")
     return ""

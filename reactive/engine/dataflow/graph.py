@@ -23,29 +23,40 @@ from weakref import WeakValueDictionary
 
 from optimizer.expr import Function
 from optimizer.plan import Node as PlanNode
-from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
+from optimizer.plans.wanted import NO_CONSTANT_TESTS, ConstantTests
 from reactive.engine.collections.zset import Pair
 from reactive.engine.dataflow import snapshot
-from reactive.engine.dataflow.compiled_step import compiled_step
 from reactive.engine.dataflow.delivery_queue import DeliveryQueue
-from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.discrimination import DiscriminationNetwork
+from reactive.engine.dataflow.delta import Delta, Moved
+from reactive.engine.dataflow.discrimination import (
+    DiscriminationNetwork,
+    Subscribers,
+    as_delta,
+    at_hand,
+)
 from reactive.engine.dataflow.error_notes import annotate
-from reactive.engine.dataflow.held import as_delta, at_hand
-from reactive.engine.dataflow.limits import Subscribers
 from reactive.engine.dataflow.moment import Kept, Moment, forget, with_past
-from reactive.engine.dataflow.moves import Moved
 from reactive.engine.dataflow.node import (
     NOWHERE,
     LeafDelta,
     Node,
+    Routes,
     fill_node,
     is_deferred,
     takes_part,
 )
-from reactive.engine.dataflow.routes import Routes
-from reactive.engine.dataflow.schedule import Fed, Schedule, rank, reached
-from reactive.engine.dataflow.step import Step, Stepped, Trees, deliveries, take_back
+from reactive.engine.dataflow.schedule import (
+    Fed,
+    Schedule,
+    Step,
+    Stepped,
+    Trees,
+    compiled_step,
+    deliveries,
+    rank,
+    reached,
+    take_back,
+)
 from reactive.engine.dataflow.walk import Walk
 from reactive.engine.dataflow.watch import OnStale, Watch
 

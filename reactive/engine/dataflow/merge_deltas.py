@@ -15,10 +15,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from reactive.engine.collections.edits import Sequenced
+from reactive.engine.collections.order import Sequenced
 from reactive.engine.collections.zset import Row, integrate
-from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.moves import Chains
+from reactive.engine.dataflow.delta import Chains, Delta
 
 
 class Merged:

@@ -6,11 +6,33 @@ with them, and they step when a flush takes these.
     commit   inbox --> step of the operator --> inboxes of its readers
     commit   inbox --> pending                                       (a deferred node)
     flush    pending --> in flight --> step of the operator --> in flight of its readers
+
+The readers of an index by the rows that they want: of a value, of several, or of a range.
+
+    7                   the views of customer 7
+    AnyOf((7, 8))       found by either
+    Between(3, None)    found by every key above 3, and by those that it does not compare with
+
+A row without a key, or with one that the condition may raise for, is for all readers to look at.
+
+State:  a reference per reader and value; ranges in order.
+Cost:   O(1) and the readers found; O(log ranges) more where there are any.
+
+Readers of which many are not reached by a commit: what they captured is looked at in turns.
+
+    looked at now: 1, 2, 3, 4   at the next commit: 5, 6, 7, 8   ...   and 1 again
+
+A variable that nobody else has any more stays as it is: a reader that captured no others is not
+looked at again.
+
+State:  a reference per reader.
+Cost:   O(1) per turn.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -19,11 +41,12 @@ from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, origins
 from optimizer.plan import Node as PlanNode
 from optimizer.plan import Table
-from optimizer.plans.constant_tests import NO_CONSTANT_TESTS, ConstantTests
-from optimizer.rewriting.segments import Segment
+from optimizer.plans.wanted import NO_CONSTANT_TESTS, AnyOf, Between, ConstantTests
+from optimizer.rewriting.optimize import Segment
+from reactive.engine.collections import range_index
+from reactive.engine.collections.index import Form, Mark, Range
 from reactive.engine.collections.sampled_size import SampledSize
 from reactive.engine.collections.zset import consolidate
-from reactive.engine.dataflow.routes import Routes
 
 Guard = tuple[Opaque, Capture]
 NOWHERE: Any = object()
@@ -124,7 +147,7 @@ class Node:
         self.constant_tests = constant_tests
         """The values of fields without which a row of its input is of no use to it."""
         self.at = at
-        """The rows that it is given of its input, an index (`routes.py`); by default all."""
+        """The rows that it is given of its input, an index (`node.py`); by default all."""
         self.routes = Routes()
         """The readers that are found by the key of a row."""
         self.is_routed: bool = at is not NOWHERE or (
@@ -323,3 +346,126 @@ def fill_node(graph: Any, node: Node) -> None:
         compute()
     else:
         graph.restoration.fill(node, inputs, compute)
+
+
+Kind = tuple[Form, tuple[bool, bool]]
+FEW = 64
+"""Readers that may be remembered after they have gone."""
+
+
+class Routes:
+    """What each reader of a node wants, and who wants the rows of a key."""
+
+    __slots__ = ("_exactly", "_ranges", "_readers", "turns")
+
+    def __init__(self) -> None:
+        self.turns = Turns()
+        """Their turns to be looked at."""
+        self._readers: dict[Node, None] = {}
+        self._exactly: dict[Any, list[Node]] = {}
+        self._ranges: dict[Kind, range_index.RangeIndex] = {}
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    def readers(self) -> Collection[Node]:
+        """All of them."""
+        return self._readers.keys()
+
+    def add(self, reader: Node) -> None:
+        """Have a reader found by what it wants."""
+        self._readers[reader] = None
+        self.turns.add(reader)
+        wanted = reader.at
+        if isinstance(wanted, Between):
+            self._range(wanted).add(_key(wanted), reader, 1)
+            return
+        for value in wanted.values if isinstance(wanted, AnyOf) else (wanted,):
+            self._exactly.setdefault(value, []).append(reader)
+
+    def remove(self, reader: Node) -> None:
+        """The reverse, if it is there."""
+        if reader not in self._readers:
+            return
+        del self._readers[reader]
+        if len(self.turns) > 2 * len(self._readers) + FEW:
+            self.turns.drop_idle()
+        wanted = reader.at
+        if isinstance(wanted, Between):
+            self._range(wanted).add(_key(wanted), reader, -1)
+            return
+        for value in wanted.values if isinstance(wanted, AnyOf) else (wanted,):
+            readers = self._exactly[value]
+            readers.remove(reader)
+            if not readers:
+                del self._exactly[value]
+
+    def find(self, key: Any) -> Sequence[Node]:
+        """Who wants to see the rows of a key."""
+        if key.__class__ is Mark:
+            return list(self._readers)
+        found = self._exactly.get(key, ())
+        if not self._ranges:
+            return found
+        ranges = self._ranges.values()
+        return [*found, *(reader for index in ranges for reader, _ in index.pairs(key))]
+
+    def _range(self, wanted: Between) -> range_index.RangeIndex:
+        """Ranges that have the same ends, in their order."""
+        low, high = wanted.low is not None, wanted.high is not None
+        own: Form = "interval" if low and high else "point"
+        other: Form = "point" if low and high else "high" if low else "low"
+        kind = (other, wanted.closed)
+        if kind not in self._ranges:
+            self._ranges[kind] = range_index.RangeIndex(Range(own, other, wanted.closed), id)
+        return self._ranges[kind]
+
+
+def _key(wanted: Between) -> Any:
+    """A range as the key of a reader: both of its ends, or the one that it has."""
+    if wanted.low is None or wanted.high is None:
+        return wanted.high if wanted.low is None else wanted.low
+    return (wanted.low, wanted.high)
+
+
+LOOKED_AT = 4
+"""Readers of a node whose captured variables are looked at in a commit."""
+
+
+class Turns:
+    """The readers of a node, in the order in which they are looked at."""
+
+    __slots__ = ("_waiting",)
+
+    def __init__(self, readers: Iterable[Node] = ()) -> None:
+        self._waiting: deque[Node] | None = None
+        """None of those that have none, as most nodes do."""
+        for reader in readers:
+            self.add(reader)
+
+    def __len__(self) -> int:
+        return 0 if self._waiting is None else len(self._waiting)
+
+    def add(self, reader: Node) -> None:
+        """A reader has its turn after all others, if it captured anything."""
+        if reader.guards:
+            if self._waiting is None:
+                self._waiting = deque()
+            self._waiting.append(reader)
+
+    def look(self, check: Callable[[Node], None]) -> None:
+        """Look at what those captured whose turn it is. One that was dropped guards nothing."""
+        waiting = self._waiting
+        if waiting is None:
+            return
+        for _ in range(min(LOOKED_AT, len(waiting))):
+            reader = waiting.popleft()
+            if reader.guards:
+                check(reader)
+                reader.guards = tuple([guard for guard in reader.guards if not guard[1].is_final])
+            if reader.guards:
+                waiting.append(reader)
+
+    def drop_idle(self) -> None:
+        """Forget readers that guard nothing."""
+        self._waiting = deque(reader for reader in self._waiting or () if reader.guards)

@@ -15,21 +15,27 @@ without the rows of before.
 
 State:  the states, until the view is made; how long each operator took.
 Cost:   of restoring O(rows); one fingerprint per node that has a state.
+
+The leaf of a view of a nest whose rows are a tree: they are made when they are read.
+
+State:  none; what was read is kept by the tree, if it is large.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from time import perf_counter
 from typing import Any
 
 from optimizer.plans.fingerprint import fingerprint
-from reactive.engine.collections.zset import Pair, consolidate
+from reactive.engine.collections.zset import Pair, Row, consolidate, repeat
+from reactive.engine.dataflow.leaves import Borrowed
 from reactive.engine.dataflow.node import Node
+from reactive.engine.operators.aggregate import State, is_restorable
 from reactive.engine.operators.fixpoint.fixpoint import Output
 from reactive.engine.operators.index_by import IndexBy
-from reactive.engine.operators.operator_state import State, is_restorable
+from reactive.engine.operators.tree.tree import Tree
 
 Find = Callable[[str], State | None]
 Changed = Mapping[Node, Sequence[Pair]]
@@ -174,3 +180,26 @@ def _before(inputs: Sequence[Any], deltas: Sequence[Sequence[Any]]) -> Sequence[
         consolidate([*rows, *((row, -weight) for row, weight in delta)]) if delta else rows
         for rows, delta in zip(inputs, deltas, strict=True)
     ]
+
+
+class TreeRows(Borrowed):
+    """The rows of a tree. They are read inside the lock, since reading may keep a bag."""
+
+    __slots__ = ("count", "find", "keys", "pieces", "tree")
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.count: Callable[[Row], int] = tree.count
+        self.find: Callable[[Any], Row | None] = tree.find
+        self.keys: Callable[[], list[Any]] = tree.keys
+        if hasattr(tree, "pieces"):
+            self.pieces: Callable[[], Iterator[list[Pair]] | None] = tree.pieces
+
+    def __len__(self) -> int:
+        return len(self.tree)
+
+    def items(self) -> Collection[Pair]:
+        return self.tree.contents()
+
+    def rows(self) -> list[Row]:
+        return list(repeat(self.tree.pairs()))

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
-from reactive.engine.dataflow.held import at_hand
+from reactive.engine.dataflow.discrimination import at_hand
 
 if TYPE_CHECKING:
     from reactive.engine.dataflow.graph import Graph

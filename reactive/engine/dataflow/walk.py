@@ -11,7 +11,7 @@ Readers of an index that want the rows of one key are found by it (`Node.routes`
 field (`discrimination.py`), so that a thousand views of a thousand values cost a commit no more
 than those whose rows change.
 
-What such readers captured is looked at in turns (`turns.py`).
+What such readers captured is looked at in turns (`node.py`).
 
 A commit of one source is one function (`Walk.commit`), as that of a schedule is: it makes no
 objects for phases that nothing comes between.
@@ -27,14 +27,13 @@ from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any
 
 from reactive.engine.dataflow.discrimination import DiscriminationNetwork, Enqueue, send
-from reactive.engine.dataflow.step import Stepped, deliveries
-from reactive.engine.dataflow.turns import Turns
+from reactive.engine.dataflow.node import Turns
+from reactive.engine.dataflow.schedule import Stepped, deliveries
 
 if TYPE_CHECKING:
-    from reactive.engine.dataflow.compiled_step import CompiledStep
     from reactive.engine.dataflow.graph import Graph
     from reactive.engine.dataflow.node import LeafDelta, Node
-    from reactive.engine.dataflow.schedule import Check, Fed
+    from reactive.engine.dataflow.schedule import Check, CompiledStep, Fed
 
 TakeBack = Callable[[BaseException, Sequence[Stepped]], None]
 Waiting = list[tuple[float, int, "Node"]]

@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Container, Iterable
 from optimizer.callables.captures import Capture
 from optimizer.callables.opaque import Opaque
 from optimizer.expr import Function, origins
-from optimizer.rewriting.segments import Segment
+from optimizer.rewriting.optimize import Segment
 from reactive.engine.dataflow.node import Guard, Node
 
 OnStale = Callable[[Opaque, Capture, int], None]

@@ -13,7 +13,7 @@ take back what it did without failing. The others return a new state and leave t
 With `skip_none` a value that is None is not there, as in SQL. Who writes an accumulator into a loop
 (`generated/grouped.py`) leaves it out before.
 
-    Count, Sum, Avg                       O(1) per change        one number, or `running_sum.py`
+    Count, Sum, Avg                       O(1) per change        one number, or `exact.py`
     Min, Max, CountDistinct, Collect      O(log group)           each distinct value
     Aggregate (the user's)                one call               the user's state
     Monoid (the user's)                   O(log group) calls     a tree over the values
@@ -28,13 +28,12 @@ from dataclasses import field
 from typing import Any, Protocol
 
 from optimizer.callables.opaque import Opaque
-from optimizer.plans.costs import Cost
+from optimizer.plans.facts import Cost
 from optimizer.record import record
 from reactive.engine.collections import collected
 from reactive.engine.collections import values as multisets
-from reactive.engine.collections.bag import Bag
-from reactive.engine.collections.monoid_tree import MonoidTree
-from reactive.engine.collections.running_sum import (
+from reactive.engine.collections.bag import Bag, MonoidTree
+from reactive.engine.collections.exact import (
     RunningSum,
     plus_value,
     shown,
@@ -110,7 +109,7 @@ class CountAccumulator:
 
 @record
 class SumAccumulator:
-    """A running sum (`collections/running_sum.py`): an integer while all values are integers."""
+    """A running sum (`collections/exact.py`): an integer while all values are integers."""
 
     skip_none: bool = False
     cost = Cost.ONE

@@ -16,6 +16,29 @@ compared, a user's `remove`), so each group is remembered as it was until the co
 State:  one list per group; what the accumulators hold (`accumulators.py`).
 Cost:   O(|dL|) for Count, Sum, Avg; times log group for Min, Max and Monoid.
 Source: [dbsp] section 4.2, aggregation; [i3ql] aggregation operators.
+
+Groups that keep rows of their own; and reduce by a function that keeps its groups so.
+
+Each group is told of its rows that come and go, and says what has changed.
+
+    d(g)  =  what f says of the changes of g      for each group touched
+
+The law is that of `rowwise.py`; how a group finds what has changed is its own affair.
+
+State:  what the function keeps of each group.
+Cost:   what the function takes for the changes of the touched groups.
+Source: `reduce` of differential dataflow, with a function that is itself incremental.
+
+State of an operator that a later process can begin with, in place of computing it.
+
+    state()                  lists and plain values, which no later step changes
+    restore(state, inputs)   into a new operator, which then is as if it had stepped over `inputs`
+
+A list is a column of values, rows among them (`durable/rows/packed.py`); another value is a number,
+a string, or a dictionary or tuple of such. An operator that can be computed from its inputs as fast
+as it is read has no `state`. One whose rows could not be told from others returns None.
+
+Cost: O(rows); some 20 ns for each, during which nobody commits.
 """
 
 from __future__ import annotations
@@ -24,10 +47,18 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from operator import itemgetter
-from typing import Any
+from typing import Any, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
 
-from reactive.engine.collections.running_sum import bytes_of
-from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate, is_mixed
+from reactive.engine.collections.exact import bytes_of
+from reactive.engine.collections.zset import (
+    Pair,
+    Pairs,
+    Row,
+    by_group,
+    canonical,
+    consolidate,
+    is_mixed,
+)
 from reactive.engine.operators.accumulators import (
     Accumulator,
     AvgAccumulator,
@@ -35,7 +66,6 @@ from reactive.engine.operators.accumulators import (
     SumAccumulator,
     UserAccumulator,
 )
-from reactive.engine.operators.operator_state import SUMS, Inputs, State
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Value = Callable[[Row], Any]
@@ -320,3 +350,151 @@ def _column(value: Value, delta: Pairs) -> list[Any]:
     for row, _ in delta:
         column.append(value(row))
     return column
+
+
+class KeptGroup(Protocol):
+    """The rows of a group, kept by the function. After `undo` it is as before the last `step`."""
+
+    @property
+    def is_empty(self) -> bool: ...
+    def step(self, changes: Sequence[Pair]) -> Sequence[Pair]: ...
+    def undo(self) -> None: ...
+    def commit(self) -> None: ...
+    def contents(self) -> Iterable[Pair]: ...
+    def footprint(self) -> tuple[int, int]: ...
+
+
+G = TypeVar("G", bound=KeptGroup)
+
+
+class Groups(Generic[G]):
+    """Groups by their keys: those that a step makes or changes are undone or committed with it."""
+
+    __slots__ = ("_groups", "_key", "_made", "_new", "_stepped", "touched")
+
+    def __init__(self, key: Callable[[Row], Any], new: Callable[[], G]) -> None:
+        self._key = key
+        self._new = new
+        self._groups: dict[Any, G] = {}
+        self._stepped: dict[Any, G] = {}
+        self._made: list[Any] = []  # the keys of groups that were not there before
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> list[Pair]:
+        self._stepped, self._made = {}, []
+        out: list[Pair] = []
+        try:
+            for key, changes in by_group(delta, self._key).items():
+                out += self._shown(key, changes)
+        except BaseException:
+            self.undo()
+            raise
+        return out
+
+    def _shown(self, key: Any, changes: Sequence[Pair]) -> Iterable[Pair]:
+        """How what is shown of a group changes."""
+        return self._group(key).step(changes)
+
+    def undo(self) -> None:
+        for group in self._stepped.values():
+            group.undo()
+        for key in self._made:
+            self._groups.pop(key, None)
+        self._stepped, self._made = {}, []
+
+    def commit(self) -> None:
+        for key, group in self._stepped.items():
+            group.commit()
+            if group.is_empty:
+                del self._groups[key]
+        self._stepped, self._made = {}, []
+
+    def contents(self) -> Iterable[Pair]:
+        return [pair for group in self._groups.values() for pair in group.contents()]
+
+    def footprint(self) -> tuple[int, int]:
+        rows, size = 0, sys.getsizeof(self._groups)
+        for group in self._groups.values():
+            held, taken = group.footprint()
+            rows += held
+            size += taken + sys.getsizeof(group)
+        return rows, size
+
+    def _group(self, key: Any) -> G:
+        group = self._groups.get(key)
+        if group is None:
+            self._made.append(key)
+            group = self._groups[key] = self._new()
+        self._stepped[key] = group
+        return group
+
+
+class KeptGroups(Groups[KeptGroup]):
+    """Groups of which a function keeps what it needs; rows are shown behind the key of theirs."""
+
+    __slots__ = ()
+
+    def _shown(self, key: Any, changes: Sequence[Pair]) -> Iterable[Pair]:
+        shown = self._group(key).step(changes)
+        self.touched += len(changes) + len(shown)
+        return [((key, row), weight) for row, weight in shown]
+
+    def contents(self) -> Iterable[Pair]:
+        return [
+            ((key, row), weight)
+            for key, group in self._groups.items()
+            for row, weight in group.contents()
+        ]
+
+
+State: TypeAlias = Mapping[str, Any]
+Inputs: TypeAlias = Callable[[], Sequence[Any]]
+"""All rows of the inputs of an operator, one after the other."""
+SUMS = frozenset({int, tuple})
+"""The classes of sums that can be stored; rare ones are kept in a form of their own."""
+
+
+class Restorable(Protocol):
+    """An operator whose state can be stored."""
+
+    def state(self) -> State | None: ...
+    def restore(self, state: State, inputs: Inputs) -> None: ...
+
+
+def is_restorable(operator: object) -> TypeGuard[Restorable]:
+    """Return True if the class of an operator itself, and not its base, tells its state."""
+    return "restore" in vars(type(operator))
+
+
+def shortened(values: list[Any]) -> Any:
+    """One value in the place of a list that has no other, which is not read as fast.
+
+    >>> shortened([1, 1]), shortened([1, 2]), shortened([])
+    (1, [1, 2], [])
+    """
+    return values[0] if values and values.count(values[0]) == len(values) else values
+
+
+def repeated(value: Any, length: int) -> list[Any]:
+    """The reverse of `shortened`."""
+    return value if isinstance(value, list) else [value] * length
+
+
+def columns_of(weights: Mapping[Any, int], prefix: str = "") -> State:
+    """Return rows and their weights as two columns, whose names begin with `prefix`.
+
+    >>> columns_of({"a": 1, "b": 1})
+    {'rows': ['a', 'b'], 'weights': 1}
+    """
+    weight = shortened(list(weights.values()))
+    return {f"{prefix}rows": list(weights), f"{prefix}weights": weight}
+
+
+def weighted_rows(state: State, prefix: str = "") -> Iterable[tuple[Any, int]]:
+    """The reverse of `columns_of`.
+
+    >>> list(weighted_rows({"rows": ["a", "b"], "weights": 1}))
+    [('a', 1), ('b', 1)]
+    """
+    rows = state[f"{prefix}rows"]
+    return zip(rows, repeated(state[f"{prefix}weights"], len(rows)), strict=True)

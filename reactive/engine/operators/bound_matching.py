@@ -8,7 +8,7 @@ With P for "less than the bound", and B for the bound:
     d partnered  =  dL * P(B)  +  (L + dL) * (P(B + dB) - P(B))
 
 Values of two families, and those without one, have no common order
-(`reactive.engine.collections.families`). From the first on, or where a test raises,
+(`reactive.engine.collections.zset`). From the first on, or where a test raises,
 `PredicateMatching` asks the pairs, as without this.
 
 The rows that P(B + dB) - P(B) is not 0 for have values between the old and the new bound.
@@ -31,9 +31,8 @@ from typing import Any, Final
 
 from sortedcontainers import SortedList
 
-from reactive.engine.collections.families import Family, UnorderedError, family_of
 from reactive.engine.collections.index import NO_MATCH, Key, KeyedPair, Mark
-from reactive.engine.collections.zset import Pair, Row
+from reactive.engine.collections.zset import Family, Pair, Row, UnorderedError, family_of
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.matching import Change, PredicateMatching
 from reactive.engine.runtime.interrupts import reraise_asynchronous

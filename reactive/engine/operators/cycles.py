@@ -9,10 +9,9 @@ from optimizer import plan
 from optimizer.plans.multiway import MultiwayJoin
 from optimizer.plans.properties import is_interned, row_shape
 from optimizer.traverse import read_functions
-from reactive.engine.codegen.sinks import ListSink
+from reactive.engine.codegen.nest import ListSink
 from reactive.engine.collections.index import itself
-from reactive.engine.collections.neighbour_rows import NeighbourRows
-from reactive.engine.collections.neighbours import Neighbours
+from reactive.engine.collections.neighbour_rows import NeighbourRows, Neighbours
 from reactive.engine.operators.fuse import Make, grouping_sink
 from reactive.engine.operators.loops.cyclic_count import (
     Cycle,
@@ -27,10 +26,9 @@ from reactive.engine.operators.loops.cyclic_join import (
     CyclicRows,
     cyclic_join_loop,
 )
+from reactive.engine.operators.loops.grouped import GroupingOfOne
 from reactive.engine.operators.loops.nests import SinkOf, joined_plan
-from reactive.engine.operators.loops.single import GroupingOfOne
-from reactive.engine.operators.pipelines import PipelineSource
-from reactive.engine.operators.plain import plain_aggregate
+from reactive.engine.operators.plain import PipelineSource, plain_aggregate
 
 
 def cyclic_count(

@@ -14,25 +14,41 @@ from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
 from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
 from optimizer.plans.side_conditions import AnyJoin, residual
 from optimizer.traverse import read_functions
-from reactive.engine.codegen import join_key
+from reactive.engine.codegen import interpret
 from reactive.engine.codegen import probe_order as order_of_probes
 from reactive.engine.codegen.emitter import RowPipeline, row_names
-from reactive.engine.codegen.functions import source_of
-from reactive.engine.codegen.recalled import Made, Recall, anew
-from reactive.engine.codegen.sinks import CountSink, KeySink, ListSink, Sink
+from reactive.engine.codegen.functions import Made, Recall, anew, source_of
+from reactive.engine.codegen.nest import CountSink, KeySink, ListSink, Sink
 from reactive.engine.collections.index import Key
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.operators import distinct, index_by, key_by, sums_by
+from reactive.engine.operators import index_by, set_operators
+from reactive.engine.operators import join as sums_by
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import Aggregate
-from reactive.engine.operators.loops import alone, first_load, group_columns, keyed, summing
+from reactive.engine.operators.loops import cyclic_count as multiway_loop
+from reactive.engine.operators.loops import (
+    factored as alone,
+)
 from reactive.engine.operators.loops import factored as factored_sums
+from reactive.engine.operators.loops import (
+    factored as group_columns,
+)
+from reactive.engine.operators.loops import (
+    first_load,
+)
 from reactive.engine.operators.loops import joined as joined_groups
-from reactive.engine.operators.loops import linear as linear_loop
+from reactive.engine.operators.loops import (
+    joined as keyed,
+)
+from reactive.engine.operators.loops import joined as linear_loop
 from reactive.engine.operators.loops import matched as matched_loop
-from reactive.engine.operators.loops import multiway as multiway_loop
-from reactive.engine.operators.loops.grouped import Grouped, Grouping
-from reactive.engine.operators.loops.large import first_that_fits, when_large
+from reactive.engine.operators.loops.grouped import (
+    Grouped,
+    Grouping,
+    GroupingOfOne,
+    first_that_fits,
+    when_large,
+)
 from reactive.engine.operators.loops.nests import (
     SinkOf,
     batch_join_loops,
@@ -43,16 +59,13 @@ from reactive.engine.operators.loops.nests import (
     outer_loops,
     sums_loops,
 )
-from reactive.engine.operators.loops.single import GroupingOfOne
-from reactive.engine.operators.pipelines import (
+from reactive.engine.operators.plain import (
     PipelineSource,
     PlainChain,
+    Side,
     all_read,
     inputs_of_multiway,
     nested,
-)
-from reactive.engine.operators.plain import (
-    Side,
     plain_aggregate,
     plain_join,
     shared_accumulators,
@@ -74,9 +87,9 @@ def looped(node: plan.Node, below: PipelineSource, loops: Loops, recall: Recall 
         case plan.Aggregate():
             return grouped(node, below, loops, recall)
         case plan.Distinct() if below.chain:
-            return lambda: distinct.Distinct(linear(below, loops, recall))
+            return lambda: set_operators.Distinct(linear(below, loops, recall))
         case plan.Distinct():
-            return distinct.Distinct
+            return set_operators.Distinct
         case _:
             return lambda: linear(below, loops, recall)
 
@@ -137,7 +150,7 @@ def keys_of(
     identity = is_interned(below.top) and not deferred
     if generate and all_read(side_functions(side)):
         return _keyed(below, side, arguments, key, recall, identity=identity)
-    return (lambda: key_by.KeyBy(key, identity=identity)), (lambda rows: rows)
+    return (lambda: index_by.KeyBy(key, identity=identity)), (lambda rows: rows)
 
 
 def keys_of_rows(node: plan.Node, side: Side, arguments: int) -> Callable[[list[Any]], Any]:
@@ -175,7 +188,7 @@ def _keyed(
 
     def make() -> keyed.KeyLoop:
         return keyed.KeyLoop(
-            recalled, key_by.KeyBy(key, identity=identity), rows, identity=identity
+            recalled, index_by.KeyBy(key, identity=identity), rows, identity=identity
         )
 
     return make, rows
@@ -185,7 +198,7 @@ def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
     """The parts of the key of a side, and whether it is as the user wrote it."""
     written, steps = side
     assert written is None or isinstance(written, Lifted)
-    return join_key.key_parts(pipeline, written, steps), written is not None
+    return interpret.key_parts(pipeline, written, steps), written is not None
 
 
 def grouped(
@@ -328,7 +341,7 @@ def sums_of_rows(
         pipeline.narrow(arguments)
         return pipeline
 
-    def loop_over(parameters: str, kind: type[summing.Summing]) -> Made:
+    def loop_over(parameters: str, kind: type[first_load.Summing]) -> Made:
         pipeline = row_pipeline()
         return delta_loop(
             parameters,
@@ -339,18 +352,20 @@ def sums_of_rows(
         )
 
     def make() -> sums_by.SumsBy:
-        loop, text = recall("loop", lambda: loop_over("delta", summing.Summing))
+        loop, text = recall("loop", lambda: loop_over("delta", first_load.Summing))
         columns = when_large(
-            lambda: _summing(row_pipeline(), side, sums, summing.Summing).over_columns()
+            lambda: _summing(row_pipeline(), side, sums, first_load.Summing).over_columns()
         )
         width, by_group = len(sums.values), bool(sums.groups)
         lists = when_large(
-            lambda: summing.of_lists(loop_over("changed, delta", summing.SummingInLists)[0], width),
+            lambda: first_load.of_lists(
+                loop_over("changed, delta", first_load.SummingInLists)[0], width
+            ),
             needs_fields=False,
         )
         one = None
         if not by_group and not row_pipeline().makes_several:
-            one = recall("one", lambda: loop_over("sums, delta", summing.SummingOfOne))[0]
+            one = recall("one", lambda: loop_over("sums, delta", first_load.SummingOfOne))[0]
         return sums_by.SumsBy(
             loop,
             width,
@@ -381,14 +396,14 @@ def sums_of_pairs(
         called = [*read_functions(join, *chain)]
         written = side[0] is not None
 
-        def sink_of(pipeline: RowPipeline) -> summing.Summing:
+        def sink_of(pipeline: RowPipeline) -> first_load.Summing:
             if below is None:
                 pipeline.narrow(arguments)
-                return _summing(pipeline, side, sums, summing.Summing)
+                return _summing(pipeline, side, sums, first_load.Summing)
             parts = list(map(pipeline.take, below.parts))
             values = [_term(pipeline, v) for v in below.values if v is not None]
             count = len(parts) - len(sums.groups)
-            return summing.Summing(
+            return first_load.Summing(
                 parts[:count], parts[count:], values, pipeline, is_written=written
             )
 
@@ -494,8 +509,8 @@ def _pair_loops(
 
 
 def _summing(
-    pipeline: RowPipeline, side: Side, sums: Sums, kind: type[summing.Summing]
-) -> summing.Summing:
+    pipeline: RowPipeline, side: Side, sums: Sums, kind: type[first_load.Summing]
+) -> first_load.Summing:
     for test in sums.tests:
         pipeline.test(test)
     key, is_written = _key(pipeline, side)

@@ -16,11 +16,19 @@ refers to is asked for when they change, or rows of theirs come. From then on it
 
 Rows that the key rejects are not kept: the index is filtered. Rows that it cannot decide are kept
 under `ERROR_KEY`; while there are any, or were before the commit, the index is `poisoned`, and
-joins take their careful way (`error_rows.py`).
+joins take their careful way (`join.py`).
 
 State:  every row of the input that is not rejected, once (`index.py`), or nothing yet.
 Cost:   O(|dL|); of the first look-up O(|L|), which loading the table has saved.
 Source: [dbsp] integration of bilinear operators; shared arrangements of differential dataflow.
+
+Key by: put a key beside every pair of a delta, for an operator that matches by it.
+
+What comes and goes in the same delta is cancelled first: a change of fields that a select has
+dropped should not go through all matches of a join twice. Rows known by identity never cancel.
+
+State:  none.
+Cost:   O(|dL|).
 """
 
 from __future__ import annotations
@@ -38,16 +46,13 @@ from reactive.engine.collections.index import (
     NO_MATCH,
     Index,
     Key,
+    KeyedBatch,
     KeyedPair,
     Mark,
     itself,
 )
-from reactive.engine.collections.keyed_batch import (
-    KeyedBatch,
-)
 from reactive.engine.collections.trie import Trie
-from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate
-from reactive.engine.operators.key_by import KeyBy
+from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate, is_mixed
 
 PLAIN = frozenset({int, str, float, bool, NoneType})
 """Classes of keys that can be hashed."""
@@ -339,3 +344,37 @@ def _check_each(keyed: Sequence[KeyedPair]) -> None:
     """Raise with the row at hand whose key cannot be hashed, so that the error can name it."""
     for key, (row, _) in keyed:  # noqa: B007 (the row is looked for in this frame)
         hash(key)
+
+
+class KeyBy:
+    """Pairs with their keys; a row without a key function has the key `()`.
+
+    The key may be one of the marks of `index.py`. Rejected rows are passed over, unless the other
+    side of a join has error rows, which must be told of them.
+
+    >>> KeyBy(len).step([("anna", 1)])
+    [(4, ('anna', 1))]
+    """
+
+    gives_keys: ClassVar[bool] = True
+    __slots__ = ("_identity", "_key", "emits_filtered", "touched")
+
+    def __init__(self, key: Callable[[Row], Key] | None, *, identity: bool = False) -> None:
+        self._key = key
+        self._identity = identity
+        self.emits_filtered = False
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> list[KeyedPair]:
+        self.touched += len(delta)
+        if not self._identity and is_mixed(delta):
+            delta = consolidate(delta)
+        key = self._key
+        if key is None:
+            return [((), pair) for pair in delta]
+        keyed = []
+        for pair in delta:
+            found = key(pair[0])
+            if found is not FILTERED or self.emits_filtered:
+                keyed.append((found, pair))
+        return keyed

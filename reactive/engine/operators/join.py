@@ -1,4 +1,6 @@
-"""Equi-join: pair the rows of two inputs that agree on a key.
+"""Joins of two inputs, by key or of all pairs, with the keys, sums and look-ups that they use.
+
+Equi-join: pair the rows of two inputs that agree on a key.
 
 Join is bilinear, so its delta needs two products, not a recomputation:
 
@@ -13,22 +15,97 @@ on top of the keys is a selection of the pairs. When both inputs change, a pair 
 the same commit; it is cancelled here, so that nothing above sees it.
 
 Where the optimizer found the keys in a predicate, `on` is what is left of it. While an index has
-error rows, the `whole` predicate is asked of all candidates (`error_rows.py`).
+error rows, the `whole` predicate is asked of all candidates (`join.py`).
 
 State:  none of its own; one index per input, shared with other joins on the same key.
 Cost:   O(|dL| + |dR| + matches) per commit, independent of |L| and |R|.
 Source: [dbsp] proposition 3.4 and section 4, bilinear operators; [i3ql] join.
+
+Sums by: integrate an input as sums by key, where a join needs to know no more of its rows.
+
+    step:   state  :=  state + d        d: key -> (weight, sum of each value) of what changes
+
+It is to a join what `IndexBy` is: it steps before it, and hands on its change by key. A side that
+has a part of the group keeps sums by key and by that part.
+
+Whatever raises here might not have raised in the plan without factors, which asks rows with a
+partner only. So it is `BailOut`, and the database goes back to that plan.
+
+State:  a tuple per key, or a dictionary of those.
+Cost:   O(|dL|).
+Source: [slender] recursive IVM; F-IVM, views of relations grouped by their join keys.
+
+The key of a row, by which a join finds its partners: as written, or found in a predicate.
+
+A key as written raises what its callable raises. Where the optimizer found tests and keys in a
+predicate, nothing is raised here: a row on which one of them does is an error row, and the
+predicate itself is asked of the row and all others (`join.py`).
+
+At: the rows of an index whose key is a value, one of several, or in a range.
+
+Rows without a key, or with one of another kind than the range has, are asked the condition that is
+looked up: it may let them through, or raise.
+
+State:  none; the index is shared with all that want other keys, and with joins.
+Cost:   O(|dL|); to begin with, O(rows found), however large the index is, and of rows to be asked.
+Source: alpha memories of C. L. Forgy, *Rete*, 1982; shared arrangements of differential dataflow.
+
+Error rows: rows whose place in an index could not be computed, since something raised.
+
+A predicate may name keys that only some rows have. The plain plan asks the predicate of every pair,
+and raises only where the parts before it are true. So an error row is paired with every row of the
+other side, those too that its index leaves out, and any row with the error rows of the other side.
+
+    key            candidates of the other side
+    a value        those with the key, and its error rows
+    ERROR_KEY        all rows
+    FILTERED       its error rows
+    NO_MATCH       its error rows
+
+State:  none; error rows are kept in the indexes.
+Cost:   of an error row, O(rows of the other side), as without an index; of other rows, O(error
+        rows).
+
+Product: all pairs of rows of two inputs; weights multiply.
+
+    d(L x R)  =  dL x (R + dR)  +  L x dR
+
+It is the join on a key that all rows share, so it is that join, over indexes without a key.
+
+State:  both inputs.
+Cost:   O(|dL| * |R| + |L| * |dR|).
+Source: [dbsp] bilinear operators; [i3ql] cross product.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import sys
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import lru_cache
+from itertools import chain
+from operator import itemgetter
 from typing import Any
 
-from reactive.engine.collections.index import FILTERED, KeyedPair
-from reactive.engine.collections.zset import Pair, Row, consolidate
-from reactive.engine.operators.error_rows import Candidates
+from optimizer import plan
+from optimizer.expr import Call, constant
+from optimizer.plans.side_conditions import SideTerm, Span
+from optimizer.plans.wanted import AnyOf, Between
+from reactive.engine.codegen.functions import Values, build
+from reactive.engine.collections.exact import RunningSum, bytes_of, copied, plus, times
+from reactive.engine.collections.index import (
+    ERROR_KEY,
+    FILTERED,
+    NO_MATCH,
+    Key,
+    KeyedPair,
+    Mark,
+    match_key,
+)
+from reactive.engine.collections.zset import Pair, Row, consolidate, family_of, interval, point
+from reactive.engine.operators.aggregate import SUMS, Inputs, State
 from reactive.engine.operators.index_by import IndexBy
+from reactive.engine.operators.operator import BailOut, InLine
+from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 
 class Join:
@@ -111,3 +188,392 @@ class Join:
             for key, (row, weight) in delta
             for other, times in lookup(key)
         ]
+
+
+Sums = tuple[RunningSum, ...]
+"""How many rows, then the sum of each value."""
+Change = tuple[Any, Sums]
+"""A key, or a key and a part of the group, and what it changes by."""
+
+
+class Kept(dict[Any, Any]):
+    """Sums by key, which stay in the oldest generation of the garbage collector.
+
+    Of a plain dictionary of tuples of numbers the collector finds that it leads to nothing, and no
+    longer tracks it. The next tuple makes it track it again, among the youngest objects: then
+    all of it is looked at by the next collection, which takes as long as thousands of changes.
+    """
+
+    __slots__ = ()
+
+
+class SumsBy:
+    """Keeps sums; `loop` makes of deltas what changes, by key.
+
+    Parameters
+    ----------
+    width: how many values are summed.
+    by_group: whether keys have a part of the group beside them.
+    one: the loop that takes a single row in, if there is one.
+    at_once: what makes the same of some deltas as `loop`, and None of others.
+    look_ups: of a join below, how its loop finds partners.
+    """
+
+    __slots__ = (
+        *("_at_once", "_is_whole", "_last", "_look_ups", "_loop", "_merge", "_one", "_owner"),
+        *("by_group", "source", "step", "sums", "touched"),
+    )
+
+    def __init__(
+        self,
+        loop: Callable[..., dict[Any, Sums]],
+        width: int,
+        owner: plan.Node,
+        source: str,
+        *,
+        by_group: bool,
+        look_ups: Callable[..., Any] | None = None,
+        one: Callable[..., Sequence[Change]] | None = None,
+        at_once: Callable[[Sequence[Any]], dict[Any, Sums] | None] | None = None,
+    ) -> None:
+        self._loop = loop
+        self._look_ups = look_ups
+        self._owner = owner
+        self._one = one
+        self._at_once = at_once
+        self._merge = _merging(width, by_group)
+        self._is_whole = True
+        self._last: Sequence[Change] = ()
+        self.by_group = by_group
+        self.source = source
+        self.sums: dict[Any, Any] = Kept()
+        self.step: Callable[..., Sequence[Change]] = (
+            self._step if look_ups is None else self._step_pairs
+        )
+        self.touched = 0
+
+    def _step(self, delta: Sequence[Any]) -> Sequence[Change]:
+        self._last = ()
+        self.touched += len(delta)
+        try:
+            if len(delta) == 1 and self._one is not None:
+                return self._take_one(delta)
+            changed = None if self._at_once is None else self._at_once(delta)
+            if changed is None:
+                changed = self._loop(delta)
+            out = [change for change in changed.items() if change[1][0] or any(change[1])]
+            self._take(out)
+        except Exception as error:
+            raise BailOut(self._owner, self) from error
+        return out
+
+    def in_line(self) -> InLine | None:
+        """The same of a single row, if there is a loop for it."""
+        if self._one is None:
+            return None
+        return InLine(_IN_LINE, _FINALIZE, {"own": self, "one": self._one, "sums": self.sums})
+
+    def bail_out(self, error: Exception) -> None:
+        """The loop for a single row has raised, and changed nothing."""
+        self._is_whole = True
+        raise BailOut(self._owner, self) from error
+
+    def _take_one(self, delta: Sequence[Any]) -> Sequence[Change]:
+        self._begin()
+        assert self._one is not None
+        try:
+            out = self._one(self.sums, delta)
+        except Exception:  # nothing has changed
+            self._is_whole = True
+            raise
+        self._last, self._is_whole = out, True
+        return out
+
+    def _step_pairs(self, *deltas: Sequence[Any]) -> Sequence[Change]:
+        self._last = ()
+        self.touched += sum(map(len, deltas))
+        try:
+            assert self._look_ups is not None
+            changed = self._loop(*self._look_ups(*deltas))
+            out = [change for change in changed.items() if change[1][0] or any(change[1])]
+            self._take(out)
+        except Exception as error:
+            raise BailOut(self._owner, self) from error
+        return out
+
+    def undo(self) -> None:
+        if self._is_whole:  # otherwise nobody knows what was taken in, and the next step says so
+            self._take(negated(self._last))
+        self._last = ()
+
+    def commit(self) -> None:
+        self._last = ()
+
+    def _take(self, changes: Sequence[Change]) -> None:
+        self._begin()
+        self._last = changes
+        self._merge(self.sums, changes)
+        self._is_whole = True
+
+    def _begin(self) -> None:
+        """Begin to take changes in; until it is done, nobody knows what is in."""
+        if not self._is_whole:
+            raise RuntimeError("interrupted while it took changes in")
+        self._is_whole = False
+
+    def contents(self) -> Sequence[Change]:
+        if not self.by_group:
+            return list(self.sums.items())
+        return [((key, group), s) for key, of in self.sums.items() for group, s in of.items()]
+
+    def state(self) -> State | None:
+        """The sums by key; None while one of them is kept in a form of its own."""
+        changes = self.contents()
+        keys, sums = (list(map(itemgetter(place), changes)) for place in (0, 1))
+        is_plain = {*map(type, chain.from_iterable(sums))} <= SUMS
+        return {"keys": keys, "sums": sums} if is_plain else None
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold the sums that another one has told."""
+        self._merge(self.sums, list(zip(state["keys"], state["sums"], strict=True)))
+
+    def before(self, changes: Sequence[Change], asked: Iterable[Any]) -> Callable[[Any, Any], Any]:
+        """A look-up of keys in the sums as they were before changes that they have taken in."""
+        keys = set(asked)
+        if self.by_group:
+            changes = [change for change in changes if change[0][0] in keys]
+            touched = {key for (key, _), _ in changes}
+        else:
+            changes = [change for change in changes if change[0] in keys]
+            touched = {key for key, _ in changes}
+        if not changes:
+            return self.sums.get
+        had: dict[Any, Any] = {}
+        for key in touched & self.sums.keys():
+            now = self.sums[key]
+            had[key] = dict(now) if self.by_group else now  # merging makes new tuples
+        self._merge(had, negated(changes))
+        sums = self.sums
+        return lambda key, default: (had if key in touched else sums).get(key, default)
+
+    def footprint(self) -> tuple[int, int]:
+        size = sys.getsizeof(self.sums)
+        rows = 0
+        for kept in self.sums.values():
+            of: Iterable[Sums] = kept.values() if self.by_group else (kept,)
+            size += sys.getsizeof(kept) if self.by_group else 0
+            for sums in of:
+                rows += 1
+                size += sys.getsizeof(sums) + sum(map(bytes_of, sums[1:]))
+        return rows, size
+
+
+_IN_LINE = """\
+if len({given}) == 1 and own_{n}._is_whole:
+    own_{n}.touched += 1
+    own_{n}._is_whole = False
+    try: {out} = one_{n}(sums_{n}, {given})
+    except Exception as error: own_{n}.bail_out(error)
+    own_{n}._last, own_{n}._is_whole = {out}, True
+else: {out} = step_{n}({given})"""
+_FINALIZE = "own_{n}._last = ()"
+
+
+def negated(changes: Sequence[Change]) -> list[Change]:
+    """What takes changes back."""
+    return [(key, tuple([times(part, -1) for part in sums])) for key, sums in changes]
+
+
+@lru_cache(maxsize=64)
+def _merging(width: int, by_group: bool) -> Callable[[dict[Any, Any], Sequence[Change]], None]:
+    """Adds changes to sums of so many values, and drops what comes to nothing."""
+    mine, more = (["count", *(f"{n}{i}" for i in range(width))] for n in ("sum", "add"))
+    more[0] = "weight"
+    lines = ["def merge(sums, changes):", "    get = sums.get"]
+    if by_group:
+        lines += [
+            "    for (key, group), new in changes:",
+            "        groups = get(key)",
+            "        if groups is None: groups = sums[key] = {}",
+            "        old = groups.get(group)",
+        ]
+    else:
+        lines += ["    for key, new in changes:", "        old = get(key)"]
+    slot, of = ("groups[group]", "groups") if by_group else ("sums[key]", "sums")
+    lines += [
+        "        if old is None:",
+        f"            {slot} = new",
+        "            continue",
+        f"        {', '.join(mine)}, = old",
+        f"        {', '.join(more)}, = new",
+        "        count += weight",
+    ]
+    for a, b in zip(mine[1:], more[1:], strict=True):
+        lines.append(f"        if {a}.__class__ is int and {b}.__class__ is int: {a} += {b}")
+        lines.append(f"        else: {a} = plus(copied({a}), {b})")
+    key = "group" if by_group else "key"
+    lines += [
+        f"        if {' or '.join(mine)}: {slot} = ({', '.join(mine)},)",
+        "        else:",
+        f"            del {of}[{key}]",
+    ]
+    lines += ["            if not groups: del sums[key]"] * by_group
+    values = Values()
+    values.by_name |= {"plus": plus, "copied": copied}
+    return build("merge", "\n".join([*lines, ""]), values)
+
+
+Evaluate = Callable[[Row], Any]
+
+
+def written_key(key: Evaluate) -> Callable[[Row], Key]:
+    """The key as written, or `NO_MATCH`.
+
+    >>> written_key(len)("anna"), written_key(float)("nan")
+    (4, NO_MATCH)
+    """
+
+    def of(row: Row) -> Key:
+        return match_key(key(row))
+
+    return of
+
+
+def found_key(
+    written: Evaluate | None, steps: Sequence[tuple[bool, Evaluate]]
+) -> Callable[[Row], Key]:
+    """The key by tests and parts of a key (True), in their order, after the key as written.
+
+    >>> key = found_key(None, [(True, len), (False, str.islower)])
+    >>> key("anna"), key("Anna"), key(7)
+    (4, FILTERED, ERROR_KEY)
+    """
+    parts = (written is not None) + sum(is_key for is_key, _ in steps)
+
+    def of(row: Row) -> Key:
+        own = () if written is None else match_key(written(row))
+        try:
+            found = _found(row, steps)
+        except Exception as error:  # what it is shows when the predicate is asked of a pair
+            reraise_asynchronous(error)
+            return ERROR_KEY
+        if found is FILTERED or own is NO_MATCH:
+            return found if found is FILTERED else own
+        key = found if written is None else [own, *found]
+        if written is None and any(part != part for part in found):
+            return NO_MATCH
+        return key[0] if parts == 1 else tuple(key)
+
+    return of
+
+
+def placed(span: Span) -> SideTerm:
+    """The key of an index of points or intervals, which raises where a value has no place in an
+    order: the row is an error row."""
+    one, *ends = span.ends
+    called = constant(interval if ends else point)
+    call = Call(called, (one.body, *(end.body for end in ends)))
+    return SideTerm(one.with_body(call), is_key=True)
+
+
+def of_classes(value: Any, classes: Collection[type]) -> None:
+    """Raise if a value is of none of some classes: its row has no key."""
+    if type(value) not in classes:
+        raise TypeError(f"{type(value).__name__} is not what is compared here")
+
+
+def _found(row: Row, steps: Sequence[tuple[bool, Evaluate]]) -> Any:
+    found = []
+    for is_key, evaluate in steps:
+        value = evaluate(row)
+        if is_key:
+            hash(value)
+            found.append(value)
+        elif not value:
+            return FILTERED
+    return found
+
+
+Ask = Callable[[Sequence[Pair]], Sequence[Pair]]
+"""Those of some rows that pass the condition."""
+
+
+class At:
+    """Hands on the rows that are wanted; it is given those, and what is to be asked (`node.py`).
+
+    >>> by_length = IndexBy(len)
+    >>> four = At(by_length, 4, list)
+    >>> four.step(by_length.step([("anna", 1)])), list(four.contents())
+    ([('anna', 1)], [('anna', 1)])
+    """
+
+    __slots__ = ("_ask", "_family", "_index", "_wanted", "touched")
+
+    def __init__(self, index: IndexBy, wanted: Any, ask: Ask) -> None:
+        self._index = index
+        self._wanted = wanted
+        self._ask = ask
+        self._family: Any = None
+        if isinstance(wanted, Between):
+            self._family = family_of(wanted.high if wanted.low is None else wanted.low)
+        self.touched = 0
+
+    def step(self, delta: Sequence[KeyedPair]) -> list[Pair]:
+        self.touched += len(delta)
+        if len(delta) == 1:  # as below, for one row
+            ((key, pair),) = delta
+            return list(self._ask([pair])) if self._is_to_ask(key) else [pair]
+        to_ask = [pair for key, pair in delta if self._is_to_ask(key)]
+        if not to_ask:
+            return [pair for _, pair in delta]
+        found = [pair for key, pair in delta if not self._is_to_ask(key)]
+        return [*found, *self._ask(to_ask)]
+
+    def contents(self) -> Iterable[Pair]:
+        index, wanted = self._index.index, self._wanted
+        if isinstance(wanted, Between):
+            found, to_ask = index.between(wanted.low, wanted.high, wanted.closed)
+        else:
+            keys = wanted.values if isinstance(wanted, AnyOf) else (wanted,)
+            found = [pair for key in keys for pair in index.pairs(key)]
+            to_ask = index.pairs(ERROR_KEY)
+        return [*found, *self._ask(to_ask)] if to_ask else found
+
+    def _is_to_ask(self, key: Any) -> bool:
+        if key.__class__ is Mark:
+            return True
+        return self._family is not None and family_of(key) != self._family
+
+
+class Candidates:
+    """What may match a key on one side of a join.
+
+    `since` is a delta that the side has already taken in, and that is taken out again to see the
+    side as it was before.
+    """
+
+    def __init__(self, side: IndexBy, since: Sequence[KeyedPair] = ()) -> None:
+        self._side = side
+        self._since = since
+        self._index: Any = side.index.earlier(since) if since else side.index
+
+    def pairs(self, key: Key) -> list[Pair]:
+        """The rows, with their weights."""
+        if key is ERROR_KEY:
+            return list(self._side.all_rows(self._since))
+        index = self._index
+        if key is FILTERED or key is NO_MATCH:
+            return list(index.pairs(ERROR_KEY))
+        return [*index.pairs(key), *index.pairs(ERROR_KEY)]
+
+
+def product(left: IndexBy, right: IndexBy, pair: Callable[[Row, Row], Row]) -> Join:
+    """The operator, over two indexes made by `IndexBy(None)`.
+
+    >>> from reactive.engine.operators.index_by import IndexBy
+    >>> left, right = IndexBy(None), IndexBy(None)
+    >>> both = product(left, right, lambda a, b: (a, b))
+    >>> both.step(left.step([(1, 1)]), right.step([(2, 1), (3, 1)]))
+    [((1, 2), 1), ((1, 3), 1)]
+    """
+    return Join(left, right, pair)

@@ -1,4 +1,6 @@
-"""Which rows of one input have a partner in the other: what semi, anti and outer joins share.
+"""Joins that ask for partners: semi, anti and outer joins; and rows that are written in a query.
+
+Which rows of one input have a partner in the other: what semi, anti and outer joins share.
 
     partnered(L, R)(row)  =  L(row)  if some row of R matches, else 0
     alone(L, R)(row)      =  L(row)  -  partnered(L, R)(row)
@@ -13,6 +15,37 @@ key tells all, and rows of `R` are not kept. With P for "R has the key":
 State:  the weight of R per key; or weight and matches of each row of L.
 Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the pairs it is asked.
 Source: [i3ql] exists and not exists; [dbsp] section 4, antijoin.
+
+Outer joins: a join that keeps the rows without a partner, with None for what is missing.
+
+    L left_join R   =  L join R  +  alone(L, R) x {None}
+    L right_join R  =  L join R  +  {None} x alone(R, L)
+    L full_join R   =  L join R  +  alone(L, R) x {None}  +  {None} x alone(R, L)
+
+State:  one index per input, and what `matching.py` counts for each side that is kept whole.
+Cost:   as join, plus rows whose presence flips.
+Source: [i3ql] has none; the law is SQL's.
+
+Anti-join: the left rows that have no partner on the right (NOT EXISTS), with their own weights.
+
+    L anti_join R  =  L - (L semi_join R)  =  alone(L, R)
+
+State:  the index of the left, and what `matching.py` counts.
+Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the pairs it is asked.
+Source: [i3ql] not exists; [dbsp] section 4.
+
+Semi-join: the left rows that have a partner on the right (EXISTS), with their own weights.
+
+    L semi_join R  =  partnered(L, R)
+
+State:  the index of the left, and what `matching.py` counts.
+Cost:   O(|dL| + |dR| + rows whose presence flips); with a predicate, plus the pairs it is asked.
+Source: [i3ql] exists; [dbsp] section 4.
+
+Values: the rows that are written in a query; they are there from the start, and stay.
+
+State:  the rows.
+Cost:   none.
 """
 
 from __future__ import annotations
@@ -23,8 +56,8 @@ from typing import Any, Protocol
 
 from reactive.engine.collections.index import NO_MATCH, Index, Key, KeyedPair
 from reactive.engine.collections.zset import Pair, Row, consolidate
-from reactive.engine.operators.error_rows import Candidates
 from reactive.engine.operators.index_by import IndexBy
+from reactive.engine.operators.join import Candidates, Join
 
 Change = tuple[Row, int, int]
 """A row, the change of its weight among the partnered, and among those alone."""
@@ -316,3 +349,134 @@ def alone(changes: Iterable[Change], *, both_changed: bool) -> list[Pair]:
     """The delta of the rows that have none."""
     pairs = [(row, weight) for row, _, weight in changes if weight]
     return consolidate(pairs) if both_changed else pairs
+
+
+Kept = tuple[Matching, Callable[[Row], Row]]
+"""How a side that is kept whole is matched, and what a row of it without a partner becomes."""
+
+
+class OuterJoin:
+    """A join, and the rows alone of the sides that are kept.
+
+    >>> from reactive.engine.operators.index_by import IndexBy
+    >>> from reactive.engine.operators.matching import KeyMatching
+    >>> left, right = IndexBy(len), IndexBy(len)
+    >>> join = Join(left, right, lambda a, b: (a, b))
+    >>> kept = (KeyMatching(left.index), lambda row: (row, None))
+    >>> OuterJoin(join, left=kept).step(left.step([("anna", 1)]), [])
+    [(('anna', None), 1)]
+    """
+
+    __slots__ = ("_join", "_kept", "_matchings")
+
+    def __init__(self, join: Join, *, left: Kept | None = None, right: Kept | None = None) -> None:
+        self._join = join
+        self._kept = [(side, kept) for side, kept in enumerate((left, right)) if kept is not None]
+        self._matchings = [matching for _, (matching, _) in self._kept]
+
+    @property
+    def touched(self) -> int:
+        return self._join.touched + sum(m.touched for m in self._matchings)
+
+    def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
+        missing = self.match(left, right)
+        try:
+            return self.rows(left, right, missing)
+        except BaseException:
+            self.undo()
+            raise
+
+    def match(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Sequence[Pair]]:
+        """The deltas of the rows alone on the left, and on the right, if they are kept."""
+        found: list[Sequence[Pair]] = [(), ()]
+        done: list[Matching] = []
+        try:
+            for side, (matching, _) in self._kept:
+                changes = matching.step(right, left) if side else matching.step(left, right)
+                done.append(matching)
+                if changes:
+                    found[side] = alone(changes, both_changed=bool(left and right))
+        except BaseException:
+            for matching in done:
+                matching.undo()
+            raise
+        return found
+
+    def rows(
+        self,
+        left: Sequence[KeyedPair],
+        right: Sequence[KeyedPair],
+        missing: Sequence[Sequence[Pair]],
+    ) -> list[Pair]:
+        """The delta, of what `match` found."""
+        out = self._join.step(left, right)
+        for side, (_, pad) in self._kept:
+            out += [(pad(row), weight) for row, weight in missing[side]]
+        return out
+
+    def undo(self) -> None:
+        for matching in self._matchings:
+            matching.undo()
+
+    def commit(self) -> None:
+        for matching in self._matchings:
+            matching.commit()
+
+    def contents(self) -> Iterable[Pair]:
+        yield from self._join.contents()
+        for _, (matching, pad) in self._kept:
+            for row, weight in alone(matching.contents(), both_changed=False):
+                yield pad(row), weight
+
+    def footprint(self) -> tuple[int, int]:
+        sizes = [m.footprint() for m in self._matchings]
+        return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
+
+
+def anti_join(matching: Matching) -> MatchingJoin:
+    """The operator: it hands on the rows that have no partner on the right.
+
+    >>> from reactive.engine.operators.index_by import IndexBy
+    >>> from reactive.engine.operators.matching import KeyMatching
+    >>> names = IndexBy(len)
+    >>> join = anti_join(KeyMatching(names.index))
+    >>> first = join.step(names.step([("anna", 1)]), [])
+    >>> join.step([], [(4, ("otto", 1))])
+    [('anna', -1)]
+    """
+    return MatchingJoin(matching, alone)
+
+
+def semi_join(matching: Matching) -> MatchingJoin:
+    """The operator: it hands on the rows that have a partner on the right.
+
+    >>> from reactive.engine.operators.index_by import IndexBy
+    >>> from reactive.engine.operators.matching import KeyMatching
+    >>> names = IndexBy(len)
+    >>> join = semi_join(KeyMatching(names.index))
+    >>> first = join.step(names.step([("anna", 1)]), [])
+    >>> join.step([], [(4, ("otto", 1))])
+    [('anna', 1)]
+    """
+    return MatchingJoin(matching, partnered)
+
+
+class Values:
+    """What a literal relation is made of; one of no rows for an empty relation.
+
+    >>> values = Values(["a", "a"])
+    >>> values.contents(), values.step()
+    ([('a', 1), ('a', 1)], [])
+    """
+
+    __slots__ = ("_rows", "touched")
+
+    def __init__(self, rows: Sequence[Row] = ()) -> None:
+        self._rows = rows
+        self.touched = 0
+
+    def step(self) -> list[Pair]:
+        return []
+
+    def contents(self) -> Iterable[Pair]:
+        return [(row, 1) for row in self._rows]

@@ -34,8 +34,14 @@ from itertools import chain
 from operator import eq
 from typing import Any
 
-from reactive.engine.collections.edits import Edit, Insertions, fewest, without_copies
-from reactive.engine.collections.order import advise, sort_key
+from reactive.engine.collections.order import (
+    Edit,
+    Insertions,
+    advise,
+    fewest,
+    sort_key,
+    without_copies,
+)
 from reactive.engine.collections.ranked import ABSENT, Ranked
 from reactive.engine.collections.zset import Batch, Pair, Pairs, Row, consolidate, have_one_hash
 from reactive.engine.runtime.interrupts import reraise_asynchronous

@@ -2,21 +2,45 @@
 
 These are the operators of `reactive/engine/operators`, one per node of the plan. The compiler puts
 generated loops in their place where it can, and keeps them for what the loops cannot do.
+
+Previous: the rows of its input as they were before the last commit.
+
+    previous(t)  =  L(t - 1)        d previous(t)  =  dL(t - 1)
+
+What it is given it notes for the next commit, along with which the graph feeds it to its readers
+(`dataflow/moment.py`). What it begins with is what there is: nobody knows what was before.
+
+State:  the delta of the last commit.
+Cost:   O(|dL|) in this commit, and in the next.
+Source: [dbsp] the delay operator, z^-1.
+
+Negation: each row with its weight negated.
+
+    d(-L)  =  -dL
+
+Linear.
+
+State:  none.
+Cost:   O(|dL|).
+Source: [dbsp] negation of Z-sets.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+import sys
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import fields
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from optimizer import plan
-from optimizer.expr import Function
+from optimizer.expr import Function, Lifted, conjuncts
 from optimizer.expressions.knowledge import hashable, total
-from optimizer.plans import bounds
-from optimizer.plans.extended import row_of
-from optimizer.plans.nodes.reduce import keeper
+from optimizer.plans import multiway
+from optimizer.plans.facts import Hashed
+from optimizer.plans.join_lists import row_of
+from optimizer.plans.nodes.further import keeper
 from optimizer.plans.properties import (
     bindings,
     keeps_identity,
@@ -32,41 +56,27 @@ from optimizer.plans.side_conditions import (
     residual,
     side_conditions_of,
 )
-from optimizer.plans.tree import Hashed
+from optimizer.plans.wanted import NO_CONSTANT_TESTS, ConstantTests, constant_tests, wanted
+from optimizer.record import record
 from optimizer.rewriting import lookups
+from optimizer.traverse import functions
+from reactive.engine.codegen.emitter import RowPipeline
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections import sorting
 from reactive.engine.collections.index import Key, itself
-from reactive.engine.collections.zset import Pairs, Row
+from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate, negate
 from reactive.engine.operators import (
-    anti_join,
+    aggregate,
     bound_matching,
-    difference,
-    difference_all,
-    distinct,
     hash_matching,
-    intersection,
-    intersection_all,
-    kept_groups,
     matching,
-    negate,
     order_by,
-    outer_join,
-    previous,
-    product,
-    reduce,
-    select,
-    select_many,
-    semi_join,
-    tolerate,
-    top,
-    union,
-    union_all,
-    unnest,
-    where,
+    rowwise,
+    set_operators,
 )
-from reactive.engine.operators import join as joins
-from reactive.engine.operators import keys as join_keys
+from reactive.engine.operators import (
+    join as product,
+)
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.aggregate import Aggregate, shared_accumulators_of
 
@@ -88,49 +98,49 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
     """How to make the operator of a node that is no join, and the callables in it."""
     match node:
         case plan.Where(source, f):
-            return lambda: where.Where(spread(f, bindings(source))), (f,)
+            return lambda: rowwise.Where(spread(f, bindings(source))), (f,)
         case plan.Select(source, f):
-            return lambda: select.Select(spread(f, bindings(source))), (f,)
+            return lambda: rowwise.Select(spread(f, bindings(source))), (f,)
         case plan.Extend(source, _, columns):
             made = row_of(node)
-            return lambda: select.Select(spread(made, bindings(source))), columns
+            return lambda: rowwise.Select(spread(made, bindings(source))), columns
         case plan.SelectMany(source, f):
-            return lambda: select_many.SelectMany(spread(f, bindings(source))), (f,)
+            return lambda: rowwise.SelectMany(spread(f, bindings(source))), (f,)
         case plan.Unnest(source, f):
             count = bindings(source)
-            return lambda: unnest.Unnest(spread(f, count), pair_with(count)), (f,)
+            return lambda: rowwise.Unnest(spread(f, count), pair_with(count)), (f,)
         case plan.Tolerate(source, tolerance):
             count = bindings(source)
             by, value = spread(tolerance.by, count), spread(tolerance.value, count)
-            return lambda: tolerate.Tolerate(by, value, tolerance.least), (
+            return lambda: rowwise.Tolerate(by, value, tolerance.least), (
                 tolerance.by,
                 tolerance.value,
             )
         case plan.Distinct():
-            return distinct.Distinct, ()
+            return set_operators.Distinct, ()
         case plan.Union():
-            return union.Union, ()
+            return set_operators.Union, ()
         case plan.UnionAll():
-            return union_all.UnionAll, ()
+            return set_operators.UnionAll, ()
         case plan.Negate():
-            return negate.Negate, ()
+            return Negate, ()
         case plan.Previous(_, moment):
-            return lambda: previous.Previous(moment), ()
+            return lambda: Previous(moment), ()
         case plan.Difference():
-            return difference.difference, ()
+            return set_operators.difference, ()
         case plan.DifferenceAll():
-            return difference_all.difference_all, ()
+            return set_operators.difference_all, ()
         case plan.Intersection():
-            return intersection.intersection, ()
+            return set_operators.intersection, ()
         case plan.IntersectionAll():
-            return intersection_all.intersection_all, ()
+            return set_operators.intersection_all, ()
         case plan.Aggregate(_, key, aggregates):
             functions = (f for a in aggregates for f in (a.value, *a.functions))
             return lambda: plain_aggregate(node), (key, *functions)
         case plan.Reduce(_, key, function):
             return lambda: _reducing(node), (key, function)
         case plan.Top(source, key, keys, limit, offset):
-            return lambda: top.Top(
+            return lambda: rowwise.Top(
                 spread(key, bindings(source)),
                 order_key(node.order),
                 descending=node.order.descending,
@@ -150,11 +160,11 @@ def plain_operator(node: plan.Node) -> tuple[Make, tuple[Function | None, ...]]:
             raise TypeError(f"no operator for plan node {type(node).__name__}")
 
 
-def _reducing(node: plan.Reduce) -> reduce.Reduce | kept_groups.KeptGroups:
+def _reducing(node: plan.Reduce) -> rowwise.Reduce | aggregate.KeptGroups:
     key, kept = spread(node.key, bindings(node.input)), keeper(node.function)
     if kept is not None:
-        return kept_groups.KeptGroups(key, kept.kept())
-    return reduce.Reduce(key, callable_of(node.function))
+        return aggregate.KeptGroups(key, kept.kept())
+    return rowwise.Reduce(key, callable_of(node.function))
 
 
 def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
@@ -216,15 +226,15 @@ def plain_join(node: AnyJoin, left: Any, right: Any) -> Any:
         case plan.Product():
             return product.product(left, right, pair)
         case plan.Join():
-            return joins.Join(left, right, pair, on, whole)
+            return product.Join(left, right, pair, on, whole)
         case plan.SemiJoin():
-            return semi_join.semi_join(_matching(node, left, right, on, whole, pair))
+            return matching.semi_join(_matching(node, left, right, on, whole, pair))
         case plan.AntiJoin():
-            return anti_join.anti_join(_matching(node, left, right, on, whole, pair))
+            return matching.anti_join(_matching(node, left, right, on, whole, pair))
         case plan.OuterJoin(kind=kind):
-            join = joins.Join(left, right, pair, on, whole)
-            keep_left: outer_join.Kept | None = None
-            keep_right: outer_join.Kept | None = None
+            join = product.Join(left, right, pair, on, whole)
+            keep_left: matching.Kept | None = None
+            keep_right: matching.Kept | None = None
             if kind != "right":
                 ours = _matching(node, left, right, on, whole, pair)
                 keep_left = (ours, lambda row: pair(row, None))
@@ -232,7 +242,7 @@ def plain_join(node: AnyJoin, left: Any, right: Any) -> Any:
                 nothing = None if count == 1 else (None,) * count
                 back = _matching(node, right, left, on, whole, lambda row, other: pair(other, row))
                 keep_right = (back, lambda row: pair(nothing, row))
-            return outer_join.OuterJoin(join, left=keep_left, right=keep_right)
+            return matching.OuterJoin(join, left=keep_left, right=keep_right)
         case _:
             raise TypeError(f"{type(node).__name__} is no join")
 
@@ -251,7 +261,7 @@ def _matching(
     if whole is None or by_key_alone(node):
         return matching.KeyMatching(left.index)
     fits = _of_two(on, pair), _of_two(whole, pair)
-    bound = None if isinstance(node, plan.OuterJoin) else bounds.bound_of(node)
+    bound = None if isinstance(node, plan.OuterJoin) else multiway.bound_of(node)
     if bound is None:
         return matching.PredicateMatching(left, right, *fits)
     sides = _bound_side(bound.left, bindings(node.left)), _bound_side(bound.right, 1)
@@ -263,7 +273,7 @@ def _matching(
     )
 
 
-def _bound_side(side: bounds.BoundSide, count: int) -> bound_matching.BoundSide:
+def _bound_side(side: multiway.BoundSide, count: int) -> bound_matching.BoundSide:
     before, after = ([spread(t, count) for t in tests] for tests in (side.before, side.after))
     return bound_matching.BoundSide(before, spread(side.value, count), after)
 
@@ -328,8 +338,8 @@ def side_key(side: Side, count: int) -> Callable[[Row], Key] | None:
     written, steps = side
     key = maybe(written, count)
     if steps:
-        return join_keys.found_key(key, [(s.is_key, spread(s.function, count)) for s in steps])
-    return None if key is None else join_keys.written_key(key)
+        return product.found_key(key, [(s.is_key, spread(s.function, count)) for s in steps])
+    return None if key is None else product.written_key(key)
 
 
 def by_key_alone(node: plan.SemiJoin | plan.AntiJoin | plan.OuterJoin) -> bool:
@@ -360,3 +370,162 @@ def _signature(node: plan.Node) -> Hashable:
 @lru_cache(maxsize=64)
 def _names(kind: Any) -> tuple[str, ...]:
     return tuple(each.name for each in fields(kind) if each.init)
+
+
+# What is part of one loop: a chain of linear nodes over a base, with what it feeds.
+
+INNER = (plan.Product, plan.Join)
+Inner = plan.Product | plan.Join
+MOST_NESTED = 15
+"""Loops within loops of generated code; Python allows 20, and who takes the rows needs some."""
+
+
+@record
+class PipelineSource:
+    """What a node reads: a chain of linear nodes, the first to see a row first, over a base.
+
+    Two are equal that do the same, over whatever base.
+    """
+
+    chain: tuple[plan.Node, ...]
+    base: plan.Node
+
+    @property
+    def does(self) -> tuple[Hashable, ...]:
+        return tuple(map(signature, self.chain))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PipelineSource) and self.does == other.does
+
+    def __hash__(self) -> int:
+        return hash(self.does)
+
+    @property
+    def top(self) -> plan.Node:
+        """The node whose rows come out."""
+        return self.chain[-1] if self.chain else self.base
+
+    def pipeline(self) -> RowPipeline:
+        """What a loop over the rows of the base has to do."""
+        return RowPipeline(self.chain, bindings(self.base), shapes(self.base))
+
+
+class PlainChain:
+    """The plain operators of a chain, made when they are first needed."""
+
+    def __init__(self, chain: tuple[plan.Node, ...]) -> None:
+        self._chain = chain
+        self._operators: list[Any] | None = None
+
+    def run(self, delta: Sequence[Pair]) -> Sequence[Pair]:
+        """What they make of a delta, one after the other."""
+        if self._operators is None:
+            self._operators = [plain_operator(node)[0]() for node in self._chain]
+        for operator in self._operators:
+            delta = operator.step(delta)
+        return delta
+
+
+def nested(chain: Sequence[plan.Node]) -> int:
+    """The loops that are nested in that of a chain: one for each node that makes several rows."""
+    return sum(isinstance(node, plan.SelectMany | plan.Unnest) for node in chain)
+
+
+def can_nest(loops: int) -> bool:
+    """Whether so many loops can be within each other."""
+    return loops <= MOST_NESTED
+
+
+def constant_tests_of(below: PipelineSource) -> ConstantTests:
+    """What the conditions at the beginning of a chain over a table ask of its rows."""
+    if not isinstance(below.base, plan.Table):
+        return NO_CONSTANT_TESTS
+    conditions = takewhile(lambda node: isinstance(node, plan.Where), below.chain)
+    tests = [node.predicate for node in conditions if isinstance(node, plan.Where)]
+    bodies, of = [t.body for t in tests if isinstance(t, Lifted)], shapes(below.base)
+    found = constant_tests(bodies, of)
+    parts = [part for body in bodies for part in conjuncts(body)]
+    found.wants = {each.field.name: each.values for each in wanted(parts, of)}
+    return found
+
+
+def called(parts: Sequence[plan.Node]) -> list[Function]:
+    """The callables of some nodes."""
+    return [function for part in parts for function in functions(part)]
+
+
+def is_read(node: plan.Node) -> bool:
+    """Whether all callables of a node have been read."""
+    return all_read(functions(node))
+
+
+def all_read(functions: Sequence[Function | None]) -> bool:
+    """Whether all that there are have been read."""
+    return all(function is None or isinstance(function, Lifted) for function in functions)
+
+
+def within(join: plan.Join, multiway: multiway.MultiwayJoin) -> list[plan.Node]:
+    """The joins that are one with this one, and the selects between them, from above."""
+    found: list[plan.Node] = []
+    node: plan.Node = join
+    left = len(multiway.tests) - 1
+    while left and (
+        isinstance(node, plan.Join)
+        or (isinstance(node, plan.Select | plan.Extend) and isinstance(node.input, plan.Join))
+    ):
+        found.append(node)
+        left -= isinstance(node, plan.Join)
+        node = node.inputs()[0]
+    return found
+
+
+def inputs_of_multiway(join: plan.Join, multiway: multiway.MultiwayJoin) -> list[plan.Node]:
+    """The inputs of joins that are one, in their order."""
+    parts = within(join, multiway)
+    rights = [part.right for part in parts if isinstance(part, plan.Join)]
+    return [parts[-1].inputs()[0], *rights[::-1]]
+
+
+class Previous:
+    """Notes each delta for the next commit. There is nothing to undo: what a commit that does not
+    stand has noted nobody reads."""
+
+    __slots__ = ("_moment", "touched")
+
+    def __init__(self, moment: Any) -> None:
+        self._moment = moment
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> Sequence[Pair]:
+        self.touched += len(delta)
+        changed = consolidate(delta)
+        if changed:
+            self._moment.set(changed)
+        return ()
+
+    def contents(self) -> Iterable[Pair]:
+        """The rows of now, without what changed in the last commit."""
+        moment = self._moment
+        (source,) = moment.nodes[-1].inputs
+        return consolidate([*moment.graph.contents(source), *negate(moment.pending)])
+
+    def footprint(self) -> tuple[int, int]:
+        pending = self._moment.pending
+        return len(pending), sys.getsizeof(pending) if pending else 0
+
+
+class Negate:
+    """Turns the signs.
+
+    >>> Negate().step([("a", 1), ("b", -2)])
+    [('a', -1), ('b', 2)]
+    """
+
+    __slots__ = ("touched",)
+
+    def __init__(self) -> None:
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> Sequence[Pair]:
+        self.touched += len(delta)
+        return negate(delta)

@@ -1,4 +1,7 @@
-"""Tolerate: pass a row on when its value differs enough from the last one that was.
+"""Operators on single rows and single groups: where, select, select_many, unnest, tolerate, top and
+reduce.
+
+Tolerate: pass a row on when its value differs enough from the last one that was.
 
     shown(key)  =  row           if |value(row) - value(shown(key))| >= least, or the key is new
                    shown(key)    otherwise
@@ -10,15 +13,90 @@ State:  two rows for each key: the one that is there, and the one that was passe
 Cost:   O(|dL|).
 Source: differential dataflow's advice for numerical loops, to quantize; here without a grid, at
         whose lines values would flicker.
+
+Reduce: the rows that a callable makes of each group, made anew where the group has changed.
+
+    d(g)  =  f(g, rows after)  -  f(g, rows before)      for each group touched
+
+It needs to know nothing of the callable but that equal groups give equal rows. So it is what every
+operator of groups can be held against, and what one writes that there is no operator for.
+
+A row is in its group while its weight is positive, and a group is shown while it has a row. A group
+in state is never changed: a step makes others, and the old ones are put back if it is undone.
+
+State:  every row with its weight, by group; the rows that each group shows.
+Cost:   O(rows of the touched groups), and one call for each of these.
+Source: `reduce` of differential dataflow.
+
+Top: of each group the first rows in the order of a key.
+
+    top(n, by) of rows grouped by k  =  order_by(by).limit(n), of each group
+
+    a  5 3 | 1        a row of the group comes or goes: one row at most enters the window,
+    b  4 | 4 2        and one leaves it
+       n = 2 | rest
+
+Groups have nothing to do with each other, so the law of each is that of an order alone, and the
+window moves in it as it does there (`order_by.py`).
+
+State:  every row, sorted, in an order for each group.
+Cost:   O(|dL| * log group), whatever the size of the window.
+Source: [i3ql] order by, per group; SQL's ROW_NUMBER() OVER (PARTITION BY k ORDER BY by) <= n.
+
+Unnest: pair each row with every element of a collection computed from it.
+
+    d(unnest(f, L))  =  { row + (element,): weight  |  (row, weight) in dL, element in f(row) }
+
+Linear. An element that the collection has twice makes two rows.
+
+State:  none.
+Cost:   O(|dL| + elements).
+Source: [i3ql] unnest; [slender] flattening.
+
+Select many: every element of a collection computed from each row, without the row.
+
+    d(select_many(f, L))  =  { element: weight  |  (row, weight) in dL, element in f(row) }
+
+Linear.
+
+State:  none.
+Cost:   O(|dL| + elements).
+Source: [mrql] cmap; [slender] flatten.
+
+Selection: the rows for which a predicate is true.
+
+    d(where(p, L))  =  where(p, dL)
+
+Linear: a row is kept or dropped for itself, whatever its weight and whatever else is there.
+
+State:  none.
+Cost:   O(|dL|).
+Source: [dbsp] linear operators; [i3ql] selection.
+
+Projection with bag semantics: a function of each row.
+
+    d(select(f, L))  =  select(f, dL)
+
+Linear. Different rows may become the same one; their weights then add up, which is left to
+whoever consolidates.
+
+State:  none.
+Cost:   O(|dL|).
+Source: [dbsp] linear operators; [i3ql] projection.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import Any
 
-from reactive.engine.collections.zset import Pair, Pairs, Row, canonical
+from reactive.engine.collections.bag import Bag, bag_of
+from reactive.engine.collections.folded import rows_returned
+from reactive.engine.collections.zset import Pair, Pairs, Row, by_group, canonical
+from reactive.engine.operators.aggregate import Groups
+from reactive.engine.operators.order_by import OrderBy
 from reactive.errors import FixpointError
 
 Held = tuple[Row, Row]
@@ -158,3 +236,252 @@ def _ambiguous(key: Any, rows: list[Row], weight: int) -> FixpointError:
         f"  they are {shown}{often}\n"
         "  by= says which rows correspond from round to round"
     )
+
+
+Weights = dict[Row, int]
+
+
+class Group:
+    """The rows of a group with their weights, and what is shown of it with theirs."""
+
+    __slots__ = ("key", "shown", "weights")
+
+    def __init__(self, key: Any, weights: Weights, shown: Weights) -> None:
+        self.key = key
+        self.weights = weights
+        self.shown = shown
+
+
+class Reduce:
+    """Calls `function(key, rows)` for each group that changes, and tells how its rows differ.
+
+    >>> longest = Reduce(lambda word: word[0], lambda key, words: [max(map(len, words))])
+    >>> longest.step([("to", 1), ("that", 1), ("be", 1)])
+    [(('t', 4), 1), (('b', 2), 1)]
+    >>> longest.step([("that", -1), ("by", 1)])
+    [(('t', 4), -1), (('t', 2), 1)]
+    """
+
+    __slots__ = ("_before", "_function", "_groups", "_key", "touched")
+
+    def __init__(
+        self, key: Callable[[Row], Any], function: Callable[[Any, Bag[Row]], Iterable[Row]]
+    ) -> None:
+        self._key = key
+        self._function = function
+        self._groups: dict[Any, Group] = {}
+        self._before: dict[Any, Group | None] = {}  # touched groups, as they were
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> list[Pair]:
+        before: dict[Any, Group | None] = {}
+        after: dict[Any, Group] = {}
+        out: list[Pair] = []
+        for key, changes in by_group(delta, self._key).items():
+            old = before[key] = self._groups.get(key)
+            group = after[key] = _changed(Group(key, {}, {}) if old is None else old, changes)
+            self.touched += len(group.weights)
+            out += self._renew(group, {} if old is None else old.shown)
+        self._replace(before, after)
+        return out
+
+    def undo(self) -> None:
+        for key, group in self._before.items():
+            if group is None:
+                self._groups.pop(key, None)
+            else:
+                self._groups[key] = group
+        self._before = {}
+
+    def commit(self) -> None:
+        self._before = {}
+
+    def contents(self) -> Iterable[Pair]:
+        return [pair for group in self._groups.values() for pair in group.shown.items()]
+
+    def footprint(self) -> tuple[int, int]:
+        rows, size = 0, sys.getsizeof(self._groups)
+        for group in self._groups.values():
+            rows += len(group.weights)
+            size += sum(map(sys.getsizeof, (group, group.weights, group.shown)))
+            size += sum(map(sys.getsizeof, group.shown))
+        return rows, size
+
+    def _renew(self, group: Group, old: Weights) -> list[Pair]:
+        """Make the rows that a group shows; how they differ from the old ones.
+
+        A row that is equal to an old one, and perhaps of another type, stays the old one.
+        """
+        new = self._counted(group.key, self._rows_of(group.key, group.weights))
+        group.shown = shown = dict.fromkeys([row for row in old if row in new], 0)
+        shown.update(new)
+        gone = [(row, -weight) for row, weight in old.items() if row not in shown]
+        changed = [(row, weight - old.get(row, 0)) for row, weight in shown.items()]
+        return [*gone, *(pair for pair in changed if pair[1])]
+
+    def _rows_of(self, key: Any, group: Weights) -> list[Row]:
+        """What the callable makes of the rows that are there."""
+        if group and min(group.values()) < 0:
+            group = {row: weight for row, weight in group.items() if weight > 0}
+        rows = bag_of(dict(group))
+        return list(rows_returned(self._function(key, rows), "reduce")) if group else []
+
+    def _counted(self, key: Any, made: list[Row]) -> Weights:
+        counts: Weights = {}
+        for row in made:
+            shown = (key, canonical(row))
+            counts[shown] = counts.get(shown, 0) + 1
+        return counts
+
+    def _replace(self, before: dict[Any, Group | None], after: dict[Any, Group]) -> None:
+        self._before = before
+        try:
+            for key, group in after.items():
+                if group.weights:
+                    self._groups[key] = group
+                else:
+                    self._groups.pop(key, None)
+        except BaseException:
+            self.undo()
+            raise
+
+
+def _changed(group: Group, changes: Sequence[Pair]) -> Group:
+    """A copy of a group in which rows have other weights; nothing is shown of it yet."""
+    weights = dict(group.weights)
+    for row, change in changes:
+        weight = weights.get(row, 0) + change
+        if weight:
+            weights[row] = weight
+        else:
+            del weights[row]
+    return Group(group.key, weights, {})
+
+
+class Top(Groups[OrderBy]):
+    """Keeps the rows of each group sorted, and tells which enter and leave its window.
+
+    >>> longest = Top(lambda word: word[0], len, limit=1, descending=True)
+    >>> longest.step([("to", 1), ("that", 1), ("be", 1)])
+    [('that', 1), ('be', 1)]
+    >>> longest.step([("that", -1), ("by", 1)])
+    [('that', -1), ('to', 1)]
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        key: Callable[[Row], Any],
+        by: Callable[[Row], Any],
+        *,
+        limit: int,
+        offset: int = 0,
+        descending: bool = False,
+    ) -> None:
+        new = partial(OrderBy, by, descending=descending, limit=limit, offset=offset)
+        super().__init__(key, new)
+
+    def step(self, delta: Pairs) -> list[Pair]:
+        self.touched += len(delta)
+        return super().step(delta)
+
+    def commit(self) -> None:
+        stepped = self._stepped.values()
+        super().commit()
+        for group in stepped:
+            group.edits = []  # which nobody follows
+
+
+class Unnest:
+    """One pair out per element; `extend(row, element)` makes the row.
+
+    >>> Unnest(str.split, lambda row, word: (row, word)).step([("to be", 1)])
+    [(('to be', 'to'), 1), (('to be', 'be'), 1)]
+    """
+
+    __slots__ = ("_extend", "_function", "touched")
+
+    def __init__(
+        self, function: Callable[[Row], Iterable[Any]], extend: Callable[[Row, Any], Row]
+    ) -> None:
+        self._function = function
+        self._extend = extend
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> list[Pair]:
+        function, extend = self._function, self._extend
+        out = []
+        for row, weight in delta:
+            for element in function(row):
+                out.append((extend(row, canonical(element)), weight))
+        self.touched += len(delta) + len(out)
+        return out
+
+
+class SelectMany:
+    """One pair out per element.
+
+    >>> SelectMany(str.split).step([("to be", 1), ("or", -1)])
+    [('to', 1), ('be', 1), ('or', -1)]
+    """
+
+    __slots__ = ("_function", "touched")
+
+    def __init__(self, function: Callable[[Row], Iterable[Any]]) -> None:
+        self._function = function
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> list[Pair]:
+        function = self._function
+        out = []
+        for row, weight in delta:
+            for element in function(row):
+                out.append((canonical(element), weight))
+        self.touched += len(delta) + len(out)
+        return out
+
+
+class Where:
+    """Keeps the pairs whose row passes.
+
+    >>> Where(lambda row: row > 1).step([(1, 1), (2, 1), (3, -1)])
+    [(2, 1), (3, -1)]
+    """
+
+    __slots__ = ("_predicate", "touched")
+
+    def __init__(self, predicate: Callable[[Row], object]) -> None:
+        self._predicate = predicate
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> list[Pair]:
+        self.touched += len(delta)
+        predicate = self._predicate
+        out = []
+        for pair in delta:
+            if predicate(pair[0]):
+                out.append(pair)
+        return out
+
+
+class Select:
+    """Maps the row of each pair.
+
+    >>> Select(lambda row: row % 2).step([(1, 1), (2, 1), (3, -1)])
+    [(1, 1), (0, 1), (1, -1)]
+    """
+
+    __slots__ = ("_function", "touched")
+
+    def __init__(self, function: Callable[[Row], Row]) -> None:
+        self._function = function
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> list[Pair]:
+        self.touched += len(delta)
+        function = self._function
+        out = []
+        for row, weight in delta:
+            out.append((canonical(function(row)), weight))
+        return out

@@ -1,4 +1,7 @@
-"""What difference and intersection share: a row's weight depends on its two input weights only.
+"""Set and bag operators: the weight of a row in the output depends on its weights in the inputs
+only.
+
+What difference and intersection share: a row's weight depends on its two input weights only.
 
     out(row)   =  law(L(row), R(row))
     d(row)     =  law(L + dL, R + dR)  -  law(L, R)          at each row that changed
@@ -12,16 +15,83 @@ beside these.
 State:  the weight of every row of the result; both weights of the others.
 Cost:   O(|dL| + |dR|).
 Source: [dbsp] section 4; [i3ql] set operators.
+
+Distinct: each row once, however often it occurs.
+
+    distinct(L)(row)  =  1 if L(row) > 0 else 0
+
+Not linear, but a row's own weights before and after tell all:
+
+    d(row)  =  [L(row) + dL(row) > 0]  -  [L(row) > 0]
+
+State:  the weight of every distinct row.
+Cost:   O(|dL|).
+Source: [dbsp] proposition 4.7, incremental distinct; [i3ql] duplicate elimination.
+
+Set union: the rows of either side, each once.
+
+    union(L, R)  =  distinct(L + R)
+
+State:  the weight of every distinct row of the two sides together.
+Cost:   O(|dL| + |dR|).
+Source: [dbsp] section 3, relational operators on Z-sets; [i3ql] union.
+
+Set difference: the rows of the left that the right lacks, each once.
+
+    difference(L, R)(row)  =  1 if L(row) > 0 and R(row) <= 0 else 0
+
+State:  the weights of every row of either side (`set_operators.py`).
+Cost:   O(|dL| + |dR|).
+Source: [dbsp] section 3; [i3ql] difference.
+
+Bag difference: left weights less right weights (SQL's EXCEPT ALL).
+
+    difference_all(L, R)(row)  =  max(0, L(row) - R(row)), with negative weights read as 0
+
+State:  the weights of every row of either side (`set_operators.py`).
+Cost:   O(|dL| + |dR|).
+Source: [dbsp] section 3; [i3ql] bag difference.
+
+Bag intersection: the smaller of the two weights (SQL's INTERSECT ALL).
+
+    intersection_all(L, R)(row)  =  min(L(row), R(row)), with negative weights read as 0
+
+State:  the weights of every row of either side (`set_operators.py`).
+Cost:   O(|dL| + |dR|).
+Source: [dbsp] section 3; [i3ql] bag intersection.
+
+Set intersection: the rows that both sides have, each once.
+
+    intersection(L, R)(row)  =  1 if L(row) > 0 and R(row) > 0 else 0
+
+State:  the weights of every row of either side (`set_operators.py`).
+Cost:   O(|dL| + |dR|).
+Source: [dbsp] section 3; [i3ql] intersection.
+
+Bag union: the rows of both sides, weights added (SQL's UNION ALL).
+
+    d(L + R)  =  dL + dR
+
+Linear in both inputs together.
+
+State:  none.
+Cost:   O(|dL| + |dR|).
+Source: [dbsp] addition of Z-sets.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice, repeat
+from typing import TYPE_CHECKING
 
-from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
-from reactive.engine.operators.operator_state import Inputs, State, columns_of, weighted_rows
+from reactive.engine.collections.zset import Batch, Pair, Pairs, Row, consolidate
+from reactive.engine.operators.aggregate import Inputs, State, columns_of, weighted_rows
+
+if TYPE_CHECKING:
+    from reactive.engine.operators.loops.joined import Linear
+
 
 Weights = tuple[int, int]
 Law = Callable[[int, int], int]
@@ -161,3 +231,244 @@ def _both(left: Pairs, right: Pairs) -> Iterable[tuple[Row, int, int]]:
 
 
 NOTHING: tuple[Pairs, Pairs, int] = ((), (), 0)
+
+
+class Distinct:
+    """Tells when a row comes to be, and when its last copy goes.
+
+    `below` makes the rows, if they are not given as they are (`generated/linear.py`).
+
+    >>> distinct = Distinct()
+    >>> distinct.step([("a", 2), ("b", 1)]), distinct.step([("a", -1), ("b", -1)])
+    ([('a', 1), ('b', 1)], [('b', -1)])
+    """
+
+    __slots__ = ("_below", "_last", "_owed", "shown", "source", "touched")
+
+    def __init__(self, below: Linear | None = None) -> None:
+        self._below = below
+        self.source = None if below is None else below.source
+        """The generated code of what is below."""
+        self.shown: dict[Row, int] = {}
+        """The rows of the result, with how often they occur."""
+        self._owed: dict[Row, int] = {}  # those that an unstored table took back too often
+        self._last: Iterable[Pair] = ()
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> Sequence[Pair]:
+        self.touched += len(delta)
+        if self._below is not None:
+            if type(delta) is Batch:
+                counts = self._below.counts(delta)
+                is_first = delta.weight > 0 and not (self.shown or self._owed)
+                return self._add_counts(counts) if is_first else self._add_net(counts.items())
+            delta = self._below.step(delta)
+        if type(delta) is Batch and delta.weight > 0 and not self._owed:
+            return self._add_all(delta)
+        return self._add_net(delta if len(delta) == 1 else consolidate(delta))
+
+    def _add_net(self, changes: Collection[Pair]) -> Sequence[Pair]:
+        """A delta in which each row is once."""
+        shown, out = self.shown, []
+        done = 0
+        try:
+            for row, change in changes:
+                before = shown.get(row, 0)
+                if before > -change and (before or not self._owed):
+                    shown[row] = before + change
+                    is_told = not before
+                else:
+                    is_told = self._add(row, change)
+                done += 1  # at once: an interrupt comes after a call
+                if is_told:
+                    out.append((row, -1 if before else 1))
+        except BaseException:
+            self._last = list(islice(changes, done))
+            self.undo()
+            raise
+        self._last = changes
+        return out
+
+    def _add_counts(self, counts: dict[Row, int]) -> Batch:
+        """The same, of rows that come where there are none."""
+        try:
+            self.shown.update(counts)
+        except BaseException:
+            self.shown.clear()
+            raise
+        self._last = counts.items()
+        return Batch(list(counts), 1)
+
+    def _add_all(self, batch: Batch) -> Batch:
+        """Rows that come, each as often; those that were not there."""
+        shown, weight, new = self.shown, batch.weight, list[Row]()
+        get, done = shown.get, 0
+        try:
+            for row in batch.rows:
+                before = get(row)
+                if before is None:
+                    shown[row] = weight
+                    new.append(row)
+                else:
+                    shown[row] = before + weight
+                done += 1
+        except BaseException:
+            self._last = batch[:done]
+            self.undo()
+            raise
+        self._last = batch
+        return Batch(new, 1)
+
+    def undo(self) -> None:
+        for row, change in self._last:
+            self._add(row, -change)
+        self._last = ()
+
+    def commit(self) -> None:
+        self._last = ()
+
+    def contents(self) -> Iterable[Pair]:
+        return Batch(list(self.shown), 1)
+
+    def state(self) -> State | None:
+        """The rows with their weights; None while some weight less than nothing."""
+        if self._owed:
+            return None
+        return columns_of(self.shown)
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Hold what another one has told as its state."""
+        self.shown.update(weighted_rows(state))
+
+    def footprint(self) -> tuple[int, int]:
+        size = sys.getsizeof(self.shown) + sys.getsizeof(self._owed)
+        return len(self.shown) + len(self._owed), size
+
+    def _add(self, row: Row, change: int) -> bool:
+        """Add to the weight of a row; whether it came to be there, or went."""
+        before = self.shown.get(row) or self._owed.get(row, 0)
+        weight = before + change
+        if weight > 0:
+            self.shown[row] = weight
+        elif before > 0:
+            del self.shown[row]
+        if weight < 0:
+            self._owed[row] = weight
+        elif before < 0:
+            del self._owed[row]
+        return (before > 0) != (weight > 0)
+
+
+class Union:
+    """A distinct that is fed from two sides.
+
+    >>> union = Union()
+    >>> union.step([("a", 1)], [("a", 1), ("b", 1)]), union.step([("a", -1)], [])
+    ([('a', 1), ('b', 1)], [])
+    """
+
+    __slots__ = ("_distinct",)
+
+    def __init__(self) -> None:
+        self._distinct = Distinct()
+
+    @property
+    def touched(self) -> int:
+        return self._distinct.touched
+
+    @property
+    def shown(self) -> dict[Row, int]:
+        """The rows of the result, with how often they occur."""
+        return self._distinct.shown
+
+    def step(self, left: Pairs, right: Pairs) -> Sequence[Pair]:
+        return self._distinct.step([*left, *right])
+
+    def undo(self) -> None:
+        self._distinct.undo()
+
+    def commit(self) -> None:
+        self._distinct.commit()
+
+    def contents(self) -> Iterable[Pair]:
+        return self._distinct.contents()
+
+    def state(self) -> State | None:
+        """Return the same state as `Distinct.state`."""
+        return self._distinct.state()
+
+    def restore(self, state: State, inputs: Inputs) -> None:
+        """Restore it as `Distinct.restore` does."""
+        self._distinct.restore(state, inputs)
+
+    def footprint(self) -> tuple[int, int]:
+        return self._distinct.footprint()
+
+
+def difference() -> Pointwise:
+    """The operator.
+
+    >>> difference().step([("a", 2), ("b", 1)], [("b", 1)])
+    [('a', 1)]
+    """
+    return Pointwise(_difference, usual=0, is_set=True)
+
+
+def _difference(left: int, right: int) -> int:
+    return 1 if left > 0 >= right else 0
+
+
+def difference_all() -> Pointwise:
+    """The operator.
+
+    >>> difference_all().step([("a", 2), ("b", 1)], [("a", 1), ("b", 1)])
+    [('a', 1)]
+    """
+    return Pointwise(_bag_difference, usual=0)
+
+
+def _bag_difference(left: int, right: int) -> int:
+    return max(0, max(0, left) - max(0, right))
+
+
+def intersection_all() -> Pointwise:
+    """The operator.
+
+    >>> intersection_all().step([("a", 2), ("b", 1)], [("a", 3)])
+    [('a', 2)]
+    """
+    return Pointwise(_bag_intersection, usual=1)
+
+
+def _bag_intersection(left: int, right: int) -> int:
+    return max(0, min(left, right))
+
+
+def intersection() -> Pointwise:
+    """The operator.
+
+    >>> intersection().step([("a", 2), ("b", 1)], [("a", 1)])
+    [('a', 1)]
+    """
+    return Pointwise(_intersection, usual=1, is_set=True)
+
+
+def _intersection(left: int, right: int) -> int:
+    return int(left > 0 and right > 0)
+
+
+class UnionAll:
+    """Joins the two lists.
+
+    >>> UnionAll().step([("a", 1)], [("a", 1), ("b", -1)])
+    [('a', 1), ('a', 1), ('b', -1)]
+    """
+
+    __slots__ = ("touched",)
+
+    def __init__(self) -> None:
+        self.touched = 0
+
+    def step(self, left: Pairs, right: Pairs) -> list[Pair]:
+        self.touched += len(left) + len(right)
+        return [*left, *right]

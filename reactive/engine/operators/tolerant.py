@@ -15,9 +15,9 @@ from __future__ import annotations
 from typing import Any
 
 from optimizer.expressions.attempts import Fault
-from optimizer.plans.costs import Cost
+from optimizer.plans.facts import Cost
 from optimizer.record import record
-from reactive.engine.collections.monoid_tree import MonoidTree
+from reactive.engine.collections.bag import MonoidTree
 from reactive.engine.collections.zset import canonical
 from reactive.engine.operators.accumulators import MonoidAccumulator, UserAccumulator
 from reactive.engine.runtime.interrupts import reraise_asynchronous

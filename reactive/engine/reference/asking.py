@@ -4,7 +4,7 @@
     Query      a query that is evaluated for values, or for a group
 
 What of a query depends on no value around is evaluated once, or inside a recursion once until it
-changes (`rooms.py`).
+changes (`groups.py`).
 
 Cost: per value, the rows that agree in the equations; without one, all rows of the sub-query.
 """
@@ -17,15 +17,41 @@ from typing import Any, TypeVar
 
 from optimizer import plan
 from optimizer.expr import Call, Constant, Function, Lifted, conjuncts, constant, walk
+from optimizer.plans.join_lists import row_of
 from optimizer.plans.properties import fact, nodes, once
 from optimizer.traverse import functions
-from reactive.engine.reference.bags import Bag, Of, asked
-from reactive.engine.reference.candidates import Candidates, equation, first_passing
-from reactive.engine.reference.groups import grouping
-from reactive.engine.reference.joins import pairing
-from reactive.engine.reference.nodes import inputs_of, linear, rows_of, together
+from reactive.engine.codegen.functions import callable_of
+from reactive.engine.collections import bag as bags
+from reactive.engine.reference.bags import (
+    Bag,
+    Of,
+    added,
+    asked,
+    bag_of,
+    both,
+    caller,
+    difference,
+    in_order,
+    joined,
+    members,
+    paired,
+    pairing,
+    there,
+    topped,
+)
+from reactive.engine.reference.bags import (
+    once as each_once,
+)
+from reactive.engine.reference.groups import (
+    Candidates,
+    Rooms,
+    equation,
+    first_passing,
+    grouped,
+    grouping,
+)
 from reactive.engine.reference.quantified import Followed, Ranked
-from reactive.engine.reference.rooms import Rooms
+from reactive.engine.runtime.progress import SILENT, Progress
 
 T = TypeVar("T")
 Step = Callable[[Of, dict[Any, Any]], Bag]
@@ -375,3 +401,100 @@ def asks_of(f: Function) -> list[Any]:
         called = [part.function for part in walk(f.body) if isinstance(part, Call)]
         found = [each.value for each in called if isinstance(each, Constant)]
     return [each for each in found if isinstance(getattr(each, "query", None), Query)]
+
+
+# The rows of one node of a plan, with those of its inputs known: one plain comprehension each.
+
+
+def inputs_of(node: plan.Node) -> tuple[plan.Node, ...]:
+    """The nodes whose rows are asked for: of a filter over pairs those that are paired."""
+    found = pairing(node)
+    return node.inputs() if found is None else (found.left, found.right)
+
+
+def rows_of(node: plan.Node, of: Of, progress: Progress = SILENT) -> Bag:
+    """The rows of a node that is neither a table nor a recursion."""
+    found = pairing(node)
+    if found is not None:
+        return joined(node, found, of, progress)
+    call = linear(node)
+    if call is not None:
+        return call(of(*node.inputs()))
+    return together(node, of)
+
+
+def together(node: plan.Node, of: Of) -> Bag:
+    """The rows of a node that looks at all rows of its inputs together."""
+    match node:
+        case plan.Empty():
+            return Counter()
+        case plan.Values(rows):
+            return Counter(rows)
+        case plan.Distinct(source):
+            return each_once(there(of(source)))
+        case plan.Union(left, right):
+            return each_once(there(both(of(left), of(right))))
+        case plan.UnionAll(left, right):
+            return both(of(left), of(right))
+        case plan.Difference(left, right):
+            hidden = of(right)
+            return each_once(row for row in there(of(left)) if hidden[row] <= 0)
+        case plan.DifferenceAll(left, right):
+            return there(of(left)) - there(of(right))
+        case plan.Intersection(left, right):
+            return each_once(of(left) & of(right))
+        case plan.IntersectionAll(left, right):
+            return of(left) & of(right)
+        case plan.Previous(source, moment):
+            now = of(source)
+            was: Bag = moment.before(now, difference(now, added(moment.pending)))
+            return was
+        case plan.View() | plan.Tolerate():
+            return of(*node.inputs())
+        case plan.Aggregate(source):
+            return grouped(node, of(source))
+        case plan.Reduce(source):
+            return reduced(node, of(source))
+        case plan.Top(source):
+            return topped(node, of(source))
+        case plan.OrderBy(source):
+            return Counter(in_order(node, of(source)))
+        case _:
+            raise TypeError(f"cannot evaluate plan node {type(node).__name__}")
+
+
+def linear(node: plan.Node) -> Callable[[Bag], Bag] | None:
+    """What a node that looks at rows one by one makes of some; None if it does not."""
+    match node:
+        case plan.Where(source, p):
+            test = asked(p, source)
+            return lambda bag: bag_of({row: n for row, n in bag.items() if test(row)})
+        case plan.Negate():
+            return lambda bag: bag_of({row: -n for row, n in bag.items()})
+        case plan.Select(source, f):
+            call = caller(f, source)
+            return lambda bag: added((call(row), n) for row, n in bag.items())
+        case plan.Extend(source):
+            call = caller(row_of(node), source)
+            return lambda bag: added((call(row), n) for row, n in bag.items())
+        case plan.SelectMany(source, f):
+            call = caller(f, source)
+            return lambda bag: added((e, n) for row, n in bag.items() for e in call(row))
+        case plan.Unnest(source, f):
+            call, pair = caller(f, source), paired(source)
+            return lambda bag: added((pair(r, e), n) for r, n in bag.items() for e in call(r))
+        case _:
+            return None
+
+
+# What a callable makes of groups, evaluated from scratch: one call for each.
+
+
+def reduced(node: plan.Reduce, rows: Bag) -> Bag:
+    """The rows that are made of each group, behind its key."""
+    make = callable_of(node.function)
+    return added(
+        ((key, row), 1)
+        for key, group in members(node.key, node.input, rows).items()
+        for row in make(key, bags.Bag(dict(group)))
+    )

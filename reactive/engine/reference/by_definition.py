@@ -3,7 +3,7 @@
     where any(o.customer == c.id ...)     of each c: the rows of orders `where o.customer == c.id`
     each(query), rows(query)              of each group: the query, of the rows of that group
 
-A translation keeps the form that it was given beside its result (`asked_form.py` of the optimizer).
+A translation keeps the form that it was given beside its result (`strata.py` of the optimizer).
 `Definitions` evaluates that form in place of the joins, so that it shares nothing with the
 translation. IN, ANY and ALL of SQL are comparisons with each row (`quantified.py`).
 
@@ -12,7 +12,7 @@ All conditions are then tested on each candidate, as they stand.
 
 Inside a recursion a sub-query may read relations that change from round to round. What is stored of
 it is stored per place of the plan that is evaluated there, a `Room`, and is forgotten when these
-relations change (`rooms.py`).
+relations change (`groups.py`).
 
 Cost: per value, the rows that agree in the equations; without one, all rows of the sub-query.
 """
@@ -40,19 +40,11 @@ from optimizer.expr import (
     row_names,
     transform,
 )
-from optimizer.plans.asked_form import (
-    BesideRows,
-    ByPolicy,
-    Form,
-    InRows,
-    OfGroups,
-    form_of,
-    levels_in,
-)
-from optimizer.plans.extended import extend_of
+from optimizer.plans.join_lists import extend_of
 from optimizer.plans.properties import bindings, free
-from optimizer.rewriting.closing import with_own_levels
+from optimizer.plans.strata import BesideRows, ByPolicy, Form, InRows, OfGroups, form_of, levels_in
 from optimizer.rewriting.on_error import guarded
+from optimizer.rewriting.report import with_own_levels
 from optimizer.traverse import with_functions, with_inputs
 from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.reference.asking import (
@@ -66,8 +58,8 @@ from reactive.engine.reference.asking import (
     Query,
 )
 from reactive.engine.reference.bags import Bag
+from reactive.engine.reference.groups import Rooms
 from reactive.engine.reference.quantified import Quantifier
-from reactive.engine.reference.rooms import Rooms
 
 Of = Callable[[plan.Node], Bag]
 

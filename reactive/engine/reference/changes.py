@@ -23,14 +23,12 @@ from optimizer import plan
 from optimizer.expr import Function, Lifted, conjuncts
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import Row
-from reactive.engine.reference.asking import asks_of, rooms_of
-from reactive.engine.reference.bags import Bag, bag_of, difference, grow, net
+from reactive.engine.reference.asking import asks_of, inputs_of, linear, rooms_of, rows_of
+from reactive.engine.reference.bags import Bag, Pairing, bag_of, difference, grow, net, pairing
 from reactive.engine.reference.grouped_changes import Groups
+from reactive.engine.reference.groups import Room, Rooms
 from reactive.engine.reference.joined_changes import ByPairs, HalfJoin, Join
-from reactive.engine.reference.joins import Pairing, pairing
-from reactive.engine.reference.nodes import inputs_of, linear, rows_of
 from reactive.engine.reference.parts import Given, Part
-from reactive.engine.reference.rooms import Room, Rooms
 
 WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
     plan.View: lambda n: n,

@@ -12,9 +12,9 @@ from typing import Any
 
 from optimizer import plan
 from reactive.engine.collections.zset import Row
+from reactive.engine.reference.asking import together
 from reactive.engine.reference.bags import Bag, bag_of, by_key, caller, net
 from reactive.engine.reference.groups import row_maker
-from reactive.engine.reference.nodes import together
 from reactive.engine.reference.parts import Part
 
 NOTHING = Bag()

@@ -6,25 +6,71 @@ are exact, whatever the order of the values, and rounded once: floats as `math.f
 decimals not at all.
 
 Cost: one call per row and aggregate, whatever the weight; the user's own aggregates one per copy.
+
+Candidate rows for the values of a row around, found by a hash on the equations in a query.
+
+    where o.customer == outer[0].id and o.paid       rows of o by `o.customer`
+
+All conditions are then tested on each candidate, as they stand.
+
+Cost: O(rows) to hash them once; of some values, the rows that agree in the equations.
+
+The places in which sub-queries are evaluated: one outside of recursions, one per node inside.
+
+Inside a recursion a sub-query may be of relations that change from round to round. They are held in
+a `Room`, beside all that was made of them. Which of it has been read for a row is noted, so that
+after a change only what has read of that is made again:
+
+    where any(p.b == e.a for p in reach)    of each e: the rows of reach whose b is e.a
+    reach grows by (1, 4)                   each e whose a is 4 is asked again
+
+State: per row, what has been read for it.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from decimal import Context, Decimal, Inexact
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 from optimizer import plan
+from optimizer.expr import (
+    Attempt,
+    Call,
+    Constant,
+    Expr,
+    Lifted,
+    Operation,
+    Parameter,
+    one_value,
+    row_names,
+    walk,
+)
 from optimizer.expressions.attempts import Fault
-from optimizer.plans.costs import Cost
+from optimizer.plans.facts import Cost
+from optimizer.plans.properties import bindings
+from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.collections import bag as bags
 from reactive.engine.collections.order import placed
 from reactive.engine.collections.zset import DECIMAL_NAN, NAN, Pair, Row, canonical, is_nan, repeat
 from reactive.engine.operators import accumulators, tolerant
-from reactive.engine.reference.bags import Bag, added, by_key, caller, once, there
+from reactive.engine.reference.bags import (
+    Bag,
+    Of,
+    added,
+    asked,
+    bag_of,
+    by_key,
+    caller,
+    grow,
+    once,
+    there,
+)
+from reactive.engine.reference.quantified import Followed
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 EXACTLY = Context(prec=4_000_000, Emax=1_050_000, Emin=-1_050_000, traps=[Inexact])
@@ -245,3 +291,222 @@ SUMS: dict[type, Callable[[Values], Any]] = {
     float: lambda values: _float_sum({float: values}),
     Decimal: _decimal_sum,
 }
+
+
+NOTHING = Bag()
+ANY = object()
+"""In the place of the value of a row whose value raises or has no hash."""
+
+
+def asks_around(expr: Expr) -> bool:
+    """Return True if an expression reads the row around, or asks a sub-query."""
+    return any(map(_is_asking, walk(expr)))
+
+
+def _is_asking(expr: Expr) -> bool:
+    match expr:
+        case Call(function):
+            return getattr(function, "name", None) in ("outer", "asked")
+        case _:
+            return False
+
+
+def equation(test: Expr) -> tuple[Expr, Expr] | None:
+    """Return a value of the row, and the value around that it must equal."""
+    match test:
+        case Attempt(
+            Operation("==") as equal, Constant(False)
+        ):  # a row that raises is none that agrees
+            return equation(equal)
+        case Operation("==", (one, other)):
+            for mine, theirs in ((one, other), (other, one)):
+                is_own = _reads_row(mine) and not asks_around(mine)
+                if is_own and asks_around(theirs) and not _reads_row(theirs):
+                    return mine, theirs
+    return None
+
+
+def _reads_row(expr: Expr) -> bool:
+    return any(isinstance(part, Parameter) for part in walk(expr))
+
+
+class Candidates:
+    """Rows by the values that equations compare. A row whose value raises or has no hash is a
+    candidate for every value."""
+
+    def __init__(
+        self,
+        source: plan.Node,
+        rows: Bag,
+        tests: list[plan.Where],
+        pairs: list[tuple[Expr, Expr]],
+    ) -> None:
+        count = bindings(source)
+        names = row_names(count)
+        mine = Lifted(one_value([each for each, _ in pairs]), names, (), count)
+        theirs = Lifted(one_value([each for _, each in pairs]), (), (), 0)
+        self._source, self._all, self._value = source, rows, compiled_of(theirs)
+        self._tests = [asked(test.predicate, source) for test in reversed(tests)]
+        self._by: dict[Any, Bag] = {}
+        self._odd = Bag()
+        self._key = compiled_of(mine)
+        self._is_one = count == 1
+        for row, weight in rows.items():
+            self._add(row, weight)
+
+    def _add(self, row: Row, weight: int) -> Any:
+        """Add a row, or take it away; the value that finds it, or `ANY`."""
+        value: Any
+        try:
+            value = self._key(row) if self._is_one else self._key(*row)
+            found = self._by.get(value)
+            if found is None:
+                found = self._by[value] = bag_of({})
+        except Exception:
+            value, found = ANY, self._odd
+        total = found.get(row, 0) + weight
+        if total:
+            found[row] = total
+        else:
+            found.pop(row, None)
+        return value
+
+    def follow(self, change: Bag) -> list[Any]:
+        """Take in a change of the rows; what may have been read of them."""
+        values = {self._add(row, weight) for row, weight in change.items()}
+        return [(id(self), each) for each in ({ANY} if ANY in values else values)]
+
+    def rows(self, notes: set[Any] | None = None) -> Bag:
+        """Return the candidates for which all conditions are true; note what is read."""
+        bag = self._candidates(notes)
+        for test in self._tests:
+            bag = bag_of({row: n for row, n in bag.items() if test(row)})
+        return bag
+
+    def first(self, notes: set[Any] | None = None) -> Bag:
+        """Return one of these rows that is there, if any is."""
+        return first_passing(self._candidates(notes), self._tests)
+
+    def _candidates(self, notes: set[Any] | None) -> Bag:
+        if notes is not None:
+            notes.add((id(self), ANY))
+        try:
+            value = self._value()
+            found = self._by.get(value, NOTHING)
+            if notes is not None:
+                notes.add((id(self), value))
+        except Exception:  # no hash, or no value; conditions before the equation decide
+            if notes is not None:
+                notes.add(id(self._source))
+            return self._all
+        return bag_of({**found, **self._odd}) if self._odd else found
+
+
+def first_passing(bag: Bag, tests: Sequence[Callable[[Row], object]]) -> Bag:
+    """Return a row that is there and for which all tests are true; no rows if there is none."""
+    first, *rest = tests
+    for row, weight in bag.items():
+        if weight > 0 and first(row) and (not rest or all(test(row) for test in rest)):
+            return bag_of({row: weight})
+    return NOTHING
+
+
+T = TypeVar("T")
+
+
+class Room:
+    """The reads and results of sub-queries in one place of a plan; `held` are the rows of relations
+    that a recursion changes.
+
+    Where rows are asked of one by one, it is noted what has been read for each (`notes`), so that
+    after a change those are asked again that have read something of it (`touched`).
+    """
+
+    def __init__(self) -> None:
+        self.held: dict[int, Bag] = {}
+        self.notes: set[Any] | None = None
+        """Relations, and values of equations, that have been read for a row so far."""
+        self._stored: dict[Any, Any] = {}
+        self._readers: dict[Any, list[Callable[[], object]]] = {}
+        self._followers: dict[int, list[Candidates | Followed]] = {}
+
+    def stored(self, key: object, make: Callable[[], T]) -> T:
+        """Return what is stored by a key, made when it is asked for first."""
+        try:
+            found: T = self._stored[key]
+        except KeyError:
+            found = self._stored[key] = make()
+        return found
+
+    def noted(self, make: Callable[[], T], forget: Callable[[], object]) -> tuple[T, set[Any]]:
+        """Return what `make` returns and what it read; `forget` is called when that changes."""
+        before, self.notes = self.notes, set()
+        notes, readers = self.notes, self._readers
+        try:
+            return make(), notes
+        finally:
+            for each in notes:
+                readers.setdefault(each, []).append(forget)
+            if before is not None:
+                before |= notes
+            self.notes = before
+
+    def candidates(self, source: plan.Node, make: Callable[[], Candidates]) -> Candidates:
+        """Make candidates of the rows of a relation, and have them follow its changes."""
+        made = make()
+        if id(source) in self.held:
+            self._followers.setdefault(id(source), []).append(made)
+        return made
+
+    def followed(self, source: plan.Node, symbol: str) -> Followed:
+        """Return the rows of a relation by what decides a comparison; they follow its changes."""
+
+        def make() -> Followed:
+            made = Followed(source, self.held[id(source)], symbol, lambda: self.notes)
+            self._followers.setdefault(id(source), []).append(made)
+            return made
+
+        return self.stored(("followed", id(source), symbol), make)
+
+    def touched(self, number: int, change: Bag) -> None:
+        """Take in the change of a relation, and have forgotten what has read something of it."""
+        grow(self.held[number], change)
+        found: list[Any] = [number]
+        for each in self._followers.get(number, ()):
+            found += each.follow(change)
+        for each in found:
+            for forget in self._readers.pop(each, ()):
+                forget()
+
+    def forget(self) -> None:
+        """Forget what was made of relations that have changed."""
+        self._stored.clear()
+        self._followers.clear()
+
+
+class Rooms:
+    """The room in which sub-queries are evaluated now, and the groups that they are asked of."""
+
+    def __init__(self, closed: Of) -> None:
+        self.now = self._outside = Room()
+        self.groups: dict[Any, Bag] = {}
+        """The rows of the group that is asked for, by the level of its query."""
+        self.levels: set[Any] = set()
+        self._closed = closed
+
+    def closed(self, node: plan.Node) -> Bag:
+        """Return the rows of a plan that reads nothing of a row around."""
+        found = self.now.held.get(id(node))
+        if found is not None:
+            return found
+        with self.within(self._outside):
+            return self._closed(node)
+
+    @contextmanager
+    def within(self, room: Room) -> Iterator[None]:
+        """Evaluate sub-queries in a room."""
+        before, self.now = self.now, room
+        try:
+            yield
+        finally:
+            self.now = before

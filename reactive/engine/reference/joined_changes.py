@@ -23,8 +23,17 @@ from optimizer.expr import Function
 from optimizer.plans.properties import bindings
 from reactive.engine.collections.index import itself
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.reference.bags import Bag, bag_of, difference, grow, net, paired
-from reactive.engine.reference.joins import Matching, Pairing, joined
+from reactive.engine.reference.bags import (
+    Bag,
+    Matching,
+    Pairing,
+    bag_of,
+    difference,
+    grow,
+    joined,
+    net,
+    paired,
+)
 from reactive.engine.reference.parts import Part
 
 

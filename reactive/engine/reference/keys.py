@@ -25,8 +25,8 @@ from optimizer.expr import Expr, Function, Lifted, Operation, conjuncts, reads
 from optimizer.lifting.lift import lift
 from optimizer.record import record
 from reactive.engine.codegen.interpret import Read, interpreted, itself
-from reactive.engine.collections.equality import SIMPLE, is_plain
 from reactive.engine.collections.index import ERROR_KEY, FILTERED
+from reactive.engine.collections.values import SIMPLE, is_plain
 from reactive.engine.collections.zset import Row
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Hashable, Iterable
 from datetime import date, datetime
 from typing import Any, Protocol, TypeAlias
 
-from optimizer.plans.asked_form import Comparison
+from optimizer.plans.strata import Comparison
 from reactive.engine.reference.bags import Bag
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {

@@ -22,12 +22,11 @@ from typing import Any
 
 from optimizer import plan
 from reactive.engine.codegen.functions import callable_of
-from reactive.engine.collections.ranking import Rank, ranker
+from reactive.engine.collections.sorting import Rank, ranker
 from reactive.engine.collections.zset import Row, canonical
-from reactive.engine.reference.asking import reads, relations_asked
+from reactive.engine.reference.asking import inputs_of, reads, relations_asked
 from reactive.engine.reference.bags import Bag, Of, bag_of, caller, difference, grow, net
 from reactive.engine.reference.changes import part_of
-from reactive.engine.reference.nodes import inputs_of
 from reactive.engine.reference.parts import Constant, Given, Part
 from reactive.engine.runtime.progress import SILENT, Progress
 from reactive.errors import FixpointError

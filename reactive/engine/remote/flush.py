@@ -12,21 +12,28 @@ One that raises is over, and nothing is lost: each node keeps what came to it un
 and the next flush goes on from there, with all that was committed meanwhile.
 
 State:  how far it has come.
+
+Have what remote operators set apart at barriers applied: by those that share what they keep, in
+one go.
+
+State:  none.
+Cost:   an `apply` for each barrier.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from concurrent import futures
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from functools import partial
 from typing import Any
 
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.node import Node, is_deferred
-from reactive.engine.dataflow.step import Step
-from reactive.engine.remote.remote_leaf import RemoteLeaf
-from reactive.engine.remote.send_together import send_together
+from reactive.engine.dataflow.schedule import Step
+from reactive.engine.remote.remote import Sharing
+from reactive.engine.remote.remote_operator import RemoteOperator
+from reactive.engine.remote.remote_tree import RemoteLeaf
 
 MOST = 8
 """How many parts are sent to at the same time."""
@@ -219,3 +226,33 @@ def _give(node: Node, out: Sequence[Any]) -> None:
         for consumer, port in node.consumers:
             assert is_deferred(consumer)
             consumer.in_flight[port].append(out)
+
+
+def send_together(operators: Sequence[tuple[RemoteOperator, bool]]) -> None:
+    """Have what one set apart at barriers applied, once; or several, whose remotes share what they
+    keep. Another thread that does so is waited for, also one that fills; one that is still to be
+    filled is left out.
+
+    Parameters
+    ----------
+    operators: with whether each is quiet: nobody asks how its output changes, as far as is known.
+    """
+    with ExitStack() as stack:
+        for operator, _ in sorted(operators, key=lambda pair: id(pair[0])):
+            stack.enter_context(operator._sending)
+        ready = [pair for pair in operators if pair[0].is_filled]
+        for operator, _ in ready:
+            if operator.lost is not None:
+                raise operator.lost
+            operator._try_again()
+        while any(operator._batches for operator, _ in ready):
+            barrier = min(o._barriers[0] for o, _ in ready if o._batches)
+            due = [(o, q) for o, q in ready if o._barriers[:1] == [barrier]]
+            first = due[0][0].remote
+            if isinstance(first, Sharing):
+                first.take_in([operator._prepare() for operator, _ in due])
+            for operator, quiet in due:
+                operator._apply(quiet=quiet)
+        for operator, _ in ready:
+            if operator._owed is not None:
+                raise operator._owed

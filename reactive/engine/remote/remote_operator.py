@@ -10,6 +10,21 @@ of their buckets:
 
 State:  the entries since the last flush.
 Cost:   O(|dL|) per commit.
+
+What some remotes can do besides: tell of a change later, and have their output read where it is.
+
+    told       how a quiet `apply` has changed the output
+    rows       all rows of the output, as of when the reader began
+    changes    what flushes have come to since
+    forget     the reader has both; what comes from now on is for the next time
+
+What they read is kept for them, however many flushes there are in between; unless that is more than
+all rows are, or the remote is given up: then they have to begin anew.
+
+What waits for a flush: entries, with about how many bytes they take.
+
+State:  the entries.
+Cost:   that of a list, and a look at one entry of sixteen.
 """
 
 from __future__ import annotations
@@ -18,25 +33,27 @@ import threading
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+from reactive.engine.collections.sampled_size import SampledSize
 from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate, negate
 from reactive.engine.dataflow.snapshot import Snapshot
-from reactive.engine.remote.adoption import Adopt, difference, refusal
-from reactive.engine.remote.external import BEFORE, ExternalInput
-from reactive.engine.remote.following import FindingSome, Followable, Following, Telling
 from reactive.engine.remote.fragments import Fragment, by_row
 from reactive.engine.remote.remote import (
+    BEFORE,
     NO_SOURCES,
+    Adopt,
     Entry,
+    ExternalInput,
     Output,
     Part,
     Remote,
     Sharing,
     Sources,
     Summing,
+    difference,
+    refusal,
 )
-from reactive.engine.remote.waiting import Waiting
 from reactive.errors import OffloadError, TakenIn
 
 FILL = -1
@@ -428,3 +445,114 @@ def _before(found: Pairs, ahead: Pairs) -> list[Pair]:
 
 def _weight(pair: Pair) -> int:
     return pair[1]
+
+
+@runtime_checkable
+class Telling(Protocol):
+    """A `Remote` whose output need not be fetched: it can still tell how it has changed."""
+
+    def told(self, number: int) -> Pairs:
+        """How the output changed in an `apply` that was quiet, until there is a later one."""
+        ...
+
+    def size(self) -> int:
+        """How many rows the output has, copies counted."""
+        ...
+
+
+@runtime_checkable
+class FindingSome(Protocol):
+    """A `Remote` that looks up several keys together."""
+
+    def some(self, keys: Collection[Any]) -> Pairs:
+        """What of the output is made of rows with one of the keys; others may come along."""
+        ...
+
+
+class RemoteRows(Protocol):
+    """Rows with weights that are elsewhere, not added up, for those who know how to read them."""
+
+    @property
+    def rows(self) -> int:
+        """There are no more than so many."""
+        ...
+
+    def with_rows(self, more: Any) -> Any:
+        """These and more, of the same kind."""
+        ...
+
+
+class Following(Protocol):
+    """What one reader has read of a remote."""
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has to begin anew."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """How many changed rows it has not read, at most."""
+        ...
+
+    def rows(self) -> Any:
+        """All rows as of when it began, as `RemoteRows`; until something is forgotten."""
+        ...
+
+    def changes(self) -> Any:
+        """How the output has changed since, as `RemoteRows`; None if it has not."""
+        ...
+
+    def forget(self) -> None:
+        """What `rows` and the last `changes` have given was read."""
+        ...
+
+    def close(self) -> None:
+        """It reads no more."""
+        ...
+
+
+@runtime_checkable
+class Followable(Protocol):
+    """A `Remote` whose output can be read where it is."""
+
+    @property
+    def is_followable(self) -> bool:
+        """Whether that is so of the rows of this one."""
+        ...
+
+    def follow(self) -> Following:
+        """A reader of the output as of the last `apply`."""
+        ...
+
+
+BESIDE = 24
+"""Bytes that a list and the garbage collector take for an entry."""
+
+
+class Waiting(list[Entry]):
+    """Entries that wait; more of them are added by `take` only.
+
+    Examples
+    --------
+    >>> waiting = Waiting([(0, 0, "a" * 1000, 1)])
+    >>> waiting.bytes > 1000
+    True
+    """
+
+    __slots__ = ("_size",)
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        super().__init__(entries)
+        self._size = SampledSize(each=BESIDE)
+        self._size.add(self)
+
+    def take(self, entries: list[Entry]) -> None:
+        """Let more of them wait."""
+        self += entries
+        self._size.add(entries)
+
+    @property
+    def bytes(self) -> int:
+        """About how many bytes they take."""
+        return self._size.bytes

@@ -1,4 +1,6 @@
-"""A nest whose levels are elsewhere, each as parts: rows are made when they are read, of look-ups.
+"""Views whose rows are elsewhere: leaves, levels of nests, and trees that look rows up.
+
+A nest whose levels are elsewhere, each as parts: rows are made when they are read, of look-ups.
 
     view[key]    the row, then what is inside of it, a look-up for each level
     a delta      what changed, the rows that show it, and what is inside of these
@@ -9,21 +11,40 @@ Nothing is kept. A delta that somebody keeps without reading it is read before t
 State:  none, but what has been looked up for the delta that was told last.
 Cost:   of a flush none; of a reading, look-ups by the depth, and the rows that are read.
 Source: [slender] shredding; query shredding [cheney2014].
+
+The leaf of a view whose rows are elsewhere: it asks for them when they are read.
+
+State:  how many rows there are.
+Cost:   of a commit none; of a lookup that of reading one bucket; of all rows, that of reading all.
+
+The rows of a level of a nest by a key, which a part keeps elsewhere: what an index is here.
+
+    pairs(label)    looks the label up, if that has not been done since something was forgotten
+    fetch(labels)   looks several up together
+    load()          has all of them, for a reading of everything
+
+State:  what was looked up, until it is forgotten.
+Cost:   of a look-up that of reading a bucket, whatever the rows there are; of several together
+        little more.
 """
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any, Protocol
 
-from reactive.engine.collections.edits import Edit
-from reactive.engine.collections.zset import Pair, Pairs, Row, canonical
+from reactive.engine.collections.index import NO_MATCH, KeyedPair, match_key
+from reactive.engine.collections.order import Edit
+from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate, repeat
 from reactive.engine.operators.tree.changes import Changes, Touched
-from reactive.engine.operators.tree.levels import Label, Level
+from reactive.engine.operators.tree.levels import Label as LevelLabel
+from reactive.engine.operators.tree.levels import Level
 from reactive.engine.operators.tree.tree import Tree, Unread
-from reactive.engine.remote.level_rows import LevelRows
+from reactive.engine.remote.remote_operator import RemoteOperator
 
 MOST_HERE = 100_000
 """Rows of all levels up to which all rows are made here."""
@@ -125,7 +146,7 @@ class RemoteTree(Tree):
     def keys(self) -> list[Any]:
         return self._rows.keys()
 
-    def bag(self, level: Level, label: Label) -> Any:
+    def bag(self, level: Level, label: LevelLabel) -> Any:
         return self.made(level, label)
 
     def fetch(self, level: Level, rows: Iterable[Row]) -> None:
@@ -169,7 +190,7 @@ class RemoteChanges(Changes):
     __slots__ = ()
     _tree: RemoteTree
 
-    def touched(self, level: Level) -> dict[Label, Touched]:
+    def touched(self, level: Level) -> dict[LevelLabel, Touched]:
         if not self._around_too:
             self._look_up()
         return super().touched(level)
@@ -206,3 +227,153 @@ class RemoteChanges(Changes):
             level.rows.fetch(self.touched(level))
         rows = self.touched(top).get(None, {}).values()
         top.rows.fetch({canonical(top.naming.key(top.parts(row))) for row, _ in rows})
+
+
+class RemoteLeaf:
+    """The rows of a view, which the operator below keeps elsewhere.
+
+    `size` is how many there are, if that is known; otherwise they are counted when asked for. `key`
+    gives that of the group of a row.
+    """
+
+    __slots__ = ("_key", "_last", "_operator", "_size", "touched")
+    edits: tuple[Edit, ...] = ()
+
+    def __init__(
+        self,
+        operator: RemoteOperator,
+        size: int | None = None,
+        key: Callable[[Row], Any] = itemgetter(0),
+    ) -> None:
+        self._operator = operator
+        self._key = key
+        self._size = size
+        self._last = 0
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> Pairs:
+        self.touched += len(delta)
+        changes = consolidate(delta)
+        self._last = sum(weight for _, weight in changes)
+        if self._size is not None:
+            self._size += self._last
+        return changes
+
+    def undo(self) -> None:
+        if self._size is not None:
+            self._size -= self._last
+        self._last = 0
+
+    def commit(self) -> None:
+        self._last = 0
+
+    def __len__(self) -> int:
+        if self._size is None:
+            self._size = self._operator.size()
+        return self._size
+
+    def outdated(self) -> None:
+        """The rows have changed, and it is not told which."""
+        self._size = None
+
+    def count(self, row: Row) -> int:
+        return self._operator.count(row)
+
+    def items(self) -> Collection[Pair]:
+        return list(self._operator.contents())
+
+    def rows(self) -> list[Row]:
+        return list(repeat(self._operator.contents()))
+
+    def find(self, key: Any) -> Row | None:
+        """The row of a group, or None."""
+        hash(key)
+        of = self._operator
+        near: Iterable[Pair] = of.at(key) if of.fragment.is_by_group else of.contents()
+        for row, _ in near:
+            own = self._key(row)
+            if own is key or own == key:
+                return row
+        return None
+
+    def keys(self) -> list[Any]:
+        return [canonical(self._key(row)) for row, _ in self._operator.contents()]
+
+    def footprint(self) -> tuple[int, int]:
+        return 0, 0
+
+
+Label = Any
+
+
+class LevelRows:
+    """Rows that are found by their label; those of the top by the key of the view.
+
+    Parameters
+    ----------
+    operator: gives pairs of a label and a row.
+    key: that of a row of the top; None of other levels.
+    """
+
+    __slots__ = ("_found", "_is_loaded", "_key", "is_shown", "operator")
+
+    def __init__(self, operator: RemoteOperator, key: Callable[[Row], Any] | None = None) -> None:
+        self.operator = operator
+        self._key = key
+        self._found: dict[Label, list[Pair]] = {}
+        self._is_loaded = False
+        self.is_shown = False
+        """Whether what is read is as views show it, also while a flush is under way."""
+
+    def keyed(self, delta: Pairs) -> list[KeyedPair]:
+        """A delta of the part as one of an index."""
+        return [(self._label(row[0]), (row[1], weight)) for row, weight in delta]
+
+    def pairs(self, label: Label) -> Sequence[Pair]:
+        """The rows with a label."""
+        if label is NO_MATCH:
+            return ()
+        self.fetch((label,))
+        return self._found.get(label, ())
+
+    def fetch(self, labels: Iterable[Label]) -> None:
+        """Look labels up that have not been."""
+        found = self._found
+        new = {label for label in labels if label not in found and label is not NO_MATCH}
+        if new and not self._is_loaded:
+            found.update((label, []) for label in new)
+            self._take(self.operator.near(new, is_shown=self.is_shown), new)
+
+    def load(self) -> None:
+        """Have all rows."""
+        self.forget()
+        self._found = defaultdict(list)
+        self._take(self.operator.contents(), None)
+        self._is_loaded = True
+
+    def forget(self) -> None:
+        """What was looked up may be different by now."""
+        self._found, self._is_loaded = {}, False
+
+    def weight(self, label: Label, row: Row) -> int:
+        """How often a row is there."""
+        if self._key is not None:
+            label = canonical(self._key(row))
+        return sum(weight for other, weight in self.pairs(label) if other == row)
+
+    def items(self) -> Iterator[KeyedPair]:
+        """What was looked up."""
+        return ((label, pair) for label, pairs in self._found.items() for pair in pairs)
+
+    def keys(self) -> list[Label]:
+        """All labels."""
+        return [row[0] for row, _ in self.operator.contents()]
+
+    def _take(self, pairs: Iterable[Pair], among: Collection[Label] | None) -> None:
+        for row, weight in pairs:
+            label = self._label(row[0])
+            if among is None or label in among:
+                self._found[label].append((row[1], weight))
+
+    def _label(self, key: Any) -> Label:
+        return match_key(key) if self._key is None else key

@@ -1,9 +1,27 @@
-"""What `with` does for everything that can be closed."""
+"""Behaviour of objects that live with a database: `with` closes them, copies are refused, and wrong
+names get a hint.
+
+What lives with its database is neither copied nor pickled, and says what can be.
+
+copy.copy(view), copy.deepcopy(...)     TypeError: cannot copy view 'totals': ...
+pickle.dumps(view)                      TypeError: cannot pickle view 'totals': ...
+
+Names that a class does not have; who reads one is told what to write instead.
+
+`__getattr__` could tell it too, and of any name, but makes reading all other attributes of the
+class slow: the interpreter does not remember where those are that it might have to ask for.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from inspect import getattr_static
 from types import TracebackType
-from typing import Self
+from typing import Any, ClassVar, NoReturn, Self
+
+from reactive.engine.runtime.boundary import boundary, hide
+
+# What `with` does for everything that can be closed.
 
 
 class Closeable:
@@ -24,3 +42,75 @@ class Closeable:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+@boundary
+class NotCopied:
+    """Base of such classes."""
+
+    __slots__ = ()
+    _copy_instead: ClassVar[str]
+    _pickle_instead: ClassVar[str]
+
+    def _called(self) -> str:
+        """What it is called in a sentence."""
+        raise NotImplementedError
+
+    def __copy__(self) -> Any:
+        raise TypeError(f"cannot copy {self._called()}: {_WHY}\n  {self._copy_instead}")
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        return self.__copy__()
+
+    def __reduce_ex__(self, protocol: Any) -> NoReturn:
+        raise TypeError(f"cannot pickle {self._called()}: {_WHY}\n  {self._pickle_instead}")
+
+
+_WHY = "it lives with its database"
+
+
+class NameHint:
+    """Stands in a class for an attribute that there is not."""
+
+    def __init__(self, name: str, hint: str) -> None:
+        self._name = name
+        self._hint = hint
+
+    def __get__(self, thing: object, kind: type) -> NoReturn:
+        text = f"a {kind.__name__} has no {self._name!r}\n  {self._hint}"
+        try:
+            raise AttributeError(text, name=self._name, obj=thing)
+        except AttributeError as error:
+            hide(error)
+            raise
+
+
+def hint(kind: type, hints: Mapping[str, str]) -> None:
+    """Let a class say for these names what to write instead.
+
+    >>> class Stack(list): ...
+    >>> hint(Stack, {"push": "its name is append"})
+    >>> Stack().push(1)
+    Traceback (most recent call last):
+    AttributeError: a Stack has no 'push'
+      its name is append
+    >>> "push" in dir(Stack), hasattr(Stack, "push")
+    (True, False)
+    """
+    for name, text in hints.items():
+        if type(getattr_static(kind, name, None)) not in (type(None), NameHint):
+            raise TypeError(f"{kind.__name__} has {name!r}: no hint is needed")
+        setattr(kind, name, NameHint(name, text))
+    if getattr_static(kind, "__dir__") is getattr_static(object, "__dir__"):
+        type.__setattr__(kind, "__dir__", Hinting.__dir__)
+
+
+class Hinting:
+    """Base of classes with such names, which `dir` of an object does not show."""
+
+    __slots__ = ()
+
+    def __dir__(self) -> list[str]:
+        kind: Any = type(self)
+        names = object.__dir__(self)
+        return [name for name in names if type(getattr_static(kind, name, None)) is not NameHint]

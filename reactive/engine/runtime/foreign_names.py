@@ -1,6 +1,6 @@
 """Names of other libraries for what is called otherwise here: methods, classes and arguments.
 
-`name_hints.py` tells of the names, `boundary.py` of the arguments.
+`closeable.py` tells of the names, `boundary.py` of the arguments.
 """
 
 from __future__ import annotations

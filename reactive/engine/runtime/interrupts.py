@@ -8,7 +8,7 @@ order of statements is safe from an exception that one raises.
                 one comes immediately. Critical is also where a transaction has begun and its block
                 has not, or the reverse at the end: nobody else would end it.
     others      An exception that a handler raises, or that is thrown into a thread, may leave
-                anything half done: the database repairs itself at the next access (`repair.py`).
+                anything half done: the database repairs itself at the next access (`commit.py`).
 
 State:  the handler that was found, and weakly the gates of all databases: of the process, as
         signals are.

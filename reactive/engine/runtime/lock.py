@@ -5,12 +5,12 @@
     aside     the thread whose tasks have transactions open that are not in the tables for now
 
 A statement waits for the transaction of another owner to end. A reader never does: views change at
-the end of a transaction, and tables are read as of the last commit (`committed.py`). It waits only
+the end of a transaction, and tables are read as of the last commit (`row_gate.py`). It waits only
 for the lock, which is held for a statement or a commit.
 
 A thread is not owner enough under asyncio: a transaction may wait in the middle, and another task
 of the same thread must then not slip into it, nor wait for it and so stop the event loop. The open
-transaction is set aside for its statement (`transactions/set_aside.py`).
+transaction is set aside for its statement (`transactions/pending.py`).
 
 `asyncio` is imported where it is used: it takes as long as a third of all this, and who has no task
 may do without.

@@ -1,10 +1,13 @@
-"""Name what installs a library that is optional; the core imports none of them."""
+"""Libraries that are optional: what needs them, and the driver of Postgres."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+from typing import Any
 
 from optimizer.errors import PlanError
+
+# Name what installs a library that is optional; the core imports none of them.
 
 EXTRAS = {"pyarrow": "arrow", "narwhals": "frames", "numpy": "columns"}
 """The extra that brings a library; others are installed by their name."""
@@ -32,3 +35,37 @@ def check(what: str, library: str = "pyarrow") -> None:
         extra = EXTRAS.get(library)
         command = f"pip install {library}" if extra is None else installing(extra)
         raise PlanError(f"{what} needs {library}, which is not installed\n  {command}")
+
+
+# The driver of Postgres, and how its statements are written; used where a server is talked to.
+
+
+def driver() -> Any:
+    """The module of the driver.
+
+    Raises
+    ------
+    PlanError: it is not installed.
+    """
+    try:
+        import psycopg2
+        import psycopg2.extensions
+        import psycopg2.extras
+    except ImportError as error:
+        raise PlanError(f"Postgres needs psycopg2\n  {installing('postgres')}") from error
+    return psycopg2
+
+
+def plain(dsn: str) -> str:
+    """A DSN as the driver takes it; SQLAlchemy's URLs name one beside the scheme.
+
+    >>> plain("postgresql+psycopg2://ann@db/shop")
+    'postgresql://ann@db/shop'
+    """
+    scheme, found, rest = dsn.partition("://")
+    return f"{scheme.partition('+')[0]}{found}{rest}"
+
+
+def literal(text: str) -> str:
+    """A text as SQL has it."""
+    return "'" + text.replace("'", "''") + "'"

@@ -21,8 +21,7 @@ from operator import attrgetter, itemgetter
 from types import MemberDescriptorType
 from typing import Any
 
-from optimizer.kinds.class_facts import by_class
-from optimizer.kinds.fields import compared
+from optimizer.kinds.fields import by_class, compared
 from reactive.engine.codegen.functions import Values, build
 from reactive.engine.collections.zset import Row
 from reactive.engine.runtime.interrupts import reraise_asynchronous

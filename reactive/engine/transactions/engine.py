@@ -5,7 +5,7 @@
                                                (all or nothing)     (outside the lock)
 
 An exception that may have come at any moment (`interrupts.py`) is not undone step by step: what
-it left behind is repaired at the next access (`repair.py`).
+it left behind is repaired at the next access (`commit.py`).
 
 State:  what of a transaction, what of leaves that nobody holds any more.
 Cost:   of a statement half a microsecond, beside the table and the nodes that it reaches.
@@ -13,6 +13,7 @@ Cost:   of a statement half a microsecond, beside the table and the nodes that i
 
 from __future__ import annotations
 
+import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -21,15 +22,17 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from optimizer.callables.captures import Capture
+from optimizer.callables.opaque import Opaque
+from optimizer.callables.source import Place
 from optimizer.errors import PlanError
 from optimizer.plans.properties import free
 from optimizer.traverse import Rule
 from reactive.engine.collections.zset import Pair
-from reactive.engine.compiler import definition
-from reactive.engine.compiler import placement as placements
+from reactive.engine.compiler import placement
 from reactive.engine.compiler.queries import Queries
-from reactive.engine.dataflow.channel import Channel
 from reactive.engine.dataflow.delivery_queue import DeliveryQueue
+from reactive.engine.dataflow.delta import Channel
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.moment import Moment
 from reactive.engine.dataflow.node import Node
@@ -37,17 +40,22 @@ from reactive.engine.runtime.interrupts import SIGINT, is_asynchronous
 from reactive.engine.runtime.lock import BROKEN, DatabaseLock, me
 from reactive.engine.runtime.timer import Timer
 from reactive.engine.storage.rows import NamedTables
-from reactive.engine.transactions import refusals, set_aside
-from reactive.engine.transactions.base import Base
-from reactive.engine.transactions.commit import Commit, at_once, break_off
-from reactive.engine.transactions.commit_times import CommitTimes
-from reactive.engine.transactions.repair import Broken, repair
-from reactive.engine.transactions.stale import report_stale
-from reactive.engine.transactions.updates import Updates
-from reactive.errors import ClosedError, TransactionError
+from reactive.engine.transactions import pending as set_aside
+from reactive.engine.transactions import refusals
+from reactive.engine.transactions.commit import (
+    Broken,
+    Commit,
+    CommitTimes,
+    at_once,
+    break_off,
+    repair,
+)
+from reactive.engine.transactions.row_gate import Base, Updates
+from reactive.errors import ClosedError, StaleCaptureError, StaleCaptureWarning, TransactionError
 
 if TYPE_CHECKING:
     from reactive.engine.transactions.pending import Pending
+
 
 NO_CHANGES: Sequence[Pair] = ()
 
@@ -93,7 +101,7 @@ class Engine:
         """The commit whose operators have stepped, and which is neither published nor undone."""
         self.updates = Updates()
         self.aside: tuple[Pending, ...] = ()
-        """The changes of transactions that are open, and set aside (`set_aside.py`)."""
+        """The changes of transactions that are open, and set aside (`pending.py`)."""
         self.dropped: deque[int] = deque()
         self.feeds: weakref.WeakSet[Channel] = weakref.WeakSet()
         self.latest: weakref.WeakValueDictionary[Any, Any] = weakref.WeakValueDictionary()
@@ -111,8 +119,8 @@ class Engine:
         self.dialect = "duckdb"
         self.timezone = "UTC"
         """Of SQL."""
-        self.offloading: placements.Placement
-        self.overflow: placements.Overflow | None = None
+        self.offloading: placement.Placement
+        self.overflow: placement.Overflow | None = None
         self.journal: Any = None
         """What writes commits to a store, if tables are durable (`durable/journal.py`)."""
         self.joined: dict[int, Any] = {}
@@ -121,7 +129,7 @@ class Engine:
         self.rereading: Any = None
         """Which tables are read from SQL databases, if any (`two_commits/rereading.py`)."""
 
-    def place(self, offloading: placements.Placement) -> None:
+    def place(self, offloading: placement.Placement) -> None:
         """Be told where parts of queries are; before anything else is done."""
         self.offloading = self.queries.placement = offloading
         self.overflow = offloading.overflow
@@ -160,7 +168,7 @@ class Engine:
         PlanError: its rows are recursive.
         """
         if free(rows):
-            raise definition.without_past("rows that are recursive")
+            raise placement.without_past("rows that are recursive")
         with self.inside():
             if (found := self.moments.get(rows)) is None:
                 found = self.moments[rows] = Moment(self.graph)
@@ -412,3 +420,63 @@ class Engine:
 
 
 _CLOSED = "the database is closed\n  make another one"
+
+
+# Reports captured variables that have changed since their query was made.
+
+_COPIED: dict[type, str] = {list: "tuple", set: "frozenset", dict: "dict", bytearray: "bytes"}
+
+
+def report_stale(strict: bool, function: Opaque, capture: Capture, others: int) -> None:
+    """Warn where the callable stands; of a strict database, raise."""
+    message = stale(function, capture, others)
+    if strict:
+        raise StaleCaptureError(message)
+    place = function.place or Place("?", 0)
+    warnings.warn_explicit(message, StaleCaptureWarning, place.file, place.line)
+
+
+def stale(function: Opaque, capture: Capture, others: int = 0) -> str:
+    """The message; so many other callables were made there, of which it is true as well."""
+    text = _of_one(function, capture)
+    if not others:
+        return text
+    are = "callable that was made there is" if others == 1 else "callables that were made there are"
+    return f"{text}\n  {others:,} other {are} concerned too"
+
+
+def _of_one(function: Opaque, capture: Capture) -> str:
+    name, short = capture.name, capture.name.rpartition(".")[2]
+    made = "has changed since the relation was made"
+    again = "  make the relation again, or bind the value"
+    if capture.is_live:
+        by = function if capture.reader is None else f"{capture.reader}, called by {function}"
+        return (
+            f"{name!r}, read by {by}, {made}; its views hold results of both values\n"
+            f"{again}: `lambda row, {short}={name}: ...`"
+        )
+    kept = f"its views keep the value of then, {capture.frozen!r:.80}"
+    if capture.now() is capture.original:
+        return (
+            f"{name!r}, captured by {function}, was changed in place; {kept}\n"
+            f"{again}, copied: `lambda row, {name}={_COPIED[type(capture.original)]}({name}): ...`"
+        )
+    return (
+        f"{name!r}, captured by {function}, {made}; {kept}\n"
+        f"{again}: `lambda row, {name}={name}: ...`"
+    )
+
+
+# End of what works for a database beside its commits, before the database is closed.
+
+
+def stop_work(engine: Engine) -> None:
+    """Stop sinks, moves to elsewhere and the thread that stores views, which does so once more."""
+    for sink in list(engine.sinks):
+        sink.stop()
+    if engine.pending is not None or engine.aside:
+        return  # it is not closed then
+    if engine.overflow is not None:
+        engine.overflow.stop()
+    if engine.journal is not None and engine.journal.kept_views is not None:
+        engine.journal.kept_views.close()

@@ -24,10 +24,9 @@ from typing import TYPE_CHECKING, Any
 from reactive.engine.codegen.functions import Values, build
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.storage import plain_rows
-from reactive.engine.storage.copies import NONE
-from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import SURE
-from reactive.engine.storage.store import BagStore, Store
+from reactive.engine.storage.store import NONE, BagStore, Store
 
 if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine

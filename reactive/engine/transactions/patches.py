@@ -19,18 +19,17 @@ import copy
 import dataclasses
 import sys
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from optimizer.kinds.fields import MODEL, members
-from reactive.engine.collections import unhashable
+from reactive.engine.collections import folded
 from reactive.engine.collections.bag import Bag, held
 from reactive.engine.collections.zset import Pair, Row, canonical
-from reactive.engine.storage.immutable import check_objects
+from reactive.engine.storage.rows import check_objects
 from reactive.engine.transactions import refusals
+from reactive.engine.transactions.row_gate import RowGate
+from reactive.engine.transactions.statements import Statements
 from reactive.errors import TableError
-
-if TYPE_CHECKING:
-    from reactive.engine.transactions.statements import Statements
 
 
 class Patch(NamedTuple):
@@ -141,7 +140,7 @@ class _BagPatch:
         try:
             self._changes[value] = self._changes.get(value, 0) + weight
         except TypeError:
-            why = unhashable.reason(value)
+            why = folded.reason(value)
             if why is None:
                 raise
             self._refuse(
@@ -315,3 +314,43 @@ def _named(do: Statements, key: Any) -> Row:
         f"cannot patch {key!r:.200} of table {table.name!r}: it is not there\n"
         f"  {table._holds()}; without a key, a row is found by all that it has"
     )
+
+
+# Statements of a table that has its rows from elsewhere: everybody else is refused them.
+
+
+class Guarded:
+    """Stands before the statements of a table.
+
+    Parameters
+    ----------
+    table: whose statements are guarded from now on.
+    why: what is said of it.
+    remedy: how rows are changed instead.
+    """
+
+    def __init__(self, table: Any, why: str, remedy: str) -> None:
+        self.unguarded: Statements = table._do
+        """What changes the table when the rows elsewhere change."""
+        self._told = f"table {table.name!r} {why}\n  {remedy}"
+        table._do = self
+
+    @property
+    def store(self) -> Any:
+        return self.unguarded.store
+
+    def move_to(self, store: Any) -> None:
+        self.unguarded.move_to(store)
+
+    @property
+    def gate(self) -> RowGate:
+        return self.unguarded.gate
+
+    def keep_lost(self) -> None:
+        self.unguarded.keep_lost()
+
+    def check(self, row: object) -> None:
+        self.unguarded.check(row)
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise TableError(self._told)

@@ -14,7 +14,7 @@
     prepared.publish()      or prepared.undo(), if that was refused
 
 Between `prepare` and its end no lock is held, only the transaction is open. A task that writes
-meanwhile has it set aside (`set_aside.py`), and is refused only what this one has changed too.
+meanwhile has it set aside (`pending.py`), and is refused only what this one has changed too.
 Whoever reads a view meanwhile, in this thread, another one or another task, finds that operators
 have stepped, and has them step back first (`Commit.park`): readers see the last commit and do not
 wait for the other system. If that was so, `publish` has the operators step once more.
@@ -36,30 +36,42 @@ everywhere, prepare all, then publish all or undo all.
 State:  the changes of the transaction, and what operators need to step back.
 Cost:   of an unread one that of a commit, and some 25 us; of one that is read between its phases
         twice that of its operators.
+
+Functions that run in a transaction, and again if that meets another commit.
+
+    @db.transaction(retry=3)
+    async def move(key, amount): ...
+
+Cost: of a call that of a transaction; of another try the same again.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from functools import wraps
+from inspect import iscoroutinefunction
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
-from reactive.engine.runtime.copying import NotCopied
+from optimizer.errors import PlanError
+from reactive.engine.runtime.boundary import boundary
+from reactive.engine.runtime.closeable import NotCopied
 from reactive.engine.runtime.interrupts import SIGINT, is_asynchronous
+from reactive.engine.runtime.left_out import optional
 from reactive.engine.runtime.lock import BROKEN
-from reactive.engine.transactions.commit import Between, Commit, Parked, break_off
-from reactive.engine.transactions.repair import repair
-from reactive.engine.transactions.set_aside import bring_back, check_beside, note_beneath, rebase
+from reactive.engine.transactions.commit import Between, Commit, Parked, break_off, repair
+from reactive.engine.transactions.pending import bring_back, check_beside, note_beneath, rebase
 from reactive.engine.transactions.transaction import Transaction, changes_of
-from reactive.errors import TransactionError
+from reactive.errors import ConflictError, TransactionError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from reactive.engine.transactions.base import Base
     from reactive.engine.transactions.engine import Engine
     from reactive.engine.transactions.pending import Pending
+    from reactive.engine.transactions.row_gate import Base
+
 
 log = logging.getLogger("reactive")
 
@@ -383,4 +395,98 @@ _NOT_OPEN = "there is nothing to prepare: begin() first, and prepare() once"
 _NOT_PREPARED = (
     "there is nothing to publish: it was not prepared, or is over\n"
     "  begin(), make the statements, prepare(), and then publish() or undo(), once"
+)
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def opened(
+    engine: Engine,
+    commit_with: Any,
+    retry: int | None,
+    deliver: str | None,
+    timeout: float | None,
+) -> Transaction:
+    """Return a transaction that has not begun. The parameters are those of `Database.transaction`.
+
+    Raises
+    ------
+    PlanError: `retry` is no number of tries, or `commit_with` nothing that can be committed.
+    """
+
+    def begun() -> Transaction:
+        if commit_with is None:
+            made = Transaction(engine)
+        else:
+            made = optional("borders.two_commits.joint").JointTransaction(engine, commit_with)
+        return made._told_by(deliver, timeout)
+
+    if retry is None:
+        return begun()
+    if isinstance(retry, bool) or not isinstance(retry, int) or retry < 0:
+        raise PlanError(
+            f"cannot try a transaction again {retry!r} times\n"
+            "  give a number from 0 on: db.transaction(retry=3)"
+        )
+    return Retried(engine, begun, retry)
+
+
+@boundary
+class Retried(Transaction):
+    """Decorator of `Database.transaction(retry=...)`."""
+
+    __slots__ = ("_begun", "_retry")
+
+    def __init__(self, engine: Engine, begun: Callable[[], Transaction], retry: int) -> None:
+        super().__init__(engine)
+        self._begun = begun
+        self._retry = retry
+
+    def __call__(self, function: F) -> F:
+        if iscoroutinefunction(function):
+
+            @wraps(function)
+            async def asynchronous(*arguments: Any, **named: Any) -> Any:
+                left = self._retry
+                while True:
+                    try:
+                        async with self._begun():
+                            return await function(*arguments, **named)
+                    except ConflictError:
+                        if self._is_last(left):
+                            raise
+                        left -= 1
+
+            return asynchronous  # type: ignore[return-value]
+
+        @wraps(function)
+        def synchronous(*arguments: Any, **named: Any) -> Any:
+            left = self._retry
+            while True:
+                try:
+                    with self._begun():
+                        return function(*arguments, **named)
+                except ConflictError:
+                    if self._is_last(left):
+                        raise
+                    left -= 1
+
+        return synchronous  # type: ignore[return-value]
+
+    def _is_last(self, left: int) -> bool:
+        """Tell if there is no other try; nor is there one within a transaction of the caller's,
+        whose statements would not be made again."""
+        return not left or self._engine.mine is not None
+
+    def __enter__(self) -> NoReturn:
+        raise TransactionError(_NO_BLOCK)
+
+    async def __aenter__(self) -> NoReturn:
+        raise TransactionError(_NO_BLOCK)
+
+
+_NO_BLOCK = (
+    "cannot run the block of a `with` again: Python has no way to do that\n"
+    "  decorate a function: `@db.transaction(retry=3)`, also `async def`"
 )

@@ -1,4 +1,6 @@
-"""The gate of a table: what a row has to be to get in.
+"""Tables as commits see them: the gate of rows, their updates, and the rows of the last commit.
+
+The gate of a table: what a row has to be to get in.
 
     its class        that of the table, whose instances do not change in place
     its fields       None only where it is declared; strict: the declared classes (`row_check.py`)
@@ -9,6 +11,25 @@ the class, or where these do not say enough, of the first rows (`plain_rows.py`)
 
 State:  the tests.
 Cost:   of a row that passes, one call; of many, one loop.
+
+Which rows of tables were replaced in a commit, for those who are told of updates.
+
+    update(a, b), update(b, c)              a -> c
+    keyed table                             also what else has come with the key of what went
+
+It is noted only of tables from which updates lead to a subscriber (`Node.tracers`), and looked at
+only when the commit reaches one, or one asks.
+
+State:  the updates of the commit that is under way.
+Cost:   of an update that of appending to a list.
+
+The rows of a table as of the last commit: as a store that others read while a transaction is
+open, and as one batch.
+
+    rows of now  -  net changes of the transaction
+
+State:  the net changes of the transaction so far.
+Cost:   of a look-up as of the table; of all rows O(rows).
 """
 
 from __future__ import annotations
@@ -16,25 +37,42 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
-from reactive.engine.collections.zset import NESTED, Pair, Row, canonical, may_hold_nan
+from optimizer import plan
+from reactive.engine.collections.zset import (
+    NESTED,
+    Batch,
+    Pair,
+    Row,
+    canonical,
+    consolidate,
+    may_hold_nan,
+    negate,
+)
+from reactive.engine.dataflow.delta import Chains, Move, Moved, Moves, by_key, standing
+from reactive.engine.dataflow.node import Node
 from reactive.engine.storage import plain_rows
-from reactive.engine.storage.immutable import REMEDIES, check_objects, why_changeable
 from reactive.engine.storage.row_check import (
     ALWAYS_STRICT,
+    KeyedStore,
     RowCheck,
     many_tests,
     one_test,
     row_check,
     row_text,
 )
-from reactive.engine.storage.rows import class_and_width, fits, nan_texts, wrong_class
+from reactive.engine.storage.rows import (
+    REMEDIES,
+    check_objects,
+    class_and_width,
+    fits,
+    nan_texts,
+    why_changeable,
+    wrong_class,
+)
+from reactive.engine.storage.store import BagStore, Store
 from reactive.errors import TableError, VerificationError
-
-if TYPE_CHECKING:
-    from reactive.engine.storage.store import Store
-    from reactive.engine.transactions.base import Base
 
 log = logging.getLogger("reactive")
 FROM_TUPLES = "_from_tuples_"
@@ -269,3 +307,158 @@ class RowGate:
 
 def _row(pair: Pair) -> Row:
     return pair[0]
+
+
+Change = tuple["Base", Sequence[Pair]]
+NONE: Sequence[Move] = ()
+
+
+class Updates:
+    """Notes updates until they have been committed."""
+
+    __slots__ = ("_noted", "_version")
+
+    def __init__(self) -> None:
+        self._noted: dict[Node, list[Move]] = {}  # by the source that a table feeds
+        self._version = 0
+
+    def note(self, table: Base, changes: Sequence[Pair], version: int) -> None:
+        """A row was replaced in the commit that is to be this version."""
+        if version != self._version:
+            self._noted, self._version = {}, version
+        (old, _), (new, _) = changes
+        self._noted.setdefault(table._node, []).append((old, new))
+
+    def move_to(self, version: int) -> None:
+        """Count what was noted to the commit that is to be another version."""
+        if self._noted:
+            self._version = version
+
+    def forget(self) -> None:
+        """They have been taken back."""
+        self._noted = {}
+
+    def of(self, changes: Sequence[Change], version: int) -> Moved | None:
+        """What finds the moves of each table, if there may be any that somebody is told of."""
+        found: dict[Node, Moves] = {}
+        is_noted = version == self._version
+        for table, delta in changes:
+            node, keyed = table._node, table._keyed
+            if not node.tracers or len(delta) < 2 or type(delta) is Batch:
+                continue
+            noted = self._noted.get(node, NONE) if is_noted else NONE
+            if noted or keyed is not None:
+                found[node] = _Moves(delta, noted, None if keyed is None else keyed.key)
+        return found or None
+
+
+class _Moves:
+    """Finds the moves in a delta of a table, once."""
+
+    __slots__ = ("_delta", "_found", "_key", "_noted")
+
+    def __init__(
+        self, delta: Sequence[Pair], noted: Sequence[Move], key: Callable[[Row], Any] | None
+    ) -> None:
+        self._delta = delta
+        self._noted = noted
+        self._key = key
+        self._found: Sequence[Move] | None = None
+
+    def __call__(self) -> Sequence[Move]:
+        if self._found is None:
+            self._found = self._find()
+        return self._found
+
+    def _find(self) -> Sequence[Move]:
+        moves = self._noted if len(self._noted) < 2 else Chains(self._noted).moves()
+        found, rest = standing(moves, self._delta)
+        return found if self._key is None else [*found, *by_key(self._key, rest)[0]]
+
+
+BATCHED_FROM = 256
+"""From this number of rows on, a view that is made begins with one batch of them."""
+
+
+class Committed:
+    """What can be read of a store, without changes that are not committed.
+
+    >>> from reactive.engine.storage.store import BagStore
+    >>> store = BagStore()
+    >>> changes = [store.add("a", 2), store.add("b", 1)]
+    >>> before = Committed(store, changes[1:])
+    >>> len(before), before.count("b"), before.pairs()
+    (2, 0, [('a', 2)])
+    """
+
+    __slots__ = ("_changes", "_key", "_store")
+
+    def __init__(
+        self, store: Store, changes: Sequence[Pair], key: Callable[[Row], Any] | None = None
+    ) -> None:
+        self._store = store
+        self._changes = changes
+        self._key = key
+
+    def __len__(self) -> int:
+        return len(self._store) - sum(weight for _, weight in self._changes)
+
+    def count(self, row: Row) -> int:
+        """How often a row was there."""
+        return self._store.count(row) - sum(n for changed, n in self._changes if changed == row)
+
+    def pairs(self) -> list[Pair]:
+        """Each row with how often it was there."""
+        return consolidate([*self._store.pairs(), *negate(self._changes)])
+
+    def get(self, key: Any) -> Row | None:
+        """The row that a key had, of a keyed table; or None."""
+        assert self._key is not None
+        changed = [(row, weight) for row, weight in self._changes if self._key(row) == key]
+        if changed:
+            return next((row for row, weight in changed if weight < 0), None)
+        get: Callable[[Any], Row | None] = getattr(self._store, "get")  # noqa: B009
+        return get(key)
+
+
+def rows_at_rest(store: Store) -> Sequence[Pair]:
+    """The rows of a store with their weights, for views that are made now. Cost: O(rows).
+
+    >>> rows_at_rest(BagStore())
+    []
+    """
+    rows = None
+    if isinstance(store, BagStore | KeyedStore) and len(store) >= BATCHED_FROM:
+        rows = store.distinct()
+    if rows is None:
+        return list(store.pairs())
+    batch = Batch(rows, 1)
+    batch.differ = True
+    return batch
+
+
+# What commits need of a table.
+
+
+class Base(Protocol):
+    """A base collection of rows, as statements and commits know it."""
+
+    name: str
+    identity: bool
+    row_type: Any
+    _node: Node
+    _store: Store
+    _flowed: bool
+
+    @property
+    def plan(self) -> plan.Table: ...
+
+    @property
+    def _do(self) -> Any: ...
+
+    @property
+    def _keyed(self) -> Any: ...
+
+    def __getitem__(self, key: Any) -> Any: ...
+
+    def _holds(self) -> str: ...

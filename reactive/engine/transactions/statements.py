@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from reactive.engine.collections import unhashable
+from reactive.engine.collections import folded
 from reactive.engine.collections.zset import (
     Batch,
     Pair,
@@ -21,7 +21,7 @@ from reactive.engine.collections.zset import (
 )
 from reactive.engine.runtime.interrupts import surely
 from reactive.engine.storage import plain_rows
-from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import (
     check_count,
     label_of,
@@ -33,8 +33,8 @@ from reactive.engine.transactions.row_gate import RowGate
 from reactive.errors import TableError
 
 if TYPE_CHECKING:
-    from reactive.engine.transactions.base import Base
     from reactive.engine.transactions.engine import Engine
+    from reactive.engine.transactions.row_gate import Base
 
 
 Predicate = Callable[[Row], object]
@@ -337,7 +337,7 @@ class Statements:
                     f"cannot remove {row!r} from table {self._table.name!r}: {there}\n"
                     f"  {self._table._holds()}; discard() removes only what is present"
                 )
-        part = unhashable.reason(row)
+        part = folded.reason(row)
         if part is None:
             return error
         return TableError(

@@ -12,10 +12,10 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from optimizer.errors import PlanError
-from reactive.engine.dataflow.limits import checked_delivery
+from reactive.engine.dataflow.discrimination import checked_delivery
 from reactive.engine.runtime.boundary import hide
+from reactive.engine.runtime.closeable import NotCopied
 from reactive.engine.runtime.collector import in_pause
-from reactive.engine.runtime.copying import NotCopied
 from reactive.engine.runtime.interrupts import SIGINT
 from reactive.engine.runtime.lock import me
 from reactive.engine.transactions.commit import (
@@ -26,11 +26,12 @@ from reactive.engine.transactions.commit import (
     break_off,
     together_at_once,
 )
-from reactive.engine.transactions.pending import Pending, nothing_pending
-from reactive.engine.transactions.set_aside import (
+from reactive.engine.transactions.pending import (
+    Pending,
     bring_back,
     check_beside,
     note_beneath,
+    nothing_pending,
     rebase,
     started_in,
 )

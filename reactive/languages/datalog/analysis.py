@@ -1,17 +1,373 @@
-"""What is found out of a program before anything is made of it: rules, kinds, strata.
+"""Analysis of a program: scopes of variables, strata, and relations that are written out.
+
+Which variables of an aggregate are its own, which those of the clause around it.
+
+    a(x, n, w) :- b(x), n = max y : { c(x, y, w), d(z) }
+
+        x    bound outside: the aggregate is that of the rows with this x
+        y    in the target: its own, whatever there is outside
+        z    nowhere else: its own
+        w    outside, but not bound there: a witness, bound by the rows in which y is n
+
+Own variables get names that are nowhere else, so that an equal name is the same variable.
+
+The order in which relations are computed: those that depend on each other together.
+
+A relation that is negated or aggregated must be complete before, in a lower stratum.
+
+Source: stratified negation: Apt, Blair, Walker, 1988; components: Tarjan, 1972.
+
+Write out relations that are `inline`: what their rules say in the place of each atom of them.
+
+    twice(x, y) :- y = 2 * x.        .decl twice(x: number, y: number) inline
+    a(y) :- b(x), twice(x, y).       ->       a(y) :- b(x), x = x', y = y', y' = 2 * x'.
+
+Such a relation may be infinite by itself. Where it is negated or aggregated it is computed like any
+other, and its variables have to be bound.
+
+What is found out of a program before anything is made of it: rules, kinds, strata.
 
 All that can be wrong with a text alone is refused here.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from optimizer.errors import StratificationError
 from optimizer.record import record
 from reactive.languages.datalog.definitions import Definitions
 from reactive.languages.datalog.inference import Kinds
-from reactive.languages.datalog.inlining import inlined
-from reactive.languages.datalog.rules import Names, Rule, rules_of
-from reactive.languages.datalog.scopes import scoped
-from reactive.languages.datalog.strata import strata
+from reactive.languages.datalog.rules import (
+    Atom,
+    Branch,
+    Clause,
+    Comparison,
+    Each,
+    Goal,
+    Literal,
+    Names,
+    Negation,
+    Record,
+    Rule,
+    Term,
+    Total,
+    Unnamed,
+    Variable,
+    names_in,
+    names_within,
+    renamed,
+    renamed_goal,
+    rules_of,
+    terms_of,
+    variables,
+)
+from reactive.languages.datalog.tokens import Span, wrong
+
+
+def scoped(rule: Rule, names: Names) -> Rule:
+    """The rule with own names for what is local to aggregates.
+
+    Raises
+    ------
+    PlanError: a variable has no value.
+    """
+    used = variables(rule.head)
+    goals = _Scopes(names).goals(rule.goals, frozenset(), {*used})
+    _check_bound(goals, used, (), is_fact=not rule.goals)
+    return replace(rule, goals=tuple(goals))
+
+
+def bound(goals: Iterable[Goal], given: Iterable[str] = ()) -> set[str]:
+    """The variables that have a value where all of some goals hold."""
+    found, before = set(given), -1
+    goals = list(goals)
+    while len(found) > before:
+        before = len(found)
+        for goal in goals:
+            match goal:
+                case Atom(_, arguments):
+                    found.update(*(binds(argument) for argument in arguments))
+                case Comparison("=", left, right):
+                    found |= binds(left) if found.issuperset(variables(right)) else set()
+                    found |= binds(right) if found.issuperset(variables(left)) else set()
+                case Each(result, functor) if found.issuperset(variables(functor)):
+                    found.add(result.name)
+                case Total(result):
+                    found.add(result.name)
+    return found
+
+
+def binds(pattern: Term) -> set[str]:
+    """The variables to which a value gives values that fits a pattern."""
+    match pattern:
+        case Variable(name):
+            return {name}
+        case Record(items) | Branch(_, items):
+            return set().union(*map(binds, items))
+        case _:
+            return set()
+
+
+class _Scopes:
+    def __init__(self, names: Names) -> None:
+        self._names = names
+
+    def goals(self, goals: Sequence[Goal], outside: frozenset[str], used: set[str]) -> list[Goal]:
+        """Goals whose aggregates have names of their own. `outside` is bound around them; `used`
+        are names that stand around them."""
+        found: list[Goal] = []
+        for place, goal in enumerate(goals):
+            if not isinstance(goal, Total):
+                found.append(goal)
+                continue
+            others = [*goals[:place], *goals[place + 1 :]]
+            around = frozenset(bound(others, outside))
+            here = used.union(*(variables(*terms_of(other)) for other in others))
+            found += self._total(goal, around, here)
+        return found
+
+    def _total(self, total: Total, around: frozenset[str], used: set[str]) -> list[Goal]:
+        total = self._own_target(total)
+        local, witnesses = dict[str, str](), list[str]()
+        for name, at in names_within(total).items():
+            if name in around:
+                continue
+            if name not in used or name == total.result.name:
+                local[name] = self._names.new(name)
+            elif self._may_witness(total, name):
+                witnesses.append(name)
+            else:
+                raise wrong(
+                    at,
+                    f"variable {name!r} is used outside the aggregate, and not bound there",
+                    "only min and max of one body have witnesses",
+                )
+        found = self._inside(self._renamed(total, local), around)
+        if not witnesses:
+            return [found]
+        inner = {name: self._names.new(name) for name in witnesses}
+        own = [n for n in names_within(found) if n not in around and n not in witnesses]
+        return [self._renamed(found, inner), *self._witnessed(found, own)]
+
+    def _own_target(self, total: Total) -> Total:
+        """The variables of the target that the bodies bind are the aggregate's own."""
+        if total.target is None:
+            return total
+        within = [bound(body) for body in total.bodies]
+        own = {
+            name: self._names.new(name)
+            for name in variables(total.target)
+            if isinstance(total.target, Variable) or all(name in some for some in within)
+        }
+        return self._renamed(total, own)
+
+    def _renamed(self, total: Total, names: dict[str, str]) -> Total:
+        """The aggregate with other names inside it."""
+        bodies = tuple(tuple(renamed_goal(g, names) for g in body) for body in total.bodies)
+        target = None if total.target is None else renamed(total.target, names)
+        return replace(total, target=target, bodies=bodies)
+
+    def _may_witness(self, total: Total, name: str) -> bool:
+        return (
+            total.name in ("min", "max")
+            and len(total.bodies) == 1
+            and (name in bound(total.bodies[0]))
+        )
+
+    def _inside(self, total: Total, around: frozenset[str]) -> Total:
+        """The aggregate with own names in the aggregates inside it."""
+        used = {} if total.target is None else variables(total.target)
+        bodies = tuple(tuple(self.goals(body, around, {*used, *around})) for body in total.bodies)
+        for body in bodies:
+            _check_bound(body, used, around)
+        return replace(total, bodies=bodies)
+
+    def _witnessed(self, total: Total, own: list[str]) -> list[Goal]:
+        """The body again, of the rows whose target is the result."""
+        assert total.target is not None
+        (body,) = total.bodies
+        names = {name: self._names.new(name) for name in own}
+        goals = [renamed_goal(goal, names) for goal in body]
+        target = renamed(total.target, names)
+        return [*goals, Comparison("=", total.result, target, total.at)]
+
+
+def _check_bound(
+    goals: Sequence[Goal], used: Mapping[str, Span], around: Iterable[str], *, is_fact: bool = False
+) -> None:
+    """Refuse variables without a value."""
+    known = bound(goals, around)
+    own = names_in(*(goal for goal in goals if not isinstance(goal, Total)))
+    for name, at in ({**used, **own}).items():
+        if name not in known:
+            shown = name.partition(" ")[0]
+            remedy = "an atom that is not negated, or an equation, gives it a value"
+            remedy = "a fact has no variables" if is_fact else remedy
+            raise wrong(at, f"variable {shown!r} is not bound", remedy)
+
+
+@record
+class Dependency:
+    """A relation that a rule reads: as it is, or for its `"negation"` or an `"aggregate"`."""
+
+    name: str
+    barrier: str | None
+    at: Span
+
+
+def dependencies(goals: Sequence[Goal], barrier: str | None = None) -> Iterator[Dependency]:
+    """What some goals read."""
+    for goal in goals:
+        match goal:
+            case Atom(name, _, at):
+                yield Dependency(name, barrier, at)
+            case Negation(atom, at):
+                yield Dependency(atom.name, "negation", at)
+            case Total(bodies=bodies):
+                for body in bodies:
+                    yield from dependencies(body, "aggregate")
+
+
+def strata(rules: Mapping[str, Sequence[Rule]]) -> list[list[str]]:
+    """The relations that have rules, each stratum after all that it reads.
+
+    Raises
+    ------
+    StratificationError: a relation depends on its own negation or aggregate.
+    """
+    read = {
+        name: [d for rule in some for d in dependencies(rule.goals)] for name, some in rules.items()
+    }
+    found = _components({name: [d.name for d in some] for name, some in read.items()})
+    for group in found:
+        for name in group:
+            for dependency in read[name]:
+                if dependency.barrier is not None and dependency.name in group:
+                    raise _unstratified(name, dependency, group, read)
+    return found
+
+
+def _unstratified(
+    name: str,
+    dependency: Dependency,
+    group: Sequence[str],
+    read: Mapping[str, Sequence[Dependency]],
+) -> Exception:
+    way = _way(dependency.name, name, group, read)
+    through = "!" if dependency.barrier == "negation" else "aggregate of "
+    shown = " -> ".join([name, f"{through}{way[0]}", *way[1:]])
+    found = wrong(
+        dependency.at,
+        f"relation {name!r} depends on its own {dependency.barrier}",
+        f"{shown}\n  it has no meaning: negate or aggregate what does not depend on it",
+    )
+    return StratificationError(str(found))
+
+
+def _way(
+    start: str, end: str, group: Sequence[str], read: Mapping[str, Sequence[Dependency]]
+) -> list[str]:
+    """Relations from one to another, each of which reads the next."""
+    ways = {start: [start]}
+    waiting = [start]
+    while waiting:
+        at = waiting.pop(0)
+        if at == end:
+            return ways[at]
+        for following in (dependency.name for dependency in read[at]):
+            if following in group and following not in ways:
+                ways[following] = [*ways[at], following]
+                waiting.append(following)
+    return [start]
+
+
+def _components(edges: Mapping[str, Sequence[str]]) -> list[list[str]]:
+    """Those that reach each other, together; each group after those that it reaches."""
+    numbers: dict[str, int] = {}
+    lowest: dict[str, int] = {}
+    open_: list[str] = []
+    found: list[list[str]] = []
+    for root in edges:
+        waiting = [(root, iter(edges[root]))] if root not in numbers else []
+        while waiting:
+            name, following = waiting[-1]
+            if name not in numbers:
+                numbers[name] = lowest[name] = len(numbers)
+                open_.append(name)
+            next_ = next((n for n in following if n in edges), None)
+            if next_ is None:
+                waiting.pop()
+                if waiting:
+                    above = waiting[-1][0]
+                    lowest[above] = min(lowest[above], lowest[name])
+                if lowest[name] == numbers[name]:
+                    place = open_.index(name)
+                    found.append(sorted(open_[place:], key=list(edges).index))
+                    del open_[place:]
+            elif next_ not in numbers:
+                waiting.append((next_, iter(edges[next_])))
+            elif next_ in open_:
+                lowest[name] = min(lowest[name], numbers[next_])
+    return found
+
+
+Bodies = tuple[tuple[Literal, ...], ...]
+MOST = 4096
+"""Bodies of one clause."""
+
+
+def inlined(clauses: Sequence[Clause], inline: frozenset[str], names: Names) -> list[Clause]:
+    """The clauses in which atoms of some relations are written out."""
+    if not inline:
+        return list(clauses)
+    own = {name: [(h, c) for c in clauses for h in c.heads if h.name == name] for name in inline}
+    writer = _Writer(own, names)
+    return [replace(clause, bodies=writer.bodies(clause.bodies)) for clause in clauses]
+
+
+class _Writer:
+    def __init__(self, own: Mapping[str, list[tuple[Atom, Clause]]], names: Names) -> None:
+        self._own = own
+        self._names = names
+
+    def bodies(self, bodies: Bodies, inside: tuple[str, ...] = ()) -> Bodies:
+        found: list[tuple[Literal, ...]] = []
+        for body in bodies:
+            found += self._body(body, inside)
+        return tuple(found)
+
+    def _body(
+        self, body: tuple[Literal, ...], inside: tuple[str, ...]
+    ) -> list[tuple[Literal, ...]]:
+        found: list[tuple[Literal, ...]] = [()]
+        for literal in body:
+            ways = self._ways(literal, inside)
+            found = [(*before, *way) for before in found for way in ways]
+            if len(found) > MOST:
+                raise wrong(literal.at, f"{len(found)} alternatives, of relations that are inline")
+        return found
+
+    def _ways(self, literal: Literal, inside: tuple[str, ...]) -> Bodies:
+        if not isinstance(literal, Atom) or literal.name not in self._own:
+            return ((literal,),)
+        if literal.name in inside:
+            what = f"relation {literal.name!r} is inline, and depends on itself"
+            raise wrong(literal.at, what, "leave out inline")
+        found: list[tuple[Literal, ...]] = []
+        for head, clause in self._own[literal.name]:
+            for body in clause.bodies:
+                own = variables(head, *body)
+                new = {name: self._names.new(name) for name in own}
+                equations = tuple(
+                    Comparison("=", argument, renamed(of, new), argument.at)
+                    for argument, of in zip(literal.arguments, head.arguments, strict=True)
+                    if not isinstance(argument, Unnamed)
+                )
+                goals = (*equations, *(renamed(each, new) for each in body))
+                found += self._body(goals, (*inside, literal.name))
+        return tuple(found)
 
 
 @record

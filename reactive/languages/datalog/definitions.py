@@ -1,28 +1,259 @@
-"""What a program defines: its types, relations, clauses, and which relations go in and out."""
+"""Definitions of a program: types, relations and clauses, with components written out.
+
+Write out components: their statements again for each `.init`, with names of their own.
+
+    .comp Graph<T> { .decl edge(x: T, y: T) }        .decl g.edge(x: number, y: number)
+    .init g = Graph<number>                     ->
+
+What a component does not declare itself is that of the text around it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from optimizer.record import record
-from reactive.languages.datalog.components import without_components
-from reactive.languages.datalog.kinds import Field, Types
+from reactive.languages.datalog.inference import Field, Types
 from reactive.languages.datalog.parser import parse
-from reactive.languages.datalog.places import Span, near, wrong
-from reactive.languages.datalog.syntax import (
+from reactive.languages.datalog.rules import (
     Aggregate,
     Atom,
+    Cast,
     Clause,
+    Column,
+    Component,
     Declaration,
     Definition,
     Directive,
+    Init,
     Literal,
     Negation,
     Statement,
+    Term,
     Unnamed,
+    Use,
     Variable,
+    changed,
     walk,
 )
+from reactive.languages.datalog.tokens import Span, near, wrong
+
+_Naming = Callable[[str], str]
+MOST = 100
+"""Components inside each other."""
+
+
+def without_components(statements: Sequence[Statement]) -> list[Statement]:
+    """The statements of a program in which each component is written out.
+
+    >>> from reactive.languages.datalog.parser import parse
+    >>> made = without_components(parse(".comp C { .decl a() .output a } .init one = C"))
+    >>> [statement.name for statement in made]
+    ['one.a', 'one.a']
+    """
+    found: list[Statement] = []
+    _write_out(statements, _Scope(""), found)
+    return found
+
+
+@dataclass(slots=True)
+class _Scope:
+    """Meanings of names in the statements of a component, or of the program. A relation, a type, an
+    instance and a component may have the same name."""
+
+    prefix: str
+    parent: _Scope | None = None
+    depth: int = 0
+    relations: set[str] = field(default_factory=set)
+    types: set[str] = field(default_factory=set)
+    instances: set[str] = field(default_factory=set)
+    components: dict[str, tuple[Component, _Scope]] = field(default_factory=dict)
+
+    def relation(self, name: str) -> str:
+        """Return a relation as it is called in the whole program."""
+        return self._full(name, lambda scope: scope.relations)
+
+    def type(self, name: str) -> str:
+        """Return a type as it is called in the whole program."""
+        return self._full(name, lambda scope: scope.types)
+
+    def _full(self, name: str, own: Callable[[_Scope], set[str]]) -> str:
+        """Return a name of its kind with its prefix; of a dotted name, the instance has it."""
+        first, dot, _ = name.partition(".")
+        scope = self
+        while first not in (scope.instances if dot else own(scope)):
+            if scope.parent is None:
+                return name
+            scope = scope.parent
+        return scope.prefix + name
+
+    def finds(self, name: str) -> tuple[Component, _Scope] | None:
+        """Return the component of a name, if one can be used here."""
+        scope: _Scope | None = self
+        while scope is not None:
+            if name in scope.components:
+                return scope.components[name]
+            scope = scope.parent
+        return None
+
+    def component(self, use: Use) -> tuple[Component, _Scope]:
+        """A component that can be used here, and where it is written."""
+        found = self.finds(use.name)
+        if found is not None:
+            return found
+        scope: _Scope | None = self
+        known: list[str] = []
+        while scope is not None:
+            known += scope.components
+            scope = scope.parent
+        raise wrong(use.at, f"there is no component {use.name!r}", near(use.name, known))
+
+
+def _write_out(statements: Sequence[Statement], scope: _Scope, found: list[Statement]) -> None:
+    for statement in statements:
+        if isinstance(statement, Declaration):
+            scope.relations.add(statement.name)
+        elif isinstance(statement, Definition):
+            scope.types.add(statement.name)
+        elif isinstance(statement, Init):
+            scope.instances.add(statement.name)
+        elif isinstance(statement, Component):
+            scope.components[statement.name] = statement, scope
+    for statement in statements:
+        if isinstance(statement, Init):
+            _instantiate(statement, scope, found)
+        elif not isinstance(statement, Component):
+            found.append(_in_scope(statement, scope))
+
+
+def _instantiate(init: Init, scope: _Scope, found: list[Statement]) -> None:
+    if scope.depth >= MOST:
+        raise wrong(init.at, f"component {init.use.name!r} is inside itself")
+    _, around = scope.component(init.use)
+    inside = _Scope(f"{scope.prefix}{init.name}.", around, scope.depth + 1)
+    for name in init.use.types:  # an argument may be a component, which is seen from here
+        if (given := scope.finds(name)) is not None:
+            inside.components[name] = given
+    types = tuple(map(scope.type, init.use.types))
+    _write_out(_statements(replace(init.use, types=types), scope, 0), inside, found)
+
+
+def _statements(use: Use, scope: _Scope, depth: int) -> list[Statement]:
+    """The statements of a component, after those of the ones that it is based on."""
+    component, around = scope.component(use)
+    if len(use.types) != len(component.parameters) or depth > MOST:
+        count = f"{len(component.parameters)} types, not {len(use.types)}"
+        what = "is based on itself" if depth > MOST else f"takes {count}"
+        raise wrong(use.at, f"component {use.name!r} {what}")
+    types = dict(zip(component.parameters, use.types, strict=True))
+    own = [_with_types(statement, types) for statement in component.statements]
+    overridden = {s.name for s in own if isinstance(s, Directive) and s.word == "override"}
+    below: list[Statement] = []
+    for base in component.bases:
+        of = Use(types.get(base.name, base.name), _all(base.types, types), base.at)
+        below += _statements(of, scope if base.name in types else around, depth + 1)
+    _check_overridden(own, below)
+    kept = [s for s in below if not (isinstance(s, Clause) and _is_about(s, overridden))]
+    mine = [s for s in own if not (isinstance(s, Directive) and s.word == "override")]
+    return [*kept, *mine]
+
+
+def _check_overridden(own: list[Statement], below: list[Statement]) -> None:
+    """Check that a base declares each relation of `.override`, and that it may be overridden.
+
+    Raises
+    ------
+    PlanError: there is no such relation, or it is not `overridable`.
+    """
+    declared = {s.name: s for s in below if isinstance(s, Declaration)}
+    for each in own:
+        if not isinstance(each, Directive) or each.word != "override":
+            continue
+        found = declared.get(each.name)
+        if found is None:
+            raise wrong(each.at, f"no base declares the relation {each.name!r}")
+        if "overridable" not in found.qualifiers:
+            hint = f"declare it as .decl {each.name}(...) overridable"
+            raise wrong(each.at, f"relation {each.name!r} is not overridable", hint)
+
+
+def _is_about(clause: Clause, names: set[str]) -> bool:
+    return any(head.name in names for head in clause.heads)
+
+
+def _all(names: Iterable[str], types: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(types.get(name, name) for name in names)
+
+
+def _with_types(statement: Statement, types: Mapping[str, str]) -> Statement:
+    """A statement with types in the place of a component's parameters."""
+    if not types:
+        return statement
+
+    def columns(some: tuple[Column, ...]) -> tuple[Column, ...]:
+        return tuple(replace(each, type=types.get(each.type, each.type)) for each in some)
+
+    match statement:
+        case Declaration():
+            return replace(statement, columns=columns(statement.columns))
+        case Definition():
+            record = None if statement.record is None else columns(statement.record)
+            branches = tuple((name, columns(some)) for name, some in statement.branches)
+            of = _all(statement.of, types)
+            return replace(statement, of=of, record=record, branches=branches)
+        case Init(_, use):
+            named = replace(use, name=types.get(use.name, use.name), types=_all(use.types, types))
+            return replace(statement, use=named)
+        case Clause():
+            return _with_names(statement, lambda name: name, lambda name: types.get(name, name))
+        case _:
+            return statement
+
+
+def _in_scope(statement: Statement, scope: _Scope) -> Statement:
+    """A statement with the names of the whole program."""
+
+    def columns(some: tuple[Column, ...]) -> tuple[Column, ...]:
+        return tuple(replace(each, type=scope.type(each.type)) for each in some)
+
+    match statement:
+        case Declaration(name):
+            return replace(statement, name=scope.relation(name), columns=columns(statement.columns))
+        case Definition(name, of, record, branches):
+            return replace(
+                statement,
+                name=scope.type(name),
+                of=tuple(map(scope.type, of)),
+                record=None if record is None else columns(record),
+                branches=tuple((branch, columns(some)) for branch, some in branches),
+            )
+        case Directive(_, name):
+            return replace(statement, name=scope.relation(name))
+        case Clause():
+            return _with_names(statement, scope.relation, scope.type)
+        case _:
+            raise TypeError(f"no statement of a program: {type(statement).__name__}")
+
+
+def _with_names(clause: Clause, relation: _Naming, kind: _Naming) -> Clause:
+    """A clause with other names of relations and types."""
+
+    def change(part: Term | Literal) -> Term | Literal:
+        match part:
+            case Atom(name):
+                return replace(part, name=relation(name))
+            case Cast(_, name):
+                return replace(part, type=kind(name))
+            case _:
+                return part
+
+    heads = tuple(changed(head, change) for head in clause.heads)
+    bodies = tuple(tuple(changed(each, change) for each in body) for body in clause.bodies)
+    return replace(clause, heads=heads, bodies=bodies)
+
+
+# What a program defines: its types, relations, clauses, and which relations go in and out.
 
 
 @record

@@ -16,13 +16,11 @@ from optimizer.expr import (
     constant,
 )
 from optimizer.expressions.evaluated import BINARY, UNARY
-from reactive.engine.codegen.shallow import Shallow
+from reactive.engine.codegen.interpret import Shallow
 from reactive.languages.datalog import functors
 from reactive.languages.datalog.functors import call_of
-from reactive.languages.datalog.inference import Kinds
-from reactive.languages.datalog.kinds import Kind, Types
-from reactive.languages.datalog.rules import is_partial
-from reactive.languages.datalog.syntax import (
+from reactive.languages.datalog.inference import Kind, Kinds, Types
+from reactive.languages.datalog.rules import (
     Branch,
     Cast,
     Comparison,
@@ -33,6 +31,7 @@ from reactive.languages.datalog.syntax import (
     Term,
     Text,
     Variable,
+    is_partial,
 )
 
 Values = Mapping[str, Expr]

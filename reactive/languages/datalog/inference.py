@@ -4,45 +4,228 @@ Each term has a cell, and what must be of one kind is one cell. The columns of r
 it is; a number that is written out is what stands beside it, else a `number`.
 
 Source: unification, as in Milner, *A Theory of Type Polymorphism in Programming*, 1978.
+
+The types of a program: what kind of values each name stands for.
+
+Subtypes and unions have the kind of what they are made of. Kinds are what matters when values are
+computed and compared: numbers, unsigned numbers, floats, symbols, and each type of records and
+each algebraic data type by itself.
+
+The classes of rows and records: named tuples whose fields are the columns.
+
+A class is the same for all declarations of the same columns, also in other programs and processes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from keyword import iskeyword
+from typing import Any, Literal, NamedTuple
 
 from optimizer.errors import PlanError
+from optimizer.kinds.fields import class_maker
+from optimizer.record import record
+from reactive.engine.storage.row_check import ALWAYS_STRICT
 from reactive.languages.datalog.functors import SIGNATURES, TESTS, Signature
-from reactive.languages.datalog.kinds import (
-    COMPARED,
-    FLOAT,
-    INTEGERS,
-    NUMBER,
-    NUMBERS,
-    PRIMITIVE,
-    SYMBOL,
-    UNSIGNED,
-    Field,
-    Kind,
-    Types,
-)
-from reactive.languages.datalog.places import Span, wrong
-from reactive.languages.datalog.rules import Each, Goal, Rule, Total
-from reactive.languages.datalog.syntax import (
+from reactive.languages.datalog.rules import (
     Aggregate,
     Atom,
     Branch,
     Cast,
+    Column,
     Comparison,
+    Definition,
+    Each,
     Functor,
+    Goal,
     Negation,
     Nil,
     Number,
     Record,
+    Rule,
     Term,
     Text,
+    Total,
     Unnamed,
     Variable,
 )
+from reactive.languages.datalog.tokens import Span, near, wrong
+
+KINDS: dict[str, Any] = {"number": int, "unsigned": int, "float": float, "symbol": str}
+"""What the values of columns are; of records and other data nothing is declared."""
+TAG = "branch"
+"""The first field of a value of an algebraic data type, which has the name of its branch."""
+
+
+@class_maker
+def row_class(name: str, columns: tuple[tuple[str, str], ...]) -> Any:
+    """The class of rows with these columns, each with the name of its kind.
+
+    >>> import pickle
+    >>> Path = row_class("path", (("from", "number"), ("to", "number")))
+    >>> row = Path(1, 2)
+    >>> row, row == (1, 2), type(pickle.loads(pickle.dumps(row))) is Path
+    (path(from_=1, to=2), True, True)
+    """
+    names = field_names([column for column, _ in columns])
+    fields = [
+        (name, KINDS.get(kind, object)) for name, (_, kind) in zip(names, columns, strict=True)
+    ]
+    make: Any = NamedTuple
+    made = make(identifier(name), fields)
+    made.__module__ = __name__
+    setattr(made, ALWAYS_STRICT, True)
+    made.__reduce__ = lambda row: (_row, (name, columns, tuple(row)))
+    made.__doc__ = f"A row of {name!r}: {', '.join(column for column, _ in columns)}."
+    return made
+
+
+def _row(name: str, columns: tuple[tuple[str, str], ...], values: tuple[Any, ...]) -> Any:
+    """A row again, from a pickle."""
+    return row_class(name, columns)(*values)
+
+
+def identifier(name: str) -> str:
+    """A name as Python has it.
+
+    >>> identifier("from"), identifier("?x"), identifier("_y"), identifier("g.edge")
+    ('from_', 'q_x', 'q_y', 'g_edge')
+    """
+    plain = name.replace(".", "_").replace("?", "_")
+    plain = f"q{plain}" if plain.startswith("_") else plain
+    return f"{plain}_" if iskeyword(plain) else plain
+
+
+def field_names(columns: list[str]) -> list[str]:
+    """A different name of a field for each column."""
+    found: list[str] = []
+    for column in columns:
+        name = identifier(column)
+        while name in found:
+            name += "_"
+        found.append(name)
+    return found
+
+
+Family = Literal["number", "unsigned", "float", "symbol", "record", "data"]
+
+
+@record
+class Kind:
+    """What values are; of a record or other data, of which type."""
+
+    family: Family
+    type: str = ""
+
+    def __str__(self) -> str:
+        return self.type or self.family
+
+
+NUMBER, UNSIGNED = Kind("number"), Kind("unsigned")
+FLOAT, SYMBOL = Kind("float"), Kind("symbol")
+PRIMITIVE = {"number": NUMBER, "unsigned": UNSIGNED, "float": FLOAT, "symbol": SYMBOL}
+INTEGERS = frozenset({"number", "unsigned"})
+NUMBERS = frozenset({*INTEGERS, "float"})
+COMPARED = frozenset({*NUMBERS, "symbol"})
+
+
+@record
+class Field:
+    """A column with its kind, and the name that it has in Python."""
+
+    name: str
+    kind: Kind
+    attribute: str
+
+
+class Types:
+    """The types of a program, by name."""
+
+    def __init__(self, definitions: Iterable[Definition]) -> None:
+        self._definitions: dict[str, Definition] = {}
+        self._branches: dict[str, tuple[Kind, tuple[Column, ...]]] = {}
+        self._kinds: dict[str, Kind] = dict(PRIMITIVE)
+        for definition in definitions:
+            self._define(definition)
+        for definition in self._definitions.values():
+            self._check(definition)
+
+    def kind(self, name: str, at: Span) -> Kind:
+        """The kind of the values of a type."""
+        return self._kind(name, at, ())
+
+    def fields(self, columns: Iterable[Column]) -> tuple[Field, ...]:
+        """Columns with their kinds."""
+        columns = tuple(columns)
+        names = field_names([column.name for column in columns])
+        return tuple(
+            Field(column.name, self.kind(column.type, column.at), name)
+            for column, name in zip(columns, names, strict=True)
+        )
+
+    def record_fields(self, kind: Kind) -> tuple[Field, ...]:
+        """The columns of a type of records."""
+        return self.fields(self._definitions[kind.type].record or ())
+
+    def branch(self, branch: Branch) -> tuple[Kind, tuple[Field, ...]]:
+        """The type that a branch is of, and its columns."""
+        found = self._branches.get(branch.name)
+        if found is None:
+            remedy = near(branch.name, self._branches, "there are")
+            raise wrong(branch.at, f"no type has a branch {branch.name!r}", remedy)
+        return found[0], self.fields(found[1])
+
+    def record_class(self, kind: Kind) -> Any:
+        """The class of the records of a type."""
+        return class_of(kind.type, self.record_fields(kind))
+
+    def branch_class(self, name: str, fields: tuple[Field, ...]) -> Any:
+        """The class of the values of a branch, which begin with its name."""
+        return class_of(name, (Field(TAG, SYMBOL, TAG), *fields))
+
+    def _define(self, definition: Definition) -> None:
+        name = definition.name
+        if name in PRIMITIVE or name in self._definitions:
+            raise wrong(definition.at, f"there is a type {name!r} already")
+        self._definitions[name] = definition
+        for branch, columns in definition.branches:
+            if branch in self._branches:
+                raise wrong(definition.at, f"there is a branch {branch!r} already")
+            self._branches[branch] = Kind("data", name), columns
+
+    def _check(self, definition: Definition) -> None:
+        self.kind(definition.name, definition.at)
+        for columns in (definition.record or (), *(some for _, some in definition.branches)):
+            self.fields(columns)
+
+    def _kind(self, name: str, at: Span, through: tuple[str, ...]) -> Kind:
+        if name in self._kinds:
+            return self._kinds[name]
+        definition = self._definitions.get(name)
+        if definition is None:
+            known = [*PRIMITIVE, *self._definitions]
+            raise wrong(at, f"there is no type {name!r}", near(name, known, "there are"))
+        if name in through:
+            raise wrong(definition.at, f"type {name!r} is made of itself")
+        self._kinds[name] = found = self._made_of(definition, (*through, name))
+        return found
+
+    def _made_of(self, definition: Definition, through: tuple[str, ...]) -> Kind:
+        if definition.record is not None:
+            return Kind("record", definition.name)
+        if definition.branches:
+            return Kind("data", definition.name)
+        found = {self._kind(name, definition.at, through) for name in definition.of}
+        if len(found) > 1:
+            kinds = " and ".join(sorted(map(str, found)))
+            raise wrong(definition.at, f"type {definition.name!r} is of {kinds}, which differ")
+        return found.pop()
+
+
+def class_of(name: str, fields: Iterable[Field]) -> Any:
+    """The class of rows with some columns."""
+    return row_class(name, tuple((field.name, field.kind.family) for field in fields))
+
 
 Columns = Mapping[str, tuple[Field, ...]]
 FAMILIES = {"n": NUMBERS, "i": INTEGERS, "c": COMPARED}
@@ -208,11 +391,11 @@ class Kinds:
         waiting = list(self._records)
         while waiting:
             left = []
-            for record in waiting:  # a record comes before those inside it
-                if self._cells[id(record)].root().kind is None:
-                    left.append(record)
+            for each in waiting:  # a record comes before those inside it
+                if self._cells[id(each)].root().kind is None:
+                    left.append(each)
                 else:
-                    self._record(record)
+                    self._record(each)
             if len(left) == len(waiting):
                 remedy = "an atom with such a column, or as(..., type), says it"
                 raise wrong(waiting[0].at, "of which type this record is cannot be told", remedy)

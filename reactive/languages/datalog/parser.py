@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from reactive.languages.datalog.cursor import Cursor
 from reactive.languages.datalog.formulas import Formulas
-from reactive.languages.datalog.places import Span, near, wrong
-from reactive.languages.datalog.syntax import (
+from reactive.languages.datalog.rules import (
     Clause,
     Column,
     Component,
@@ -16,6 +14,7 @@ from reactive.languages.datalog.syntax import (
     Statement,
     Use,
 )
+from reactive.languages.datalog.tokens import Cursor, Span, near, wrong
 
 IGNORED = frozenset({"no_inline", "magic", "no_magic", "brie", "btree", "overridable"})
 OPTIONS = frozenset(

@@ -1,16 +1,27 @@
-"""Cut the text of a program into tokens: names, numbers, texts, signs, and directives.
+"""Tokens of the text of a program, their places, and a cursor over them.
+
+Cut the text of a program into tokens: names, numbers, texts, signs, and directives.
 
 A directive is one token, such as `.decl`, so that the point that ends a clause is another.
+
+Where something stands in the text of a program, and errors that show it.
+
+PlanError: line 3, column 15: there is no relation 'pth'
+  path(x, z) :- pth(x, y), edge(y, z).
+                ^^^
+  did you mean 'path'?
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from typing import Literal
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import field
+from itertools import pairwise
+from typing import Literal, TypeVar
 
+from optimizer.errors import PlanError
 from optimizer.record import record
-from reactive.languages.datalog.places import Span, near, wrong
 
 Kind = Literal["name", "number", "float", "text", "sign", "directive", "end"]
 DIRECTIVES = (
@@ -97,3 +108,195 @@ def unescaped(text: str, at: Span) -> str:
 
 
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", '"': '"', "\\": "\\", "'": "'"}
+
+
+# A place in the tokens of a text, from which parsers read on.
+
+T = TypeVar("T")
+
+
+class Cursor:
+    """The tokens that are still to be read.
+
+    >>> cursor = Cursor("a, b")
+    >>> cursor.several(lambda: cursor.name("a name"))
+    ['a', 'b']
+    """
+
+    def __init__(self, text: str) -> None:
+        self._tokens = tokens(text)
+        self._position = 0
+
+    @property
+    def token(self) -> Token:
+        """The next one, which is not read."""
+        return self._tokens[self._position]
+
+    @property
+    def last(self) -> Span:
+        """Where the last one that was read stands."""
+        return self._tokens[max(0, self._position - 1)].at
+
+    def since(self, start: Span) -> Span:
+        """From a place to the last token that was read."""
+        return start.to(self.last)
+
+    def sees(self, *texts: str) -> bool:
+        """Whether the next token is one of some signs or names."""
+        return self.token.text in texts and self.token.kind != "text"
+
+    def follows(self, text: str, ahead: int = 1) -> bool:
+        """Whether a token after the next one is a sign."""
+        place = min(self._position + ahead, len(self._tokens) - 1)
+        return self._tokens[place].text == text and self._tokens[place].kind == "sign"
+
+    def is_dotted(self) -> bool:
+        """Whether the next tokens are a name, a point and a name, without spaces."""
+        some = self._tokens[self._position : self._position + 3]
+        kinds = [token.kind for token in some]
+        is_name = kinds == ["name", "sign", "name"] and some[1].text == "."
+        return is_name and all(a.at.end == b.at.start for a, b in pairwise(some))
+
+    def touches(self) -> bool:
+        """Whether there is no space between the next token and its neighbours."""
+        before, here, after = self._tokens[self._position - 1 : self._position + 2]
+        return before.at.end == here.at.start and here.at.end == after.at.start
+
+    def read(self) -> Token:
+        """The next token, which is read."""
+        token = self.token
+        self._position += token.kind != "end"
+        return token
+
+    def take(self, *texts: str) -> bool:
+        """Read the next token if it is one of some."""
+        found = self.sees(*texts)
+        if found:
+            self.read()
+        return found
+
+    def need(self, text: str, why: str = "") -> Span:
+        """Read a sign or name that must be there."""
+        if not self.sees(text):
+            what = f"{text!r} is missing before {self.token}"
+            raise wrong(self.token.at, what, why)
+        return self.read().at
+
+    def name(self, what: str) -> str:
+        """Read a name that must be there."""
+        if self.token.kind != "name":
+            raise wrong(self.token.at, f"{what} is missing before {self.token}")
+        return self.read().text
+
+    def several(self, one: Callable[[], T], sign: str = ",") -> list[T]:
+        """Read one or more, with a sign between them."""
+        found = [one()]
+        while self.take(sign):
+            found.append(one())
+        return found
+
+    def within(self, opening: str, one: Callable[[], T], closing: str) -> list[T]:
+        """Read none or more between brackets."""
+        start = self.need(opening)
+        if self.take(closing):
+            return []
+        found = self.several(one)
+        if not self.sees(closing):
+            what = f"{closing!r} is missing before {self.token}"
+            raise wrong(self.token.at, what, f"for the {opening!r} in line {start.line}")
+        self.read()
+        return found
+
+    def attempt(self, one: Callable[[], T | None]) -> T | None:
+        """What is read, or None, and nothing read, if it is something else."""
+        position = self._position
+        try:
+            found = one()
+        except PlanError as error:
+            if type(error) is not PlanError:
+                raise
+            found = None
+        if found is None:
+            self._position = position
+        return found
+
+
+BRACKET = re.compile(r'"(?:[^"\\]|\\.)*"|//[^\n]*|/\*.*?\*/|[()\[\]{}]', re.DOTALL)
+"""A bracket, or a text or comment, in which brackets are none."""
+WIDEST = 100
+"""Characters of a line that an error shows."""
+
+
+@record
+class Span:
+    """Some characters of a text, from `start` to `end`."""
+
+    text: str = field(repr=False)
+    start: int
+    end: int
+
+    def to(self, other: Span) -> Span:
+        """From the beginning of this one to the end of another."""
+        return Span(self.text, self.start, max(self.end, other.end))
+
+    @property
+    def line(self) -> int:
+        """The number of the line, from 1 on."""
+        return self.text.count("\n", 0, self.start) + 1
+
+    @property
+    def column(self) -> int:
+        """The number of the column, from 1 on."""
+        return self.start - self.text.rfind("\n", 0, self.start)
+
+    def words(self) -> str:
+        """The characters themselves."""
+        return self.text[self.start : self.end]
+
+
+def wrong(at: Span, what: str, remedy: str = "") -> PlanError:
+    """The error of something in a text, with its line and what to do.
+
+    >>> print(wrong(Span("a(x) :- b(y).", 8, 9), "there is no relation 'b'", "declare it"))
+    line 1, column 9: there is no relation 'b'
+      a(x) :- b(y).
+              ^
+      declare it
+    """
+    first = at.start - at.column + 1
+    line = at.text[first:].partition("\n")[0].replace("\t", " ").rstrip()
+    begin = max(len(line) - len(line.lstrip()), at.column - WIDEST)
+    width = max(1, min(at.end, first + len(line), at.start + WIDEST) - at.start)
+    shown = [
+        f"line {at.line}, column {at.column}: {what}",
+        f"  {line[begin : begin + 2 * WIDEST]}",
+        f"  {' ' * (at.column - 1 - begin)}{'^' * width}",
+        f"  {remedy}" if remedy else "",
+    ]
+    return PlanError("\n".join(part for part in shown if part))
+
+
+def too_deep(text: str) -> PlanError:
+    """Return the error of a text that even a large stack is too small for, at its deepest place."""
+    depth, most, place = 0, 0, 0
+    for found in BRACKET.finditer(text):
+        depth += 1 if found[0] in "([{" else -1 if found[0] in ")]}" else 0
+        if depth > most:
+            most, place = depth, found.start()
+    remedy = "about 1,000 levels, or 10,000 terms of one operator, can be read; write it in parts"
+    return wrong(Span(text, place, place + 1), "the program is nested too deeply", remedy)
+
+
+def near(name: str, known: Iterable[str], otherwise: str = "") -> str:
+    """The name that is meant, perhaps; else all there are, after some words.
+
+    >>> near("pth", ["path", "edge"]), near("x", ["path", "edge"], "there are")
+    ("did you mean 'path'?", 'there are path, edge')
+    """
+    from difflib import get_close_matches  # takes longer than most modules here
+
+    every = list(dict.fromkeys(known))
+    found = get_close_matches(name, [each for each in every if each != name], n=1)
+    if found:
+        return f"did you mean {found[0]!r}?"
+    return f"{otherwise} {', '.join(every)}" if otherwise and every else ""

@@ -37,14 +37,20 @@ from optimizer.expr import (
     substitute,
     tuple_of,
 )
-from optimizer.plans.by_left_row import by_left_row
+from optimizer.plans.clauses import by_left_row
 from optimizer.plans.properties import free
 from reactive.api.aggregates import Avg, Count, Max, Min, Sum, folded
 from reactive.languages.datalog.bodies import Body, joined, matched, stuck
 from reactive.languages.datalog.expressions import item, lifted
-from reactive.languages.datalog.places import wrong
-from reactive.languages.datalog.rules import Goal, Total, names_within
-from reactive.languages.datalog.syntax import Comparison, Negation, variables
+from reactive.languages.datalog.rules import (
+    Comparison,
+    Goal,
+    Negation,
+    Total,
+    names_within,
+    variables,
+)
+from reactive.languages.datalog.tokens import wrong
 
 FOLDS: dict[str, Callable[[Any], Any]] = {
     "sum": Sum,

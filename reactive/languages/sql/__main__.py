@@ -19,9 +19,8 @@ from rich.console import Console
 from rich.markup import escape
 
 from reactive import Database, ReactiveError
-from reactive.languages.sql.shell.files import is_file, load
-from reactive.languages.sql.shell.session import Shell, lines_of
-from reactive.languages.sql.terms.dialects import DIALECTS
+from reactive.languages.sql.shell.session import Shell, is_file, lines_of, load
+from reactive.languages.sql.terms.common_types import DIALECTS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

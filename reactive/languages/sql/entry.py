@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from typing import Any
 
 from sqlglot import exp
@@ -11,18 +11,29 @@ from sqlglot import exp
 from optimizer import plan
 from optimizer.errors import PlanError
 from optimizer.expr import Expr, Lifted, Parameter, row_names
-from reactive.languages.sql.language import scope_of
-from reactive.languages.sql.queries.nodes import freed, misreadings_told
+from reactive.engine.runtime.large_stack import call_with_large_stack, has_large_stack
+from reactive.languages.sql.expressions import predicate, scalar
+from reactive.languages.sql.queries import query
+from reactive.languages.sql.queries.grouping import freed, misreadings_told
+from reactive.languages.sql.queries.kinds import query as read_query
 from reactive.languages.sql.queries.query import Query
 from reactive.languages.sql.relation import relation_of
-from reactive.languages.sql.statements.kinds import run
-from reactive.languages.sql.terms.arguments import refuse_unread
-from reactive.languages.sql.terms.catalog import Catalog, is_relation
-from reactive.languages.sql.terms.dialects import DIALECTS, Dialect
-from reactive.languages.sql.terms.errors import nearest
-from reactive.languages.sql.terms.schema import Schema, record_of, schema_of_values
-from reactive.languages.sql.terms.values import whole
-from reactive.languages.sql.text.read import one
+from reactive.languages.sql.statements.changes import run
+from reactive.languages.sql.terms.common_types import DIALECTS, Dialect
+from reactive.languages.sql.terms.errors import nearest, refuse_unread, too_deep
+from reactive.languages.sql.terms.scope import Language, Scope, Text
+from reactive.languages.sql.terms.values import (
+    Catalog,
+    Environment,
+    Schema,
+    Value,
+    is_relation,
+    named,
+    record_of,
+    schema_of_values,
+    whole,
+)
+from reactive.languages.sql.text.read import depth_of, one
 
 
 def sql(engine: Any, text: str, parameters: Mapping[str, Any]) -> Any:
@@ -147,3 +158,62 @@ def _by_more(query: Query) -> tuple[plan.Node, Schema]:
 
 def _of_rows(expr: Expr, bindings: int) -> Lifted:
     return Lifted(expr, row_names(bindings), (), bindings)
+
+
+# SQL put together: which module reads what, and the plan of a text.
+
+
+def _value(node: Any, scope: Scope) -> Value:
+    """A value; ARRAY of a query is one that is made of all its rows."""
+    if isinstance(node, exp.Array) and _is_of_query(node.expressions):
+        return query.array(node.expressions[0], scope)
+    return scalar.value(node, scope)
+
+
+def _is_of_query(parts: list[Any]) -> bool:
+    """True if the only part of an ARRAY is a query that is not in brackets of its own."""
+    return len(parts) == 1 and isinstance(parts[0], exp.Select | exp.SetOperation | exp.Values)
+
+
+LANGUAGE = Language(
+    value=_value,
+    true=predicate.true,
+    false=predicate.false,
+    subquery=query.subquery,
+    exists=query.exists,
+    matches=query.matches,
+    query=read_query,
+)
+
+
+MOST_LEVELS = 40
+"""Levels of a parsed text that are translated in the thread that asks."""
+
+
+def _on_large_stack(read: Callable[..., Any]) -> Callable[..., Any]:
+    """Read a node with a large stack, whoever asks."""
+
+    def reading(node: Any, scope: Scope, **options: Any) -> Any:
+        if has_large_stack():
+            return read(node, scope, **options)
+        try:
+            return call_with_large_stack(lambda: read(node, scope, **options))
+        except RecursionError:
+            raise too_deep(scope.text, node) from None
+
+    return reading
+
+
+DEEP_LANGUAGE = Language(*(_on_large_stack(getattr(LANGUAGE, f.name)) for f in fields(Language)))
+"""The language for texts nested more deeply than the stack of a thread allows."""
+
+
+def scope_of(
+    tree: exp.Expr, text: str, dialect: Dialect, catalog: Catalog, parameters: Mapping[str, Any]
+) -> Scope:
+    """Return the scope around a statement: the names of the database, and its parameters."""
+    relations = {name: named(v) for name, v in parameters.items() if is_relation(v)}
+    constants = {name: v for name, v in parameters.items() if not is_relation(v)}
+    environment = Environment(catalog, relations)
+    language = LANGUAGE if depth_of(tree) <= MOST_LEVELS else DEEP_LANGUAGE
+    return Scope(Text(text, dialect, language, constants), (), 0, None, environment)

@@ -8,11 +8,11 @@ from optimizer import plan
 from optimizer.callables.source import caller
 from reactive.api.relation import OrderedRelation, Relation
 from reactive.engine.runtime.boundary import boundary
-from reactive.languages.sql.terms.schema import Schema
+from reactive.languages.sql.terms.values import Schema
 
 if TYPE_CHECKING:
+    from reactive.api.literal import OnError
     from reactive.api.ordered_view import OrderedView
-    from reactive.api.row_errors import OnError
     from reactive.api.view import AnyView, View
     from reactive.engine.transactions.engine import Engine
 

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, Delta, PlanError, TransactionError
-from reactive.engine.dataflow import delivery_queue, waiting_writers
+from reactive.engine.dataflow import delivery_queue
 from tests.budget import drawing
 
 LONG = 20.0
@@ -242,8 +242,8 @@ def test_a_wait_may_be_bounded() -> None:
 def test_a_callback_that_waits_for_what_its_writer_holds_is_told_of(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(waiting_writers, "SLOW", 0.02)
-    monkeypatch.setattr(waiting_writers, "STUCK", 0.1)
+    monkeypatch.setattr(delivery_queue, "SLOW", 0.02)
+    monkeypatch.setattr(delivery_queue, "STUCK", 0.1)
     db = Database()
     numbers, lock = db.table(int, name="numbers"), threading.Lock()
     is_inside, told = threading.Event(), list[int]()

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from reactive import Count, Database, Delta, Edit, Max, OrderedView, Relation, Sum, Table
 from reactive.api.subscriptions.waiting import Waiting, told
-from reactive.engine.collections.edits import Sequenced
+from reactive.engine.collections.order import Sequenced
 from reactive.engine.dataflow.merge_deltas import Merged
 from tests.budget import examples
 

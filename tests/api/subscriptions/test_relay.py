@@ -18,8 +18,8 @@ from unittest.mock import patch
 import pytest
 
 from reactive import Count, Database, Delta, Subscription, Table
-from reactive.api.subscriptions.relay import Relay
-from reactive.engine.dataflow.limits import Limits
+from reactive.api.subscriptions.observe import Relay
+from reactive.engine.dataflow.discrimination import Limits
 from reactive.engine.runtime import timer as timers
 from reactive.engine.runtime.timer import Timer
 from tests.errors.golden import place, refused
@@ -525,7 +525,7 @@ class Later(Timer):
 @pytest.fixture
 def later() -> Iterator[Later]:
     later = Later()
-    with patch("reactive.api.subscriptions.relay.time.monotonic", lambda: later.now):
+    with patch("reactive.api.subscriptions.observe.time.monotonic", lambda: later.now):
         yield later
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, DurabilityError, PlanError
-from reactive.borders.durable.memory_store import MemoryStore
+from reactive.borders.durable.store import MemoryStore
 
 
 @pytest.mark.parametrize("durability", ["commit", "group", "exit"])
@@ -87,7 +87,7 @@ def test_what_cannot_be_backed_up_is_said_and_leaves_nothing(
         def fails(file: int) -> None:
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr("reactive.borders.durable.backup.os.fsync", fails)
+        monkeypatch.setattr("reactive.borders.durable.sqlite_file.os.fsync", fails)
         with pytest.raises(DurabilityError, match="No space left"):
             db.backup(tmp_path / "y.db")
         monkeypatch.undo()

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Count, Database
-from reactive.borders.durable.memory_store import MemoryStore
-from reactive.borders.durable.store import Record
+from reactive.borders.durable.store import MemoryStore, Record
 
 
 class Order(NamedTuple):

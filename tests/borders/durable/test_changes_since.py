@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Collect, Count, Database, Max, PlanError, Sum
-from reactive.borders.durable.memory_store import MemoryStore
+from reactive.borders.durable.store import MemoryStore
 from tests.budget import seeds
 
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Count, Database, DurabilityError, PlanError
-from reactive.borders.durable.memory_store import MemoryStore
 from reactive.borders.durable.postgres_store import PostgresStore
 from reactive.borders.durable.sqlite_store import SqliteStore
+from reactive.borders.durable.store import MemoryStore
 from tests.borders.durable.faulty import Faults, full
 from tests.borders.durable.recording import can_record
 from tests.borders.durable.told import Receiver, refused_everywhere, told_everywhere

@@ -29,7 +29,7 @@ from reactive import (
     SourceError,
     TableError,
 )
-from reactive.borders.durable.memory_store import MemoryStore
+from reactive.borders.durable.store import MemoryStore
 from reactive.engine.collections.frozen_object import FrozenObject
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, DurabilityError
-from reactive.borders.durable import open_files
+from reactive.borders.durable import sqlite_store
 
 
 def deleted(path: Path) -> None:
@@ -47,7 +47,7 @@ def path(tmp_path: Path) -> Path:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at files at each commit."""
-    monkeypatch.setattr(open_files, "EVERY", -1.0)
+    monkeypatch.setattr(sqlite_store, "EVERY", -1.0)
 
 
 @pytest.mark.parametrize("act", WAYS)
@@ -145,11 +145,11 @@ def test_closing_tells_of_a_file_that_is_gone_if_commits_may_be_lost(path: Path)
 
 
 def test_files_are_looked_at_now_and_then_only(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(open_files, "EVERY", 1000.0)
+    monkeypatch.setattr(sqlite_store, "EVERY", 1000.0)
     with Database(path) as db:
         words = db.table(str, name="words")
         looks: list[str] = []
-        monkeypatch.setattr("reactive.borders.durable.open_files.Path.stat", looks.append)
+        monkeypatch.setattr("reactive.borders.durable.sqlite_store.Path.stat", looks.append)
         for word in "abcdef":
             words.add(word)
         assert looks == []

@@ -21,7 +21,7 @@ import pytest
 
 from reactive import Database
 from reactive.borders.durable import kept_views
-from reactive.borders.durable.kept_states import Cost
+from reactive.borders.durable.sqlite_tables import Cost
 from tests.budget import cases, seeds
 from tests.engine.operators.test_operator_state import RELATIONS, Arc
 

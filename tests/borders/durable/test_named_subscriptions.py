@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Count, Database, Delta, NamedSubscription, PlanError, TransactionError
-from reactive.borders.durable.memory_store import MemoryStore
 from reactive.borders.durable.postgres_store import PostgresStore
+from reactive.borders.durable.store import MemoryStore
 from tests.borders.durable.recording import can_record
 from tests.borders.durable.told import Receiver, refused_everywhere, told_everywhere
 from tests.budget import seeds, stride

@@ -19,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.api.named_rows import row_class
+from reactive.api.extended import row_class
 from reactive.borders.durable.rows.packed import Packer, Unpacker, Unreadable
 from reactive.borders.durable.rows.values import Unstorable
 

@@ -14,7 +14,7 @@ import pytest
 
 from reactive import Count, Database, Sum
 from reactive.borders.durable import postgres_store
-from reactive.borders.durable.kept_states import Cost
+from reactive.borders.durable.sqlite_tables import Cost
 from reactive.errors import DurabilityError
 from tests.postgres.killing import ENDED
 from tests.postgres_server import PostgresServer, running_or_skipped

@@ -29,8 +29,8 @@ from reactive import (
     tracked,
 )
 from reactive.borders.durable import sqlite_store
-from reactive.borders.durable.memory_store import MemoryStore
 from reactive.borders.durable.sqlite_store import SqliteStore
+from reactive.borders.durable.store import MemoryStore
 from tests.borders.durable.history import PATTERNS, Model, Tables, commit
 
 PATIENCE = 60

@@ -10,10 +10,17 @@ from typing import Any
 
 import pytest
 
-from reactive.borders.durable.memory_store import MemoryStore
 from reactive.borders.durable.postgres_store import PostgresStore
 from reactive.borders.durable.sqlite_store import SqliteStore
-from reactive.borders.durable.store import Change, Column, Record, Schema, Store, Values
+from reactive.borders.durable.store import (
+    Change,
+    Column,
+    MemoryStore,
+    Record,
+    Schema,
+    Store,
+    Values,
+)
 from reactive.errors import DurabilityError
 
 MakeStore = Callable[[], Store]

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from reactive import Database, TableError
-from reactive.borders.durable.rows.stored_kinds import StoredKinds
+from reactive.borders.durable.rows.declared import StoredKinds
 
 NAN = float("nan")
 

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from reactive import Database, DurabilityError
 from reactive.borders.durable.sqlite_store import SqliteStore
-from reactive.borders.sinks.target import ChangeBatch, Changed, Position
+from reactive.borders.sinks.durable_outbox import ChangeBatch, Changed, Position
 from reactive.engine.collections.zset import Pair, consolidate
 from spark_backend import ChangesFolder, RowsFolder
 from tests.borders.durable.crashed import Folder, noted, written

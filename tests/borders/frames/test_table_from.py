@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from optimizer.kinds.names import field_names
+from optimizer.kinds.texts import field_names
 from reactive import Database, PlanError, TableError
 from tests.borders.frames.cases import PLAIN, frames
 

@@ -18,7 +18,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.orm import Session, sessionmaker
 
 from reactive import Count, Database, Mirror, Sum, mirror
-from reactive.borders.mirrors.frozen import frozen
+from reactive.borders.mirrors.kinds import frozen
 from tests.borders.mirrors.shop import (
     CLASSES,
     Clerk,

@@ -61,9 +61,8 @@ from reactive import (
     TransactionError,
     mirror,
 )
-from reactive.borders.mirrors.frozen import FrozenDict
-from reactive.borders.mirrors.touching.statements import OPTION
-from reactive.borders.mirrors.touching.texts import tables_written
+from reactive.borders.mirrors.kinds import FrozenDict
+from reactive.borders.mirrors.touching.statements import OPTION, tables_written
 from reactive.borders.two_commits.rereading import rereading
 from tests.borders.mirrors.shop import (
     CLASSES,

@@ -12,8 +12,12 @@ from typing import Any
 import pytest
 
 from reactive import TransactionError
-from reactive.borders.mirrors.touching.overtaken import commit_over, reads_one_state, without_old
-from reactive.borders.mirrors.touching.touched import Touched
+from reactive.borders.mirrors.touching.touched import (
+    Touched,
+    commit_over,
+    reads_one_state,
+    without_old,
+)
 
 
 class Named:

@@ -11,7 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from reactive import Database, Sum, TransactionError, mirror
-from reactive.borders.mirrors import turns
+from reactive.borders.mirrors import publishing
 from tests.borders.mirrors.shop import Customer, Order, shop
 
 
@@ -60,7 +60,7 @@ def test_threads_that_change_the_same_rows(tmp_path: Path) -> None:
 
 def test_a_commit_does_not_wait_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another one has a transaction open, and may wait for a row of this session."""
-    monkeypatch.setattr(turns, "PATIENCE", 0.05)
+    monkeypatch.setattr(publishing, "PATIENCE", 0.05)
     engine = shop(tmp_path / "shop.db")
     db = Database()
     begun, ended = Event(), Event()

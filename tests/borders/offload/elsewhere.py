@@ -12,15 +12,20 @@ from typing import Any
 
 from reactive import OffloadError
 from reactive.borders.offload.spilling import Spilled
-from reactive.borders.sinks.called import CalledTarget, MemoryOutbox
+from reactive.borders.sinks.durable_outbox import CalledTarget, MemoryOutbox, Outbox, Target
 from reactive.borders.sinks.making import SinkOptions
-from reactive.borders.sinks.target import Outbox, Target
 from reactive.engine.collections.zset import Pair, Pairs, canonical, consolidate, negate, repeat
-from reactive.engine.remote.external import ExternalInput, ExternalRows, Once
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.remote import Entry, Remote
-from reactive.engine.remote.streams import ExternalStream, StreamOptions
-from reactive.engine.storage.keyed_store import KeyedStore
+from reactive.engine.remote.remote import (
+    Entry,
+    ExternalInput,
+    ExternalRows,
+    ExternalStream,
+    Once,
+    Remote,
+    StreamOptions,
+)
+from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.store import BagStore
 from tests.engine.remote.in_memory import InMemory
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from reactive import Count, Database, OffloadError, Sum, fixpoint, iterate
 from reactive.engine.dataflow import snapshot
 from reactive.engine.remote.remote import Entry
-from reactive.engine.remote.waiting import Waiting
+from reactive.engine.remote.remote_operator import Waiting
 from tests.borders.offload.elsewhere import Elsewhere, Failing
 from tests.budget import examples
 from tests.engine.remote.in_memory import InMemory

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, OffloadError, Sum
-from reactive.borders.offload.byte_counts import byte_count, row_count
+from reactive.borders.offload.backend import byte_count, row_count
 from reactive.engine.collections.sampled_size import EVERY, SampledSize, size_of
 from tests.borders.offload.elsewhere import Elsewhere
 

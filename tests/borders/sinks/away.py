@@ -13,13 +13,12 @@ import pyarrow.parquet as pq
 
 from reactive import OffloadError
 from reactive.engine.collections.zset import Pair, Pairs, consolidate, repeat
-from reactive.engine.remote.external import ExternalInput
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.remote import Entry, Remote
+from reactive.engine.remote.remote import Entry, ExternalInput, Remote
 from spark_backend.codec.arrow import from_arrow
 from spark_backend.codec.schema import Record, Typed
 from spark_backend.sinks.rows import WEIGHT, RowColumns
-from spark_backend.sinks.spark_buckets import BUCKET, Buckets
+from spark_backend.sinks.rows_folder import BUCKET, Buckets
 from tests.borders.offload.elsewhere import Elsewhere
 from tests.borders.sinks.histories import bag
 from tests.engine.remote.test_quiet import Telling

@@ -14,7 +14,7 @@ import pytest
 
 from reactive import OffloadError, Sink, View
 from reactive.api.view import AnyView
-from reactive.borders.sinks.called import CalledTarget
+from reactive.borders.sinks.durable_outbox import CalledTarget
 from spark_backend import RowsFolder
 from spark_backend.sinks import rows_folder
 from spark_backend.sinks.changes_folder import ChangesFolder

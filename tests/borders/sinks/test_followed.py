@@ -11,13 +11,12 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, OffloadError, Sink
-from reactive.borders.sinks.followed import Followed
 from reactive.borders.sinks.gathered import Gathered
+from reactive.borders.sinks.sink import Followed
 from spark_backend import ChangesFolder
 from spark_backend.codec.schema import kept_as
 from spark_backend.sinks import outbox
-from spark_backend.sinks.frames import FramesTarget
-from spark_backend.sinks.outbox import FileOutbox
+from spark_backend.sinks.outbox import FileOutbox, FramesTarget
 from tests.borders.sinks.away import Away, Session
 from tests.borders.sinks.crashing import Crash, crash_at_every_step
 from tests.borders.sinks.histories import Shop, Town, bag, named, per_town

@@ -8,9 +8,8 @@ from random import Random
 import pytest
 from pyarrow import fs
 
-from spark_backend.state import holds
-from spark_backend.state.holds import Hold, Holds
-from spark_backend.state.manifest import Manifest, Segment
+from spark_backend.state import manifest
+from spark_backend.state.manifest import Hold, Holds, Manifest, Segment
 from tests.budget import seeds
 
 ROWS = 10
@@ -56,7 +55,7 @@ class Tables:
 def test_what_somebody_reads_is_there_and_the_rest_is_deleted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(holds, "FEWEST_ROWS", 1_000_000)
+    monkeypatch.setattr(manifest, "FEWEST_ROWS", 1_000_000)
     for seed in seeds(40):
         random, tables = Random(seed), Tables(tmp_path / f"{seed}")
         readers: list[Hold] = []
@@ -97,8 +96,8 @@ def test_a_reader_has_each_flush_of_its_table_in_order(tmp_path: Path) -> None:
 def test_a_reader_that_is_too_slow_is_let_go(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    monkeypatch.setattr(holds, "FEWEST_ROWS", 0 if bound == "FEWEST_ROWS" else 10_000)
-    monkeypatch.setattr(holds, "MOST_HELD", 1_000 if bound == "FEWEST_ROWS" else 4)
+    monkeypatch.setattr(manifest, "FEWEST_ROWS", 0 if bound == "FEWEST_ROWS" else 10_000)
+    monkeypatch.setattr(manifest, "MOST_HELD", 1_000 if bound == "FEWEST_ROWS" else 4)
     tables = Tables(tmp_path)
     for _ in range(4):
         tables.flush("a")

@@ -22,7 +22,7 @@ from reactive import (
     View,
 )
 from reactive.engine.runtime.lock import BROKEN
-from reactive.engine.transactions.repair import Broken
+from reactive.engine.transactions.commit import Broken
 from spark_backend import ChangesFolder
 from tests.borders.offload.elsewhere import Elsewhere
 from tests.borders.sinks.crashing import ObjectStore

@@ -20,7 +20,7 @@ from reactive import (
     Table,
     TableError,
 )
-from reactive.borders.sources import commit_batch
+from reactive.borders.sources import ingest
 from tests.borders.sources.histories import Fact, Item
 
 
@@ -225,9 +225,9 @@ def test_rows_that_raise_are_found_by_halves(monkeypatch: pytest.MonkeyPatch) ->
 
         def counted() -> None:
             made.append(1)
-            raise commit_batch._TakenBack
+            raise ingest._TakenBack
 
-        monkeypatch.setattr(commit_batch, "_take_back", counted)
+        monkeypatch.setattr(ingest, "_take_back", counted)
         db, table = items()
         view = table.select(lambda i: 6 // i.value).materialize()
         reading = pushed(db, table)

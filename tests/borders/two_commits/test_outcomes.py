@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from reactive.borders.two_commits.outcomes import is_refusal
+from reactive.borders.two_commits.joint import is_refusal
 
 psycopg = pytest.importorskip("psycopg")
 apsw = pytest.importorskip("apsw")

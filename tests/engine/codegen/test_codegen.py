@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Count, Database, Sum, Table, fixpoint
-from reactive.engine.codegen.functions import Values, build
-from reactive.engine.codegen.identifiers import OWN
+from reactive.engine.codegen.functions import OWN, Values, build
 from reactive.engine.operators.loops.grouped import Grouped
 from tests.budget import share_of
 

@@ -11,9 +11,8 @@ from typing import Any
 
 import pytest
 
-from reactive.engine.collections.frozen_dict import FrozenDict
-from reactive.engine.collections.frozen_list import FrozenList
-from reactive.engine.collections.frozen_set import FrozenSet
+from reactive.engine.collections.frozen_dict import FrozenDict, FrozenSet
+from reactive.engine.collections.long_tuple import FrozenList
 from tests.engine.collections.test_long_tuple import check_shape
 from tests.thresholds import LOWEST, thresholds
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Database
-from reactive.engine.collections.grouped_rows import grouped_rows
 from reactive.engine.collections.order import LAST
 from reactive.engine.collections.ranked import Ranked
+from reactive.engine.collections.sorting import grouped_rows
 from tests.counted_calls import calls_of
 from tests.thresholds import LOWEST, thresholds
 

@@ -10,10 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.engine.collections.index import FEW, NO_MATCH, NOTHING, Index, itself, rows_of
-from reactive.engine.collections.index_rows import batch_of
-from reactive.engine.collections.keyed_batch import KeyedBatch
-from reactive.engine.collections.trie import Trie
+from reactive.engine.collections.index import (
+    FEW,
+    NO_MATCH,
+    NOTHING,
+    Index,
+    KeyedBatch,
+    itself,
+    rows_of,
+)
+from reactive.engine.collections.trie import Trie, batch_of
 from tests.budget import examples
 
 OBJECTS = [("row", number) for number in range(FEW + 4)]

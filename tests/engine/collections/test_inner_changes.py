@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from reactive import Bag
-from reactive.engine.collections.frozen_dict import FrozenDict
-from reactive.engine.collections.frozen_list import FrozenList
-from reactive.engine.collections.frozen_set import FrozenSet
+from reactive.engine.collections.frozen_dict import FrozenDict, FrozenSet
 from reactive.engine.collections.inner_changes import InnerBag
+from reactive.engine.collections.long_tuple import FrozenList
 
 INNER = InnerBag((itemgetter, 1), [(itemgetter, 0)], [])
 

@@ -11,7 +11,7 @@ import pytest
 
 from reactive import Bag, Database, Edit
 from reactive.api.nesting import InSequence
-from reactive.engine.collections.arranged import Arranged, arranged
+from reactive.engine.collections.collected import Arranged, arranged
 from reactive.engine.collections.long_tuple import LongTuple, parts_between
 from reactive.engine.collections.order_tree import Leaf, Node
 

@@ -15,23 +15,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.engine.collections.families import UnorderedError, family_of, interval, point
 from reactive.engine.collections.index import (
     ERROR_KEY,
     NOTHING,
+    Form,
+    KeyedBatch,
+    Range,
     Rows,
     Weighted,
 )
-from reactive.engine.collections.interval_tree import IntervalTree
-from reactive.engine.collections.key_range import Form, Range
-from reactive.engine.collections.keyed_batch import (
-    KeyedBatch,
-)
-from reactive.engine.collections.range_index import RangeIndex
+from reactive.engine.collections.range_index import IntervalTree, RangeIndex
+from reactive.engine.collections.zset import UnorderedError, family_of, interval, point
 from tests.thresholds import thresholds
 
 CLOSED = [(a, b) for a in (True, False) for b in (True, False)]
-WIDTH = "reactive.engine.collections.interval_tree.WIDTH"
+WIDTH = "reactive.engine.collections.range_index.WIDTH"
 
 
 def reaches(closed: bool) -> Any:

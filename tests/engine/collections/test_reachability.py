@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.engine.collections.bits import Bits, picked
-from reactive.engine.collections.components import components
-from reactive.engine.collections.reachability import Arc, Reachability
+from reactive.engine.collections.reachability import Arc, Bits, Reachability, components, picked
 from tests.budget import examples
 from tests.thresholds import HIGHEST, LOWEST, SHIPPED, Settings, thresholds
 

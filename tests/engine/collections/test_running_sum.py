@@ -22,9 +22,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Avg, Count, Database, Sum
-from reactive.engine.collections.decimal_sum import DecimalSum
-from reactive.engine.collections.exact import ExactSum
-from reactive.engine.collections.running_sum import (
+from reactive.engine.collections.exact import (
+    DecimalSum,
+    ExactSum,
     bytes_of,
     copied,
     plus,

@@ -10,12 +10,10 @@ from hypothesis import strategies as st
 
 from reactive.engine.collections.index import (
     Index,
-)
-from reactive.engine.collections.keyed_batch import (
     KeyedBatch,
 )
 from reactive.engine.collections.zset import Batch, consolidate, delete_held, insert_new, integrate
-from reactive.engine.dataflow.materialized import Bag
+from reactive.engine.dataflow.leaves import Bag
 from tests.moody import Moods
 from tests.thresholds import WAYS, thresholds
 

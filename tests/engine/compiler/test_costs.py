@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from optimizer.plans.costs import Cost
+from optimizer.plans.facts import Cost
 from reactive import Collect, Count, Database, Max, Relation, Sum, fixpoint
 from reactive.engine.compiler.costs import costs_of
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Delta, Sum
-from reactive.engine.operators.at import At
+from reactive.engine.operators.join import At
 from tests.counted_calls import calls_of
 from tests.thresholds import thresholds
 
@@ -45,8 +45,8 @@ MADE_AT = range(0, 10 * ALL, 10)
 
 
 SETTINGS = {
-    "reactive.engine.compiler.compile.MANY_READERS": FEW,
-    "reactive.engine.compiler.compile.MANY_RANGES": FEW,
+    "reactive.engine.compiler.queries.MANY_READERS": FEW,
+    "reactive.engine.compiler.queries.MANY_RANGES": FEW,
 }
 
 

@@ -16,8 +16,8 @@ import pytest
 from optimizer.rewriting.optimize import optimize
 from reactive import Count, Database, StaleCaptureError, Sum, live
 from reactive.engine.codegen import functions
-from reactive.engine.compiler import compile, templates
-from reactive.engine.compiler.query_shape import shaped
+from reactive.engine.compiler import queries, templates
+from reactive.engine.compiler.chooser import shaped
 from reactive.engine.compiler.substitution import Unknown, substitution
 from tests.budget import TIMES
 from tests.counted_calls import calls_of
@@ -105,8 +105,8 @@ def learned(request: Any, monkeypatch: pytest.MonkeyPatch) -> str:
     templates.SHAPES.clear()
     if request.param == "at once":
         monkeypatch.setattr(templates, "LEARNED_AT", 1)
-        monkeypatch.setattr(compile, "MANY_READERS", 0)
-        monkeypatch.setattr(compile, "MANY_RANGES", 0)
+        monkeypatch.setattr(queries, "MANY_READERS", 0)
+        monkeypatch.setattr(queries, "MANY_RANGES", 0)
     return str(request.param)
 
 

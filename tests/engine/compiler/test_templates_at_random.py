@@ -18,7 +18,7 @@ import pytest
 
 from optimizer.rewriting.optimize import optimize
 from reactive import Database
-from reactive.engine.compiler import compile, templates
+from reactive.engine.compiler import queries, templates
 from tests.budget import TIMES
 from tests.random_queries.drawn import Drawn, commit, draw
 from tests.random_queries.names import namespace
@@ -95,8 +95,8 @@ def test_queries_of_one_shape_have_the_plans_and_rows_of_their_own(
     seed: int, readers: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(templates, "LEARNED_AT", 1)
-    monkeypatch.setattr(compile, "MANY_READERS", readers)
-    monkeypatch.setattr(compile, "MANY_RANGES", readers)
+    monkeypatch.setattr(queries, "MANY_READERS", readers)
+    monkeypatch.setattr(queries, "MANY_RANGES", readers)
     templates.SHAPES.clear()
     random, drawn = Random(seed), draw(seed, steps=4)
     make, values = callables_of(drawn)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from reactive import Avg, Count, Database, Delta, Max, Min, Sum
-from reactive.engine.dataflow.materialized import Bag, Only
+from reactive.engine.dataflow.leaves import Bag, Only
 from tests.moody import Moods
 from tests.thresholds import WAYS, thresholds
 

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, StaleCaptureWarning, Table
-from reactive.engine.dataflow.routes import FEW
-from reactive.engine.dataflow.turns import LOOKED_AT
+from reactive.engine.dataflow.node import FEW, LOOKED_AT
 from tests.counted_calls import calls_of
 
 VIEWS = 40

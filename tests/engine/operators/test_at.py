@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, StaleCaptureError, Sum
-from reactive.engine.dataflow.turns import LOOKED_AT
-from reactive.engine.operators.at import At
+from reactive.engine.dataflow.node import LOOKED_AT
+from reactive.engine.operators.join import At
 
 
 @dataclass(frozen=True, slots=True)

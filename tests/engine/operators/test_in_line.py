@@ -42,7 +42,7 @@ QUERIES: dict[str, Callable[[Any, Any], Any]] = {
 }
 GENERATED = {
     "reactive.engine.dataflow.schedule.OFTEN": 0,
-    "reactive.engine.transactions.commit_times.SAMPLES": 0,
+    "reactive.engine.transactions.commit.SAMPLES": 0,
 }
 """Commits are generated code from the first."""
 AMOUNTS = st.sampled_from([1, 2, 5, 7, 0.5, 0, "text", float("inf")])

@@ -19,10 +19,9 @@ from reactive.borders.durable.rows.packed import Packer, Unpacker
 from reactive.borders.durable.rows.values import Unstorable
 from reactive.engine.collections.zset import consolidate
 from reactive.engine.dataflow.restoration import Restoration, states_of
+from reactive.engine.operators.aggregate import Groups, State
 from reactive.engine.operators.fixpoint.fixpoint import Fixpoint
 from reactive.engine.operators.index_by import IndexBy
-from reactive.engine.operators.kept_groups import Groups
-from reactive.engine.operators.operator_state import State
 from tests.random_queries.drawn import SEEDS, commit, draw
 
 

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Database, Edit, Table
-from reactive.engine.collections.edits import fewest
+from reactive.engine.collections.order import fewest
 from reactive.engine.dataflow.schedule import OFTEN
 from reactive.engine.transactions.transaction import Transaction
 from tests.budget import examples

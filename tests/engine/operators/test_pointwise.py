@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from reactive.engine.operators.pointwise import Pointwise
+from reactive.engine.operators.set_operators import Pointwise
 
 
 def difference(left: int, right: int) -> int:

@@ -21,7 +21,7 @@ from reactive import (
     StratificationError,
     fixpoint,
 )
-from reactive.engine.operators.reduce import Reduce
+from reactive.engine.operators.rowwise import Reduce
 from tests.borders.offload.elsewhere import Elsewhere
 from tests.budget import examples
 from tests.replica import Replica

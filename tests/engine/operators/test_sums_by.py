@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reactive import Avg, Count, CountDistinct, Database, Max, Min, Sum
-from reactive.engine.operators.sums_by import SumsBy
+from reactive.engine.operators.join import SumsBy
 from tests.budget import seeds
 
 

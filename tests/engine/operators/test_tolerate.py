@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from reactive.engine.operators.tolerate import Tolerate
+from reactive.engine.operators.rowwise import Tolerate
 from reactive.errors import FixpointError
 from tests.budget import examples
 

@@ -26,7 +26,7 @@ from reactive import (
     desc,
     fixpoint,
 )
-from reactive.engine.operators.top import Top
+from reactive.engine.operators.rowwise import Top
 from reactive.engine.transactions.transaction import Transaction
 from tests.borders.offload.elsewhere import Elsewhere
 from tests.budget import examples

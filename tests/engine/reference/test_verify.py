@@ -33,10 +33,10 @@ from reactive import (
     iterate,
 )
 from reactive.engine.codegen import interpret
+from reactive.engine.reference import asking as reference_nodes
+from reactive.engine.reference import bags as reference_joins
 from reactive.engine.reference import evaluate as evaluation
-from reactive.engine.reference import joins as reference_joins
 from reactive.engine.reference import keys as reference_keys
-from reactive.engine.reference import nodes as reference_nodes
 from reactive.engine.reference.bags import added
 from reactive.engine.reference.evaluate import evaluate
 from reactive.engine.runtime import progress

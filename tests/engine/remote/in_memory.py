@@ -7,11 +7,10 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate
-from reactive.engine.reference.evaluate import Bag, evaluate_part, through
-from reactive.engine.remote.adoption import Adopt
-from reactive.engine.remote.external import ExternalInput
+from reactive.engine.reference.bags import Bag
+from reactive.engine.reference.evaluate import evaluate_part, through
 from reactive.engine.remote.fragments import LEVEL, Fragment
-from reactive.engine.remote.remote import Entry
+from reactive.engine.remote.remote import Adopt, Entry, ExternalInput
 
 
 class InMemory:

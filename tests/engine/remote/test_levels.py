@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from spark_backend.state.levels import due
+from spark_backend.state.tables import due
 from tests.budget import TIMES
 
 MOST, LEAST, SHARE = 16, 100_000, 0.3

@@ -13,9 +13,8 @@ import pytest
 
 from reactive import Count, Database, Sum
 from reactive.engine.collections.zset import Pairs
-from reactive.engine.remote.external import ExternalInput
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.remote import Entry, Remote
+from reactive.engine.remote.remote import Entry, ExternalInput, Remote
 from tests.borders.offload.elsewhere import Elsewhere, Failing
 from tests.budget import cases
 

@@ -7,8 +7,7 @@ from typing import Any
 from optimizer import plan
 from optimizer.plans.explain import headline
 from reactive import Count, Database, fixpoint, iterate
-from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.whole import whole_of
+from reactive.engine.remote.fragments import Fragment, whole_of
 
 
 def cut(query: Any) -> Fragment | None:

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Database, OffloadError
-from reactive.engine.remote import window
+from reactive.engine.remote import remote
 from tests.borders.offload.elsewhere import Elsewhere
 from tests.budget import examples
 from tests.replica import Replica
@@ -31,7 +31,7 @@ HISTORIES = st.lists(st.lists(st.tuples(ROWS, st.integers(-3, 3)), max_size=6), 
 def test_the_first_rows_are_right_after_every_flush(
     history: Any, descending: bool, limit: int, offset: int, reserve: int
 ) -> None:
-    with patch.object(window, "RESERVE", reserve):
+    with patch.object(remote, "RESERVE", reserve):
         db = Database(offload=Elsewhere())
         table: Any = db.table(tuple, name="rows")
         ordered = table.order_by(lambda row: row[0], descending=descending)

@@ -23,7 +23,7 @@ import pytest
 
 import reactive
 from reactive import Count, Database, Delta, Max, Sum
-from reactive.engine.dataflow.materialized import Bag
+from reactive.engine.dataflow.leaves import Bag
 from reactive.engine.runtime.interrupts import surely
 from reactive.engine.storage.store import BagStore
 from tests.budget import stride

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from optimizer.errors import PlanError
-from reactive.engine.runtime.intervals import UNITS, seconds
+from reactive.engine.runtime.background import UNITS, seconds
 
 
 @pytest.mark.parametrize("unit", UNITS)

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, Max, Sum
-from reactive.engine.compiler.compile import MANY_READERS
+from reactive.engine.compiler.queries import MANY_READERS
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.dataflow.schedule import OFTEN
 from tests.budget import stride

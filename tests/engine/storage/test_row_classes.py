@@ -23,7 +23,7 @@ import pydantic
 import pytest
 
 from reactive import Collect, Count, Database, TableError
-from reactive.engine.storage.immutable import why_changeable
+from reactive.engine.storage.rows import why_changeable
 from reactive.engine.transactions.transaction import Transaction
 
 

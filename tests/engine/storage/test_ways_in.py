@@ -13,7 +13,7 @@ import pytest
 
 from reactive import Batch, Database, SourceError, TableError, VerificationError
 from reactive.engine.collections.frozen_dict import FrozenDict
-from reactive.engine.collections.frozen_list import FrozenList
+from reactive.engine.collections.long_tuple import FrozenList
 
 
 class Named(NamedTuple):

@@ -11,9 +11,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from reactive.languages.datalog.components import without_components
+from reactive.languages.datalog.definitions import without_components
 from reactive.languages.datalog.parser import parse
-from reactive.languages.datalog.syntax import (
+from reactive.languages.datalog.rules import (
     Aggregate,
     Atom,
     Branch,

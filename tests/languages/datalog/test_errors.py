@@ -9,7 +9,7 @@ import pytest
 from reactive import Database, FixpointError, PlanError, StratificationError
 from reactive.languages.datalog import functors
 from reactive.languages.datalog.functors import SIGNATURES
-from reactive.languages.datalog.places import near
+from reactive.languages.datalog.tokens import near
 from reactive.languages.sql.terms.errors import nearest
 from tests.errors.golden import told
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from reactive import Database, PlanError
-from reactive.languages.datalog import syntax
+from reactive.languages.datalog import rules
 
 LEVELS = 1_000
 DECLARED = """
@@ -70,7 +70,7 @@ def test_the_kinds_of_a_nested_record_are_told_in_one_pass(
         compared.append(one)
         return one is other
 
-    monkeypatch.setattr(syntax.Record, "__eq__", compare)
+    monkeypatch.setattr(rules.Record, "__eq__", compare)
     levels = 500
     Database().datalog(f"{RECORDS}p({'[x, ' * levels}nil{']' * levels}) :- e(x).")
     assert len(compared) < 10 * levels

@@ -16,9 +16,8 @@ from sqlglot import exp
 
 from reactive import Database, PlanError
 from reactive.errors import TableError
-from reactive.languages.sql.entry import catalog_of, dialect_of
-from reactive.languages.sql.language import scope_of
-from reactive.languages.sql.terms.arguments import (
+from reactive.languages.sql.entry import catalog_of, dialect_of, scope_of
+from reactive.languages.sql.terms.errors import (
     OF_PARSER,
     put,
     record_arguments,

@@ -12,8 +12,8 @@ import pytest
 from pyarrow import parquet
 
 from reactive import Database, PlanError
-from reactive.languages.sql.shell.files import load
-from reactive.languages.sql.text.split import statements
+from reactive.languages.sql.shell.session import load
+from reactive.languages.sql.text.read import statements
 
 CSV = "id,town,total,day\n1,Bonn,7.5,2026-01-02\n2,Ulm,,2026-01-03\n"
 

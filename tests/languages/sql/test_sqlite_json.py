@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from reactive import Database, PlanError
-from reactive.languages.sql.sqlite import json, json_edits
-from reactive.languages.sql.sqlite.json_edits import Edit, patched, removed
+from reactive.languages.sql.sqlite import json
+from reactive.languages.sql.sqlite.json import Edit, patched, removed
 from tests.budget import TIMES, drawing
 from tests.languages.sql.sqlite_player import Both
 
@@ -255,7 +255,7 @@ def test_labels_of_large_objects_are_looked_up_not_searched() -> None:
             for made in (node, patch):
                 made.labels.append(Label(f'"k{number}"'))
                 made.parts.append(json.Node("integer", str(number)))
-        assert str(json_edits._merged(node, patch)).count(":") == size
+        assert str(json._merged(node, patch)).count(":") == size
         return len(compared)
 
     assert calls(400) <= 3 * calls(200)

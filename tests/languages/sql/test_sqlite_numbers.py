@@ -50,19 +50,19 @@ def test_the_last_in_the_order_replaces_the_others(dialect: Any) -> None:
 
 
 def test_single_rows_are_numbered_without_reading_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    from reactive.languages.sql.statements import row_numbers
+    from reactive.languages.sql.statements import target
 
     db = Database(dialect="sqlite")
     db.execute("create table t (id integer primary key, a)")
     db.execute("create table s (id integer primary key, a)")
     looked = []
-    real = row_numbers.greatest_key
+    real = target.greatest_key
 
     def counted(*given: Any) -> Any:
         looked.append(given)
         return real(*given)
 
-    monkeypatch.setattr(row_numbers, "greatest_key", counted)
+    monkeypatch.setattr(target, "greatest_key", counted)
     for n in range(30):
         db.execute(f"insert into t (a) values ({n})")
         db.execute(f"insert into s values (null, {n})")

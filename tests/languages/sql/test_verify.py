@@ -10,11 +10,11 @@ import pytest
 
 from optimizer import plan
 from optimizer.expr import TRUE
-from optimizer.subqueries import answers, existing, lateral
+from optimizer.subqueries import answers, freed
 from reactive import Database, VerificationError
 from reactive.engine.reference.quantified import Followed
-from reactive.languages.sql.queries import nodes, subquery
-from reactive.languages.sql.queries.subquery import Compared
+from reactive.languages.sql.queries import grouping, query
+from reactive.languages.sql.queries.query import Compared
 from tests.counted_calls import calls_of
 
 Patch = pytest.MonkeyPatch
@@ -29,34 +29,34 @@ TABLES = (
 
 def _lose_conditions(patch: Patch) -> None:
     """A join that holds for all pairs."""
-    for module in (existing, lateral):
+    for module in (freed, freed):
         patch.setattr(module, "on_pairs", lambda *a, **k: None)
 
 
 def _lose_values(patch: Patch) -> None:
     """Break the translation: find for all values what is found for one."""
-    for module in (answers, existing, lateral):
+    for module in (answers, freed, freed):
         patch.setattr(module, "match_back", lambda *a, **k: plan.Match())
 
 
 def _show_of_no_rows(patch: Patch) -> None:
-    patch.setattr(nodes, "_of_no_rows", lambda folded: 77)
+    patch.setattr(grouping, "_of_no_rows", lambda folded: 77)
 
 
 def _read_nulls_as_values(patch: Patch) -> None:
     """NOT IN that does not ask whether there is a NULL."""
-    none = subquery._no_match
+    none = query._no_match
 
     def without(asked: Compared) -> Any:
         values = tuple(replace(value, nulls=()) for value in asked.query.values)
         return none(replace(asked, query=replace(asked.query, values=values)))
 
-    patch.setattr(subquery, "_no_match", without)
+    patch.setattr(query, "_no_match", without)
 
 
 def _compare_otherwise(patch: Patch) -> None:
     """A comparison that takes `<` for `<=`, and `=` for everything."""
-    tests = subquery._tests
+    tests = query._tests
     other = {"<": "<=", "<=": "<", ">": ">=", ">=": ">"}
 
     def wrong(asked: Compared, left: Any) -> Any:
@@ -64,7 +64,7 @@ def _compare_otherwise(patch: Patch) -> None:
             return [TRUE]
         return tests(replace(asked, symbol=other[asked.symbol]), left)
 
-    patch.setattr(subquery, "_tests", wrong)
+    patch.setattr(query, "_tests", wrong)
 
 
 BROKEN: tuple[tuple[str, Callable[[Patch], None]], ...] = (

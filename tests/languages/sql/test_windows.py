@@ -15,12 +15,12 @@ import pytest
 
 from reactive import Database
 from reactive.engine.collections.zset import canonical
-from reactive.languages.sql.partitions import entries
+from reactive.languages.sql.partitions import frames as entries
 from reactive.languages.sql.partitions.frames import CURRENT, UNBOUNDED, WHOLE, Edge, Frame
 from reactive.languages.sql.partitions.function import Asked
 from reactive.languages.sql.partitions.kept import Kept
 from reactive.languages.sql.partitions.window import Window
-from reactive.languages.sql.runtime.sort_keys import rank_of
+from reactive.languages.sql.runtime.rows import rank_of
 from tests.counted_calls import calls_of
 from tests.moments import Moments
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.callables.purity import impurity
+from optimizer.callables.opaque import impurity
 from reactive import Database, PlanError
 
 GENERATOR = Random(1)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.callables.same_code import same_code
+from optimizer.callables.syntax import same_code
 
 
 def code_without_places(tree: ast.expr | ast.stmt) -> CodeType:

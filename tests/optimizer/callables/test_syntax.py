@@ -17,9 +17,8 @@ from typing import Any
 
 import pytest
 
-from optimizer.callables import parsed, syntax
-from optimizer.callables.parsed import Parsed, Syntax
-from optimizer.callables.syntax import NoSyntax, syntax_of
+from optimizer.callables import syntax
+from optimizer.callables.syntax import NoSyntax, Parsed, Syntax, syntax_of
 
 NUMBERS = count()
 
@@ -132,7 +131,7 @@ def test_a_big_file_is_parsed_once_and_compiled_by_the_statement(
             compiled.append(-1 if isinstance(source, str) else len(source.body))
             return super()._compiled(source, flags)
 
-    monkeypatch.setattr(parsed, "Parsed", Watched)
+    monkeypatch.setattr(syntax, "Parsed", Watched)
     imports = "import os\ntry:\n    import json\nexcept ImportError:\n    json = None\n"
     text = "".join(f"def f{n}(s):\n    return os.sep, {n}\n" for n in range(functions))
     last = f"f = (f{functions // 2}, lambda s: json.dumps(s))[1]\n"
@@ -156,7 +155,7 @@ def test_functions_on_one_line_are_told_apart_by_their_columns(
             compiled.append(source)
             return super()._compiled(source, flags)
 
-    monkeypatch.setattr(parsed, "Parsed", Watched)
+    monkeypatch.setattr(syntax, "Parsed", Watched)
     assert [ast.unparse(found(function)) for function in every] == each
     assert len(compiled) == 2  # the text is parsed, and the statement compiled
 

@@ -13,9 +13,7 @@ from types import CodeType, FunctionType, ModuleType
 
 import pytest
 
-from optimizer.callables.parsed import Syntax
-from optimizer.callables.same_code import same_code
-from optimizer.callables.syntax import NoSyntax, syntax_of
+from optimizer.callables.syntax import NoSyntax, Syntax, same_code, syntax_of
 from tests.optimizer.callables.test_same_code import code_without_places
 
 LIBRARY = [

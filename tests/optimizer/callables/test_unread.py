@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from optimizer.callables.loads import unread_parameters
+from optimizer.callables.captures import unread_parameters
 from reactive import Collect, Count, Database, Max, Sum
 
 

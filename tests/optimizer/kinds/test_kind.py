@@ -23,7 +23,7 @@ import pytest
 from typing_extensions import TypeAliasType
 
 from optimizer.expr import Attribute, Parameter
-from optimizer.expressions.declared import holds_no_nan, is_no_tuple, is_not_none, tuple_width
+from optimizer.expressions.evaluated import holds_no_nan, is_no_tuple, is_not_none, tuple_width
 from optimizer.kinds.kind import (
     ANYTHING,
     NONE,
@@ -49,8 +49,7 @@ from optimizer.plans.declared_kinds import kind_of_type
 from optimizer.subqueries.calm import Of
 from optimizer.subqueries.calm import kinds as kinds_of_value
 from reactive import Database, TableError
-from reactive.engine.collections.annotations import is_hashable
-from reactive.engine.collections.zset import nan_fields
+from reactive.engine.collections.zset import is_hashable, nan_fields
 from reactive.engine.storage.rows import class_of as class_of_rows
 from reactive.engine.storage.rows import nan_texts
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from optimizer.callables.opaque import Opaque, opaque
-from optimizer.lifting.kin import Kin, kin_of
 from optimizer.lifting.lift import lift
+from optimizer.lifting.readings import Kin, kin_of
 
 
 def taken(function: Callable[..., Any]) -> Opaque:

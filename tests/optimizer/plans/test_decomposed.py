@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from optimizer import plan
-from optimizer.plans.decomposed import decomposed
+from optimizer.plans.closures import decomposed
 from reactive import Database, Min, fixpoint
 
 

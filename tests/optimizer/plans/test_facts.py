@@ -11,12 +11,12 @@ from optimizer import plan
 from optimizer.callables.opaque import opaque
 from optimizer.errors import StratificationError
 from optimizer.expr import Function, Lifted
-from optimizer.plans import costs
+from optimizer.plans import facts as costs
 from optimizer.plans.explain import explain
 from optimizer.plans.facts import Calls, Facts, as_first, of_input, same_rows
 from optimizer.plans.properties import bindings, is_set, row_shape
-from optimizer.plans.raising import may_raise
-from optimizer.plans.stratify import check_stratified
+from optimizer.plans.side_conditions import plan_may_raise
+from optimizer.plans.strata import check_stratified
 from optimizer.rewriting.optimize import optimize
 from optimizer.traverse import called, functions, with_functions
 
@@ -68,7 +68,7 @@ def test_the_callables_of_an_unknown_node_are_read() -> None:
 def test_an_unknown_node_that_may_raise_is_not_dropped() -> None:
     never = opaque(lambda row: 1 > 2, 1, "where")
     found = optimize(plan.Where(few(), never)).plan
-    assert may_raise(few())
+    assert plan_may_raise(few())
     assert any(isinstance(node, Few) for node in [found, *found.inputs()])
 
 

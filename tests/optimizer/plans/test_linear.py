@@ -9,8 +9,8 @@ import pytest
 
 from optimizer import plan
 from optimizer.expr import Attribute, Parameter
+from optimizer.plans.closures import linear
 from optimizer.plans.explain import headline
-from optimizer.plans.linear import linear
 from reactive import Database, Min, fixpoint
 
 

@@ -8,13 +8,12 @@ from typing import Any, NamedTuple
 import pytest
 
 from optimizer import plan
+from optimizer.plans.clauses import apart_from_sides
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import nodes
-from optimizer.plans.sides import apart_from_sides
 from optimizer.traverse import without_iterations
 from reactive import Count, Database, Sum, fixpoint, iterate
-from reactive.engine.remote.fragments import LEVEL
-from reactive.engine.remote.whole import is_loop
+from reactive.engine.remote.fragments import LEVEL, is_loop
 
 
 class Link(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from optimizer.expr import Attribute, Parameter
-from optimizer.plans.unique_keys import NO_KEY, unique_key
+from optimizer.plans.forms import NO_KEY, unique_key
 from reactive import Database
 
 

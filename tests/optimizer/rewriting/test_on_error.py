@@ -12,7 +12,7 @@ from optimizer import plan
 from optimizer.expr import Attempt, walk
 from optimizer.plans.explain import headline
 from optimizer.plans.properties import nodes
-from optimizer.plans.raising import calls_may_raise
+from optimizer.plans.side_conditions import calls_may_raise
 from optimizer.rewriting.on_error import Policy, guarded
 from optimizer.rewriting.optimize import optimize
 from optimizer.rewriting.own_values import elements

@@ -11,7 +11,7 @@ import pytest
 
 from optimizer import plan
 from optimizer.plans.properties import nodes
-from optimizer.rewriting.segments import HIGHEST, Segment
+from optimizer.rewriting.optimize import HIGHEST, Segment
 from reactive import Count, Database, StaleCaptureWarning, Sum, fixpoint
 
 
@@ -198,7 +198,7 @@ def test_a_segment_that_sums_cannot_serve_is_run_as_rows_with_all_above_it(
 
 def test_a_segment_that_comes_to_the_one_below_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """`distinct` of what is a set falls away, so that nothing is left of the segment."""
-    monkeypatch.setattr("optimizer.rewriting.segments.HIGHEST", 2)
+    monkeypatch.setattr("optimizer.rewriting.optimize.HIGHEST", 2)
     table: Any = Database().table(tuple, key=lambda row: row[0])
     same = table.distinct().distinct().distinct().distinct()
     view = same.full_join(same, left_key=lambda x: x[1], right_key=lambda y: y[0]).materialize()

@@ -1,22 +1,51 @@
-"""What the class of a table's rows says of them: their fields, and the classes that these mention.
+"""Declared classes of stored rows, and the migration of rows of an earlier class.
+
+What the class of a table's rows says of them: their fields, and the classes that these mention.
 
 dataclasses, named tuples, attrs, msgspec, pydantic     a column for each field
 tuple[int, str]                                         a column for each place
 others                                                  the column "value"
+
+Rows of an earlier class: which differences from the class of today they may have, and as what
+they come back.
+
+    a new field             its default; without one `migrate=` is asked for
+    a field that is gone, or may hold less than it did      `migrate=`
+    the same fields in another order, or that may hold more     as they are
+
+`migrate` is a callable, dictionary of the fields as they were -> row, or dictionary of the fields
+of today, or None to leave the row out.
+
+State:  none.
+Cost:   of a table whose class differs, O(rows) once: its rows are written again.
+
+The classes of the values that are read, column by column: what need not be asked of each row.
+
+    [(1, "Bonn"), (2, None)]        {int}, {str, None}
+
+Where none of them is bytes, the values of plain columns are as they were, and rows are made of them
+as they are. A store gives no NaN, which is written as bytes. So of rows of a class that keeps what
+it is given it is known that they are plain (`storage/plain_rows.py`).
+
+State:  a few classes for each column.
+Cost:   O(columns) per row, some 30 ns each.
 """
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from fractions import Fraction
+from operator import itemgetter
 from typing import Any
 from uuid import UUID
 
+from optimizer.errors import PlanError
 from optimizer.kinds.fields import as_written, compared, hints, is_record, members
 from optimizer.kinds.kind import (
     Kind,
@@ -27,10 +56,20 @@ from optimizer.kinds.kind import (
     kind_of,
     places_of,
 )
-from reactive.borders.durable.rows.type_text import type_text
-from reactive.borders.durable.rows.values import Unstorable, can_be_known
+from reactive.borders.durable.refusals import DAMAGED
+from reactive.borders.durable.rows.values import (
+    AS_MAPPING,
+    Damaged,
+    Unstorable,
+    can_be_known,
+    holds_all,
+    reader,
+    type_text,
+)
+from reactive.borders.durable.store import Column, Schema, Values
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.frozen_object import FrozenObject
+from reactive.engine.storage import plain_rows
 
 VALUE = "value"
 """The column of rows that have no fields."""
@@ -148,3 +187,159 @@ def _note(kind: type, classes: dict[str, type]) -> None:
 
 def _is_abstract(kind: type) -> bool:
     return inspect.isabstract(kind) or kind.__module__ in ("typing", "collections.abc")
+
+
+Migrate = Callable[[dict[str, Any]], Any]
+
+
+def differences(old: Schema, new: Schema, known: Declared | None) -> list[str]:
+    """What of an earlier class does not fit the class of today, unless `migrate` sees to it.
+
+    known: what is known of the class of today; None of a codec.
+    """
+    before, now = _fields(old), _fields(new)
+    found = [f"field {name!r} is gone" for name in before if name not in now]
+    for name, hint in now.items():
+        if name in before and not holds_all(hint, before[name]):
+            found.append(f"field {name!r} was {before[name]}, and is {hint}")
+        elif name not in before and _is_needed(name, known):
+            found.append(f"field {name!r} is new, and has no default")
+    return [*found, *_inner_differences(old, new)]
+
+
+def _is_needed(name: str, known: Declared | None) -> bool:
+    return known is None or known.shape != "record" or name in needed(known.kind)
+
+
+def _inner_differences(old: Schema, new: Schema) -> Iterator[str]:
+    """Of records and enumerations that fields hold."""
+    classes: Mapping[str, Mapping[str, str]] = _about(new)
+    for name, before in _about(old).items():
+        now = classes.get(name)
+        if now is not None:
+            for field, hint in before.items():
+                if field not in now or not holds_all(now[field], hint):
+                    yield f"{name}.{field} is gone, or holds less than it did"
+
+
+def _about(schema: Schema) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(schema.about or "{}").get("classes", {})
+    return found
+
+
+def _fields(schema: Schema) -> dict[str, str]:
+    """The fields with their types, without the column of a key that is none."""
+    return {column.name: column.type for column in schema.columns if not _is_key(schema, column)}
+
+
+def _is_key(schema: Schema, column: Column) -> bool:
+    """Whether a column was added for a key that is no field."""
+    return column.name == schema.key and bool(json.loads(schema.about or "{}").get("added"))
+
+
+def refusal(table: str, store: str, row_type: Any, found: Sequence[str]) -> str:
+    """What to say of a table whose rows do not fit its class."""
+    called = getattr(row_type, "__name__", str(row_type))
+    return (
+        f"the rows of table {table!r} in {store} are not those of {called}: {'; '.join(found)}\n"
+        f"  give db.table(..., migrate=): a callable, dictionary of the old fields -> {called}; or "
+        "give new fields a default"
+    )
+
+
+def migrated(
+    old: Schema, known: Declared | None, migrate: Migrate | None, rows: Sequence[Values]
+) -> Iterator[tuple[Any, int]]:
+    """The rows as they are today, each with its place among those that are given.
+
+    Raises
+    ------
+    PlanError: a row cannot be made of one that is stored.
+    """
+    for place, fields in enumerate(_as_mappings(old, known, migrate, rows)):
+        try:
+            row = fields if migrate is None else migrate(dict(fields))
+            if row is not None:
+                yield _row_of(row, known), place
+        except Exception as error:
+            error.add_note(f"  a row of table {old.table!r} that is stored: {fields!r:.300}")
+            raise
+
+
+def _as_mappings(
+    old: Schema, known: Declared | None, migrate: Migrate | None, rows: Sequence[Values]
+) -> Iterator[dict[str, Any]]:
+    classes: dict[str, Any] = {} if known is None else dict(known.classes)
+    if migrate is not None:
+        gone = {
+            name: AS_MAPPING for name, _ in _about(old).items() if _is_other(name, old, classes)
+        }
+        classes |= gone
+    columns = [column for column in old.columns if not _is_key(old, column)]
+    reads = [reader(column.kind, classes) for column in columns]
+    for row in rows:
+        try:
+            fields = {c.name: read(v) for c, read, v in zip(columns, reads, row, strict=False)}
+        except DAMAGED as error:
+            raise Damaged(f"{row!r:.200}, which this library has not written") from error
+        yield fields
+
+
+def _is_other(name: str, old: Schema, classes: Mapping[str, Any]) -> bool:
+    """Whether a record inside rows is to be given as a dictionary: its class is not what it was."""
+    kind = classes.get(name)
+    if kind is None:
+        return True
+    return is_record(kind) and not {*_about(old)[name]} <= {*members(kind)}
+
+
+def _row_of(fields: Any, known: Declared | None) -> Any:
+    """A row of the fields that it has; what is a row already is left as it is."""
+    if known is None or not isinstance(fields, dict):
+        return fields
+    if known.shape == "record":
+        try:
+            return known.kind(**fields)
+        except TypeError as error:
+            raise PlanError(
+                f"no {known.kind.__name__} can be made of a row: {error}\n"
+                "  give db.table(..., migrate=): a callable, dictionary -> row"
+            ) from None
+    values = list(fields.values())
+    return tuple(values) if known.shape == "tuple" else values[0]
+
+
+class StoredKinds:
+    """What is known of the rows so far.
+
+    >>> from reactive.borders.durable.store import Column
+    >>> kinds = StoredKinds(Schema("pairs", (Column("a", "int", "plain"),), None, ""))
+    >>> kinds.are_plain([(1,), (2,)]), kinds.are_plain([(b"1",)]), kinds.are_plain([(3,)])
+    (True, False, False)
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        self._names = [column.name for column in schema.columns]
+        self._readers = [itemgetter(place) for place in range(len(self._names))]
+        self._kinds: list[set[type]] | None = [set() for _ in self._names]
+
+    def are_plain(self, batch: Sequence[Values]) -> bool:
+        """Whether the values of some more rows, and of all before, are as they were written."""
+        if self._kinds is None:
+            return False
+        for kinds, read in zip(self._kinds, self._readers, strict=True):
+            kinds.update(map(type, map(read, batch)))
+        if any(bytes in kinds for kinds in self._kinds):
+            self._kinds = None
+        return self._kinds is not None
+
+    def test_of(self, rows: Sequence[Any]) -> plain_rows.PlainTest | None:
+        """The test that the rows made of all these pass; None if that is not known."""
+        if self._kinds is None or not rows:
+            return None
+        kind: Any = type(rows[0])
+        if self._names != list(plain_rows.plain_fields(kind) or ()):
+            return None
+        if set(map(type, rows)) != {kind}:
+            return None
+        return plain_rows.plain_test_of(kind, tuple(map(frozenset, self._kinds)))

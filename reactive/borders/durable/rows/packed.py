@@ -47,7 +47,7 @@ _NAMED = {(kind.__module__, kind.__qualname__): kind for kind in VALUES} | {
 }
 ARRAYS = {"h": 15, "i": 31, "q": 63}
 """The codes of arrays of integers, with the bits of their values."""
-GENERATED = "reactive.api.named_rows"
+GENERATED = "reactive.api.extended"
 """The module that makes classes of rows of the names of their columns."""
 SLICE = 10_000
 """Values of a pickle."""

@@ -23,19 +23,22 @@ from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 from optimizer.expressions.members import row_class, row_of
-from reactive.borders.durable.rows.columns import (
+from reactive.borders.durable.rows.declared import Declared, about_classes, parameters
+from reactive.borders.durable.rows.values import (
     ENUM,
     NAMES,
     PLAIN,
+    Unstorable,
     kind_of,
+    known_in,
     of_stored,
+    pack,
     stored_as,
+    type_text,
+    unpack,
     writer,
     writing,
 )
-from reactive.borders.durable.rows.declared import Declared, about_classes, parameters
-from reactive.borders.durable.rows.type_text import type_text
-from reactive.borders.durable.rows.values import Unstorable, known_in, pack, unpack
 from reactive.borders.durable.store import Column, Schema
 from reactive.borders.durable.store import Values as Stored
 from reactive.engine.codegen.functions import Values, build

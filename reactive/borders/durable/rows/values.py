@@ -7,6 +7,25 @@ What has no JSON by itself has a word before it. Records and enumerations are fo
 classes that the row's class mentions in its annotations: no other class comes of what is stored.
 
 Cost: of a value that is plain, that of a look at its class.
+
+How the values of a field are written, by what the field is declared to hold.
+
+    int, float, str, bytes      as they are
+    bool                        0, 1
+    Decimal, UUID, dates        text
+    an enumeration              the name of the member
+    anything else               as `values.py` has it
+
+None is None everywhere, but in a key. A value that is not what the field is declared to hold is
+marked, so that each comes back as what it was.
+
+Cost: of writing a value 0.05 us where it is as declared.
+
+Annotations as text that is stored, and compared with that of a later class.
+
+    Optional[int]  ->  "int | None"          tuple["Line", ...]  ->  "tuple[Line, ...]"
+
+A field may hold more than it did: what was an `int` may be an `int | None`, or a `float`.
 """
 
 from __future__ import annotations
@@ -14,20 +33,22 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping
-from datetime import date, datetime, time, timedelta, timezone
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from enum import Enum
+from enum import Enum, Flag
 from fractions import Fraction
-from typing import Any
+from types import UnionType
+from typing import Annotated, Any, Union, get_args, get_origin
 from uuid import UUID
 
 from optimizer.kinds.fields import is_record, members
 from reactive.borders.durable.store import Plain
+from reactive.engine.codegen.functions import Values, build
 from reactive.engine.collections.bag import Bag
-from reactive.engine.collections.frozen_dict import FrozenDict
-from reactive.engine.collections.frozen_list import FrozenList
+from reactive.engine.collections.frozen_dict import FrozenDict, FrozenSet
 from reactive.engine.collections.frozen_object import FrozenObject
-from reactive.engine.collections.frozen_set import FrozenSet
+from reactive.engine.collections.long_tuple import FrozenList
 from reactive.engine.collections.zset import canonical
 
 HELD: dict[Any, type] = {FrozenList: list, FrozenDict: dict, FrozenSet: set}
@@ -270,3 +291,209 @@ OF_TEXTS: Mapping[str, Callable[[Any], Any]] = {
     "range": lambda parts: range(*parts),
 }
 MADE: Mapping[str, Callable[[Any], Any]] = {"tuple": tuple, "frozenset": frozenset, "set": set}
+
+
+PLAIN = "plain"
+ENUM = "enum "
+"""What the kind of a column of an enumeration begins with; then comes its name."""
+TESTS: Mapping[Any, str] = {
+    int: "{v}.__class__ is int and LEAST <= {v} <= MOST",
+    float: "{v}.__class__ is float and {v} == {v}",
+    str: "{v}.__class__ is str and ({v}.isascii() or is_text({v}))",
+    bytes: "{v}.__class__ is bytes and {v}[:1] != MARK",
+}
+"""Whether a value is as it is declared, and stored as it is."""
+OTHERWISE = "is_plain({v})"
+KINDS: Mapping[str, tuple[str, str]] = {
+    "bool": ("{v}.__class__ is bool", "(1 if {v} else 0)"),
+    "Decimal": ("{v}.__class__ is Decimal", "str({v})"),
+    "UUID": ("{v}.__class__ is UUID", "str({v})"),
+    "date": ("{v}.__class__ is date", "{v}.isoformat()"),
+    "time": (
+        "{v}.__class__ is time and {v}.tzinfo is None and not {v}.fold",
+        "{v}.isoformat()",
+    ),
+    "datetime": (
+        "{v}.__class__ is datetime and ({v}.tzinfo is None or {v}.tzinfo is utc) and not {v}.fold",
+        "{v}.isoformat()",
+    ),
+}
+"""Of classes that are not stored as they are: whether a value is as declared, and what is stored
+then."""
+READS: Mapping[str, Callable[[Any], Any]] = {
+    "bool": bool,
+    "Decimal": Decimal,
+    "UUID": UUID,
+    "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "datetime": datetime.fromisoformat,
+}
+"""The values of what is stored so."""
+NAMES: Mapping[str, Any] = {
+    **{kind.__name__: kind for kind in (Decimal, UUID, date, time, datetime)},
+    "utc": UTC,
+    "LEAST": LEAST,
+    "MOST": MOST,
+    "MARK": MARK,
+    "is_text": is_text,
+    "is_plain": is_plain,
+}
+"""What the texts refer to."""
+
+
+@dataclass(frozen=True, slots=True)
+class Writing:
+    """How values of a field are written, as text over a variable `{v}`.
+
+    is_usual: whether one is as declared.
+    written: what is stored then.
+    """
+
+    is_usual: str
+    written: str
+
+
+def kind_of(hint: Any, names: Mapping[type, str]) -> str:
+    """How values of an annotation are written, in a word.
+
+    >>> kind_of(Decimal | None, {}), kind_of(int, {})
+    ('Decimal', 'plain')
+    """
+    parts: list[Any] = [part for part in alternatives(hint) if part is not type(None)] or [None]
+    only: Any = parts[0]
+    if len(parts) > 1 or not isinstance(only, type):
+        return PLAIN
+    if issubclass(only, Enum) and not issubclass(only, Flag) and only in names:
+        return ENUM + names[only]
+    name: str = only.__name__
+    return name if name in KINDS and only in (bool, NAMES.get(name)) else PLAIN
+
+
+def writing(kind: str, hint: Any) -> Writing:
+    """How the values of a field are written."""
+    if kind.startswith(ENUM):
+        return Writing("{v}.__class__ is {kind}", "{v}.name")
+    if kind in KINDS:
+        return Writing(*KINDS[kind])
+    found = [TESTS[part] for part in alternatives(hint) if part in TESTS]
+    return Writing(found[0] if len(found) == 1 else OTHERWISE, "{v}")
+
+
+def writer(
+    kind: str, names: Mapping[type, str], classes: Mapping[str, type], *, is_key: bool
+) -> Callable[[Any], Any]:
+    """What gives what is stored of any value at all.
+
+    Raises `Unstorable` for a value that is not stored.
+
+    >>> write = writer("bool", {}, {}, is_key=False)
+    >>> write(True), write(1), write(None)
+    (1, b'\\xff1', None)
+    """
+    how, values = writing(kind, None), Values()
+    enum = classes.get(kind.removeprefix(ENUM))
+    values.by_name |= {**NAMES, "enum": enum, "null": marked(None, {}) if is_key else None}
+    otherwise = pack if kind == PLAIN else marked
+    values.by_name["otherwise"] = lambda value: otherwise(value, names)
+    is_usual = how.is_usual.format(v="v", kind="enum")
+    text = f"{how.written.format(v='v')} if {is_usual} else otherwise(v)"
+    return build("write", f"def write(v):\n    return null if v is None else {text}\n", values)
+
+
+def reader(kind: str, classes: Mapping[str, type]) -> Callable[[Any], Any]:
+    """What gives the value of what is stored.
+
+    >>> reader("Decimal", {})("1.50"), reader("Decimal", {})(None), reader("plain", {})(2)
+    (Decimal('1.50'), None, 2)
+    """
+    of, stored = of_stored(kind, classes), stored_as(kind)
+    if of is None:
+        return lambda value: unpack(value, classes)
+    return lambda value: of(value) if value.__class__ is stored else unpack(value, classes)
+
+
+def of_stored(kind: str, classes: Mapping[str, type]) -> Callable[[Any], Any] | None:
+    """What gives the value of what is stored of a value as declared; None if that is itself."""
+    if not kind.startswith(ENUM):
+        return READS.get(kind)
+    name = kind.removeprefix(ENUM)
+    return lambda member: _member_of(classes.get(name), name, member)
+
+
+def stored_as(kind: str) -> type:
+    """The class of what is stored of a value as declared, if that is not the value itself."""
+    return int if kind == "bool" else str
+
+
+def _member_of(enum: Any, name: str, member: str) -> Any:
+    """The member of an enumeration; its name where nobody knows the class."""
+    if enum is None:
+        return member
+    try:
+        return enum[member]
+    except KeyError:
+        raise Unstorable(f"{member!r}, which {name} has no more") from None
+
+
+ANYTHING = ("Any", "object")
+
+
+def alternatives(hint: Any) -> tuple[Any, ...]:
+    """The members of a union, or the annotation itself."""
+    if get_origin(hint) is Annotated:
+        return alternatives(get_args(hint)[0])
+    if get_origin(hint) in (Union, UnionType):
+        return tuple(part for each in get_args(hint) for part in alternatives(each))
+    return (type(None) if hint is None else hint,)
+
+
+def type_text(hint: Any) -> str:
+    """An annotation as text, the same however it is written.
+
+    >>> from typing import Optional
+    >>> type_text(Optional[int]), type_text(tuple[str, ...]), type_text(Any)
+    ('int | None', 'tuple[str, ...]', 'Any')
+    """
+    if isinstance(hint, str):
+        return hint
+    parts = sorted({*map(_one, alternatives(hint))}, key=lambda text: (text == "None", text))
+    return " | ".join(parts)
+
+
+def _one(hint: Any) -> str:
+    origin, inside = get_origin(hint), get_args(hint)
+    if hint is ...:
+        return "..."
+    if hint is type(None):
+        return "None"
+    if origin is None or not inside:
+        return getattr(hint, "__name__", None) or str(hint).removeprefix("typing.")
+    parts = ", ".join(type_text(part) if not _is_literal(part) else repr(part) for part in inside)
+    return f"{getattr(origin, '__name__', str(origin))}[{parts}]"
+
+
+def _is_literal(part: Any) -> bool:
+    return isinstance(part, str | int | bytes | bool) and not isinstance(part, type)
+
+
+def holds_all(new: str, old: str) -> bool:
+    """Whether a field of one type may hold all that a field of another may.
+
+    >>> holds_all("int | None", "int"), holds_all("float", "int"), holds_all("int", "int | None")
+    (True, True, False)
+    """
+    if new in ANYTHING or old == new:
+        return True
+    wanted, given = _parts(new), _parts(old)
+    return all(part in wanted or (part == "int" and "float" in wanted) for part in given)
+
+
+def _parts(text: str) -> list[str]:
+    """The members of a union, of which one may have others inside brackets."""
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(text):
+        depth += (letter in "[(") - (letter in ")]")
+        if letter == "|" and not depth:
+            parts.append(text[start:place].strip())
+            start = place + 1
+    return [*parts, text[start:].strip()]

@@ -2,23 +2,78 @@
 
     insert    the keys that it was given, or that the SQL database has made
     update    the keys that its WHERE names, or else those that are asked for by it beforehand
-    delete    the keys that are asked for beforehand, and what goes with them (`cascades.py`)
+    delete    the keys that are asked for beforehand, and what goes with them (`statements.py`)
     drop      the table has no rows from then on
-    others    of text by its words (`texts.py`); of a statement inside a query the whole table
+    others    of text by its words (`statements.py`); of a statement inside a query the whole table
 
 An ORM's flush is made of such statements, and so are its bulk operations: nothing is asked of the
 ORM itself. Where keys cannot be known, the whole table is touched.
 
 Source: SQLAlchemy, core events `before_execute`, `after_execute`, `before_cursor_execute`.
+
+What the SQL database changes by itself because of foreign keys, when rows go or keys change.
+
+    delete from customers where id = 3      touches  orders  whose customer_id is 3, which go too
+                                                             (ON DELETE CASCADE, or SET NULL)
+
+The rows that will be touched are asked for before the statement is run: afterwards nobody knows
+them. Where a cascade comes back to a table that it began at, all tables of the round are touched.
+
+Cost: one statement for each foreign key that cascades from a table, and from those below it.
+
+The transaction of a driver's connection: whether there is one, and BEGIN where there is none.
+
+                      begins by itself                 state
+    sqlite3           before INSERT, UPDATE, DELETE,   in_transaction
+    aiosqlite         REPLACE as the first word only   in_transaction
+    psycopg, psycopg2 before every statement           info.transaction_status
+    mysql-connector   before every statement           in_transaction
+    asyncpg           by its adapter                   is_in_transaction()
+
+Of a driver that says nothing, `in_transaction` is None, and nothing is done.
+
+Source: PEP 249; `sqlite3`, "Transaction control"; libpq, PQtransactionStatus.
+
+What a statement that is written as text may write to: by its words.
+
+    update orders set total = 0          the tables whose names are in it
+    call close_the_year()                any table: it names none that is known
+    truncate customers cascade           those that refer to one that is named, too
+    select * from orders                 none
+
+A text that only reads has none of the words that write. That a function which it calls does write,
+nobody can see: say so by the option `mirror_touches` of the statement.
+
+What triggers of the SQL database write to, by their text: nobody else tells that they ran.
+
+    create trigger t after insert on orders begin update customers set ...; end
+
+touches `customers`, as a whole, with each statement on `orders`. A trigger that changes only the
+row that is written touches nothing more: that row is read again in any case.
+
+Cost: one query when a mirror is made. SQLite and Postgres are asked; others are not.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, Column, Delete, Insert, Table, TextClause, Update, select
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    Connection,
+    Delete,
+    ForeignKeyConstraint,
+    Insert,
+    Table,
+    TextClause,
+    Update,
+    select,
+    text,
+    tuple_,
+)
 from sqlalchemy.exc import InvalidRequestError
 from sqlalchemy.schema import DropTable
 from sqlalchemy.sql import ClauseElement, operators, visitors
@@ -26,8 +81,6 @@ from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList
 from sqlalchemy.sql.selectable import TextualSelect
 
 from reactive.borders.mirrors.kinds import Key, Kind, among, chunks, key_columns
-from reactive.borders.mirrors.touching.cascades import Cascades
-from reactive.borders.mirrors.touching.texts import tables_written
 from reactive.borders.mirrors.touching.touched import Touched
 
 OPTION = "mirror_touches"
@@ -266,3 +319,217 @@ def _binds(where: Any, own: Sequence[Column[Any]]) -> list[BindParameter[Any]] |
 
 def _bound(binds: Iterable[BindParameter[Any]], values: Values) -> Key:
     return tuple([values.get(bind.key, bind.effective_value) for bind in binds])
+
+
+ACTS = frozenset({"CASCADE", "SET NULL", "SET DEFAULT"})
+
+
+class Cascades:
+    """Of all tables that are known.
+
+    Parameters
+    ----------
+    tables: all of them.
+    """
+
+    def __init__(self, tables: Iterable[Table]) -> None:
+        every = list(tables)
+        self._deleted = _by_referred(every, lambda key: key.ondelete)
+        self._updated = _by_referred(every, lambda key: key.onupdate)
+
+    def below(self, table: Table) -> set[Table]:
+        """The tables whose rows may change because rows of this one go, or change their keys; with
+        this one."""
+        found, waiting = {table}, [table]
+        while waiting:
+            each = waiting.pop()
+            keys = [*self._deleted.get(each, ()), *self._updated.get(each, ())]
+            new = {key.table for key in keys} - found
+            found |= new
+            waiting += new
+        return found
+
+    def referred(self, table: Table) -> set[Column[Any]]:
+        """The columns that others follow when they are assigned."""
+        keys = self._updated.get(table, ())
+        return {element.column for key in keys for element in key.elements}
+
+    def note_deleted(
+        self,
+        touched: Touched,
+        table: Table,
+        chosen: Any,
+        parameters: Mapping[str, Any],
+    ) -> None:
+        """Note what will change because the chosen rows of a table go.
+
+        Parameters
+        ----------
+        chosen: a condition on the table, or None for all rows.
+        parameters: of the condition.
+        """
+        self._note(touched, table, chosen, parameters, (table,))
+
+    def _note(
+        self,
+        touched: Touched,
+        table: Table,
+        chosen: Any,
+        parameters: Mapping[str, Any],
+        above: tuple[Table, ...],
+    ) -> None:
+        for key in self._deleted.get(table, ()):
+            child = key.table
+            if child in above:
+                touched.note_all(self.below(child))
+                continue
+            gone = select(*[each.column for each in key.elements])
+            refers = _of(key.columns).in_(gone if chosen is None else gone.where(chosen))
+            asked = select(*key_columns(child)).where(refers)
+            touched.note(child, _keys(touched.connection, asked, parameters))
+            if str(key.ondelete).upper() == "CASCADE":
+                self._note(touched, child, refers, parameters, (*above, child))
+
+
+def _of(columns: Iterable[Any]) -> Any:
+    every = list(columns)
+    return every[0] if len(every) == 1 else tuple_(*every)
+
+
+def _keys(connection: Connection, asked: Any, parameters: Mapping[str, Any]) -> Iterator[Any]:
+    return (tuple(row) for row in connection.execute(asked, dict(parameters)))
+
+
+def _by_referred(
+    tables: Iterable[Table], act: Callable[[ForeignKeyConstraint], str | None]
+) -> dict[Table, list[ForeignKeyConstraint]]:
+    """The foreign keys by which something changes, by the table that they refer to."""
+    found: dict[Table, list[ForeignKeyConstraint]] = {}
+    for table in tables:
+        for key in table.foreign_key_constraints:
+            if (act(key) or "").upper() in ACTS:
+                found.setdefault(key.referred_table, []).append(key)
+    return found
+
+
+_SAVEPOINT = re.compile(r"\s*savepoint\b", re.IGNORECASE)
+_ENDS = re.compile(r"\b(commit|end|rollback|release|begin|start)\b", re.IGNORECASE)
+_OUTSIDE = re.compile(
+    r"\s*(begin|commit|end|rollback|release|pragma|vacuum|attach|detach"
+    r"|create\s+(temp\w*\s+|unique\s+|virtual\s+)?(table|view|index))\b",
+    re.IGNORECASE,
+)
+"""Statements of SQLite that begin or end transactions, are refused or ignored inside of one, or
+make what is no row of a table that is there."""
+
+
+def is_savepoint(text: str) -> bool:
+    """Return True if a statement begins a savepoint."""
+    return _SAVEPOINT.match(text) is not None
+
+
+def may_end(text: str) -> bool:
+    """Return True if a statement may end the transaction that it is in, or be in none: one that
+    has a word that writes, or a word of transactions."""
+    words = bare(text)
+    return bool(WRITES.search(words) or _ENDS.search(words))
+
+
+def in_transaction(connection: Connection) -> bool | None:
+    """Return True inside a transaction of the driver, False outside, None if it does not say."""
+    driver: Any = connection.connection.driver_connection
+    found = getattr(driver, "in_transaction", None)
+    if isinstance(found, bool):
+        return found
+    status = getattr(getattr(driver, "info", None), "transaction_status", None)
+    if status is not None:
+        return int(status) != 0
+    ask = getattr(driver, "is_in_transaction", None)
+    return bool(ask()) if callable(ask) else None
+
+
+def is_autocommit(connection: Connection) -> bool:
+    """Return True if the driver commits each statement, whatever SQLAlchemy knows of that."""
+    driver: Any = connection.connection.driver_connection
+    return getattr(driver, "autocommit", None) is True
+
+
+def begin(connection: Connection, cursor: Any, text: str) -> None:
+    """Begin a transaction of SQLite before a statement, as its driver does not always."""
+    if connection.dialect.name != "sqlite" or _OUTSIDE.match(text):
+        return
+    if connection._is_autocommit_isolation():
+        return
+    if in_transaction(connection) is False:
+        level = getattr(connection.connection.driver_connection, "isolation_level", None)
+        cursor.execute(f"BEGIN {level or ''}".rstrip())
+
+
+WRITES = re.compile(
+    r"\b(insert|update|delete|merge|replace\s+into|truncate|copy|call|do|exec|execute|alter|drop"
+    r"|create|load|import|attach|vacuum|restore)\b",
+    re.IGNORECASE,
+)
+LOCKS = re.compile(r"\bfor\s+(no\s+key\s+)?update\b", re.IGNORECASE)
+"""What has the word of a writer, and does not write."""
+CASCADES = re.compile(r"\btruncate\b.*\bcascade\b", re.IGNORECASE | re.DOTALL)
+LITERALS = re.compile(r"'(?:[^']|'')*'")
+COMMENTS = re.compile(r"--[^\n]*|/\*.*?\*/", re.DOTALL)
+WORD = re.compile(r"\w+")
+
+
+def tables_written(text: str, known: Collection[Table]) -> set[Table] | None:
+    """The tables that a text may write to; None if it may be any.
+
+    Parameters
+    ----------
+    known: the tables that there are, whose names are looked for.
+    """
+    if not WRITES.search(bare(text)):
+        return set()
+    without = COMMENTS.sub(" ", text)
+    words = {word.lower() for word in WORD.findall(without)}
+    found = {table for table in known if words.issuperset(WORD.findall(table.name.lower()))}
+    if CASCADES.search(without):
+        found = _with_referring(found, known)
+    return found or None
+
+
+def bare(text: str) -> str:
+    """Return a text without comments, quoted texts, and the words that lock rows."""
+    return LOCKS.sub(" ", LITERALS.sub(" ", COMMENTS.sub(" ", text)))
+
+
+def _with_referring(tables: set[Table], known: Collection[Table]) -> set[Table]:
+    """Tables, and those whose foreign keys lead to them."""
+    found, size = tables, -1
+    while len(found) != size:
+        size, names = len(found), {table.fullname for table in found}
+        found = found | {
+            table
+            for table in known
+            for key in table.foreign_keys
+            if key.target_fullname.rpartition(".")[0] in names
+        }
+    return found
+
+
+ASKED = {
+    "sqlite": "select tbl_name, sql from sqlite_master where type = 'trigger'",
+    "postgresql": (
+        "select c.relname, p.prosrc from pg_trigger t join pg_class c on c.oid = t.tgrelid "
+        "join pg_proc p on p.oid = t.tgfoid where not t.tgisinternal"
+    ),
+}
+
+
+def written_by_triggers(connection: Connection, tables: Sequence[Table]) -> dict[Table, set[Table]]:
+    """The tables that statements on a table write to by its triggers."""
+    asked = ASKED.get(connection.dialect.name)
+    found: dict[Table, set[Table]] = {}
+    for name, body in connection.execute(text(asked)) if asked else ():
+        inside = str(body).lower().partition("begin")[2] or str(body)
+        for table in tables:
+            if table.name.lower() == str(name).lower():
+                found.setdefault(table, set()).update(tables_written(inside, tables) or ())
+    return {table: written for table, written in found.items() if written}

@@ -6,7 +6,7 @@
 
 Lives here: the containers, how they are made of plain ones, what a snapshot holds of them.
 Comes in:   plain lists, dictionaries and sets; objects that own them (`container.Owner`).
-Goes out:   immutable values that are compared by what they share (`collections/frozen_list.py`).
+Goes out:   immutable values that are compared by what they share (`collections/long_tuple.py`).
 May import: collections.
 
 No table is kept beside for what is in them. Measured (`asv_benchmarks/tracked_lists.py`): an append

@@ -22,8 +22,7 @@ from functools import partial
 from typing import Any, ClassVar, Protocol
 
 from optimizer.expressions.knowledge import Foldable
-from optimizer.kinds.class_facts import by_recent_class
-from optimizer.kinds.fields import TRACKED
+from optimizer.kinds.fields import TRACKED, by_recent_class
 from reactive.engine.collections.zset import EXACT
 
 Undo = Callable[[], object]

@@ -32,7 +32,7 @@ from reactive.borders.objects.containers.container import (
 )
 from reactive.engine.collections.frozen_dict import FrozenDict
 from reactive.engine.collections.zset import EXACT
-from reactive.engine.storage.immutable import check_objects
+from reactive.engine.storage.rows import check_objects
 
 NONE: Any = object()
 

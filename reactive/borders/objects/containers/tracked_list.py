@@ -30,7 +30,7 @@ from reactive.borders.objects.containers.container import (
     shown_anew,
     taken,
 )
-from reactive.engine.collections.frozen_list import FrozenList
+from reactive.engine.collections.long_tuple import FrozenList
 from reactive.errors import TableError
 
 NEAR = 64

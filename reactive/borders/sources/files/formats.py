@@ -20,14 +20,17 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from optimizer.errors import PlanError
-from optimizer.kinds.names import columns_of
+from optimizer.kinds.texts import columns_of
 from reactive.borders.sources.batch import Refused
 from reactive.borders.sources.files.row_maker import RecordMaker, ValueMaker, row_maker
-from reactive.borders.sources.files.taken import (
+from reactive.borders.sources.files.texts import (
+    EVERY,
     MAX_BYTES,
     MAX_LINE,
     MAX_RATIO,
+    Cells,
     Format,
+    Lines,
     Place,
     Stopped,
     Taken,
@@ -38,7 +41,6 @@ from reactive.borders.sources.files.taken import (
     decoded,
     unfit,
 )
-from reactive.borders.sources.files.texts import EVERY, Cells, Lines
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.runtime.needs import installing
 

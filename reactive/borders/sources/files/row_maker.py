@@ -19,7 +19,7 @@ from typing import Any
 
 from optimizer.kinds.fields import members
 from optimizer.kinds.kind import ANYTHING, Items, Kind, Places, Struct, kind_of, may_be_none
-from optimizer.kinds.names import columns_of
+from optimizer.kinds.texts import columns_of
 from reactive.borders.sources.files.values import Made, Misfit, from_json, from_text, plain
 from reactive.engine.collections.frozen_object import FrozenObject
 from reactive.engine.runtime.interrupts import reraise_asynchronous

@@ -22,15 +22,22 @@ from typing import Any
 from optimizer.errors import PlanError
 from reactive.borders.sources.batch import Batch, Refused, Token
 from reactive.borders.sources.files.formats import Reader, format_of
-from reactive.borders.sources.files.pattern import (
+from reactive.borders.sources.files.reading import (
+    Bell,
+    Changed,
+    Fingerprint,
+    News,
     Pattern,
     Stamp,
     folder_pattern,
+    has_watchfiles,
+    of_plain,
+    pause,
+    read,
     unsure,
     without,
 )
-from reactive.borders.sources.files.reading import Changed, Fingerprint, News, of_plain, read
-from reactive.borders.sources.files.taken import (
+from reactive.borders.sources.files.texts import (
     MAX_BYTES,
     MAX_LINE,
     MAX_RATIO,
@@ -40,7 +47,6 @@ from reactive.borders.sources.files.taken import (
     TooLarge,
     Unfinished,
 )
-from reactive.borders.sources.files.watching import Bell, has_watchfiles, pause
 from reactive.engine.runtime.progress import watched
 from reactive.errors import SourceError
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from optimizer.errors import ReactiveError
-from reactive.borders.sources.postgres.row_module import module_text
+from reactive.borders.sources.postgres.rows import module_text
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

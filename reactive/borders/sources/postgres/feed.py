@@ -1,27 +1,44 @@
-"""A table of Postgres and the table of the database that it feeds.
+"""Feed of one table of Postgres, decoded from the messages of the plugin `pgoutput`.
+
+A table of Postgres and the table of the database that it feeds.
 
 State: of the columns as the stream describes them where the fields are.
+
+Decode what the plugin `pgoutput` says, version 1 of its protocol: bytes to messages, no more.
+
+    Begin  Relation  Insert  Update  Delete  Truncate  ...  Commit
+
+A transaction comes as a whole and only once it is committed, so what was rolled back never shows.
+Values are texts; None is null.
+
+No kept library does this: `pypgoutput` is a prototype of 2022 that wants pydantic, makes an object
+of each value, and reads no arrays. `PostgresSource(decode=...)` takes another decoder that gives
+these messages.
+
+Cost:   O(bytes).
+Source: PostgreSQL, "Logical Replication Message Formats".
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from struct import Struct
+from typing import Any, NamedTuple, TypeAlias
 
 from reactive.api.table import Table
 from reactive.borders.sources.batch import Refused
-from reactive.borders.sources.postgres import pgoutput
-from reactive.borders.sources.postgres.connection import Connection
 from reactive.borders.sources.postgres.rows import (
     KeyValues,
     Make,
-    Values,
     fields_of,
     key_of_values,
     maker,
     shown,
 )
-from reactive.borders.sources.postgres.schema import FULL, Schema, Types, check_identity
+from reactive.borders.sources.postgres.rows import (
+    Values as RowValues,
+)
+from reactive.borders.sources.postgres.schema import FULL, Connection, Schema, Types, check_identity
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.runtime.sql_names import quoted
 from reactive.errors import SourceError
@@ -48,7 +65,7 @@ class Feed:
                 f"  db.table(..., key=...), or ALTER TABLE {schema.sql} REPLICA IDENTITY FULL"
             )
         self._places: tuple[int, ...] = ()
-        self._relation: pgoutput.Relation | None = None
+        self._relation: Relation | None = None
         self._key_parts = [field for field in self.fields if field.name in names]
         missing = names - {field.name for field in self.fields}
         if missing:
@@ -56,7 +73,7 @@ class Feed:
         self._key_places: list[int] = []
         self._row = self.maker(range(len(self.fields)))
 
-    def describe(self, relation: pgoutput.Relation, types: Types) -> list[str]:
+    def describe(self, relation: Relation, types: Types) -> list[str]:
         """The columns are these from now on; what has changed.
 
         Raises
@@ -104,7 +121,7 @@ class Feed:
         key = self._key_of if self.is_keyed else None
         return maker(self.schema, self.row_type, self.fields, places, native, key)
 
-    def _key_of(self, values: Values) -> Any:
+    def _key_of(self, values: RowValues) -> Any:
         """The key; of values that are none, a text that stands for it."""
         assert self._key is not None
         given = [(field, value) for field, value in values if field in self._key_parts]
@@ -120,7 +137,7 @@ class Feed:
             return shown(given)
 
     def with_unchanged(
-        self, change: pgoutput.Update, held: Callable[[Any], Any], connection: Connection
+        self, change: Update, held: Callable[[Any], Any], connection: Connection
     ) -> Any:
         """The row of an update that does not send all values: they are those of the row that is
         held, or else what the table has; or a `Refused`. None if there is no such row any more."""
@@ -146,7 +163,7 @@ class Feed:
         values = {field.name: getattr(made, field.name) for field in self.fields}
         return self.row_type(**values | {name: getattr(row, name) for name in unsent})
 
-    def _read_again(self, change: pgoutput.Update, connection: Connection) -> Any:
+    def _read_again(self, change: Update, connection: Connection) -> Any:
         """Ask for the values that were not sent. The others are those that were: what is told may
         be told before anybody can read it."""
         for known in (change.new, change.old):
@@ -157,9 +174,7 @@ class Feed:
                 return self.row(change.new)
         return None
 
-    def _unsent(
-        self, change: pgoutput.Update, known: Sequence[str | None], connection: Connection
-    ) -> Any:
+    def _unsent(self, change: Update, known: Sequence[str | None], connection: Connection) -> Any:
         assert self._relation is not None
         columns = self._relation.columns
         keys = [
@@ -176,9 +191,7 @@ class Feed:
         )
         return found[0] if found else None
 
-    def _differences(
-        self, relation: pgoutput.Relation, before: pgoutput.Relation | None
-    ) -> list[str]:
+    def _differences(self, relation: Relation, before: Relation | None) -> list[str]:
         """What is told of columns that are others than before, or than the catalog has."""
         now = {column.name: column.type for column in relation.columns}
         if before is None:
@@ -196,7 +209,7 @@ class Feed:
             ),
         ]
 
-    def _check_identity(self, relation: pgoutput.Relation) -> None:
+    def _check_identity(self, relation: Relation) -> None:
         told = {column.name for column in relation.columns if column.is_key}
         needed = {field.column.name for field in self._key_parts}
         if not needed <= told or (not self.is_keyed and relation.identity != FULL):
@@ -221,3 +234,176 @@ def fit(rows: list[Any]) -> tuple[list[Any], list[Refused]]:
     """Rows, and what can be made no row of."""
     refused = [row for row in rows if type(row) is Refused]
     return ([row for row in rows if type(row) is not Refused] if refused else rows), refused
+
+
+Values: TypeAlias = "list[str | None]"
+"""The values of a row by the places of its columns."""
+
+
+class Column(NamedTuple):
+    """A column as a relation's message has it."""
+
+    name: str
+    type: int
+    modifier: int
+    is_key: bool
+
+
+class Begin(NamedTuple):
+    """A transaction begins, that was committed at this position."""
+
+    final: int
+    made: float
+
+
+class Commit(NamedTuple):
+    """It ends; all that follows is after `end`. `made` is the time of its commit."""
+
+    lsn: int
+    end: int
+    made: float
+
+
+class Relation(NamedTuple):
+    """What the columns of a table are, from here on."""
+
+    number: int
+    schema: str
+    name: str
+    identity: str
+    columns: tuple[Column, ...]
+
+
+class Insert(NamedTuple):
+    """A row comes."""
+
+    relation: int
+    new: Values
+
+
+class Update(NamedTuple):
+    """A row changes. `old` is there if its key changes, or if the identity is full; `unchanged` are
+    the places of large values that did not change, which are not sent."""
+
+    relation: int
+    old: Values | None
+    new: Values
+    unchanged: tuple[int, ...]
+
+
+class Delete(NamedTuple):
+    """A row goes; of `old` all columns are there if the identity is full, else those of the key."""
+
+    relation: int
+    old: Values
+
+
+class Truncate(NamedTuple):
+    """All rows of tables go."""
+
+    relations: tuple[int, ...]
+
+
+class Other(NamedTuple):
+    """What changes no row: an origin, the name of a type, a message."""
+
+    kind: str
+
+
+Message: TypeAlias = Begin | Commit | Relation | Insert | Update | Delete | Truncate | Other
+
+EPOCH = 946_684_800
+"""2000-01-01, from which Postgres counts microseconds, in the seconds of `time.time()`."""
+TEXT, NULL, UNCHANGED = b"tnu"
+INSERT, UPDATE, DELETE, BEGIN, COMMIT, RELATION, TRUNCATE = b"IUDBCRT"
+OLD = b"KO"
+
+_NUMBER, _SHORT = Struct(">I"), Struct(">H")
+_BEGIN, _COMMIT, _COLUMN = Struct(">QqI"), Struct(">BQQq"), Struct(">Ii")
+_relation, _count, _length = _NUMBER.unpack_from, _SHORT.unpack_from, _NUMBER.unpack_from
+
+
+def decode(data: bytes) -> Message:
+    """What a message says.
+
+    Raises
+    ------
+    ValueError: it is in another format, such as with values in binary.
+
+    >>> decode(b"I\\0\\0\\0\\x09N\\0\\x02t\\0\\0\\0\\x017n")
+    Insert(relation=9, new=['7', None])
+    """
+    kind = data[0]
+    if kind == INSERT:
+        (relation,) = _relation(data, 1)
+        return Insert(relation, _values(data, 6)[0])
+    if kind == UPDATE:
+        return _update(data)
+    if kind == DELETE:
+        (relation,) = _relation(data, 1)
+        return Delete(relation, _values(data, 6)[0])
+    if kind == BEGIN:
+        final, made, _ = _BEGIN.unpack_from(data, 1)
+        return Begin(final, EPOCH + made / 1e6)
+    if kind == COMMIT:
+        _, lsn, end, made = _COMMIT.unpack_from(data, 1)
+        return Commit(lsn, end, EPOCH + made / 1e6)
+    if kind == RELATION:
+        return _described(data)
+    if kind == TRUNCATE:
+        (count,) = _relation(data, 1)
+        return Truncate(tuple(_relation(data, 6 + 4 * n)[0] for n in range(count)))
+    return Other(chr(kind))
+
+
+def _update(data: bytes) -> Update:
+    (relation,) = _relation(data, 1)
+    old, at = None, 5
+    if data[at] in OLD:
+        old, at, _ = _values(data, at + 1)
+    new, _, unchanged = _values(data, at + 1)
+    return Update(relation, old, new, unchanged)
+
+
+def _values(data: bytes, at: int) -> tuple[Values, int, tuple[int, ...]]:
+    """The values of a row, where they end, and the places of those that are not sent."""
+    (count,) = _count(data, at)
+    at += 2
+    values: Values = []
+    unchanged: tuple[int, ...] = ()
+    for place in range(count):
+        kind = data[at]
+        at += 1
+        if kind == TEXT:
+            start = at + 4
+            at = start + _length(data, at)[0]
+            values.append(data[start:at].decode())
+            continue
+        if kind == UNCHANGED:
+            unchanged += (place,)
+        elif kind != NULL:
+            raise ValueError(f"a value in format {chr(kind)!r}, where texts are asked for")
+        values.append(None)
+    return values, at, unchanged
+
+
+def _described(data: bytes) -> Relation:
+    (number,) = _relation(data, 1)
+    schema, at = _text(data, 5)
+    name, at = _text(data, at)
+    identity = chr(data[at])
+    (count,) = _count(data, at + 1)
+    at += 3
+    columns: list[Column] = []
+    for _ in range(count):
+        is_key = bool(data[at] & 1)
+        column, at = _text(data, at + 1)
+        kind, modifier = _COLUMN.unpack_from(data, at)
+        columns.append(Column(column, kind, modifier, is_key))
+        at += _COLUMN.size
+    return Relation(number, schema, name, identity, tuple(columns))
+
+
+def _text(data: bytes, at: int) -> tuple[str, int]:
+    end = data.index(0, at)
+    return data[at:end].decode(), end + 1

@@ -12,29 +12,184 @@ State:  none; while all rows are read, what differs.
 Cost:   O(keys that were told); of a new connection O(rows).
 Source: PostgreSQL, "NOTIFY": messages come after the commit, in its order, each once per
         transaction.
+
+Go on after a connection is lost: again and again, with longer and longer pauses.
+
+    connected --lost--> pause --> try --> connected
+                          ^        |
+                          +--------+  twice as long, up to a limit
+
+A server that does not answer is waited for, also the first time: a service may begin before its
+server does. A server that answers, and refuses, is not asked again: it says what is wrong.
+
+The rows of tables as they were when a slot was made: batches of what differs from what is held.
+
+    rows held   1 2 3      of nothing, all rows come: in batches, and nothing is compared
+    snapshot    2 3 4      2 and 3 are passed over, 4 comes; at the end 1 goes
+
+So a snapshot that was broken off is simply taken again, and one that is taken anew, after the slot
+was lost, changes only what has changed meanwhile.
+
+State:  the keys or rows that were held and have not been seen yet; with `whole` what differs.
+Cost:   O(rows), each read once.
 """
 
 from __future__ import annotations
 
 import json
+import logging
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
 from optimizer.errors import PlanError
 from reactive.api.table import Table
-from reactive.borders.sources.batch import Batch, Token
-from reactive.borders.sources.postgres.connection import Connection, asking
+from reactive.borders.sources.batch import Batch, Refused, Token
 from reactive.borders.sources.postgres.feed import Feed, fit
-from reactive.borders.sources.postgres.reconnecting import BACKOFF, Reconnecting
-from reactive.borders.sources.postgres.schema import Schema, Types, read_schema
-from reactive.borders.sources.postgres.snapshot import Held, read_rows
-from reactive.engine.runtime.postgres import literal
+from reactive.borders.sources.postgres.rows import native_types, nullable
+from reactive.borders.sources.postgres.schema import (
+    Connection,
+    Schema,
+    Stopped,
+    Types,
+    asking,
+    is_transient,
+    read_schema,
+    refuses_us,
+)
+from reactive.engine.runtime.needs import driver, literal
 from reactive.engine.runtime.sql_names import quoted
 from reactive.errors import SourceError
+
+log = logging.getLogger("reactive")
+BACKOFF = (0.1, 30.0)
+"""Seconds before the first try to connect again, and at most before another one."""
+IN_USE = 120.0
+"""Seconds after which a slot that is read is taken to be somebody else's: a server that is told
+nothing ends a connection after 60."""
+
+
+class SlotInUse(SourceError):
+    """It may be the connection that was lost, of which the server does not know yet."""
+
+
+class Reconnecting:
+    """Runs a source over one connection after the other.
+
+    backoff: seconds before the first try to connect again, and at most.
+    give_up: seconds without a connection after which it raises.
+    """
+
+    def __init__(self, name: str, backoff: tuple[float, float], give_up: float | None) -> None:
+        if not 0 < backoff[0] <= backoff[1]:
+            raise PlanError(
+                f"backoff={backoff!r} is no pair of seconds\n  the first, and the longest"
+            )
+        self._name = name
+        self._backoff = backoff
+        self._give_up = give_up
+        self.state = "new"
+        self.trouble: SourceError | None = None
+        """Why there is no connection now, while another one is waited for."""
+        self._is_connected = False
+        self._has_waited = False
+        self._lost: tuple[float, float] | None = None
+
+    def answered(self) -> None:
+        """The server has taken the connection; what is asked of it may still be refused."""
+        self.trouble = None
+
+    def connected(self) -> None:
+        """What is asked of a connection is answered."""
+        self._is_connected, self._lost, self.trouble = True, None, None
+
+    def checked(self, feed: Feed) -> Feed:
+        """Return a feed, none of whose columns may be NULL over a field that may not be None.
+
+        A service that has begun without its server, or has lost it, goes on with a warning, and
+        stops at the first row that has a NULL there.
+
+        Raises
+        ------
+        SourceError: there is such a column, and the server has answered at once.
+        """
+        for text in nullable(feed.schema, feed.row_type, feed.fields):
+            if not self._has_waited:
+                raise SourceError(text)
+            log.warning("source %r: %s", self._name, text)
+        return feed
+
+    def run(
+        self, session: Callable[[], Iterator[Batch[Any]]], stop: threading.Event
+    ) -> Iterator[Batch[Any]]:
+        """What the sessions give, each over another connection, until it is to stop."""
+        self._is_connected, self._has_waited, self._lost = False, False, None
+        try:
+            yield from self._sessions(session, stop)
+        finally:
+            self.trouble = None
+
+    def _sessions(
+        self, session: Callable[[], Iterator[Batch[Any]]], stop: threading.Event
+    ) -> Iterator[Batch[Any]]:
+        while True:
+            try:
+                yield from session()
+                return
+            except Stopped:
+                self.state = "stopped"
+                return
+            except (driver().Error, SlotInUse) as error:
+                pause = self._pause(error)
+            if stop.wait(pause):
+                self.state = "stopped"
+                return
+
+    def _pause(self, error: Exception) -> float:
+        """Seconds until the next try; raises if there is to be none."""
+        is_in_use = isinstance(error, SlotInUse)
+        now = time.monotonic()
+        began, before = self._lost or (now, 0.0)
+        patience = self._give_up
+        if is_in_use and not self._is_connected:
+            patience = IN_USE if patience is None else min(patience, IN_USE)
+        is_over = patience is not None and now - began > patience
+        waits = is_transient(error) and (self._is_connected or not refuses_us(error))
+        if is_over or not (is_in_use or waits):
+            raise self._refusal(error) from error
+        first, longest = self._backoff
+        pause = min(longest, before * 2) if before else first
+        self._lost, self._has_waited = (began, pause), True
+        self.state = "waits for the server"
+        self.trouble = self._waiting(error)
+        log.warning("source %r: %s; trying again in %.1f s", self._name, line(error), pause)
+        return pause
+
+    def _refusal(self, error: Exception) -> SourceError:
+        if isinstance(error, SlotInUse):
+            return SourceError(str(error))
+        return SourceError(
+            f"source {self._name!r} cannot read Postgres: {line(error)}\n"
+            "  start() of what ingest gave goes on once it can"
+        )
+
+    def _waiting(self, error: Exception) -> SourceError:
+        found = SourceError(
+            f"source {self._name!r} waits for its server: {line(error)}\n"
+            "  it goes on by itself once the server answers; give_up= sets a limit"
+        )
+        found.__cause__ = error
+        return found
+
+
+def line(error: BaseException) -> str:
+    """The text of an error in one line."""
+    return " ".join(str(error).split())
+
 
 SIZE = 5000
 """Rows that are read together."""
@@ -236,3 +391,106 @@ DROP TRIGGER IF EXISTS {quoted(name + "_all")} ON {schema.sql};
 CREATE TRIGGER {quoted(name + "_all")} AFTER TRUNCATE ON {schema.sql}
     FOR EACH STATEMENT EXECUTE FUNCTION {function}();
 """
+
+
+def snapshot(
+    connection: Connection,
+    feeds: list[Feed],
+    exported: str,
+    filters: dict[tuple[str, str], str],
+    token: Token,
+    *,
+    size: int,
+    whole: bool,
+) -> Iterator[Batch[Any]]:
+    """Batches after which the tables are as they were in a snapshot; the last one has the token.
+
+    Parameters
+    ----------
+    exported: the name of the snapshot.
+    filters: conditions that rows of a table must meet.
+    size: rows of a batch.
+    whole: whether all of it is one batch.
+    """
+    connection.rows("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+    connection.rows(f"SET TRANSACTION SNAPSHOT {literal(exported)}")
+    come: dict[type, list[Any]] = {}
+    deletes: dict[type, list[Any]] = {}
+    removes: dict[type, list[Any]] = {}
+    refused: dict[type, list[Refused]] = {}
+    anew = [feed.row_type for feed in feeds]
+    for feed in feeds:
+        condition = filters.get((feed.schema.schema, feed.schema.table))
+        held = Held(feed)
+        for rows in read_rows(connection, feed, condition, size):
+            new, unfit = fit(held.new(rows))
+            if whole:
+                come.setdefault(feed.row_type, []).extend(new)
+                refused.setdefault(feed.row_type, []).extend(unfit)
+            elif new or unfit:
+                yield Batch({feed.row_type: new}, refused={feed.row_type: unfit}, anew=anew)
+                anew = []
+        (deletes if feed.is_keyed else removes)[feed.row_type] = held.gone()
+    connection.rows("COMMIT")
+    yield Batch(
+        come,
+        deletes=deletes,
+        removes=removes,
+        refused=refused,
+        anew=anew,
+        token=token,
+    )
+
+
+class Held:
+    """The rows that a table has and that were not seen yet."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self._by_key = {feed.key(row): row for row in feed.table} if feed.is_keyed else {}
+        self._counts = Counter(dict(feed.table.zset().items())) if not feed.is_keyed else Counter()
+
+    def new(self, rows: list[Any]) -> list[Any]:
+        """The rows that are not held."""
+        if self._by_key:
+            key, take = self._feed.key, self._by_key.pop
+            return [row for row in rows if not _equal(take(key(row), None), row)]
+        if self._counts:
+            return [row for row in rows if not self._takes(row)]
+        return rows
+
+    def gone(self) -> list[Any]:
+        """The keys of those that are left; or rows."""
+        return list(self._by_key) if self._feed.is_keyed else list(self._counts.elements())
+
+    def _takes(self, row: Any) -> bool:
+        if self._counts.get(row, 0) > 0:
+            self._counts[row] -= 1
+            return True
+        return False
+
+
+def _equal(held: Any, row: Any) -> bool:
+    return held is not None and bool(held == row)
+
+
+def read_rows(
+    connection: Connection,
+    feed: Feed,
+    condition: str | None,
+    size: int,
+    values: Sequence[Any] | None = None,
+) -> Iterator[list[Any]]:
+    """The rows of a table, some at a time, with a `Refused` for each that cannot be made. Inside a
+    transaction."""
+    fields, schema = feed.fields, feed.schema
+    native = native_types(fields)
+    make = feed.maker(range(len(fields)), native)
+    columns = ", ".join(quoted(field.column.name) for field in fields)
+    where = f" where {condition}" if condition else ""
+    cursor = connection.cursor(native)
+    query = f"select {columns} from {schema.rows_sql}{where}"
+    connection.rows(f"DECLARE all_rows NO SCROLL CURSOR FOR {query}", values)
+    while found := connection.rows(f"FETCH {size} FROM all_rows", cursor=cursor):
+        yield list(map(make, found))
+    connection.rows("CLOSE all_rows")

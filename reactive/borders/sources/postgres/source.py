@@ -20,15 +20,20 @@ from typing import Any
 from optimizer.errors import PlanError
 from reactive.api.table import Table
 from reactive.borders.sources.batch import Batch, Token
-from reactive.borders.sources.postgres import pgoutput, slots
-from reactive.borders.sources.postgres.connection import Connection, asking, lsn, lsn_text
+from reactive.borders.sources.postgres import feed
+from reactive.borders.sources.postgres import stream as slots
 from reactive.borders.sources.postgres.feed import Feed
-from reactive.borders.sources.postgres.progress import Progress
-from reactive.borders.sources.postgres.reconnecting import BACKOFF, Reconnecting, line
+from reactive.borders.sources.postgres.notify import BACKOFF, Reconnecting, line, snapshot
 from reactive.borders.sources.postgres.rows import row_class
-from reactive.borders.sources.postgres.schema import Types, read_schema
-from reactive.borders.sources.postgres.snapshot import snapshot
-from reactive.borders.sources.postgres.stream import Stream
+from reactive.borders.sources.postgres.schema import (
+    Connection,
+    Types,
+    asking,
+    lsn,
+    lsn_text,
+    read_schema,
+)
+from reactive.borders.sources.postgres.stream import Progress, Stream
 from reactive.errors import SourceError
 
 SIZE = 5000
@@ -67,7 +72,7 @@ class PostgresSource:
         most. A source that begins before its server waits for it, too.
     give_up: seconds without a connection after which it stops with an error. A server that answers
         and refuses (a wrong password, no such database) stops a source that begins at once.
-    decode: bytes -> a message of `pgoutput.py`, in the place of the decoder there.
+    decode: bytes -> a message of `feed.py`, in the place of the decoder there.
 
     State: of a transaction the rows that it changes; of each table its columns.
     Cost:  O(rows) of the snapshot, then O(changes).
@@ -89,7 +94,7 @@ class PostgresSource:
         size: int = SIZE,
         backoff: tuple[float, float] = BACKOFF,
         give_up: float | None = None,
-        decode: Callable[[bytes], pgoutput.Message] = pgoutput.decode,
+        decode: Callable[[bytes], feed.Message] = feed.decode,
     ) -> None:
         _check(dsn, tables, size)
         self._dsn = dsn

@@ -1,24 +1,46 @@
-"""What a slot tells, as batches: each transaction of Postgres is one.
+"""Replication stream of Postgres: the slot, and its transactions as batches.
+
+What a slot tells, as batches: each transaction of Postgres is one.
 
 State: the changes of one transaction.
 Cost:  O(changes).
+
+What a server keeps for a source: a publication of its tables, and a slot with its position.
+
+    publication   reactive_users             which tables are told of
+    slot          reactive_users_1f0c92ab    what log is kept; made anew with each snapshot
+
+A slot has a name of its own each time it is made, and the token has that name. So one that was made
+anew by somebody else, with changes missing between, is not taken for the one that was.
+
+The changes of a transaction, as one batch: what each row is at its end.
+
+    by key     key -> the row, or None if it goes
+    by count   rows that come, rows that go; where the whole rows are told
+
+State: the rows that one transaction has changed, each once by its key.
+Cost:  O(changes); of a TRUNCATE O(rows that the table has).
 """
 
 from __future__ import annotations
 
+import logging
+import re
+import secrets
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
-from reactive.borders.sources.batch import Batch, Token
-from reactive.borders.sources.postgres import pgoutput
-from reactive.borders.sources.postgres.changes import Changes, batch_of
-from reactive.borders.sources.postgres.connection import Connection, lsn
-from reactive.borders.sources.postgres.feed import Feed
-from reactive.borders.sources.postgres.progress import Progress
-from reactive.borders.sources.postgres.schema import Types
-from reactive.engine.runtime.postgres import driver, literal
+from reactive.borders.sources.batch import Batch, Refused, Token
+from reactive.borders.sources.postgres import feed
+from reactive.borders.sources.postgres.feed import Feed, fit
+from reactive.borders.sources.postgres.notify import SlotInUse
+from reactive.borders.sources.postgres.schema import Connection, Schema, Types, lsn
+from reactive.engine.runtime.needs import driver, literal
+from reactive.engine.runtime.sql_names import quoted
 from reactive.errors import SourceError
 
 ASKED = 1.0
@@ -36,7 +58,7 @@ class Stream:
         feeds: list[Feed],
         progress: Progress,
         token: Callable[[int], Token],
-        decode: Callable[[bytes], pgoutput.Message],
+        decode: Callable[[bytes], feed.Message],
         is_settled: Callable[[], bool],
     ) -> None:
         self._control = control
@@ -70,7 +92,7 @@ class Stream:
                 self._idle(cursor)
                 continue
             event = decode(message.payload)
-            if isinstance(event, pgoutput.Commit):
+            if isinstance(event, feed.Commit):
                 if event.end > since and self._changes:
                     yield batch_of(self._changes, self._feeds, self._token(event.end), event.made)
                 self._changes = {}
@@ -81,24 +103,24 @@ class Stream:
             else:
                 self._take(event)
 
-    def _take(self, event: pgoutput.Message) -> None:
+    def _take(self, event: feed.Message) -> None:
         match event:
-            case pgoutput.Insert():
+            case feed.Insert():
                 if (found := self._of(event.relation)) is not None:
                     found.insert(event)
-            case pgoutput.Update():
+            case feed.Update():
                 if (found := self._of(event.relation)) is not None:
                     found.update(event, self._control)
-            case pgoutput.Delete():
+            case feed.Delete():
                 if (found := self._of(event.relation)) is not None:
                     found.delete(event)
-            case pgoutput.Truncate():
+            case feed.Truncate():
                 for number in event.relations:
                     if (found := self._of(number)) is not None:
                         found.truncate()
-            case pgoutput.Relation():
+            case feed.Relation():
                 self._describe(event)
-            case pgoutput.Begin() | pgoutput.Other():
+            case feed.Begin() | feed.Other():
                 self._progress.begins()
             case _:
                 raise SourceError(f"the decoder gave {event!r:.100}, which is no message")
@@ -114,7 +136,7 @@ class Stream:
         self._progress.waiting += 1
         return found
 
-    def _describe(self, relation: pgoutput.Relation) -> None:
+    def _describe(self, relation: feed.Relation) -> None:
         feed = self._by_name.get((relation.schema, relation.name))
         if feed is not self._by_number.get(relation.number):
             raise _other_table(feed or self._by_number[relation.number])
@@ -156,3 +178,352 @@ def _other_table(feed: Feed) -> SourceError:
         "renamed, and changes of another one of this name are not told\n"
         "  start(anew=True) of what ingest gave reads the one that has the name by then"
     )
+
+
+LONGEST = 40
+"""Letters of the source's name in the names that the server has."""
+PUBLISHED = """
+    select schemaname, tablename, to_jsonb(p) ->> 'rowfilter', to_jsonb(p) -> 'attnames'
+    from pg_publication_tables p where pubname = %s
+"""
+"""Filters and lists of columns are there from version 15 on."""
+SLOT = """
+    select plugin, active_pid, wal_status, to_jsonb(s) ->> 'conflicting'
+    from pg_replication_slots s where slot_name = %s
+"""
+SLOTS = """
+    select slot_name, active_pid from pg_replication_slots
+    where slot_name ~ %s and database = current_database()
+"""
+MOMENT, STEP = 2.0, 0.02
+"""Seconds until a server knows at the latest that a slot is read no more; between two looks."""
+NEEDED = "select 1 from pg_publication where pubname = %s"
+LEVEL = "select current_setting('wal_level'), current_setting('server_version_num')::int"
+OLDEST = 130000
+"""The first version that publishes partitioned tables."""
+
+
+def base_name(source: str) -> str:
+    """What the names of the publication and the slot begin with."""
+    return "reactive_" + re.sub(r"[^a-z0-9]+", "_", source.lower())[:LONGEST].strip("_")
+
+
+def new_slot_name(source: str) -> str:
+    """A name that no slot has had."""
+    return f"{base_name(source)}_{secrets.token_hex(4)}"
+
+
+def check_server(connection: Connection) -> None:
+    """Raise `SourceError` if the server cannot tell changes."""
+    level, version = connection.rows(LEVEL)[0]
+    if int(version) < OLDEST:
+        raise SourceError(
+            f"the server is of version {version // 10000}; changes are read from 13 on\n"
+            "  NotifySource reads tables of any server"
+        )
+    if level != "logical":
+        raise SourceError(
+            f"the server has wal_level = {level}, with which it tells no changes\n"
+            "  ALTER SYSTEM SET wal_level = logical, and restart it; or take NotifySource"
+        )
+
+
+def check_published(connection: Connection, name: str, tables: Sequence[Schema]) -> None:
+    """Raise `SourceError` if the publication does not tell of a table, as of one made anew."""
+    published = {(row[0], row[1]) for row in connection.rows(PUBLISHED, [name])}
+    for table in tables:
+        if (table.schema, table.table) not in published:
+            raise SourceError(
+                f"publication {name!r} does not tell of {table.sql} any more, whose changes since "
+                "are lost: the table was made anew, or the publication was\n"
+                "  start(anew=True) of what ingest gave reads the table anew"
+            )
+
+
+def publish(connection: Connection, name: str, tables: Sequence[Schema], *, ours: bool) -> None:
+    """Have the publication tell of the tables; it is made, or tables are added, if it is `ours`.
+
+    Raises
+    ------
+    SourceError: it is somebody else's, and is absent or has not all tables.
+    """
+    published = {(row[0], row[1]) for row in connection.rows(PUBLISHED, [name])}
+    missing = [table for table in tables if (table.schema, table.table) not in published]
+    is_there = bool(connection.rows(NEEDED, [name]))
+    if is_there and not missing:
+        return
+    listed = ", ".join(table.rows_sql for table in missing)
+    make = (
+        f"ALTER PUBLICATION {quoted(name)} ADD TABLE {listed}"
+        if is_there
+        else f"CREATE PUBLICATION {quoted(name)} FOR TABLE {listed} "
+        "WITH (publish_via_partition_root = true)"
+    )
+    if not ours:
+        what = f"does not tell of {listed}" if is_there else "is not there"
+        raise SourceError(f"publication {name!r} {what}\n  {make}")
+    try:
+        connection.rows(make)
+    except driver().errors.DuplicateObject:  # another process was quicker
+        publish(connection, name, tables, ours=ours)
+
+
+def row_filters(connection: Connection, publication: str) -> dict[tuple[str, str], str]:
+    """The condition of each table of a publication that has one: a snapshot is to heed it."""
+    rows: list[Any] = connection.rows(PUBLISHED, [publication])
+    return {(row[0], row[1]): row[2] for row in rows if row[2]}
+
+
+def check_slot(connection: Connection, slot: str) -> None:
+    """Raise `SourceError` if one cannot go on with a slot."""
+    rows: list[Any] = connection.rows(SLOT, [slot])
+    remedy = (
+        "\n  start(anew=True) of what ingest gave reads the tables anew, and applies what differs "
+        "as one commit"
+    )
+    if not rows:
+        raise SourceError(
+            f"slot {slot!r} is not there any more, and so neither is the log since the last commit"
+            + remedy
+        )
+    _, pid, status, conflicting = rows[0]
+    if status == "lost" or conflicting == "true":
+        raise SourceError(
+            f"slot {slot!r} was invalidated: the server has removed log that it would have needed"
+            + remedy
+            + "; a larger max_slot_wal_keep_size keeps more"
+        )
+    if pid is not None:
+        raise SlotInUse(
+            f"slot {slot!r} is read by another process, which server process {pid} serves\n"
+            "  one database at a time goes on from a token; another one takes a source of another "
+            "name"
+        )
+
+
+def make_slot(connection: Connection, slot: str, *, temporary: bool) -> tuple[int, str]:
+    """Make a slot; the position from which it tells changes, and the snapshot of before."""
+    kind = "TEMPORARY " if temporary else ""
+    row = connection.rows(f'CREATE_REPLICATION_SLOT "{slot}" {kind}LOGICAL pgoutput')[0]
+    return lsn(row[1]), row[2]
+
+
+def start_command(slot: str, position: str, publication: str) -> str:
+    """The command that begins to stream."""
+    options = f"proto_version '1', publication_names {literal(quoted(publication))}"
+    return f'START_REPLICATION SLOT "{slot}" LOGICAL {position} ({options})'
+
+
+def drop_slot(connection: Connection, slot: str) -> None:
+    """Drop a slot that nobody reads, if it is there."""
+    connection.rows(
+        "select pg_drop_replication_slot(slot_name) from pg_replication_slots "
+        "where slot_name = %s and active_pid is null",
+        [slot],
+    )
+
+
+def drop_all(connection: Connection, source: str, publication: str | None) -> None:
+    """Drop a publication, and all slots of sources of this name that nobody reads; who has stopped
+    to read one a moment ago is waited for."""
+    until = time.monotonic() + MOMENT
+    while left := connection.rows(SLOTS, [f"^{base_name(source)}_[0-9a-f]{{8}}$"]):
+        free = [slot for slot, reader in left if reader is None]
+        for slot in free:
+            drop_slot(connection, slot)
+        if not free:
+            if time.monotonic() > until:
+                break
+            time.sleep(STEP)
+    if publication is not None:
+        connection.rows(f"DROP PUBLICATION IF EXISTS {quoted(publication)}")
+
+
+class Changes:
+    """Collects what one transaction does to one table."""
+
+    def __init__(self, feed: Feed) -> None:
+        self._feed = feed
+        self.is_cleared = False
+        """Whether all rows went that were there before."""
+        self._rows: dict[Any, Any] = {}
+        self._come: list[Any] = []
+        self._gone: list[Any] = []
+
+    def insert(self, change: feed.Insert) -> None:
+        """A row comes."""
+        feed = self._feed
+        row = feed.row(change.new)
+        if feed.is_keyed:
+            self._rows[feed.key(row)] = row
+        else:
+            self._come.append(row)
+
+    def update(self, change: feed.Update, connection: Connection) -> None:
+        """A row is another one now."""
+        feed = self._feed
+        if not feed.is_keyed:
+            assert change.old is not None
+            self._gone.append(_told(feed.row(change.old)))
+            self._come.append(feed.with_unchanged(change, self._held, connection))
+            return
+        row = (
+            feed.with_unchanged(change, self._held, connection)
+            if change.unchanged
+            else feed.row(change.new)
+        )
+        if change.old is not None:
+            self._rows[feed.key_of_old(change.old)] = None
+        if row is None:
+            self._rows[feed.key_of_old(change.new)] = None
+        else:
+            self._rows[feed.key(row)] = row
+
+    def delete(self, change: feed.Delete) -> None:
+        """A row goes."""
+        feed = self._feed
+        if feed.is_keyed:
+            self._rows[feed.key_of_old(change.old)] = None
+        else:
+            self._gone.append(_told(feed.row(change.old)))
+
+    def truncate(self) -> None:
+        """All rows go."""
+        self.is_cleared = True
+        self._rows.clear()
+        self._come.clear()
+        self._gone.clear()
+
+    def by_key(self) -> tuple[list[Any], list[Any]]:
+        """Rows that are there at the end, and keys that have none."""
+        rows = [row for row in self._rows.values() if row is not None]
+        gone = [key for key, row in self._rows.items() if row is None]
+        if self.is_cleared:
+            held = (self._feed.key(row) for row in self._feed.table)
+            gone += [key for key in held if key not in self._rows]
+        return rows, gone
+
+    def by_count(self) -> tuple[list[Any], list[Any]]:
+        """Rows that come, and rows that go."""
+        return self._come, [*self._feed.table, *self._gone] if self.is_cleared else self._gone
+
+    def _held(self, key: Any) -> Any:
+        """The row of a key as the transaction has it so far."""
+        if key in self._rows or self.is_cleared:
+            row = self._rows.get(key)
+            return None if isinstance(row, Refused) else row
+        return self._feed.table.get(key)
+
+
+def batch_of(changes: dict[int, Changes], feeds: dict[int, Feed], token: Token, made: float) -> Any:
+    """All of a transaction."""
+    upserts: dict[type, list[Any]] = {}
+    refused: dict[type, list[Refused]] = {}
+    deletes: dict[type, list[Any]] = {}
+    removes: dict[type, list[Any]] = {}
+    for number, each in changes.items():
+        feed = feeds[number]
+        rows, gone = each.by_key() if feed.is_keyed else each.by_count()
+        upserts[feed.row_type], unfit = fit(rows)
+        if unfit:
+            refused[feed.row_type] = unfit
+        (deletes if feed.is_keyed else removes)[feed.row_type] = gone
+    return Batch(
+        upserts,
+        deletes=deletes,
+        removes=removes,
+        refused=refused,
+        anew=[feeds[number].row_type for number, each in changes.items() if each.is_cleared],
+        token=token,
+        made=made,
+    )
+
+
+def _told(row: Any) -> Any:
+    """A row that goes; of one that was refused, what tells it apart."""
+    return row.given if isinstance(row, Refused) else row
+
+
+# How far a source has come, for any thread to ask.
+
+log = logging.getLogger("reactive")
+REMEMBERED = 100
+"""Changes of columns that are told."""
+GRACE = 2.0
+"""Seconds after which a source that has ended, and was not started again, is taken to be so."""
+
+
+class Progress:
+    """See the module. Changed by the thread of the source only."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._changed = threading.Condition()
+        self._server = 0
+        self.position = 0
+        """All that was committed before it is in the tables."""
+        self.waiting = 0
+        """Changes of the transaction that is coming in."""
+        self.in_transaction = False
+        self._ended: float | None = None
+        self.cause: BaseException | None = None
+        """The error that has stopped it the last time; None if none has."""
+        self.schema_changes: deque[str] = deque(maxlen=REMEMBERED)
+
+    def begins(self) -> None:
+        """A transaction comes in."""
+        self.in_transaction = True
+
+    def is_at(self, position: int) -> None:
+        """All up to a position is committed."""
+        self.in_transaction = False
+        self.waiting = 0
+        if position > self.position:
+            with self._changed:
+                self.position = position
+                self._changed.notify_all()
+
+    def starts_at(self, position: int) -> None:
+        """It begins here; what was received beyond, and not committed, comes again."""
+        with self._changed:
+            self.position = position
+            self.in_transaction = False
+            self.waiting = 0
+            self._ended = self.cause = None
+            self._changed.notify_all()
+
+    def ends(self) -> None:
+        """It runs no more."""
+        with self._changed:
+            self._ended = time.monotonic()
+            self._changed.notify_all()
+
+    def has_ended(self) -> bool:
+        """Whether it has ended, and is not just about to be started again."""
+        return self._ended is not None and time.monotonic() - self._ended > GRACE
+
+    def server_is_at(self, position: int) -> None:
+        """The log of the server has come to here."""
+        self._server = position
+
+    def behind(self) -> int:
+        """Bytes of the server's log that are not in the tables, as of a second ago."""
+        return max(0, self._server - self.position)
+
+    def schema_changed(self, changes: list[str]) -> None:
+        """Columns have changed."""
+        for change in changes:
+            self.schema_changes.append(change)
+            log.warning("source %r: %s", self._name, change)
+
+    def wait_for(self, position: int, timeout: float | None) -> bool:
+        """Wait until it has come to a position, or has ended; whether it has come there."""
+        until = None if timeout is None else time.monotonic() + timeout
+        with self._changed:
+            while self.position < position and not self.has_ended():
+                left = None if until is None else until - time.monotonic()
+                if left is not None and left <= 0:
+                    return False
+                pause = None if self._ended is None else GRACE
+                self._changed.wait(min((x for x in (left, pause) if x is not None), default=None))
+            return self.position >= position

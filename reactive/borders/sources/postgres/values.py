@@ -12,6 +12,7 @@ A field that is declared as `str` takes the text as it is.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time, timedelta
@@ -37,7 +38,28 @@ from optimizer.kinds.kind import (
 )
 from reactive.borders.sources.files.row_maker import record_maker
 from reactive.borders.sources.files.values import from_json
-from reactive.borders.sources.postgres.frozen_json import frozen_json
+from reactive.engine.collections.frozen_object import FrozenObject
+
+# JSON as values that do not change: objects as `FrozenObject`, arrays as tuples.
+
+
+def frozen_json(text: str) -> Any:
+    """Return the value of a JSON text, with frozen collections.
+
+    >>> frozen_json('{"tags": ["a", "b"]}')["tags"]
+    ('a', 'b')
+    """
+    return _frozen(json.loads(text, object_hook=FrozenObject))
+
+
+def _frozen(value: Any) -> Any:
+    """The same with tuples in the place of lists, of which the parser makes none."""
+    if isinstance(value, list):
+        return tuple(map(_frozen, value))
+    if isinstance(value, FrozenObject):
+        value._items = {name: _frozen(each) for name, each in value._items.items()}
+    return value
+
 
 SETTINGS = (
     "-c datestyle=ISO -c intervalstyle=postgres -c timezone=UTC "

@@ -22,8 +22,13 @@ from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import CyclicCount, CyclicJoin, Physical, ops
 from reactive.engine.operators import cycles
-from reactive.engine.operators.pipelines import PipelineSource, inputs_of_multiway, is_read, within
-from reactive.engine.operators.plain import LINEAR
+from reactive.engine.operators.plain import (
+    LINEAR,
+    PipelineSource,
+    inputs_of_multiway,
+    is_read,
+    within,
+)
 
 
 def join_cycles(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:

@@ -4,8 +4,8 @@
                                 a point of b finds the intervals that have it in that of a
 
 Needs:  an inner join without equations, whose predicate compares values of both sides
-        (`optimizer.plans.ranges`); annotations, if there are, of built-in types that have an order;
-        all callables were read; the join is read by nobody else.
+        (`optimizer.plans.side_conditions`); annotations, if there are, of built-in types that have
+        an order; all callables were read; the join is read by nobody else.
 Pays:   18 times every pair, with 10,000 rows on each side of which a row has ten partners; more of
         more rows.
 """
@@ -16,16 +16,15 @@ from optimizer import plan
 from optimizer.expr import Attribute, Lifted, Parameter
 from optimizer.expressions.knowledge import Shapes, shape_of
 from optimizer.kinds.kind import ANYTHING, class_of
-from optimizer.plans import ranges as range_sides
+from optimizer.plans import side_conditions as range_sides
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import SideConditions, side_conditions_of
-from reactive.engine.collections.annotations import declared
-from reactive.engine.collections.families import may_have_family
-from reactive.engine.collections.key_range import Form, Range
+from reactive.engine.collections.index import Form, Range
+from reactive.engine.collections.zset import declared, may_have_family
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Intervals, Op, Physical, RangeIndex, ops
-from reactive.engine.operators.pipelines import PipelineSource
+from reactive.engine.operators.plain import PipelineSource
 
 _NOTHING = SideConditions((), (), None)
 

@@ -16,7 +16,7 @@ from reactive.engine.codegen import probe_order
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Index, Multiway, Physical, ops
-from reactive.engine.operators.pipelines import PipelineSource, inputs_of_multiway, is_read, within
+from reactive.engine.operators.plain import PipelineSource, inputs_of_multiway, is_read, within
 
 
 def join_multiway(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:

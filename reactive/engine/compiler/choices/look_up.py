@@ -26,12 +26,12 @@ from optimizer.expr import (
     conjuncts,
     constant,
 )
-from optimizer.plans import ranges
+from optimizer.plans import side_conditions
 from optimizer.plans.properties import shapes
 from optimizer.plans.side_conditions import SideTerm
 from optimizer.plans.wanted import AnyOf, Between, Wanted, wanted
-from reactive.engine.collections.families import UnorderedError, family_of
-from reactive.engine.collections.key_range import Range
+from reactive.engine.collections.index import Range
+from reactive.engine.collections.zset import UnorderedError, family_of
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Candidate, Chooser
 from reactive.engine.compiler.physical import (
@@ -43,9 +43,8 @@ from reactive.engine.compiler.physical import (
     RangeIndex,
     Scan,
 )
-from reactive.engine.operators import keys
-from reactive.engine.operators.pipelines import PipelineSource
-from reactive.engine.operators.plain import LINEAR, Side
+from reactive.engine.operators import join
+from reactive.engine.operators.plain import LINEAR, PipelineSource, Side
 
 
 def look_up(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
@@ -124,14 +123,14 @@ def _index(table: plan.Node, test: Lifted, what: Wanted) -> Index | RangeIndex |
     before have no key. None for a range whose ends are not in one order."""
     source, below = Scan(table, Op(table)), PipelineSource((), table)
     needs = tuple(
-        Call(constant(keys.of_classes), (Attribute(Parameter(0), name), constant(classes)))
+        Call(constant(join.of_classes), (Attribute(Parameter(0), name), constant(classes)))
         for name, classes in sorted(what.needs.items())
     )
     by = test.with_body(First(needs, what.field) if needs else what.field)
     if isinstance(what.values, Between):
         if not _is_of_one_family(what.values):
             return None
-        span, in_order = ranges.Span(by, by), Range("point", "interval")
+        span, in_order = side_conditions.Span(by, by), Range("point", "interval")
         return RangeIndex(table, source, below, (), 1, span, in_order)
     side: Side = (None, (SideTerm(by, is_key=True),))
     return Index(table, source, below, side, 1)

@@ -16,7 +16,7 @@ from optimizer.plans.side_conditions import AnyJoin
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Op, Physical, Probe, ops
-from reactive.engine.operators.pipelines import PipelineSource
+from reactive.engine.operators.plain import PipelineSource
 
 
 def probe_indexes(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:

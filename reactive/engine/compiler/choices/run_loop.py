@@ -10,8 +10,8 @@ Pays:   rounds that are evaluated whole take a tenth of what operators take for 
 from __future__ import annotations
 
 from optimizer import plan
-from optimizer.plans import loops
-from reactive.engine.compiler import loops as rounds
+from optimizer.plans import strata
+from reactive.engine.compiler import hops as rounds
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Loop, Op, Physical, Relation
 
@@ -28,7 +28,7 @@ def run_loop(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 
 def _run(chooser: Chooser, node: plan.Node, iterate: plan.Iterate, index: int) -> Asking[Physical]:
     if id(iterate) not in chooser.loops:
-        inputs, given = loops.over_given(iterate)
+        inputs, given = strata.over_given(iterate)
         sources = []
         for each in inputs:
             sources.append((yield each))

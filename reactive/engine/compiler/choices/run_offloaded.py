@@ -7,7 +7,7 @@ Pays:   what it keeps is not in the process.
 from __future__ import annotations
 
 from optimizer import plan
-from reactive.engine.compiler import offloaded
+from reactive.engine.compiler import placement
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Apply, Op, Physical, Remote, Scan, ops
 from reactive.engine.remote import fragments
@@ -22,20 +22,20 @@ def run_offloaded(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
     return _move(away, node) if away.includes(node) else None
 
 
-def _move(away: offloaded.OffloadedNodes, node: plan.Node) -> Asking[Physical]:
+def _move(away: placement.OffloadedNodes, node: plan.Node) -> Asking[Physical]:
     """A part; of an order, the rows that come back are put in order here."""
     moved = yield from _part(away, node, away.fragment(node), is_scan=False)
     return Apply(node, (moved,), Op(node)) if isinstance(node, plan.OrderBy) else moved
 
 
 def _part(
-    away: offloaded.OffloadedNodes, node: plan.Node, fragment: fragments.Fragment, *, is_scan: bool
+    away: placement.OffloadedNodes, node: plan.Node, fragment: fragments.Fragment, *, is_scan: bool
 ) -> Asking[Physical]:
     sources: list[Physical] = []
     fed, chains = {}, []
     for place, read in enumerate(fragment.inputs):
         if away.holds(read):
-            source, table, chain = offloaded.feeding(away, read)
+            source, table, chain = placement.feeding(away, read)
             sources.append(Scan(table, Op(table)))
             fed[place] = (source, chain)
             chains.append((place, ops(chain)))

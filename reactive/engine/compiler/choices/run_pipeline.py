@@ -9,7 +9,7 @@ from __future__ import annotations
 from optimizer import plan
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import Op, Physical, Pipeline
-from reactive.engine.operators.pipelines import PipelineSource
+from reactive.engine.operators.plain import PipelineSource
 
 
 def run_pipeline(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:

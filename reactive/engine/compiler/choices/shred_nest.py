@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from optimizer import plan
-from optimizer.expressions.naming import Nesting
+from optimizer.expressions.text import Nesting
 from optimizer.plans import shredding
 from optimizer.plans.properties import bindings, may_be_negative
 from reactive.engine.compiler import levels
@@ -19,7 +19,7 @@ from reactive.engine.compiler.physical import Index, Nest, Op, Physical
 
 if TYPE_CHECKING:
     from reactive.engine.compiler.levels import Levels
-    from reactive.engine.compiler.offloaded import OffloadedNodes
+    from reactive.engine.compiler.placement import OffloadedNodes
 
 
 def shred_nest(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:

@@ -19,8 +19,7 @@ from reactive.engine.compiler.physical import (
     Physical,
     ops,
 )
-from reactive.engine.operators.pipelines import INNER, Inner
-from reactive.engine.operators.plain import Side, sides
+from reactive.engine.operators.plain import INNER, Inner, Side, sides
 
 OfSide = Index | PartialSums | PairSums
 

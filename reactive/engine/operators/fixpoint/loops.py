@@ -1,21 +1,43 @@
-"""The generated loops of the delta rules; None where they cannot run.
+"""Loops of delta rules: generated code, and the rows of a recursive relation or an input by key.
+
+The generated loops of the delta rules; None where they cannot run.
 
 What raises in a loop is done again by the plain operators, which raise it, or see that it does not
 count.
+
+The rows of an input that match a row of a recursive relation, now and before a change.
+
+    relation  --key-->  rows of the input with the key, of which a predicate is true
+
+Where a key could not be computed, it says nothing: then all rows are asked.
+
+State:  none but the indexes of both sides, which the recursion and the graph keep.
+Cost:   O(rows with the key) of each row that is asked about.
+
+A recursive relation as one side of a join: its rows by key.
+
+It is an index that takes several deltas in one commit, and can take all of them back. Where the
+other side is an input, it is read when that input changes and at no other time: then it is brought
+up to date once, at the end of a commit. Otherwise it follows each round.
+
+State:  the rows, by key (`row_index.py`).
+Cost:   O(rows that enter or leave).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from optimizer.traverse import read_functions
 from reactive.engine.codegen.functions import source_of
-from reactive.engine.codegen.sinks import ListSink
-from reactive.engine.collections.index import KeyedPair
-from reactive.engine.collections.zset import Batch, Pairs
-from reactive.engine.operators.fixpoint.recursive_index import RecursiveIndex
-from reactive.engine.operators.index_by import IndexBy
+from reactive.engine.codegen.nest import ListSink
+from reactive.engine.collections.index import Before, KeyedPair
+from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
+from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelation
+from reactive.engine.operators.index_by import IndexBy, KeyBy
+from reactive.engine.operators.join import Candidates
 from reactive.engine.operators.loops.nests import (
     DeltaRule,
     delta_loop,
@@ -24,7 +46,7 @@ from reactive.engine.operators.loops.nests import (
     leaving_both,
     meeting,
 )
-from reactive.engine.operators.pipelines import PipelineSource
+from reactive.engine.operators.plain import PipelineSource
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Loop = Callable[..., Any]
@@ -109,3 +131,177 @@ class BinaryLoops:
     def sources(self) -> list[str]:
         """The text of the loops."""
         return list(map(source_of, self._loops.values()))
+
+
+Keyed = Sequence[KeyedPair]
+Of = Callable[[Any, Row], list[Pair]]
+"""The partners of a row with a key."""
+
+
+class Partners:
+    """The partners that rows of a relation have in an input.
+
+    Parameters
+    ----------
+    fits: whether a row and another of the same key match.
+    whole: whether two rows of any keys do.
+    """
+
+    __slots__ = ("_fits", "_unseen", "_whole", "left", "right", "touched")
+
+    def __init__(
+        self,
+        sides: tuple[RecursiveIndex, IndexBy],
+        fits: Callable[[Row, Row], object],
+        whole: Callable[[Row, Row], object],
+    ) -> None:
+        self.left, self.right = sides
+        self._fits = fits
+        self._whole = whole
+        self._unseen: Keyed = ()
+        self.touched = 0
+
+    @contextmanager
+    def before(self, keyed: Keyed) -> Iterator[None]:
+        """As it would be if the input had not taken a delta yet."""
+        self._unseen = keyed
+        try:
+            yield
+        finally:
+            self._unseen = ()
+
+    def asked(self, keyed: Keyed) -> Sequence[tuple[Row, Any]]:
+        """The rows of the relation that changed rows of the input may match, with their keys."""
+        found: dict[Row, Any] = {}
+        index = self.left.index_by
+        rows = Candidates(index) if self._is_poisoned() else index.index
+        for key, _ in keyed:
+            for row, _ in rows.pairs(key):
+                found.setdefault(row, key)
+        self.touched += len(found)
+        return [*found.items()]
+
+    def of(self, since: Keyed) -> Of:
+        """What finds the partners that a row has; or had, before a delta of the input."""
+        others: Any = self.right.index
+        fits = self._fits
+        if self._unseen:
+            since = [*self._unseen, *since]
+        if self._is_poisoned():  # keys say nothing then
+            others, fits = _Everything(self.right, since), self._whole
+        elif since:
+            others = Before(others, since)
+
+        def partners(key: Any, row: Row) -> list[Pair]:
+            candidates = others.pairs(key)
+            self.touched += len(candidates)
+            return [pair for pair in candidates if fits(row, pair[0])]
+
+        return partners
+
+    def _is_poisoned(self) -> bool:
+        return self.left.index_by.poisoned or self.right.poisoned
+
+
+class _Everything:
+    """All rows of an input, whatever the key; or as it was before a delta."""
+
+    def __init__(self, rows: IndexBy, since: Keyed) -> None:
+        self._rows = list(rows.all_rows(since))
+
+    def pairs(self, key: Any) -> Sequence[Pair]:
+        return self._rows
+
+
+Held = tuple[dict[Any, Any], int, bool, list[Sequence[KeyedPair]]]
+"""What is in an index, and what this commit has taken in."""
+
+
+class RecursiveIndex:
+    """The rows of a relation, by key.
+
+    >>> recursive_index = RecursiveIndex(RecursiveRelation(), IndexBy(len), follows=False)
+    >>> recursive_index.change([("anna", 3)])
+    >>> list(recursive_index.index_by.index.pairs(4))
+    [('anna', 1)]
+    """
+
+    __slots__ = ("_taken", "follows", "index_by", "relation")
+
+    def __init__(self, relation: RecursiveRelation, index_by: IndexBy, *, follows: bool) -> None:
+        self.relation = relation
+        self.index_by = index_by
+        self.follows = follows
+        """Whether it follows each round."""
+        self._taken: list[Sequence[KeyedPair]] = []
+
+    def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
+        """Rows that enter or leave, with their keys; they are not taken in."""
+        return self.index_by.keyed(_weighted(delta))
+
+    def change(self, delta: Pairs) -> None:
+        """Take in rows that enter or leave; the weights in the index are 1."""
+        self._taken.append(self.index_by.step(_weighted(delta)))
+
+    def undo(self) -> None:
+        """Be as before the commit."""
+        for keyed in reversed(self._taken):
+            self.index_by.take_back(keyed)
+        self.commit()
+
+    def set_aside(self) -> Held:
+        """Begin from nothing; what there was is returned."""
+        index = self.index_by.index
+        held = (index.buckets, index.rows, self.index_by.poisoned, self._taken)
+        index.buckets, index.rows, self._taken = {}, 0, []
+        self.index_by.poisoned = False
+        return held
+
+    def bring_back(self, held: Held) -> None:
+        """Be as before the commit, in which all was set aside."""
+        index = self.index_by.index
+        index.buckets, index.rows, self.index_by.poisoned, self._taken = held
+        self.undo()
+
+    def commit(self) -> None:
+        """Forget how it was before."""
+        self._taken = []
+        self.index_by.commit()
+
+
+class FilteredKeys:
+    """The keys of rows that pass some wheres.
+
+    >>> from reactive.engine.operators.index_by import KeyBy
+    >>> FilteredKeys(lambda pairs: [p for p in pairs if p[0] != "otto"], KeyBy(len)).step(
+    ...     [("anna", 1), ("otto", 1)])
+    [(4, ('anna', 1))]
+    """
+
+    __slots__ = ("_keys", "_wheres")
+
+    def __init__(self, wheres: Callable[[Pairs], Pairs], keys: KeyBy) -> None:
+        self._wheres = wheres
+        self._keys = keys
+
+    @property
+    def touched(self) -> int:
+        return self._keys.touched
+
+    @property
+    def emits_filtered(self) -> bool:
+        """Whether rows that the key rejects are told of."""
+        return self._keys.emits_filtered
+
+    @emits_filtered.setter
+    def emits_filtered(self, value: bool) -> None:
+        self._keys.emits_filtered = value
+
+    def step(self, delta: Pairs) -> Sequence[KeyedPair]:
+        return self._keys.step(self._wheres(delta))
+
+
+def _weighted(delta: Pairs) -> Sequence[Pair]:
+    if type(delta) is Batch:
+        return Batch(delta.rows, 1 if delta.weight > 0 else -1)
+    return [(row, 1 if weight > 0 else -1) for row, weight in delta]

@@ -1,4 +1,6 @@
-"""The rows of a recursive relation: which enter and leave, by the derivations that they have.
+"""Rows of a recursive relation: all that are derived, or the best one of each key.
+
+The rows of a recursive relation: which enter and leave, by the derivations that they have.
 
 Invariants, between two calls
 -----------------------------
@@ -11,19 +13,38 @@ Invariants, between two calls
 State:  that of `derivations.py`.
 Cost:   O(1) per row that enters or leaves.
 Source: docs/recursion.md.
+
+A recursive relation that keeps the best row of each key; the others wait.
+
+    entries   row -> its rank and key, for all rows that are supported
+    groups    key -> the entries of its rows, the best one first
+    chosen    key -> the row that is in the relation
+
+Rows enter best first over all keys, as in Dijkstra's algorithm: where no row leads to a better one
+than itself, each key is so decided once. A row that is beaten leaves first, with all that depends
+on it, before the better one enters. If that takes the better one with it, which so
+was derived from the one that it beats, the beaten row comes back and stays, without being shown.
+
+State:  beside that of `RecursiveRelation`, an entry for each row that waits or is there.
+Cost:   O(log rows) per row that is found, as long as groups are small.
+Source: superior functions: Knuth, *A Generalization of Dijkstra's Algorithm*, 1977.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
-from itertools import islice, repeat
+from heapq import heappop, heappush
+from itertools import compress, islice, repeat
 from typing import Any, Self
 
-from reactive.engine.collections.zset import Batch, Pair, Row, consolidate
+from reactive.engine.collections.index import NOTHING
+from reactive.engine.collections.sorting import Rank, ranker
+from reactive.engine.collections.zset import Batch, Pair, Row, canonical, consolidate
+from reactive.engine.operators.aggregate import State, repeated, shortened
 from reactive.engine.operators.fixpoint.derivations import GIVEN, Derivations
-from reactive.engine.operators.operator_state import State, repeated, shortened
 
 
 class RecursiveRelation(Derivations):
@@ -220,3 +241,268 @@ def fill(rows: dict[Row, Any], others: Mapping[Row, Any]) -> None:
     """Have a dictionary hold what another one does."""
     rows.clear()
     rows.update(others)
+
+
+Entry = tuple[Any, Any, Row, Any]
+"""Value, tie, row and key."""
+
+
+class SubsumingRelation(RecursiveRelation):
+    """Facts of which one of each key is let in.
+
+    >>> relation = SubsumingRelation(by=lambda row: row[0], value=lambda row: row[1], largest=False)
+    >>> relation.take([(("a", 5), 1), (("a", 3), 1), (("b", 4), 1)])
+    >>> relation.enter(2, 0), relation.enter(3, 1)
+    ([('a', 3)], [('b', 4)])
+    """
+
+    __slots__ = (
+        *("_beaten", "_born", "_by", "_changed", "_open", "_rank", "_shows", "_was_beaten"),
+        *("chosen", "entries", "groups"),
+    )
+
+    def __init__(
+        self, *, by: Callable[[Row], Any], value: Callable[[Row], Any], largest: bool
+    ) -> None:
+        self._by = by
+        self._rank: Callable[[Row], Rank] = ranker(value, largest=largest)
+        self.entries: dict[Row, Entry] = {}
+        self.groups: dict[Any, list[Entry]] = {}
+        self.chosen: dict[Any, Row] = {}
+        self._shows: dict[Row, None] = {}
+        super().__init__()
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._open: list[tuple[Any, int, Entry]] = []  # a heap of what may be best of its key
+        self._beaten: list[Row] = []
+        self._was_beaten: dict[Row, None] = {}
+        self._born: dict[Row, int] = {}
+        self._changed: list[Pair] = []  # what is shown, and not any more
+
+    @property
+    def shown(self) -> Mapping[Row, object]:
+        return self._shows
+
+    def enter(self, now: int, depth: int) -> list[Row]:
+        """Let in the best rows that are not there; none, if others have to leave before."""
+        self._arrange(depth)
+        while best := self._pop_best():
+            self._beaten = [row for row in map(self._dominated_by, best) if row is not NOTHING]
+            if self._beaten:
+                for entry in best:
+                    self._push(entry)
+                return []
+            rows = [row for _, _, row, _ in best if row not in self.rounds]
+            if rows:
+                self._is_single, self._known = False, -1
+                self._enter(rows, now)
+                self.depth = max(self._born.get(row, 1) for row in rows)
+            for _, _, row, key in best:
+                self._choose(key, row)
+            if rows:
+                return rows
+        return []
+
+    def _dominated_by(self, entry: Entry) -> Row:
+        """The row that has to leave before the best of its key enters.
+
+        NOTHING if it has left before, and came back because nothing better is there without it.
+        """
+        row = self.chosen.get(entry[3], NOTHING)
+        return NOTHING if row in self._was_beaten else row
+
+    def net(self, moved: Sequence[Pair]) -> Sequence[Pair]:
+        return consolidate(self._changed)
+
+    def undo(self) -> None:
+        if self._was_empty:
+            for state in (self.entries, self.groups, self.chosen, self._shows):
+                state.clear()
+        super().undo()
+
+    def _empty(self, before: Any) -> None:
+        super()._empty(before)
+        before._shows = dict(self._shows)
+        self._shows.clear()
+        self.entries, self.groups, self.chosen = {}, {}, {}
+
+    def bring_back(self, before: Self) -> None:
+        shows = self._shows
+        fill(shows, before._shows)
+        before._shows = shows
+        super().bring_back(before)
+
+    def state(self) -> State | None:
+        """The rows that are derived, with their derivations; the round of each that is there, or 0;
+        which are shown. None if a row may have a negative number of derivations."""
+        if self.may_be_negative:
+            return None
+        rows = list(self.support)
+        return {
+            "rows": rows,
+            "supports": shortened(list(self.support.values())),
+            "rounds": shortened(list(map(self.rounds.get, rows, repeat(0)))),
+            "well_founded": shortened(list(map(self.well_founded.get, rows, repeat(1)))),
+            "shown": shortened([row in self._shows for row in rows]),
+            "derivations": self.derivations,
+        }
+
+    def show(self, state: State) -> None:
+        """Hold the rows of a stored state that are shown; the relation held nothing."""
+        rows = state["rows"]
+        shown = compress(rows, repeated(state["shown"], len(rows)))
+        self._shows.update(dict.fromkeys(shown))
+
+    def restore(self, state: State) -> None:
+        """Hold a stored state, the rows of which are shown."""
+        rows, length = state["rows"], len(state["rows"])
+        rounds, supports, well_founded = (
+            repeated(state[name], length) for name in ("rounds", "supports", "well_founded")
+        )
+        self.support = dict(zip(rows, supports, strict=True))
+        fill(self.rounds, {row: at for row, at in zip(rows, rounds, strict=True) if at})
+        pairs = zip(rows, well_founded, strict=True)
+        self.well_founded = {row: number for row, number in pairs if number != 1}
+        self.entries, self.groups, self.chosen = {}, {}, {}
+        for row in rows:
+            self._insert((*self._rank(row), row, canonical(self._by(row))))
+        self.chosen = {self.entries[row][3]: row for row in self._shows}
+        self.derivations = state["derivations"]
+        self.commit()
+
+    def footprint(self) -> tuple[int, int]:
+        rows, size = super().footprint()
+        states = (self.entries, self.groups, self.chosen, self._shows, *self.groups.values())
+        entry = sys.getsizeof((0, 0, 0, 0))
+        return rows, size + sum(map(sys.getsizeof, states)) + entry * len(self.entries)
+
+    @property
+    def is_losing(self) -> bool:
+        return super().is_losing or bool(self._beaten)
+
+    @property
+    def has_only_ones(self) -> bool:
+        return False
+
+    def leave(self, *, dated: bool = True) -> Sequence[Pair]:
+        pairs = super().leave()
+        beaten = {row: self.rounds[row] for row in self._beaten if row in self.rounds}
+        self._beaten = []
+        self._note(
+            self._restore_well_founded, [(row, self.well_founded.get(row, 1)) for row in beaten]
+        )
+        self._put_out(beaten)
+        for row in beaten:
+            del self.rounds[row]
+        self._leaving.update(beaten)
+        self._was_beaten.update(dict.fromkeys(beaten))
+        self._born.update(dict.fromkeys(beaten, self.depth + 1))
+        return [*pairs, *((row, -since) for row, since in beaten.items())]
+
+    def _put_out(self, leaving: dict[Row, int]) -> None:
+        super()._put_out(leaving)
+        for row in leaving:
+            _, _, row, key = self.entries[row]
+            if self.chosen.get(key, NOTHING) is row:
+                self._choose(key, NOTHING)
+            if self.support.get(row, 0) < 1:
+                self._remove(row)
+            self._open_group(key)
+
+    def _forget(self, row: Row) -> None:
+        super()._forget(row)
+        if row in self.entries:
+            key = self.entries[row][3]
+            self._remove(row)
+            self._open_group(key)
+
+    def _arrange(self, depth: int) -> None:
+        """Put the rows that were found into their groups."""
+        for row in [*self._found, *self._fresh]:
+            if row not in self.entries:
+                key = canonical(self._by(row))
+                self._insert((*self._rank(row), row, key))
+                self._note(self._discard, row)
+                self._born[row] = depth + 1
+            self._open_group(self.entries[row][3])
+        self._found, self._fresh = {}, []
+
+    def _pop_best(self) -> list[Entry]:
+        """The best entries of all keys that are open, if several those of equal value."""
+        best: dict[Any, Entry] = {}
+        while self._open:
+            value, _, entry = self._open[0]
+            if best and next(iter(best.values()))[0] < value:
+                break
+            heappop(self._open)
+            if self._is_open(entry):
+                best[entry[3]] = entry
+        return list(best.values())
+
+    def _is_open(self, entry: Entry) -> bool:
+        """Whether it is the best of its key, and not chosen."""
+        _, _, row, key = entry
+        group = self.groups.get(key)
+        return group is not None and group[0] is entry and self.chosen.get(key, NOTHING) is not row
+
+    def _open_group(self, key: Any) -> None:
+        """Consider the best of a key, if it is not chosen."""
+        group = self.groups.get(key)
+        if group and self._is_open(group[0]):
+            self._push(group[0])
+
+    def _push(self, entry: Entry) -> None:
+        heappush(self._open, (entry[0], id(entry), entry))
+
+    # The changes below are made, or not, also where rows and keys do not let themselves be hashed.
+
+    def _insert(self, entry: Entry) -> None:
+        group = self.groups.setdefault(entry[3], [])
+        try:
+            place = bisect(group, entry)
+            self.entries[entry[2]] = entry
+        except BaseException:
+            if not group:
+                del self.groups[entry[3]]
+            raise
+        group.insert(place, entry)
+
+    def _remove(self, row: Row) -> None:
+        entry = self.entries[row]
+        self._discard(row)
+        self._note(self._insert, entry)
+
+    def _discard(self, row: Row) -> None:
+        entry = self.entries[row]
+        group = self.groups[entry[3]]
+        del self.entries[row]
+        if len(group) > 1:
+            del group[next(place for place, other in enumerate(group) if other is entry)]
+            return
+        try:
+            del self.groups[entry[3]]
+        except BaseException:
+            self.entries[row] = entry
+            raise
+
+    def _choose(self, key: Any, row: Row) -> None:
+        """Show a row for its key, or NOTHING."""
+        before = self.chosen.get(key, NOTHING)
+        self._note(self._chose, (key, before))
+        self._chose((key, row))
+        self._changed += [(before, -1)] if before is not NOTHING else []
+        self._changed += [(row, 1)] if row is not NOTHING else []
+
+    def _chose(self, choice: tuple[Any, Row]) -> None:
+        key, row = choice
+        before = self.chosen.pop(key, NOTHING)
+        if before is not NOTHING:
+            self._shows.pop(before, None)
+        if row is not NOTHING:
+            self.chosen[key] = row
+            self._shows[row] = None
+
+    def _restore_well_founded(self, well_founded: list[tuple[Row, int]]) -> None:
+        for row, number in well_founded:
+            self._set_well_founded(row, number)

@@ -24,9 +24,9 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Protocol
 
 from reactive.engine.collections.zset import Pair, Pairs, consolidate
+from reactive.engine.operators.aggregate import Inputs, State
 from reactive.engine.operators.loop.anew import Anew, Log, Loop, grow, shrink
-from reactive.engine.operators.operator_state import Inputs, State
-from reactive.engine.operators.tolerate import Tolerate
+from reactive.engine.operators.rowwise import Tolerate
 
 PART = 8
 """Of all rows, the part that operators follow at most in a round."""

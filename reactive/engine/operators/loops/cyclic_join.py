@@ -29,7 +29,7 @@ from optimizer.record import record
 from reactive.engine.codegen.cycle_rows import CycleRows
 from reactive.engine.codegen.emitter import Emitter, RowPipeline, row_names
 from reactive.engine.codegen.functions import Values, build
-from reactive.engine.codegen.sinks import Sink
+from reactive.engine.codegen.nest import Sink
 from reactive.engine.collections.index import NOTHING, rows_of
 from reactive.engine.collections.neighbour_rows import NeighbourRows, without
 from reactive.engine.collections.trie import SEVERAL

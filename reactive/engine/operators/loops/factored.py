@@ -1,4 +1,6 @@
-"""An aggregate over a join of which a side, or both, is kept as sums by key.
+"""Aggregates over joins of which sums are kept: of a batch by columns, and of a single change.
+
+An aggregate over a join of which a side, or both, is kept as sums by key.
 
     for key, (times_left, left_sum0) in left:       what changes on the left, summed by key
         found = find_right(key, NOTHING)
@@ -15,6 +17,28 @@ The same loops, with sums by another key in the place of groups, keep a side tha
 State:  the groups of the plain operator.
 Cost:   O(keys that change + the rows, or groups, that they meet).
 Source: [slender] recursive IVM; [dbsp] bilinear operators.
+
+A single change of one side of a join, of which sums are kept: its group is replaced.
+
+    for key, (times_left, left_sum0) in left:       what the row adds
+        row1 = find_right(key, NOTHING)             the only row of the right, or its sums
+        ...                                         as `grouped.py`
+        return [(old, -1), (new, 1)]
+
+Where several rows of the right have the key, the loops for many do it (`factored.py`).
+
+State:  the groups of the plain operator.
+Cost:   O(1).
+
+Aggregation of a large batch over columns: sums by group, which are added to the groups.
+
+    rows    columns    sums by key            for key, (times_left, left_sum0) in changes:
+                                                  group = get(key)
+                                                  group[0] += times_left
+                                                  group[1] += left_sum0
+
+State:  the groups of the plain operator.
+Cost:   that of `columns.py`, and O(groups that change).
 """
 
 from __future__ import annotations
@@ -24,20 +48,28 @@ from typing import Any, Protocol
 
 from optimizer import plan
 from optimizer.expr import Expr, Local
-from reactive.engine.codegen.emitter import Emitter
-from reactive.engine.codegen.running_sums import write_plus
-from reactive.engine.collections.keyed_batch import keys_of
-from reactive.engine.collections.zset import Pair
-from reactive.engine.operators.accumulators import AvgAccumulator, CountAccumulator
-from reactive.engine.operators.aggregate import Aggregate
-from reactive.engine.operators.in_line import InLine
+from optimizer.expressions.knowledge import Shapes
+from optimizer.plans.factorization import Factorization
+from reactive.engine.codegen.emitter import Emitter, RowPipeline
+from reactive.engine.codegen.functions import Recall
+from reactive.engine.codegen.nest import write_plus
+from reactive.engine.collections.index import keys_of
+from reactive.engine.collections.zset import Batch, Pair
+from reactive.engine.operators.accumulators import (
+    AvgAccumulator,
+    CountAccumulator,
+    SumAccumulator,
+    ValuesAccumulator,
+)
+from reactive.engine.operators.aggregate import Aggregate, Inputs, State
 from reactive.engine.operators.index_by import IndexBy
-from reactive.engine.operators.loops.grouped import NONE_BEFORE, Grouped, Grouping
-from reactive.engine.operators.loops.multiway import ProbeOrders
-from reactive.engine.operators.loops.nests import LEFT, RIGHT
-from reactive.engine.operators.operator import BailOut
-from reactive.engine.operators.operator_state import Inputs, State
-from reactive.engine.operators.sums_by import SumsBy
+from reactive.engine.operators.join import SumsBy
+from reactive.engine.operators.loops.columns import ColumnSums, column_sums
+from reactive.engine.operators.loops.cyclic_count import ProbeOrders
+from reactive.engine.operators.loops.grouped import NONE_BEFORE, Grouped, Grouping, GroupingOfOne
+from reactive.engine.operators.loops.nests import LEFT, RIGHT, changes_loop, loop_of_one
+from reactive.engine.operators.operator import BailOut, InLine
+from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 
 class Sides:
@@ -99,7 +131,7 @@ class OfOne(Protocol):
     ) -> Sequence[Pair] | None: ...
 
     def in_line(self, own: Any) -> InLine | None:
-        """The same as lines of a commit (`in_line.py`)."""
+        """The same as lines of a commit (`operator.py`)."""
 
 
 class Factored(Grouped):
@@ -249,3 +281,161 @@ class GroupingOfSums(Grouping):
         for line in write_plus("total", value or "", often, is_own=True):
             emitter.line(line)
         emitter.line(f"{state} = total")
+
+
+Loop = Callable[..., Any]
+
+
+class GroupingOfOneSum(GroupingOfOne, GroupingOfSums):
+    """As `GroupingOfOne`, of terms."""
+
+    def _changed(
+        self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
+    ) -> str:
+        often = self._sums.get(value or "")
+        if often is None or isinstance(accumulator, CountAccumulator):
+            return super()._changed(emitter, place, accumulator, value, weight)
+        old, new = f"group[{place}]", f"state_{place}"
+        if isinstance(accumulator, AvgAccumulator):
+            emitter.line(f"total, count = {old}")
+            emitter.line(f"{new} = (plus(copied(total), {value}, {often}), count + {weight})")
+            return new
+        emitter.line(f"{new} = {old}")
+        for line in write_plus(new, value or "", often, is_own=False):
+            emitter.line(line)
+        return new
+
+
+class Alone:
+    """Runs the loop of the side that changed, if it alone did."""
+
+    __slots__ = ("_left", "_right", "_sides")
+
+    def __init__(self, sides: Sides, left: Loop, right: Loop) -> None:
+        self._sides = sides
+        self._left = left
+        self._right = right
+
+    def step(
+        self, groups: dict[Any, Any], before: dict[Any, Any], deltas: Sequence[Sequence[Any]]
+    ) -> Sequence[Pair] | None:
+        """What a single change changes; None if it takes the loops for many."""
+        left, right = deltas
+        sides = self._sides
+        if len(left) + len(right) != 1 or not sides.is_plain:
+            return None
+        found: Sequence[Pair] | None
+        try:
+            if left:
+                loop = self._left
+                found = loop(groups, before, left, sides.find_right)
+            else:
+                loop = self._right
+                found = loop(groups, before, right, sides.find_left)
+        except Exception as error:
+            reraise_asynchronous(error)
+            found = None
+        if found is None:
+            before.clear()
+        return found
+
+    def in_line(self, own: Factored) -> InLine:
+        """The same as lines of a commit."""
+        sides = self._sides
+        by_name = {"own": own, "groups": own.groups, "none": NONE_BEFORE, "sides": sides}
+        by_name |= {"left": self._left, "right": self._right, "reraise": reraise_asynchronous}
+        by_name |= {"find_left": sides.find_left, "find_right": sides.find_right}
+        by_name |= {f"index_{place}": index for place, index in enumerate(sides.indexes)}
+        is_plain = "sides_{n}.is_filled"
+        for place, _ in enumerate(sides.indexes):
+            is_plain += f" and not index_{place}_{{n}}.poisoned"
+        return InLine(
+            _IN_LINE.replace("{is_plain}", is_plain), "own_{n}._before = none_{n}", by_name
+        )
+
+
+def alone(
+    names: tuple[str, ...],
+    shapes: Shapes,
+    factors: Factorization,
+    sink_of: Callable[[RowPipeline], GroupingOfOneSum],
+    accumulators: Sequence[Any],
+    sides: Sides,
+    recall: Recall,
+) -> Alone | None:
+    """For a join of which no side is kept by group: there a change may meet several sums."""
+    by_group = any(of is not None and of.groups for of in (factors.left, factors.right))
+    if by_group or any(isinstance(accumulator, ValuesAccumulator) for accumulator in accumulators):
+        return None
+
+    def loop(side: str) -> Loop:
+        made = recall(f"{side} alone", lambda: loop_of_one(names, shapes, factors, sink_of, side))
+        return made[0]
+
+    return Alone(sides, loop(LEFT), loop(RIGHT))
+
+
+_IN_LINE = """\
+if len({left}) + len({right}) == 1 and {is_plain}:
+    own_{n}.touched += 1
+    own_{n}._before = before = {{}}
+    {out} = None
+    try:
+        if {left}: {out} = left_{n}(groups_{n}, before, {left}, find_right_{n})
+        else: {out} = right_{n}(groups_{n}, before, {right}, find_left_{n})
+    except Exception as error: reraise_{n}(error)
+    if {out} is None:
+        before.clear()
+        {out} = own_{n}.of_many({left}, {right})
+else: {out} = step_{n}({left}, {right})"""
+
+
+SUMMED = (CountAccumulator, SumAccumulator, AvgAccumulator)
+Columns = Callable[[Batch, dict[Any, Any], dict[Any, Any]], Sequence[Pair] | None]
+"""Of a delta, groups, and groups as they were before: what changes; None if the loop is to run."""
+
+
+def group_columns(
+    pipeline: Callable[[], RowPipeline], grouping: Callable[[RowPipeline], Grouping]
+) -> Columns | None:
+    """The same as the loop of an aggregate, of deltas that can be had over columns."""
+    sums = _sums(pipeline(), grouping)
+    if sums is None:
+        return None
+    loops: list[Callable[..., Sequence[Pair]]] = []
+
+    def step(delta: Batch, groups: dict[Any, Any], before: dict[Any, Any]) -> Sequence[Pair] | None:
+        changed = sums.of(delta)
+        if changed is None:
+            return None
+        if not loops:  # few views ever come here
+            loops.append(_made(pipeline(), grouping))
+        return loops[0](groups, before, changed.items())
+
+    return step
+
+
+def _sums(pipeline: RowPipeline, grouping: Callable[[RowPipeline], Grouping]) -> ColumnSums | None:
+    sink = grouping(pipeline)
+    if not all(isinstance(a, SUMMED) and not a.skip_none for a, _ in sink.accumulators):
+        return None
+    return column_sums(pipeline, [] if sink.key is None else [sink.key], _values(sink))
+
+
+def _values(sink: Grouping) -> list[Expr]:
+    """What is summed, each once."""
+    return list(dict.fromkeys(value for _, value in sink.accumulators if value is not None))
+
+
+def _made(of: RowPipeline, grouping: Callable[[RowPipeline], Grouping]) -> Callable[..., Any]:
+    """The loop that adds sums by key to groups."""
+    sink = grouping(of)
+    values = _values(sink)
+    names = [f"left_sum{place}" for place in range(len(values))]
+    terms = [
+        (a, None if value is None else Term(Local(names[values.index(value)])))
+        for a, value in sink.accumulators
+    ]
+    key = None if sink.key is None else Local("key")
+    made = GroupingOfSums(key, terms, sink.shared, row=sink.row)
+    return changes_loop(names, RowPipeline((), of.bindings, of.shapes), made)

@@ -4,7 +4,7 @@
         ...                                 the chain below, in terms of the row
         group = get(key)                    its group, remembered as it was at the first touch
         group[1] += weight                  Count
-        group[2] += value * weight          Sum (`codegen/running_sums.py`)
+        group[2] += value * weight          Sum (`codegen/nest.py`)
         group[3].add(value, weight)         Min, Max and such, over the values of the group
 
 The groups, and what they show, are those of the plain operator (`operators/aggregate.py`), which
@@ -13,6 +13,20 @@ does the delta again if anything raises.
 State:  the groups of the plain operator.
 Cost:   O(|dL|).
 Source: [dbsp] section 4.2; deforestation.
+
+Aggregation of a single row, which most changes are: its group is replaced, and not remembered.
+
+    for row, weight in delta:
+        ...                                 the chain below, in terms of the row
+        group = get(key)
+        count = group[1] + weight           Count
+        total = group[2] + value * weight   Sum (`codegen/nest.py`)
+    values = group[3].plus(value, weight)       Collect
+        groups[key] = [..., count, total, new]
+        return [(old, -1), (new, 1)]
+
+State:  the groups of the plain operator.
+Cost:   O(1); half of what the loop over many rows takes for one.
 """
 
 from __future__ import annotations
@@ -23,12 +37,7 @@ from typing import Any
 
 from optimizer.expr import Expr
 from reactive.engine.codegen.emitter import Emitter
-from reactive.engine.codegen.running_sums import (
-    RUNNING_SUMS,
-    text_mean,
-    text_shown,
-    write_plus_value,
-)
+from reactive.engine.codegen.nest import RUNNING_SUMS, text_mean, text_shown, write_plus_value
 from reactive.engine.collections import values as multisets
 from reactive.engine.collections.zset import Batch, Pair
 from reactive.engine.operators.accumulators import (
@@ -40,10 +49,9 @@ from reactive.engine.operators.accumulators import (
     SumAccumulator,
     ValuesAccumulator,
 )
-from reactive.engine.operators.aggregate import Aggregate
-from reactive.engine.operators.in_line import InLine
+from reactive.engine.operators.aggregate import Aggregate, Inputs, State
 from reactive.engine.operators.loops import joined
-from reactive.engine.operators.operator_state import Inputs, State
+from reactive.engine.operators.operator import InLine
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 IN_LINE = (CountAccumulator, SumAccumulator, AvgAccumulator, ValuesAccumulator)
@@ -264,7 +272,7 @@ class Remembered(dict[Any, Any]):
 class Grouped:
     """Runs the loop on the groups of a plain operator; when it raises, the plain operators.
 
-    For a single row there may be another one (`single.py`).
+    For a single row there may be another one (`grouped.py`).
     """
 
     __slots__ = (
@@ -406,3 +414,128 @@ if own_{n}._was_plain: finalize_{n}()"""
 def is_in_line(accumulators: Iterable[Any]) -> bool:
     """Whether all accumulators can be part of a loop."""
     return all(isinstance(accumulator, IN_LINE) for accumulator in accumulators)
+
+
+# What is computed in another way of large loads, and made ready at the first one.
+
+MANY = 10_000
+"""From so many rows on other ways are tried."""
+
+
+def when_large(
+    make: Callable[[], Callable[..., Any] | None], *, needs_fields: bool = True
+) -> Callable[..., Any]:
+    """What is made at the first load that is large, of this and other such; None of other deltas.
+
+    needs_fields: whether the classes of fields are to be known.
+
+    >>> when_large(lambda: len)([("a", 1)])
+    """
+    made: list[Callable[..., Any] | None] = []
+
+    def of(delta: Sequence[Any], *state: Any) -> Any:
+        if delta.__class__ is not Batch or len(delta) < MANY:
+            return None
+        if needs_fields and delta.fields is None:
+            return None
+        if not made:
+            made.append(make())
+        return None if made[0] is None else made[0](delta, *state)
+
+    return of
+
+
+def first_that_fits(*ways: Callable[..., Any]) -> Callable[..., Any]:
+    """What the first way gives that gives anything.
+
+    >>> first_that_fits(lambda n: None, lambda n: n + 1)(1)
+    2
+    """
+
+    def of(*given: Any) -> Any:
+        return next((out for way in ways if (out := way(*given)) is not None), None)
+
+    return of
+
+
+class GroupingOfOne(Grouping):
+    """Writes what an aggregate does with the only row of a delta, of which a chain makes one row
+    at most; first all that may raise."""
+
+    result = "()"
+
+    @staticmethod
+    def fits(accumulators: list[Any]) -> bool:
+        """Whether all accumulators have a state that can be replaced."""
+        return not any(
+            isinstance(each, ValuesAccumulator) and not isinstance(each, CollectAccumulator)
+            for each in accumulators
+        )
+
+    def prologue(self) -> list[str]:
+        return []
+
+    def epilogue(self) -> list[str]:
+        return []
+
+    def write(self, emitter: Emitter, weight: str) -> None:
+        names = self._values(emitter)
+        key = self._key_name(emitter)
+        emitter.line(f"group = groups.get({key})" if self.is_keyed else f"group = groups[{key}]")
+        emitter.line(f"before[{key}] = group")
+        if self.is_keyed:
+            emitter.line(f"if group is None: group = {self._new()}")
+        states = []
+        for place, ((accumulator, _), value) in enumerate(
+            zip(self.accumulators, names, strict=True), 1
+        ):
+            if accumulator.skip_none:
+                emitter.line(f"if {value} is None: state_{place} = group[{place}]")
+                emitter.line("else:")
+            emitter.indent += accumulator.skip_none
+            states.append(self._changed(emitter, place, accumulator, value, weight))
+            emitter.indent -= accumulator.skip_none
+        emitter.line(f"size = group[0] + {weight}")
+        emitter.line("old = group[-1]")
+        emitter.line(f"new = {self._shown(states, key, 'size')}")
+        emitter.line("if old == new: new = old")
+        self._replace(emitter, key, f"[size, {', '.join(states)}, new]")
+        row = "{0}[0]" if self.is_bare else "{0}"
+        old, new = row.format("old"), row.format("new")
+        emitter.line("if new is old: return ()")
+        if self.is_keyed:  # the one group without a key is there from the beginning
+            emitter.line(f"if old is None: return [({new}, 1)]")
+            emitter.line(f"if new is None: return [({old}, -1)]")
+        emitter.line(f"return [({old}, -1), ({new}, 1)]")
+
+    def _changed(
+        self, emitter: Emitter, place: int, accumulator: Any, value: str | None, weight: str
+    ) -> str:
+        """The variable that holds the state of an accumulator with the row."""
+        old, new = f"group[{place}]", f"state_{place}"
+        match accumulator:
+            case CountAccumulator():
+                emitter.line(f"{new} = {old} + {weight}")
+            case SumAccumulator():
+                emitter.line(f"{new} = {old}")
+                self._plus(emitter, new, value, weight, is_own=False)
+            case AvgAccumulator():
+                emitter.line(f"total, count = {old}")
+                self._plus(emitter, "total", value, weight, is_own=False)
+                emitter.line(f"{new} = (total, count + {weight})")
+            case CollectAccumulator():
+                emitter.line(f"{new} = {old}.plus({value}, {weight})")
+            case _:
+                raise TypeError(f"{type(accumulator).__name__} has no state that can be replaced")
+        return new
+
+    def _replace(self, emitter: Emitter, key: str, group: str) -> None:
+        if not self.is_keyed:
+            emitter.line(f"groups[{key}] = {group}")
+            return
+        if self._keeps_debts:
+            emitter.line(f"kept = {group}")
+            emitter.line(f"if size or not is_empty(kept): groups[{key}] = kept")
+        else:
+            emitter.line(f"if size: groups[{key}] = {group}")
+        emitter.line(f"else: groups.pop({key}, None)")

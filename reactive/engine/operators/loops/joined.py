@@ -1,4 +1,6 @@
-"""A join, what is left of its predicate, and the chain above it, as two loops.
+"""Loops of joins, of keys for an index, and of chains of linear operators.
+
+A join, what is left of its predicate, and the chain above it, as two loops.
 
     for key, (row, weight) in left:                 dL join (R + dR)
         found = get(key)
@@ -24,18 +26,37 @@ its weight is made, by loops of their own. So does a single row that has many pa
 State:  none of its own.
 Cost:   O(|dL| + |dR| + matches).
 Source: [dbsp] bilinear operators; [i3ql] join.
+
+The keys of a delta for an index, with the chain below it, as one loop.
+
+    for row, weight in delta:
+        ...                             the chain below, the tests of the side
+        append((key, (row, weight)))
+
+A key found in a predicate must not raise: when the loop does, the plain key is asked row by row.
+
+State:  none.
+Cost:   O(|dL|).
+
+A chain of linear operators as one loop.
+
+    d(select(f, where(p, L)))  =  [(f(row), weight) for row, weight in dL if p(row)]
+
+State:  none.
+Cost:   O(|dL|), and one per element that an unnest makes.
+Source: [i3ql] fusion of selections and projections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
-from reactive.engine.collections.index import NOTHING, Index, KeyedPair, Weighted
-from reactive.engine.collections.index_rows import batch_of
-from reactive.engine.collections.keyed_batch import KeyedBatch
-from reactive.engine.collections.zset import Batch, Pair, Row
-from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
+from reactive.engine.codegen.nest import CountSink, ListSink
+from reactive.engine.collections.index import NOTHING, Index, KeyedBatch, KeyedPair, Weighted
+from reactive.engine.collections.trie import batch_of
+from reactive.engine.collections.zset import Batch, Pair, Pairs, Row, consolidate, is_mixed
+from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy, KeyBy
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 MANY = 16
@@ -248,3 +269,131 @@ class Joined:
             reraise_asynchronous(error)
             out = None
         return self._plainly() if out is None else out
+
+
+class KeyLoop:
+    """A `KeyBy` that runs the loop; when it raises, the plain one over the plain chain.
+
+    `made` gives the loop over pairs, or over the rows of a batch, and its text.
+    """
+
+    gives_keys: ClassVar[bool] = True
+    __slots__ = (
+        *("_batch", "_identity", "_loop", "_made", "_plain", "_rows"),
+        *("source", "emits_filtered", "touched"),
+    )
+
+    def __init__(
+        self,
+        made: Callable[[bool], tuple[Callable[..., Any], str]],
+        plain: KeyBy,
+        rows: Callable[[Pairs], Pairs],
+        *,
+        identity: bool,
+    ) -> None:
+        self._made = made
+        self._loop, self.source = made(False)
+        self._batch: Callable[..., Any] | None = None
+        self._plain = plain
+        self._rows = rows
+        self._identity = identity
+        self.emits_filtered = False
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> Sequence[KeyedPair]:
+        self.touched += len(delta)
+        keyed: Sequence[KeyedPair] | None = None
+        if not self.emits_filtered:
+            try:
+                if type(delta) is Batch:
+                    keyed = self._of_batch(delta)
+                else:
+                    loop = self._loop
+                    keyed = loop(delta)
+            except Exception as error:  # the plain key raises it, or sees that it does not count
+                reraise_asynchronous(error)
+                keyed = None
+        if keyed is None:
+            return self._carefully(delta)
+        if self._identity or len(keyed) < 2 or not is_mixed(delta):
+            return keyed
+        return _net(keyed)
+
+    def make_batch(self) -> Callable[..., Any]:
+        """Generate the loop over batches now: it is otherwise done with the first one."""
+        self._batch, _ = self._made(True)
+        return self._batch
+
+    def _of_batch(self, delta: Batch) -> KeyedBatch:
+        batch = self._batch or self.make_batch()
+        keys, rows = batch(delta.rows)
+        keyed = KeyedBatch(keys, rows, delta.weight)
+        keyed.differ = delta.differ and self._identity  # no row is made, so none is made twice
+        return keyed
+
+    def _carefully(self, delta: Pairs) -> list[KeyedPair]:
+        self._plain.emits_filtered = self.emits_filtered
+        return self._plain.step(self._rows(delta))
+
+
+def _net(keyed: Sequence[KeyedPair]) -> Sequence[KeyedPair]:
+    """Without the rows that come and go."""
+    gone = {pair[0] for _, pair in keyed if pair[1] < 0}
+    if gone.isdisjoint([pair[0] for _, pair in keyed if pair[1] > 0]):
+        return keyed
+    by_row = {pair[0]: key for key, pair in keyed}
+    return [(by_row[pair[0]], pair) for pair in consolidate([pair for _, pair in keyed])]
+
+
+Loop = Callable[[Pairs], list[Pair]]
+Carefully = Callable[[Pairs], Sequence[Pair]]
+
+
+class Linear:
+    """Runs the loop; when it raises, the plain operators.
+
+    Of a batch it makes a batch, or counts of its rows, by other loops, which are `made` when they
+    are first needed.
+    """
+
+    __slots__ = ("_batch", "_carefully", "_count", "_loop", "_made", "source", "touched")
+
+    def __init__(
+        self,
+        loop: Loop,
+        carefully: Carefully,
+        source: str,
+        made: Callable[[type[ListSink | CountSink]], Callable[[Sequence[Row]], Any]],
+    ) -> None:
+        self._loop = loop
+        self._carefully = carefully
+        self._made = made
+        self._batch: Callable[[Sequence[Row]], list[Row]] | None = None
+        self._count: Callable[[Sequence[Row]], dict[Row, int]] | None = None
+        self.source = source
+        self.touched = 0
+
+    def step(self, delta: Pairs) -> Sequence[Pair]:
+        self.touched += len(delta)
+        try:
+            if type(delta) is not Batch:
+                loop = self._loop
+                return loop(delta)
+            if self._batch is None:
+                self._batch = self._made(ListSink)
+            return Batch(self._batch(delta.rows), delta.weight)
+        except Exception as error:  # the plain operators raise it, or see that it does not count
+            reraise_asynchronous(error)
+        return self._carefully(delta)
+
+    def counts(self, batch: Batch) -> dict[Row, int]:
+        """The rows that it makes of a batch, with their weights; equal ones are not kept apart."""
+        self.touched += len(batch)
+        try:
+            if self._count is None:
+                self._count = self._made(CountSink)
+            found = self._count(batch.rows)
+            return found if batch.weight == 1 else {r: n * batch.weight for r, n in found.items()}
+        except Exception as error:  # as above
+            reraise_asynchronous(error)
+        return dict(consolidate(self._carefully(batch)))

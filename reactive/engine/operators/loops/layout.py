@@ -38,16 +38,15 @@ from optimizer.expr import (
     transform,
     walk,
 )
-from optimizer.expressions.compose import needs, projected, surely
 from optimizer.expressions.knowledge import makes_record
+from optimizer.expressions.text import needs, projected, surely
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import residual
-from reactive.engine.codegen.comprehension import Column, column
 from reactive.engine.codegen.emitter import RowPipeline
+from reactive.engine.codegen.interpret import Column, column
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.fuse import keys_of_rows
-from reactive.engine.operators.pipelines import all_read, is_read
-from reactive.engine.operators.plain import Side, sides
+from reactive.engine.operators.plain import Side, all_read, is_read, sides
 
 Joined = plan.Join | plan.Product
 Keyed = Callable[[list[Any]], tuple[list[Any], list[Any]]]

@@ -20,7 +20,7 @@ from reactive.engine.collections.zset import Pair, Pairs
 from reactive.engine.operators.aggregate import Aggregate
 from reactive.engine.operators.loops.grouped import Grouped
 from reactive.engine.operators.loops.joined import Pairing
-from reactive.engine.operators.outer_join import OuterJoin
+from reactive.engine.operators.matching import OuterJoin
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 

@@ -30,12 +30,11 @@ from optimizer.plans.factorization import Factorization, Sums
 from optimizer.plans.side_conditions import SideTerm
 from optimizer.record import record
 from optimizer.traverse import read_functions
-from reactive.engine.codegen import inner_bags, join_key, probe_order
+from reactive.engine.codegen import interpret, probe_order
 from reactive.engine.codegen import probes as probing
 from reactive.engine.codegen.emitter import Chain, Emitter, RowPipeline, row_names
-from reactive.engine.codegen.nest import Bound, Move, Nest, Source, Then
-from reactive.engine.codegen.recalled import Made
-from reactive.engine.codegen.sinks import KeySink, ListSink, Sink
+from reactive.engine.codegen.functions import Made
+from reactive.engine.codegen.nest import Bound, KeySink, ListSink, Move, Nest, Sink, Source, Then
 from reactive.engine.collections.index import Mark
 
 KeySide = tuple[Lifted | None, tuple[SideTerm, ...]]
@@ -79,7 +78,7 @@ def _look_inside(
     if not pipeline.makes_several:
         return
     after = [*sink.exprs(), *(expr for move in moves for expr in move.exprs())]
-    for bag in inner_bags.inner_bags(pipeline, after, places):
+    for bag in interpret.inner_bags(pipeline, after, places):
         nest.first(over, bag.keyed if keyed else bag, "inside")
 
 
@@ -470,7 +469,7 @@ def _outward(
         first.test(_moved(rule, node.predicate.body, rule.width))
     written, steps = rule.key
     moved = [replace(s, function=_moved_in(rule, s.function)) for s in steps]
-    key = join_key.key_parts(first, None if written is None else _moved_in(rule, written), moved)
+    key = interpret.key_parts(first, None if written is None else _moved_in(rule, written), moved)
     form = probing.members(*rule.theirs, weight=weight)
     probe = probing.Probe("find", form, tuple(key), is_written=written is not None)
     nest.loop(source, probe, first=first)

@@ -29,16 +29,22 @@ from optimizer.plans.properties import bindings, nodes, row_shape, shapes
 from optimizer.plans.side_conditions import has_keys, residual
 from optimizer.traverse import read_functions
 from reactive.engine.codegen.emitter import RowPipeline
-from reactive.engine.codegen.sinks import ListSink, Sink
+from reactive.engine.codegen.nest import ListSink, Sink
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.fuse import keys_of_rows
-from reactive.engine.operators.loops.gathering import Gathering, indexed, value_of
-from reactive.engine.operators.loops.kept import Kept, kept
+from reactive.engine.operators.loops.first_load import Gathering, indexed, value_of
+from reactive.engine.operators.loops.kept import Kept, kept, totals_of
 from reactive.engine.operators.loops.layout import Joined, Layout, Stream, Unfit
 from reactive.engine.operators.loops.nests import DeltaRule, SinkOf, delta_loop, entering
-from reactive.engine.operators.loops.totals import totals_of
-from reactive.engine.operators.pipelines import PipelineSource, can_nest, is_read, nested
-from reactive.engine.operators.plain import LINEAR, side_functions, sides
+from reactive.engine.operators.plain import (
+    LINEAR,
+    PipelineSource,
+    can_nest,
+    is_read,
+    nested,
+    side_functions,
+    sides,
+)
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Slots = list[Any]

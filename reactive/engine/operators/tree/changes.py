@@ -14,15 +14,13 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from reactive.engine.collections.bag import Bag, changed
-from reactive.engine.collections.edits import Edit
-from reactive.engine.collections.index import NO_MATCH, KeyedPair
-from reactive.engine.collections.keyed_batch import KeyedBatch
+from reactive.engine.collections.index import NO_MATCH, KeyedBatch, KeyedPair
 from reactive.engine.collections.nested_edits import edits_of_parts, inside_of
+from reactive.engine.collections.order import Edit
 from reactive.engine.collections.order_tree import Tree as OrderTree
 from reactive.engine.collections.order_tree import parts_between
 from reactive.engine.collections.zset import Pair, Row
-from reactive.engine.operators.tree.levels import Label, Level, Path
-from reactive.engine.operators.tree.shown import sequence_after, sequence_of
+from reactive.engine.operators.tree.levels import Label, Level, Path, sequence_after, sequence_of
 
 if TYPE_CHECKING:
     from reactive.engine.operators.tree.tree import Tree

@@ -17,7 +17,7 @@ takes in a commit when it is read, or before the next one. Labels that no row sh
 theirs.
 
 State:  large bags that were read, and small ones whose changes are; rows by their key, once
-        somebody asked for one; the rows of levels in an order (`sequences.py`).
+        somebody asked for one; the rows of levels in an order (`levels.py`).
 Cost:   O(|dL|) per commit, in an order O(|dL| log label); reading a delta the changes and their
         ways up.
 Source: [slender] shredding, domain maintenance; query shredding [cheney2014].
@@ -33,12 +33,11 @@ from typing import Any, overload
 
 from reactive.engine.collections.bag import bag_of
 from reactive.engine.collections.collected import EMPTY
-from reactive.engine.collections.edits import Edit
 from reactive.engine.collections.index import KeyedPair
+from reactive.engine.collections.order import Edit
 from reactive.engine.collections.zset import Pair, Row, canonical
 from reactive.engine.operators.tree.changes import Changes, change_bags
-from reactive.engine.operators.tree.levels import Label, Level
-from reactive.engine.operators.tree.shown import sequence_of
+from reactive.engine.operators.tree.levels import Label, Level, sequence_of
 
 
 class Tree:

@@ -1,28 +1,59 @@
-"""A call of an aggregate as it is written, and the folds that aggregates are made of.
+"""Calls of aggregates, the folds that aggregates are made of, and those over all values of a group.
+
+A call of an aggregate as it is written, and the folds that aggregates are made of.
 
 sum(distinct x) filter (where p)         argument x, distinct, test true(p)
 percentile_cont(0.5) within group (order by x)     arguments x and 0.5, order x
+
+Aggregates of all values of a group: quantiles, and those whose result depends on an order.
+
+    median(x)                       Collect of x, and a function of that
+    array_agg(x order by y)         Collect of (y, x), sorted
+
+Cost:   O(group) for each group that changes; O(group * log group) where it is sorted.
+
+Aggregates that are computed of sums: variance, correlation, regression.
+
+    var_samp(x)      of the count, the sum of x and that of x * x
+    corr(x, y)       of the count, and the sums of x, y, x * y, x * x and y * y
+
+The sums are of fractions and so exact, whatever has come and gone.
+
+Cost:   O(1) per changed row.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import field
+from collections.abc import Callable, Sequence
+from dataclasses import field, replace
 from typing import Any, TypeAlias
 
 from sqlglot import exp
 
 from optimizer import plan
-from optimizer.expr import NONE, Call, Conditional, Constant, Expr, conjunction, constant, tuple_of
+from optimizer.expr import (
+    NONE,
+    Call,
+    Conditional,
+    Constant,
+    Expr,
+    Item,
+    Operation,
+    conjunction,
+    constant,
+    tuple_of,
+)
 from optimizer.record import record
 from reactive.api.aggregates import Aggregation, Count, Sum, folded
 from reactive.engine.operators.accumulators import CollectAccumulator
 from reactive.languages.sql.expressions.casts import cast
+from reactive.languages.sql.postgres import numerics as postgres
+from reactive.languages.sql.runtime import folds
 from reactive.languages.sql.sqlite.comparisons import is_number, mapped
 from reactive.languages.sql.sqlite.values import addend
-from reactive.languages.sql.terms.arguments import peek, take
+from reactive.languages.sql.terms.errors import peek, take
 from reactive.languages.sql.terms.scope import Scope
-from reactive.languages.sql.terms.types import ANY, FLOAT, INT, SqlType
+from reactive.languages.sql.terms.types import ANY, DECIMAL, FLOAT, INT, TEXT, SqlType
 from reactive.languages.sql.terms.values import Value, callee, itself, present, whole
 
 
@@ -210,3 +241,189 @@ class Of:
 
     def __call__(self, values: Any) -> Any:
         return self.function(values, *self.more)
+
+
+def whole_group(function: Callable[..., Any], kind: SqlType | None = None) -> Maker:
+    """A function of all values that are not NULL."""
+
+    def made(asked: Asked) -> Aggregated:
+        of = number(asked) if kind is FLOAT else asked.value()
+        called = OfDifferent(function) if asked.distinct else function
+        return of_values(called, of, kind or of.type, asked.scope)
+
+    return made
+
+
+def quantile(function: Callable[..., Any], at: Any = None) -> Maker:
+    def made(asked: Asked) -> Aggregated:
+        of = asked.value()
+        place = asked.constant(1) if at is None else at
+        descending = bool(asked.order and asked.order[0].args.get("desc"))
+        kind = of.type
+        if function is folds.quantile_between and kind.kind == "int":
+            kind = FLOAT
+        if isinstance(place, tuple):
+            kind = SqlType("array", items=(kind,))
+        called = Of(function, (place,))
+        if descending and function is folds.quantile_of:
+            called = Of(folds.quantile_from_last, (place,))
+        elif descending:
+            called = Of(function, (1 - place,))
+        if asked.distinct:
+            return of_values(OfDifferent(called), of, kind, asked.scope)
+        return of_values(called, of, kind, asked.scope)
+
+    return made
+
+
+@record
+class _Ordered:
+    """A function of values in an order."""
+
+    function: Callable[..., Any]
+    directions: tuple[tuple[bool, bool], ...]
+    distinct: bool
+    more: tuple[Any, ...] = ()
+
+    def __call__(self, rows: Any) -> Any:
+        if not self.directions:  # of a window with an order
+            values = [row[-1] for row in rows]
+            values = list(dict.fromkeys(values)) if self.distinct else values
+        else:
+            values = folds.in_order(rows, self.directions, distinct=self.distinct)
+        return self.function(values, *self.more)
+
+
+def directions_of(order: Sequence[Any]) -> tuple[tuple[bool, bool], ...]:
+    """Of each key of an order whether it is descending, and whether NULL is first."""
+    return tuple((bool(o.args.get("desc")), bool(o.args.get("nulls_first"))) for o in order)
+
+
+def _in_order(
+    asked: Asked, function: Callable[..., Any], of: Value, kind: SqlType, *more: Any, nulls: bool
+) -> Aggregated:
+    """An aggregate whose result depends on the order: ORDER BY's, or else that of the values."""
+    scope = asked.scope
+    order = asked.order or (() if asked.in_order else (exp.Ordered(nulls_first=False),))
+    keys = [scope.value(o.this) for o in order if asked.order] or [of][: len(order)]
+    packed = Value(tuple_of(*map(whole, keys), whole(of)), ANY)
+    test = (
+        asked.test if nulls else _both(asked.test, conjunction(present(of)) if of.nulls else None)
+    )
+    if test is not None:
+        packed = itself(Conditional(test, packed.expr, NONE), ANY)
+    called = _Ordered(function, directions_of(order), asked.distinct, more)
+    return of_values(called, packed, kind, scope)
+
+
+def _both(one: Expr | None, other: Expr | None) -> Expr | None:
+    if one is None or other is None:
+        return other if one is None else one
+    return conjunction((one, other))
+
+
+def joined(asked: Asked) -> Aggregated:
+    """STRING_AGG, GROUP_CONCAT, LISTAGG."""
+    separator = asked.constant(1) if len(asked.arguments) > 1 else ","
+    unfiltered = replace(asked, test=None)
+    of = cast(unfiltered.value(), TEXT, asked.scope)
+    return _in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
+
+
+def listed(asked: Asked) -> Aggregated:
+    """ARRAY_AGG, which keeps NULL."""
+    of = replace(asked, test=None).value()
+    kind = SqlType("array", items=(of.type,))
+    return _in_order(asked, folds.listed, of, kind, nulls=True)
+
+
+def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
+    def made(asked: Asked) -> Aggregated:
+        of = replace(asked, test=None).value()
+        return _in_order(asked, function, of, of.type, nulls=nulls)
+
+    return made
+
+
+def _exact(of: Value, power: int = 1, other: Value | None = None) -> Value:
+    """A number, its square, or its product with another, exactly."""
+
+    def part(value: Value) -> Expr:
+        is_whole = value.type.kind == "int"
+        return value.expr if is_whole else Call(constant(folds.exact), (value.expr,))
+
+    if other is not None:
+        return Value(Operation("*", (part(of), part(other))), ANY, (*of.nulls, *other.nulls))
+    if power == 2:
+        return Value(Operation("*", (part(of), part(of))), ANY, of.nulls)
+    return Value(part(of), ANY, of.nulls)
+
+
+def _sum_of(of: Value, scope: Scope) -> plan.Folded:
+    return fold(Sum(nothing, skip_none=of.nullable), of, scope)
+
+
+def spread(of_float: Callable[..., Any], of_numeric: Callable[..., Any], less: int) -> Maker:
+    """Variance and deviation; of integers and numerics Postgres has its own."""
+
+    def made(asked: Asked) -> Aggregated:
+        of, scope = number(asked), asked.scope
+        function, kind = of_float, FLOAT
+        if scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT_KINDS:
+            function, kind = of_numeric, DECIMAL
+        if asked.distinct:
+            return of_values(Of(_of_different, (function, less)), of, kind, scope)
+        sums = (_sum_of(_exact(of), scope), _sum_of(_exact(of, 2), scope))
+        return Aggregated(
+            (count_of(of, scope), *sums),
+            lambda found: itself(Call(constant(function), (*found, constant(less))), kind),
+        )
+
+    return made
+
+
+def _of_different(values: Any, function: Callable[..., Any], less: int) -> Any:
+    found = [folds.exact(value) for value in set(values)]
+    return function(len(found), sum(found), sum(v * v for v in found), less)
+
+
+def together(function: Callable[..., Any], *parts: str, less: int | None = None) -> Maker:
+    """Aggregates of two numbers, of rows that have both; `parts` are the sums that it takes."""
+
+    def made(asked: Asked) -> Aggregated:
+        scope = asked.scope
+        x, y = number(asked), number(asked, 1)
+        both = pair(x, y)
+        if asked.distinct:
+            called = Of(_of_different_pairs, (function, parts, () if less is None else (less,)))
+            return of_values(called, both, FLOAT, scope)
+        one, two = (
+            Value(Item(both.expr, constant(n)), v.type, both.nulls) for n, v in enumerate((x, y))
+        )
+        of = {"x": (one, None), "y": (two, None), "xy": (one, two), "xx": (one, one)}
+        of["yy"] = (two, two)
+        sums = [_sum_of(_exact(of[p][0], other=of[p][1]), scope) for p in parts]
+        more = () if less is None else (constant(less),)
+        return Aggregated(
+            (count_of(both, scope), *sums),
+            lambda found: itself(Call(constant(function), (*found, *more)), FLOAT),
+        )
+
+    return made
+
+
+def _of_different_pairs(
+    values: Any, function: Callable[..., Any], parts: Sequence[str], more: Sequence[int]
+) -> Any:
+    found = [tuple(map(folds.exact, pair)) for pair in set(values)]
+    of = {"x": lambda x, y: x, "y": lambda x, y: y, "xy": lambda x, y: x * y}
+    of |= {"xx": lambda x, y: x * x, "yy": lambda x, y: y * y}
+    return function(len(found), *(sum(of[part](*pair) for pair in found) for part in parts), *more)
+
+
+def pairs(asked: Asked) -> Aggregated:
+    """REGR_COUNT: the rows that have both numbers."""
+    both = pair(asked.value(), asked.value(1))
+    if asked.distinct:
+        return of_values(OfDifferent(len), both, INT, asked.scope)
+    return Aggregated((count_of(both, asked.scope),), lambda found: Value(found[0], INT))

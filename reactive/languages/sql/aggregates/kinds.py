@@ -40,18 +40,24 @@ from reactive.languages.sql.aggregates.calls import (
     OfDifferent,
     asked_of,
     count_of,
+    end,
+    joined,
+    listed,
     name_of,
     nothing,
     number,
     of_values,
     pair,
+    pairs,
+    quantile,
+    spread,
+    together,
+    whole_group,
 )
 from reactive.languages.sql.aggregates.calls import fold as fold
-from reactive.languages.sql.aggregates.of_groups import end, joined, listed, quantile, whole_group
-from reactive.languages.sql.aggregates.statistics import pairs, spread, together
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.expressions.comparisons import by_parts, from_parts
-from reactive.languages.sql.postgres import aggregates as postgres
+from reactive.languages.sql.postgres import numerics as postgres
 from reactive.languages.sql.runtime import folds, intervals
 from reactive.languages.sql.sqlite.comparisons import (
     bare,
@@ -253,7 +259,7 @@ def _total(asked: Asked) -> Aggregated:
 
 def _avg(asked: Asked) -> Aggregated:
     of = number(asked)
-    if asked.scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT:
+    if asked.scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT_KINDS:
         return _numeric_avg(asked, of)
     kind = of.type if of.type.kind == "interval" else FLOAT
     if of.type.kind in ("date", "time", "timestamp", "timestamptz"):

@@ -17,9 +17,9 @@ from optimizer.record import record
 from reactive.languages.sql.expressions import zones
 from reactive.languages.sql.expressions.zones import is_constant
 from reactive.languages.sql.postgres import casts as postgres
-from reactive.languages.sql.runtime import casts, nulls
+from reactive.languages.sql.runtime import casts, moments
+from reactive.languages.sql.runtime.arrays import read, read_of_duckdb
 from reactive.languages.sql.runtime.times import as_date, as_timestamp
-from reactive.languages.sql.runtime.zones import read, read_of_duckdb
 from reactive.languages.sql.sqlite import comparisons as sqlite
 from reactive.languages.sql.sqlite import values as of_sqlite
 from reactive.languages.sql.terms.common_types import VERBS, Place, common_of_all, common_type
@@ -178,7 +178,7 @@ def _by(
         return Value(value.expr, to, value.nulls)
     if attempt:
         given = (callee(function), whole(value), *map(constant, more))
-        return itself(Call(constant(nulls.attempt), given), to)
+        return itself(Call(constant(moments.attempt), given), to)
     return _made(function, to, value, *more)
 
 
@@ -335,7 +335,7 @@ class _Part:
 
     def __call__(self, value: Any) -> Any:
         if self.attempt:
-            return nulls.attempt(self.function, value, *self.more)
+            return moments.attempt(self.function, value, *self.more)
         return None if value is None else self.function(value, *self.more)
 
 
@@ -402,7 +402,7 @@ def maybe(function: Callable[..., Any], kind: SqlType, *values: Value) -> Value:
     if not leaves(*values):
         return itself(Call(callee(function), tuple(v.expr for v in values)), kind)
     given = (callee(function), *map(whole, values))
-    return itself(Call(constant(nulls.strict_call), given), kind)
+    return itself(Call(constant(moments.strict_call), given), kind)
 
 
 def assigned(value: Value, to: SqlType, scope: Scope) -> Value:

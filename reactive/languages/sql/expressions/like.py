@@ -12,7 +12,7 @@ from reactive.languages.sql.expressions.operands import check_operands
 from reactive.languages.sql.postgres import patterns
 from reactive.languages.sql.postgres.resolution import against_elements, operands
 from reactive.languages.sql.runtime import rows, texts
-from reactive.languages.sql.sqlite import strings
+from reactive.languages.sql.sqlite import values
 from reactive.languages.sql.terms.types import BOOL, TEXT
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
@@ -87,7 +87,7 @@ def _like_function(node: Any, scope: Scope, of: Value) -> Any:
             return patterns.like_bytes
         return patterns.like_folded if isinstance(node, exp.ILike) else patterns.like
     if scope.dialect.name == "sqlite":
-        return strings.like
+        return values.like
     if isinstance(node, exp.ILike):
         return texts.like_folded
     return texts.like

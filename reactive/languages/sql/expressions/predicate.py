@@ -50,7 +50,7 @@ from reactive.languages.sql.postgres.grammar import OF_BOOLEANS
 from reactive.languages.sql.postgres.resolution import against_elements
 from reactive.languages.sql.runtime import rows
 from reactive.languages.sql.sqlite.comparisons import as_truth, bare
-from reactive.languages.sql.terms.arguments import take
+from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.types import BOOL
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,

@@ -27,7 +27,7 @@ from reactive.languages.sql.postgres.forms import decimal_of_text
 from reactive.languages.sql.postgres.functions import TABLE as of_postgres
 from reactive.languages.sql.postgres.grammar import PREFIX_PLUS
 from reactive.languages.sql.runtime import texts
-from reactive.languages.sql.sqlite import arithmetic as of_sqlite
+from reactive.languages.sql.sqlite import comparisons as of_sqlite
 from reactive.languages.sql.sqlite import functions as sqlite
 from reactive.languages.sql.sqlite.comparisons import without_collation
 from reactive.languages.sql.terms.errors import nearest, source_of

@@ -19,7 +19,7 @@ from sqlglot import exp
 
 from optimizer.errors import PlanError
 from optimizer.expr import NONE, Attribute, Call, Conditional, Constant, Operation, conjunction
-from reactive.languages.sql.runtime import intervals, zones
+from reactive.languages.sql.runtime import arrays, intervals
 from reactive.languages.sql.runtime.intervals import unit_named
 from reactive.languages.sql.terms.types import (
     FLOAT,
@@ -57,15 +57,15 @@ def function_of(of: SqlType, to: SqlType, zone: str) -> tuple[Any, tuple[Any, ..
     if to.kind == "timestamptz":
         if of.kind not in ("text", "any", "null", *OF_TIME):
             return None
-        made = {"text": zones.read, "date": zones.aware, "timestamp": zones.aware}.get(of.kind)
+        made = {"text": arrays.read, "date": arrays.aware, "timestamp": arrays.aware}.get(of.kind)
         return (made, (zone,) if made else ())
     if of.kind != "timestamptz" and of != MOMENT:
         return None
     found = {
-        "timestamp": zones.naive,
-        "date": zones.date,
-        "time": zones.time,
-        "text": zones.text,
+        "timestamp": arrays.naive,
+        "date": arrays.date,
+        "time": arrays.time,
+        "text": arrays.text,
     }.get(to.kind)
     return None if found is None or to == MOMENT else (found, (zone,))
 
@@ -113,7 +113,7 @@ def _as_instant(
     node: exp.Expr | None, scope: Scope, value: Value, cast: Cast, applied: Applied
 ) -> Value:
     if value.type == MOMENT:
-        return applied(zones.zoned, INSTANT, value)
+        return applied(arrays.zoned, INSTANT, value)
     if value.type.kind not in (*OF_TIME, "text") or value.type.kind == "timestamptz":
         return value
     if is_constant(value):
@@ -183,9 +183,9 @@ def combined(
         left, right, kinds = right, left, kinds[::-1]
     zone = literal(scope.dialect.timezone)
     if kinds[1] == "interval" and symbol in ("+", "-") and kinds[0] in OF_TIME:
-        functions = {"+": zones.later, "-": zones.earlier}
+        functions = {"+": arrays.later, "-": arrays.earlier}
         if scope.dialect.name == "duckdb":
-            functions = {"+": zones.later_of_duckdb, "-": zones.earlier_of_duckdb}
+            functions = {"+": arrays.later_of_duckdb, "-": arrays.earlier_of_duckdb}
         return applied(functions[symbol], left.type, left, right, zone)
     if symbol == "-" and set(kinds) <= OF_TIME:
         if kinds[0] != kinds[1] and "timestamptz" in kinds:
@@ -198,8 +198,8 @@ def combined(
                 )
         if "date" not in kinds:
             if scope.dialect.name == "duckdb":
-                return applied(zones.between_of_duckdb, INTERVAL, left, right, zone)
-            return applied(zones.between, INTERVAL, left, right)
+                return applied(arrays.between_of_duckdb, INTERVAL, left, right, zone)
+            return applied(arrays.between, INTERVAL, left, right)
     return None
 
 
@@ -247,9 +247,9 @@ def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -
         for each in _arguments(node):
             value = scope.value(each)
             if unit.startswith("timezone") and is_zoned(value):
-                return applied(zones.part_of_zone, INT, literal(unit), value, literal(zone))
+                return applied(arrays.part_of_zone, INT, literal(unit), value, literal(zone))
             if is_zoned(value):
-                value = applied(zones.naive, TIMESTAMP, value, literal(zone))
+                value = applied(arrays.naive, TIMESTAMP, value, literal(zone))
             if id(each) not in scope.values:
                 kept[id(each)] = scope.values[id(each)] = value
         made: Value = maker(node, scope)
@@ -297,14 +297,14 @@ def _own(key: Any, node: Any, scope: Scope, cast: Cast, applied: Applied) -> Val
     if key is exp.DateBin and node.args.get("origin") is None:
         value = scope.value(node.expression)
         if is_zoned(value):
-            return applied(zones.bucket, value.type, scope.value(node.this), value, zone)
+            return applied(arrays.bucket, value.type, scope.value(node.this), value, zone)
     if key == "age" and len(node.expressions) == 2:
         values = [scope.value(each) for each in node.expressions]
-        return applied(zones.age, INTERVAL, *values, zone) if all(map(is_zoned, values)) else None
+        return applied(arrays.age, INTERVAL, *values, zone) if all(map(is_zoned, values)) else None
     if key is exp.DateDiff and (unit := _unit_below_a_day(node)):
         values = [scope.value(each) for each in (node.expression, node.this)]
         if all(map(is_zoned, values)):
-            return applied(zones.boundaries, INT, literal(unit), *values, zone)
+            return applied(arrays.boundaries, INT, literal(unit), *values, zone)
     if key in (exp.DateAdd, exp.DateSub) and node.args.get("unit") is None:
         value = scope.value(node.this)
         if is_zoned(value):
@@ -315,7 +315,7 @@ def _own(key: Any, node: Any, scope: Scope, cast: Cast, applied: Applied) -> Val
 
 def _unit_below_a_day(node: Any) -> str:
     unit = unit_named(node.args["unit"].name) if node.args.get("unit") else ""
-    return unit if unit in zones.BELOW_A_DAY else ""
+    return unit if unit in arrays.BELOW_A_DAY else ""
 
 
 def _of_parts(node: Any, scope: Scope, cast: Cast, applied: Applied) -> Value:
@@ -324,7 +324,7 @@ def _of_parts(node: Any, scope: Scope, cast: Cast, applied: Applied) -> Value:
     given = [cast(scope.value(e), k, scope) for e, k in zip(node.expressions, kinds, strict=False)]
     zone = literal(scope.dialect.timezone)
     other = zone if len(given) < 7 else _zone(given.pop(), node, scope, applied)
-    return applied(zones.of_parts, INSTANT, *given, other, zone)
+    return applied(arrays.of_parts, INSTANT, *given, other, zone)
 
 
 def _zone(other: Value, node: Any, scope: Scope, applied: Applied) -> Value:
@@ -336,22 +336,22 @@ def _zone(other: Value, node: Any, scope: Scope, applied: Applied) -> Value:
     """
     is_postgres = scope.dialect.name == "postgres"
     if not is_constant(other):
-        return applied(zones.posix, TEXT, other) if is_postgres else other
+        return applied(arrays.posix, TEXT, other) if is_postgres else other
     assert isinstance(other.expr, Constant)
     name = other.expr.value
     if scope.dialect.name == "duckdb" and name[:1] in ("+", "-"):
         raise scope.error(node, f"duckdb has no time zone {name!r}", "name one, as 'Europe/Berlin'")
     check_zone(name, node, scope)
-    return literal(zones.posix(name) if is_postgres else name)
+    return literal(arrays.posix(name) if is_postgres else name)
 
 
 def _of_seconds(node: Any, scope: Scope, applied: Applied) -> Value | None:
     value = scope.value(node.this)
     scale = node.args.get("scale")
     if scale is not None and str(scale.this) == "3" and is_zoned(value):
-        return applied(zones.epoch_milliseconds, INT, value)
+        return applied(arrays.epoch_milliseconds, INT, value)
     if scale is None and value.type.kind not in ("text", *OF_TIME):
-        return applied(zones.of_seconds, INSTANT, value, literal(scope.dialect.timezone))
+        return applied(arrays.of_seconds, INSTANT, value, literal(scope.dialect.timezone))
     return None
 
 
@@ -363,7 +363,7 @@ def _truncated(node: Any, scope: Scope, applied: Applied) -> Value | None:
     zone = literal(scope.dialect.timezone)
     if other is not None:
         zone = _zone(scope.value(other), node, scope, applied)
-    function = zones.truncated_of_duckdb if scope.dialect.name == "duckdb" else zones.truncated
+    function = arrays.truncated_of_duckdb if scope.dialect.name == "duckdb" else arrays.truncated
     return applied(function, value.type, literal(unit), value, zone)
 
 
@@ -376,7 +376,7 @@ def _at(value: Value, other: Value, node: Any, scope: Scope, cast: Cast, applied
     """
     if scope.dialect.name == "postgres":
         if other.type.kind in ("interval", "time"):
-            other = applied(zones.offset_of, TEXT, cast(other, INTERVAL, scope))
+            other = applied(arrays.offset_of, TEXT, cast(other, INTERVAL, scope))
         if value.type.kind == "text" and not is_constant(value):
             raise scope.error(node, "postgres has no AT TIME ZONE for text", "cast it to timestamp")
         if other.type.kind == "null" and value.type.kind in OF_TIME:
@@ -397,15 +397,15 @@ def _at(value: Value, other: Value, node: Any, scope: Scope, cast: Cast, applied
         value = cast(value, INSTANT if scope.dialect.name == "postgres" else TIMESTAMP, scope)
     zone = literal(scope.dialect.timezone)
     if value.type == MOMENT:
-        return applied(zones.turned, MOMENT, value, other, zone)
+        return applied(arrays.turned, MOMENT, value, other, zone)
     if value.type.kind == "timestamptz":
-        return applied(zones.shown, TIMESTAMP, value, other)
-    return applied(zones.in_session, INSTANT, value, other, zone)
+        return applied(arrays.shown, TIMESTAMP, value, other)
+    return applied(arrays.in_session, INSTANT, value, other, zone)
 
 
 def check_zone(name: str, node: Any, scope: Scope) -> None:
     """Refuse a zone that there is not."""
     try:
-        zones.shown(zones.read("2000-01-01", "UTC"), name)
+        arrays.shown(arrays.read("2000-01-01", "UTC"), name)
     except ValueError as error:
         raise scope.error(node, str(error), "name one as 'Europe/Berlin', or '+02'") from None

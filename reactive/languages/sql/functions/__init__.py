@@ -9,16 +9,16 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.languages.sql.functions import arrays, choices, numbers, texts, times
-from reactive.languages.sql.functions.calls import Maker as Maker
-from reactive.languages.sql.functions.calls import name_of as name_of
+from reactive.languages.sql.functions import arrays, texts, times
+from reactive.languages.sql.functions.arrays import Maker as Maker
+from reactive.languages.sql.functions.arrays import name_of as name_of
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
-    **texts.TABLE,
-    **numbers.TABLE,
-    **times.TABLE,
+    **texts.TEXT_FUNCTIONS,
+    **times.NUMBER_FUNCTIONS,
+    **times.TIME_FUNCTIONS,
     **arrays.TABLE,
-    **choices.TABLE,
+    **texts.CHOICE_FUNCTIONS,
 }
 NAMES: tuple[str, ...] = tuple(
     sorted(

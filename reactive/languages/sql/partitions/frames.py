@@ -1,4 +1,19 @@
-"""Frames: of which rows of its partition a function is asked for a row, and which rows see another.
+"""Rows of a partition in order, and the frames that they see.
+
+Rows of a partition in the order of their sort keys, found by key or by place.
+
+    keys    [k0 k1 k2] [k3 k4]      chunks of sort keys
+    rows    [r0 r1 r2] [r3 r4]      the row of each
+    shown   [s0 s1 s2] [s3 None]    what is shown of it; None of one that is new, or out of sight
+
+Each chunk has room for what functions know of all its rows together, until one of them changes.
+
+State:  24 bytes per row, beside the rows and their keys.
+Cost:   O(log rows) to find a key; to insert or delete, moving some hundred references, and
+        O(rows / 500) to count places anew.
+Source: the lists of lists of G. Jenks, *sortedcontainers*.
+
+Frames: of which rows of its partition a function is asked for a row, and which rows see another.
 
     rows between 1 preceding and current row        [place - 1, place]
     range between unbounded preceding and current   up to the last row with equal keys
@@ -14,16 +29,261 @@ Source: SQL:2003, window frames.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import sys
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
 from datetime import date, datetime, timedelta
 from functools import partial
+from itertools import accumulate, chain, islice
+from operator import itemgetter
 from typing import Any, Literal, TypeAlias
 
 from optimizer.record import record
-from reactive.languages.sql.partitions.entries import Entries
-from reactive.languages.sql.runtime import zones
-from reactive.languages.sql.runtime.sort_keys import behind, prefix
+from reactive.languages.sql.runtime import arrays
+from reactive.languages.sql.runtime.rows import SortKey, behind, prefix
 from reactive.languages.sql.runtime.times import earlier, later
+
+LOAD = 256
+"""Rows of a chunk when it has been split; with more than twice as many it is."""
+Row = tuple[Any, ...]
+Pieces = Iterator[tuple["Chunk", int, int]]
+
+
+class Chunk:
+    """Some rows that stand beside each other."""
+
+    __slots__ = ("keys", "known", "rows", "shown")
+
+    def __init__(self, keys: list[SortKey], rows: list[Row], shown: list[Any]) -> None:
+        self.keys = keys
+        self.rows = rows
+        self.shown = shown
+        self.known: dict[Any, Any] = {}
+        """What functions have found out about all rows, by what they are called."""
+
+
+class Entries:
+    """The rows, with their keys and what is shown of each.
+
+    >>> entries = Entries()
+    >>> for key, row in [((3,), "c"), ((1,), "a"), ((2,), "b")]:
+    ...     entries.insert(entries.behind(key), key, row)
+    >>> entries.rows(0, 3), entries.place((2,)), len(entries)
+    (['a', 'b', 'c'], 1, 3)
+    """
+
+    __slots__ = ("_chunks", "_maxes", "_sizes", "_starts", "size")
+    size: int
+    """How many rows there are."""
+    _starts: list[int] | None
+    """How many rows stand before each chunk, if that is known."""
+
+    def __init__(self) -> None:
+        self._hold([])
+
+    def __len__(self) -> int:
+        return self.size
+
+    def place(self, key: SortKey) -> int:
+        """How many rows stand before a key."""
+        chunk = bisect_left(self._maxes, key)
+        if chunk == len(self._maxes):
+            return self.size
+        offset = bisect_left(self._chunks[chunk].keys, key)
+        return self._before(chunk) + offset if chunk else offset
+
+    def find(self, key: SortKey, row: Row) -> int:
+        """Where a row stands; -1 if it is not there."""
+        for place in range(self.place(key), self.size):
+            chunk, offset = self.at(place)
+            if chunk.rows[offset] == row:
+                return place
+            if chunk.keys[offset] != key:
+                break
+        return -1
+
+    def at(self, place: int) -> tuple[Chunk, int]:
+        """The chunk that has a place, and where it is in there."""
+        if len(self._chunks) == 1:
+            return self._chunks[0], place
+        starts = self._all_starts()
+        number = bisect_right(starts, place) - 1
+        return self._chunks[number], place - starts[number]
+
+    def key(self, place: int) -> SortKey:
+        """The sort key of the row at a place."""
+        chunk, offset = self.at(place)
+        return chunk.keys[offset]
+
+    def row(self, place: int) -> Row:
+        """The row at a place."""
+        chunk, offset = self.at(place)
+        return chunk.rows[offset]
+
+    def shown(self, place: int) -> Any:
+        """What is shown of the row at a place."""
+        chunk, offset = self.at(place)
+        return chunk.shown[offset]
+
+    def show(self, place: int, shown: Any) -> None:
+        """Have something else shown of it."""
+        chunk, offset = self.at(place)
+        chunk.shown[offset] = shown
+
+    def rows(self, start: int, stop: int) -> list[Row]:
+        """The rows from a place up to another."""
+        if len(self._chunks) == 1:
+            return self._chunks[0].rows[start:stop]
+        found = [chunk.rows[first:last] for chunk, first, last in self.pieces(start, stop)]
+        return found[0] if len(found) == 1 else list(chain.from_iterable(found))
+
+    def from_(self, start: int) -> Iterator[Row]:
+        """The rows from a place on, as they are asked for."""
+        for chunk, first, last in self.pieces(start, self.size):
+            yield from islice(chunk.rows, first, last)
+
+    def all_shown(self, start: int, stop: int) -> Iterator[Any]:
+        """What is shown of the rows from a place up to another."""
+        if len(self._chunks) == 1:
+            return islice(self._chunks[0].shown, start, stop)
+        pieces = self.pieces(start, stop)
+        return chain.from_iterable(islice(c.shown, first, last) for c, first, last in pieces)
+
+    def all_shown_back(self, start: int, stop: int) -> Iterator[Any]:
+        """The same from the last to the first."""
+        for chunk, first, last in reversed(list(self.pieces(start, stop))):
+            yield from reversed(chunk.shown[first:last])
+
+    def pieces(self, start: int, stop: int) -> Pieces:
+        """The chunks that have the rows from a place up to another, and from where to where."""
+        if start >= stop:
+            return
+        number = self._chunk_of(start)
+        before = self._before(number)
+        while before < stop:
+            chunk = self._chunks[number]
+            size = len(chunk.rows)
+            yield chunk, max(0, start - before), min(size, stop - before)
+            before, number = before + size, number + 1
+
+    def apart(self, start: int, stop: int) -> tuple[list[list[Row]], list[Chunk]]:
+        """The rows from a place up to another: those of parts of chunks, and whole chunks."""
+        if start >= stop:
+            return [], []
+        starts = self._all_starts()
+        first = bisect_left(starts, start)  # the first that may be there as a whole
+        last = bisect_right(starts, stop) - 1
+        if first > last:
+            return [self.rows(start, stop)], []
+        edges = (start, starts[first]), (starts[last], stop)
+        return [self.rows(*edge) for edge in edges if edge[0] < edge[1]], self._chunks[first:last]
+
+    def behind(self, key: SortKey) -> int:
+        """How many rows stand before a key, or under it."""
+        chunk = bisect_right(self._maxes, key)
+        if chunk == len(self._maxes):
+            return self.size
+        return self._before(chunk) + bisect_right(self._chunks[chunk].keys, key)
+
+    def insert(self, place: int, key: SortKey, row: Row, shown: Any = None) -> None:
+        """Put a row into a place; an interrupt comes before that, or after."""
+        if not self._chunks:
+            self._hold([Chunk([key], [row], [shown])])
+            return
+        number = self._chunk_of(place) if place < self.size else len(self._chunks) - 1
+        offset, chunk = place - self._before(number), self._chunks[number]
+        keys = chunk.keys
+        keys[offset:offset] = (key,)  # no call from here on
+        chunk.rows[offset:offset] = (row,)
+        chunk.shown[offset:offset] = (shown,)
+        chunk.known = {}
+        self._maxes[number] = keys[-1]
+        self._sizes[number] += 1
+        self.size += 1
+        self._starts = None
+        if self._sizes[number] > 2 * LOAD:
+            self._cut(number)
+
+    def delete(self, place: int) -> None:
+        """Take the row out of a place; an interrupt comes before that, or after."""
+        number = self._chunk_of(place)
+        chunk, offset = self._chunks[number], place - self._before(number)
+        del chunk.keys[offset], chunk.rows[offset], chunk.shown[offset]
+        chunk.known = {}
+        if chunk.keys:
+            self._maxes[number] = chunk.keys[-1]
+            self._sizes[number] -= 1
+        else:
+            del self._chunks[number], self._maxes[number], self._sizes[number]
+        self.size -= 1
+        self._starts = None
+        if len(chunk.keys) < LOAD // 4 and number and chunk.keys:
+            self._merge(number - 1)
+
+    def with_more(self, more: Sequence[tuple[SortKey, Row]]) -> Entries:
+        """These rows and others; nothing here has changed."""
+        triples = [(key, row, None) for key, row in more]
+        for chunk in self._chunks:
+            triples += zip(chunk.keys, chunk.rows, chunk.shown, strict=True)
+        triples.sort(key=itemgetter(0))
+        made = Entries()
+        made._hold(
+            [
+                Chunk(*(list(column) for column in zip(*triples[n : n + LOAD], strict=True)))
+                for n in range(0, len(triples), LOAD)
+            ]
+        )
+        return made
+
+    def bytes(self) -> int:
+        """Bytes of the lists, without rows."""
+        lists = [self._maxes, self._chunks]
+        lists += [each for c in self._chunks for each in (c.keys, c.rows, c.shown)]
+        keys = sum(sys.getsizeof(key) for chunk in self._chunks for key in chunk.keys)
+        return keys + sum(map(sys.getsizeof, lists))
+
+    def _hold(self, chunks: list[Chunk]) -> None:
+        maxes, sizes = [c.keys[-1] for c in chunks], [len(c.keys) for c in chunks]
+        size = sum(sizes)
+        self._chunks, self._maxes, self._sizes, self.size = chunks, maxes, sizes, size
+        self._starts = None
+
+    def _before(self, number: int) -> int:
+        """How many rows stand before a chunk."""
+        return self._all_starts()[number] if number else 0
+
+    def _chunk_of(self, place: int) -> int:
+        return bisect_right(self._all_starts(), place) - 1 if len(self._chunks) > 1 else 0
+
+    def _all_starts(self) -> list[int]:
+        starts = self._starts
+        if starts is None:
+            starts = self._starts = list(accumulate(self._sizes, initial=0))
+        return starts
+
+    def _cut(self, number: int) -> None:
+        chunk = self._chunks[number]
+        parts = [
+            Chunk(chunk.keys[part], chunk.rows[part], chunk.shown[part])
+            for part in (slice(None, LOAD), slice(LOAD, None))
+        ]
+        self._replace(number, number + 1, parts)
+
+    def _merge(self, number: int) -> None:
+        """Have a chunk and the next be one."""
+        one, other = self._chunks[number : number + 2]
+        made = Chunk(one.keys + other.keys, one.rows + other.rows, one.shown + other.shown)
+        self._replace(number, number + 2, [made])
+        if len(made.keys) > 2 * LOAD:
+            self._cut(number)
+
+    def _replace(self, start: int, stop: int, chunks: list[Chunk]) -> None:
+        maxes, sizes = [c.keys[-1] for c in chunks], [len(c.keys) for c in chunks]
+        self._chunks[start:stop] = chunks
+        self._maxes[start:stop] = maxes
+        self._sizes[start:stop] = sizes
+        self._starts = None
+
 
 Edge: TypeAlias = "tuple[Literal['unbounded', 'current', 'preceding', 'following'], Any]"
 UNBOUNDED: Edge = ("unbounded", None)
@@ -201,7 +461,7 @@ def _signed(edge: Edge) -> Any:
 
 def _moved(key: Any, offset: Any, zone: str, *, up: bool) -> Any:
     if isinstance(key, datetime) and key.tzinfo is not None:
-        return (zones.later if up else zones.earlier)(key, offset, zone)
+        return (arrays.later if up else arrays.earlier)(key, offset, zone)
     if isinstance(key, date) and isinstance(offset, timedelta):
         made = later(key, offset) if up else earlier(key, offset)
         return made if hasattr(key, "hour") else made.date()

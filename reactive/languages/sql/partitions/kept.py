@@ -12,7 +12,7 @@ but out of sight: no function is asked of them.
 
 State:  every row with its sort key, in order; every row that is shown.
 Cost:   O(log rows) for a change, beside what its functions cost, and O(1) for each row shown anew.
-Source: SQL:2003, window functions; spans by Leis et al., 2015 (`totals.py`).
+Source: SQL:2003, window functions; spans by Leis et al., 2015 (`function.py`).
 """
 
 from __future__ import annotations
@@ -25,10 +25,9 @@ from typing import Any, TypeAlias
 from optimizer.record import record
 from reactive.engine.collections.zset import Pair, canonical
 from reactive.engine.runtime.interrupts import reraise_asynchronous
-from reactive.languages.sql.partitions.entries import Entries, Row
-from reactive.languages.sql.partitions.frames import Order, Span
+from reactive.languages.sql.partitions.frames import Entries, Order, Row, Span
 from reactive.languages.sql.partitions.function import Function, Told
-from reactive.languages.sql.runtime.sort_keys import SortKey
+from reactive.languages.sql.runtime.rows import SortKey
 
 CAME, GONE, SHOWN, COPIED = "came", "gone", "shown", "copied"
 Spans: TypeAlias = "list[list[Span]]"

@@ -1,4 +1,23 @@
-"""What a plan holds of a window: a reducer of partitions that keeps them.
+"""Windows in a plan, with places of rows and extremes of frames.
+
+Functions of the place of a row: its number, its rank, and its part of the partition.
+
+Cost:   O(1) for each row of which a function says something else, and O(log rows) for a change.
+
+MIN and MAX of frames.
+
+    a frame that grows       the best so far; behind a row of which it is as before, all is
+    a frame that shrinks     the same from the end
+    one that slides          a queue of those that are still to be the best
+
+NaN is greater than all numbers.
+
+Cost:   O(rows whose best value changes) of a frame that grows, shrinks or is the partition; of one
+        that slides O(1) for each row that sees the one that changes. O(rows / 500) to begin with.
+Source: the monotone queue; Leis et al., *Efficient Processing of Window Functions in Analytical SQL
+        Queries*, 2015.
+
+What a plan holds of a window: a reducer of partitions that keeps them.
 
     (bindings, partition, keys, arguments)    ->    (*bindings, *answers)
 
@@ -7,28 +26,272 @@ Of a partition as a whole it is asked as of one that has just come.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import field, replace
 from functools import partial
 from typing import Any
 
 from optimizer.expressions.knowledge import Shape
 from optimizer.record import record
-from reactive.languages.sql.partitions import extremes, places, totals, values
-from reactive.languages.sql.partitions.frames import Order
-from reactive.languages.sql.partitions.function import Asked, Function
+from reactive.languages.sql.partitions import function
+from reactive.languages.sql.partitions.frames import Order, Span
+from reactive.languages.sql.partitions.function import ALL, Asked, Function, Told, folded, in_frame
 from reactive.languages.sql.partitions.kept import Kept, Made
-from reactive.languages.sql.runtime.sort_keys import Directions, key_of
+from reactive.languages.sql.runtime.rows import Directions, item_key, key_of
+
+
+def row_number(asked: Asked) -> Function:
+    return Function(_behind_row, _row_numbers, settles="always")
+
+
+def rank(asked: Asked) -> Function:
+    return Function(_behind_peers, _ranks, settles="always")
+
+
+def dense_rank(asked: Asked) -> Function:
+    return Function(_behind_only, _dense_ranks, settles="always")
+
+
+def percent_rank(asked: Asked) -> Function:
+    return Function(_behind_peers, _relative_ranks, _all_if_resized)
+
+
+def cume_dist(asked: Asked) -> Function:
+    return Function(_from_peers, _shares, _all_if_resized)
+
+
+def ntile(asked: Asked) -> Function:
+    (count,) = asked.more
+    return Function(_nowhere, partial(_tiles, count), partial(_stale, count))
+
+
+# Which rows.
+
+
+def _nowhere(order: Order, place: int) -> Iterable[Span]:
+    return ()
+
+
+def _behind_row(order: Order, place: int) -> Iterable[Span]:
+    return ((place, order.entries.size),)
+
+
+def _behind_peers(order: Order, place: int) -> Iterable[Span]:
+    return ((order.behind(place), order.entries.size),)
+
+
+def _from_peers(order: Order, place: int) -> Iterable[Span]:
+    return ((order.first(place), order.entries.size),)
+
+
+def _behind_only(order: Order, place: int) -> Iterable[Span]:
+    """The number of groups before a row changes only with the first row of a group, or the last."""
+    behind = order.behind(place)
+    return ((behind, order.entries.size),) if behind - order.first(place) == 1 else ()
+
+
+def _all_if_resized(order: Order, before: int, told: Told) -> Iterable[Span]:
+    return ((0, order.entries.size),) if order.entries.size != before else ()
+
+
+def _stale(count: int, order: Order, before: int, told: Told) -> Iterator[Span]:
+    """Where the number of a part is no longer right, at both ends of each: rows are in order."""
+    for start, stop, number in _parts_of(count, order.entries.size):
+        first, last = start, stop
+        while first < stop and told(first) != number:
+            first += 1
+        while last > first and told(last - 1) != number:
+            last -= 1
+        yield (start, first)
+        yield (last, stop)
+
+
+# What is said.
+
+
+def _row_numbers(order: Order, start: int, stop: int, told: Told) -> Iterator[int]:
+    return iter(range(start + 1, stop + 1))
+
+
+def _firsts(order: Order, start: int, stop: int) -> Iterator[int]:
+    """Of each row the place of the first with equal keys."""
+    if start >= stop:
+        return
+    rows = order.entries.from_(start)
+    keys, first = next(rows)[2], order.first(start)
+    yield first
+    for place, row in zip(range(start + 1, stop), rows, strict=False):
+        if row[2] != keys:
+            keys, first = row[2], place
+        yield first
+
+
+def _ranks(order: Order, start: int, stop: int, told: Told) -> Iterator[int]:
+    return (first + 1 for first in _firsts(order, start, stop))
+
+
+def _dense_ranks(order: Order, start: int, stop: int, told: Told) -> Iterator[int]:
+    before, number = start - 1, told(start - 1) if start else 0
+    first_before = order.first(before) if start else -1
+    for first in _firsts(order, start, stop):
+        number += first != first_before
+        first_before = first
+        yield number
+
+
+def _relative_ranks(order: Order, start: int, stop: int, told: Told) -> Iterator[float]:
+    others = order.entries.size - 1
+    return (first / others if others else 0.0 for first in _firsts(order, start, stop))
+
+
+def _shares(order: Order, start: int, stop: int, told: Told) -> Iterator[float]:
+    behind = start
+    for place in range(start, stop):
+        if place >= behind:
+            behind = order.behind(place)
+        yield behind / order.entries.size
+
+
+def _parts_of(count: int, size: int) -> Iterator[tuple[int, int, int]]:
+    """Where each part is, and its number: the first parts are larger by one if they must be."""
+    small, larger = divmod(size, count)
+    start = 0
+    for number in range(1, min(count, size) + 1):
+        stop = start + small + (number <= larger)
+        yield start, stop, number
+        start = stop
+
+
+def _tiles(count: int, order: Order, start: int, stop: int, told: Told) -> Iterator[int]:
+    small, larger = divmod(order.entries.size, count)
+    border = larger * (small + 1)
+    for place in range(start, stop):
+        if place < border:
+            yield place // (small + 1) + 1
+        else:
+            yield (place - border) // small + larger + 1
+
+
+PLACES: dict[str, Callable[[Asked], Function]] = {
+    "row_number": row_number,
+    "rank": rank,
+    "dense_rank": dense_rank,
+    "percent_rank": percent_rank,
+    "cume_dist": cume_dist,
+    "ntile": ntile,
+}
+
+
+Better = Callable[[Any, Any], bool]
+
+
+def extreme(asked: Asked) -> Function:
+    """MIN or MAX."""
+    (name,), frame = asked.more, asked.frame
+    if frame.exclude:
+        return folded(Asked(ALL[name], asked.argument, frame))
+    better: Better = _less if name == "min" else _greater
+    seeing = partial(in_frame, frame)
+    if frame.grows:
+        return Function(seeing, partial(_grown, asked, better), settles="always")
+    if frame.shrinks:
+        shrunk = partial(_shrunk, asked, better)
+        return Function(seeing, shrunk, settles="always", is_backward=True)
+    return Function(seeing, partial(_slid, asked, better))
+
+
+def _less(one: Any, other: Any) -> bool:
+    return bool(item_key(one) < item_key(other))
+
+
+def _greater(one: Any, other: Any) -> bool:
+    return bool(item_key(other) < item_key(one))
+
+
+def _grown(
+    asked: Asked, better: Better, order: Order, start: int, stop: int, told: Told
+) -> Iterator[Any]:
+    best, behind = None, 0
+    for place in range(start, stop):
+        _, last = order.frame(asked.frame, place)
+        if last > behind:
+            best = _better(better, best, _best(asked, order, behind, last))
+            behind = last
+        yield best
+
+
+def _shrunk(
+    asked: Asked, better: Better, order: Order, start: int, stop: int, told: Told
+) -> Iterator[Any]:
+    best, before = None, order.entries.size
+    for place in range(stop - 1, start - 1, -1):
+        first, _ = order.frame(asked.frame, place)
+        if first < before:
+            best = _better(better, best, _best(asked, order, first, before))
+            before = first
+        yield best
+
+
+def _slid(
+    asked: Asked, better: Better, order: Order, start: int, stop: int, told: Told
+) -> Iterator[Any]:
+    queue: deque[tuple[int, Any]] = deque()
+    behind, entering = 0, None
+    for place in range(start, stop):
+        first, last = order.frame(asked.frame, place)
+        if entering is None:
+            behind, entering = first, order.entries.from_(first)
+        for at in range(behind, last):
+            value = next(entering)[3][asked.argument]
+            if value is not None:
+                while queue and not better(queue[-1][1], value):
+                    queue.pop()
+                queue.append((at, value))
+        behind = max(behind, last)
+        while queue and queue[0][0] < first:
+            queue.popleft()
+        yield queue[0][1] if queue and queue[0][0] < last else None
+
+
+def _better(better: Better, one: Any, other: Any) -> Any:
+    if one is None or other is None:
+        return other if one is None else one
+    return other if better(other, one) else one
+
+
+def _best(asked: Asked, order: Order, start: int, stop: int) -> Any:
+    """The best value of some rows, that of whole chunks as it is known."""
+    parts, chunks = order.entries.apart(start, stop)
+    name = (asked.more, asked.argument)
+    for chunk in chunks:
+        if name not in chunk.known:
+            chunk.known[name] = _best_of(asked, [row[3][asked.argument] for row in chunk.rows])
+    found = [row[3][asked.argument] for rows in parts for row in rows]
+    return _best_of(asked, found + [chunk.known[name] for chunk in chunks])
+
+
+def _best_of(asked: Asked, values: list[Any]) -> Any:
+    found = [value for value in values if value is not None]
+    if found and isinstance(found[0], tuple):
+        return (min if asked.more == ("min",) else max)(found, key=item_key)
+    numbers = [value for value in found if value == value]
+    if asked.more == ("min",):
+        return min(numbers or found, default=None)
+    if len(numbers) < len(found):
+        return next(value for value in found if value != value)
+    return max(found, default=None)
+
 
 NAMED: dict[str, Callable[[Asked], Function]] = {
-    **places.PLACES,
-    "shifted": values.shifted,
-    "nth": values.nth,
-    "count": totals.totalled,
-    "sum": totals.totalled,
-    "avg": totals.totalled,
-    "min": extremes.extreme,
-    "max": extremes.extreme,
+    **PLACES,
+    "shifted": function.shifted,
+    "nth": function.nth,
+    "count": function.totalled,
+    "sum": function.totalled,
+    "avg": function.totalled,
+    "min": extreme,
+    "max": extreme,
 }
 
 
@@ -78,7 +341,7 @@ class Window:
 def _made(asked: Asked) -> Function:
     if isinstance(asked.function, str):
         return NAMED[asked.function](asked)
-    return totals.folded(asked)
+    return function.folded(asked)
 
 
 def _can_cut(name: Any, others: list[Any]) -> bool:

@@ -1,4 +1,6 @@
-"""Forms of a function by the types of its arguments, and the value that each makes.
+"""Forms of functions by the types of their arguments, and the functions of times.
+
+Forms of a function by the types of its arguments, and the value that each makes.
 
     "abs": forms(Form(abs, None, INT), Form(numeric_absolute, DECIMAL, DECIMAL), ...)
 
@@ -8,21 +10,46 @@ a cast: an integer a numeric, a numeric a float, a date a timestamp, a text cons
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from sqlglot import exp
 
-from optimizer.expr import Call
+from optimizer.expr import Call, constant
 from optimizer.record import record
-from reactive.languages.sql.expressions.casts import applied, argument, maybe
-from reactive.languages.sql.functions.calls import Maker, arguments, name_of
+from reactive.languages.sql.expressions.casts import applied, argument, cast, maybe
+from reactive.languages.sql.functions import times as common_times
+from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
+from reactive.languages.sql.postgres import formats, moments, number_formats, number_reader, times
 from reactive.languages.sql.postgres.numbers import RANGES
-from reactive.languages.sql.terms.types import SqlType
-from reactive.languages.sql.terms.values import NULL_VALUE, Value, callee, is_null, itself, whole
+from reactive.languages.sql.terms.types import (
+    ANY,
+    BOOL,
+    DATE,
+    DECIMAL,
+    FLOAT,
+    INSTANT,
+    INT,
+    INTERVAL,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    SqlType,
+)
+from reactive.languages.sql.terms.values import (
+    NULL_VALUE,
+    Value,
+    callee,
+    is_null,
+    itself,
+    literal,
+    whole,
+)
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
+
 
 IMPLICIT = {
     "int": ("int", "decimal", "float"),
@@ -188,3 +215,192 @@ def kind_name(value: Value) -> str:
 def constant_text(node: Any, scope: Scope) -> str | None:
     """The text of a constant argument; None of another."""
     return str(node.this) if isinstance(node, exp.Literal) and node.is_string else None
+
+
+# The functions of times of Postgres, with TO_CHAR and what reads its formats.
+
+INT4, INT8 = SqlType("int", size=4), SqlType("int", size=8)
+
+
+def _field(function: Any, kind: SqlType, name: str, value: Value, node: Any, scope: Scope) -> Value:
+    named = times.named(name)
+    if named not in times.FIELDS:
+        near = scope.nearest(named, times.FIELDS)
+        raise scope.error(node, f"there is no field {name!r} of a time in postgres{near}")
+    if value.type.kind == "date" and kind is FLOAT:
+        value = argument(value, TIMESTAMP, scope)
+    if value.type.kind not in ("date", "timestamp", "time", "interval", "any", "null"):
+        raise scope.error(node, f"postgres has no fields of {kind_name(value)}", "cast it")
+    is_wrong = (value.type.kind == "date" and named in times.OF_TIME - {"epoch"}) or (
+        value.type.kind == "interval" and named not in times.OF_INTERVAL
+    )
+    if is_wrong or (value.type.kind == "time" and named not in times.OF_TIME):
+        raise scope.error(node, f"postgres has no field {named!r} of {kind_name(value)}")
+    return applied(function, kind, literal(named), value)
+
+
+def _extract(node: Any, scope: Scope) -> Value:
+    value = scope.value(node.expression)
+    return _field(times.extracted, DECIMAL, node.this.name, value, node, scope)
+
+
+def _date_part(node: Any, scope: Scope) -> Value:
+    unit, value = arguments(node)
+    name = constant_text(unit, scope)
+    if name is None:
+        raise scope.error(node, "the field of date_part() has to be a constant")
+    return _field(times.field, FLOAT, name, scope.value(value), node, scope)
+
+
+def _truncated(node: Any, scope: Scope) -> Value:
+    unit, of = node.args.get("unit"), node.this
+    name = None if unit is None else str(unit.name)
+    named = "" if name is None else times.named(name)
+    if named not in times.TRUNCATED:
+        raise scope.error(
+            node,
+            f"there is no unit {name!r} of date_trunc() in postgres"
+            f"{scope.nearest(named, times.TRUNCATED)}",
+        )
+    value = scope.value(of)
+    if value.type.kind == "interval":
+        return applied(times.truncated_interval, INTERVAL, literal(named), value)
+    if value.type.kind not in ("date", "timestamp", "any", "null"):
+        raise scope.error(node, f"postgres has no date_trunc(text, {kind_name(value)})")
+    return applied(times.truncated, TIMESTAMP, literal(named), value)
+
+
+def _interval(node: Any, scope: Scope) -> Value:
+    """INTERVAL '1 day', INTERVAL '90' MINUTE."""
+    unit = node.args.get("unit")
+    if isinstance(unit, exp.IntervalSpan):
+        raise scope.error(
+            node, "an interval of postgres TO a field is not supported", "write the units out"
+        )
+    text = node.this
+    if not isinstance(text, exp.Literal):
+        raise scope.error(node, "an interval of postgres is a constant", "interval '1 day' * x")
+    name = "second" if unit is None else str(unit.name).lower()
+    given = str(text.this) if unit is None else f"{text.this} {name}"
+    if unit is not None and not re.fullmatch(r"\s*[+-]?\d+\s*", str(text.this)):
+        # `interval '1.5' month` is cut, `interval '1.5 months'` is not; they look alike here
+        return _interval_as_written(given, node, scope)
+    try:
+        return literal(moments.interval(given))
+    except (ValueError, ArithmeticError) as error:
+        raise scope.error(node, f"cannot read an interval: {error}") from None
+
+
+def _interval_as_written(given: str, node: Any, scope: Scope) -> Value:
+    """An interval with a unit, which the text of the query has inside or behind the quotes."""
+    text = str(node.this.this)
+    inside = re.search(rf"'\s*{re.escape(text)}\s*[a-z]+\s*'", scope.text, re.IGNORECASE)
+    if inside is None or re.search(rf"'\s*{re.escape(text)}\s*'", scope.text):
+        raise scope.error(
+            node,
+            f"the interval {text!r} of postgres is cut to its unit",
+            "put the unit into the quotes",
+        )
+    return literal(moments.interval(given))
+
+
+def _age(node: Any, scope: Scope) -> Value:
+    if len(arguments(node)) != 2:
+        return common_times._now(node, scope)
+    return called((form(times.age, INTERVAL, TIMESTAMP, TIMESTAMP),), arguments(node), node, scope)
+
+
+def _is_finite(value: Any) -> bool:
+    """ISFINITE: values of Python are."""
+    return True
+
+
+def _make_interval(node: Any, scope: Scope) -> Value:
+    """MAKE_INTERVAL, whose arguments have names."""
+    names = ("years", "months", "weeks", "days", "hours", "mins", "secs")
+    parts: list[Any] = [literal(0)] * 7
+    nodes = arguments(node)
+    for place, each in enumerate(nodes):
+        name = names[place] if place < 7 else ""
+        if isinstance(each, exp.Kwarg | exp.PropertyEQ):
+            name, each = str(each.this.name).lower(), each.expression
+        if name not in names:
+            raise scope.error(node, f"make_interval() has no argument {name!r}")
+        kind = FLOAT if name == "secs" else INT4
+        parts[names.index(name)] = argument(scope.value(each), kind, scope)
+    return value_of(form(times.interval_of, INTERVAL, *[INT4] * 6, ANY), parts, scope)
+
+
+def _to_char(node: Any, scope: Scope) -> Value:
+    of: tuple[Form, ...] = (
+        form(formats.written, TEXT, TIMESTAMP, TEXT, nullable=True),
+        form(formats.written, TEXT, INTERVAL, TEXT, nullable=True),
+        form(number_formats.integer_written, TEXT, INT4, TEXT),
+        form(number_formats.bigint_written, TEXT, INT, TEXT),
+        form(number_formats.numeric_written, TEXT, DECIMAL, TEXT),
+        form(number_formats.float_written, TEXT, FLOAT, TEXT),
+    )
+    nodes = arguments(node)
+    kind = scope.value(nodes[0]).type if nodes else ANY
+    if kind.kind == "float" and kind.size == 4:
+        of = (form(number_formats.real_written, TEXT, FLOAT, TEXT),)
+    if nodes and is_literal(nodes[0]):
+        raise scope.error(node, "postgres has no to_char(text, text)", "cast the first argument")
+    return called(of, nodes, node, scope)
+
+
+def _to_timestamp(node: Any, scope: Scope) -> Value:
+    """TO_TIMESTAMP of a text: an instant, in the zone of the database."""
+    of = form(formats.read, TIMESTAMP, TEXT, TEXT)
+    return cast(called((of,), arguments(node), node, scope), INSTANT, scope)
+
+
+def _now(node: Any, scope: Scope) -> Value:
+    return common_times._now(node, scope)
+
+
+OF_TIMES: dict[str | type[exp.Expr], Maker] = {
+    "date_part": _date_part,
+    "date_bin": one(times.bucket, TIMESTAMP, INTERVAL, TIMESTAMP, TIMESTAMP),
+    "age": _age,
+    "justify_days": one(times.justified_days, INTERVAL, INTERVAL),
+    "justify_hours": one(times.justified_hours, INTERVAL, INTERVAL),
+    "justify_interval": one(times.justified, INTERVAL, INTERVAL),
+    "isfinite": forms(*(form(_is_finite, BOOL, kind) for kind in (DATE, TIMESTAMP, INTERVAL))),
+    "make_date": one(times.date_of, DATE, INT4, INT4, INT4),
+    "make_time": one(times.time_of, TIME, INT4, INT4, FLOAT),
+    "make_timestamp": one(times.timestamp_of, TIMESTAMP, *[INT4] * 5, FLOAT),
+    "make_interval": _make_interval,
+    "to_char": _to_char,
+    "to_timestamp": _to_timestamp,
+    "to_date": one(formats.read_date, DATE, TEXT, TEXT),
+    "to_number": one(number_reader.number_read, DECIMAL, TEXT, TEXT, nullable=True),
+    **dict.fromkeys(
+        ("now", "transaction_timestamp", "statement_timestamp", "clock_timestamp", "timeofday"),
+        _now,
+    ),
+}
+
+
+def _overlaps(node: Any, scope: Scope) -> Value:
+    sides = [side for each in (node.this, node.expression) for side in each.expressions]
+    if len(sides) != 4:
+        raise scope.error(node, "OVERLAPS compares two rows of two times")
+    given = tuple(whole(scope.value(each)) for each in sides)
+    return itself(Call(constant(times.overlap), given), BOOL)
+
+
+TABLE: dict[str | type[exp.Expr], Maker] = {
+    **OF_TIMES,
+    exp.Extract: _extract,
+    exp.DateTrunc: _truncated,
+    exp.TimestampTrunc: _truncated,
+    exp.UnixToTime: one(times.timestamp_of_seconds, TIMESTAMP, FLOAT),
+    exp.Interval: _interval,
+    exp.Overlaps: _overlaps,
+    exp.CurrentDate: _now,
+    exp.CurrentTimestamp: _now,
+    exp.CurrentTime: _now,
+    exp.Localtime: _now,
+    exp.Localtimestamp: _now,
+}

@@ -11,8 +11,8 @@ from sqlglot import exp
 from optimizer.expr import Call, constant, tuple_of
 from reactive.languages.sql.expressions.casts import applied, argument, cast, equal_types, maybe
 from reactive.languages.sql.functions import arrays as common_arrays
-from reactive.languages.sql.functions import choices
-from reactive.languages.sql.functions.calls import Maker, arguments, name_of
+from reactive.languages.sql.functions import texts
+from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
 from reactive.languages.sql.postgres import (
     arrays,
     calls,
@@ -21,7 +21,6 @@ from reactive.languages.sql.postgres import (
     operators,
     patterns,
     strings,
-    time_functions,
     times,
 )
 from reactive.languages.sql.postgres import forms as written
@@ -550,14 +549,16 @@ TABLE: dict[str | type[exp.Expr], Maker] = {
     **OF_NUMBERS,
     **OF_TEXTS,
     **OF_ARRAYS,
-    **time_functions.TABLE,
+    **calls.TABLE,
     **operators.TABLE,
-    **dict.fromkeys(("random", "gen_random_uuid", "random_normal"), choices.TABLE[exp.Rand]),
-    exp.Case: choices.case,
-    exp.Coalesce: choices.coalesced,
-    exp.Nullif: choices.null_if,
-    exp.Greatest: choices.TABLE[exp.Greatest],
-    exp.Least: choices.TABLE[exp.Least],
+    **dict.fromkeys(
+        ("random", "gen_random_uuid", "random_normal"), texts.CHOICE_FUNCTIONS[exp.Rand]
+    ),
+    exp.Case: texts.case,
+    exp.Coalesce: texts.coalesced,
+    exp.Nullif: texts.null_if,
+    exp.Greatest: texts.CHOICE_FUNCTIONS[exp.Greatest],
+    exp.Least: texts.CHOICE_FUNCTIONS[exp.Least],
     exp.Substring: _substring,
     exp.Trim: _trim,
     exp.StrPosition: _position,

@@ -19,7 +19,7 @@ from sqlglot import exp
 from optimizer.expr import Call, Operation, constant, tuple_of
 from reactive.languages.sql.expressions import zones
 from reactive.languages.sql.expressions.casts import applied, cast
-from reactive.languages.sql.functions.calls import Maker
+from reactive.languages.sql.functions.arrays import Maker
 from reactive.languages.sql.postgres import arrays, calls, forms, numbers, numerics, times
 from reactive.languages.sql.postgres.calls import Form, form, kind_name
 from reactive.languages.sql.postgres.resolution import operands

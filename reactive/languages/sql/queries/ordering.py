@@ -1,19 +1,34 @@
-"""ORDER BY, LIMIT and DISTINCT ON."""
+"""ORDER BY, LIMIT and DISTINCT ON, and the columns of a SELECT with their names.
+
+Names of columns that a SELECT names by nothing but their expressions.
+
+                  duckdb, sqlite          postgres
+count(*)          count(*)                count
+a + 1             a + 1                   ?column?
+not a             NOT a                   ?column?
+a::text           CAST(a AS TEXT)         a
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlglot import exp
 
 from optimizer import plan
+from optimizer.record import record
 from reactive.languages.sql.expressions.comparisons import by_parts
-from reactive.languages.sql.queries.nodes import evaluated_constant, freed, key_of
-from reactive.languages.sql.queries.stars import Column
+from reactive.languages.sql.expressions.scalar import CALL, written_name
+from reactive.languages.sql.queries.grouping import evaluated_constant, freed, key_of
+from reactive.languages.sql.queries.query import Rows
 from reactive.languages.sql.sqlite.comparisons import bare, sorted_by
+from reactive.languages.sql.terms.errors import nearest, source_of, take
 from reactive.languages.sql.terms.scope import Scope
+from reactive.languages.sql.terms.types import fields_of
 from reactive.languages.sql.terms.values import Value, whole
+
+# ORDER BY, LIMIT and DISTINCT ON.
 
 
 def order_of(
@@ -127,3 +142,194 @@ def distinct_on(
             values = [bare(value) for value in values]
         keys = tuple(sort_key(exp.Ordered(), v, scope) for v in values)
     return freed(plan.Top(node, scope.function(key_of(on)), keys, 1))
+
+
+# The columns of a SELECT, those that a star stands for among them.
+
+
+@record
+class Column:
+    """A column of a SELECT: its name, what it is, and whether somebody gave it the name."""
+
+    name: str
+    node: Any
+    is_alias: bool
+
+
+def columns_of(select: Any, rows: Rows, scope: Scope) -> list[Column]:
+    """The columns, in order.
+
+    Raises
+    ------
+    PlanError: a star stands for nothing.
+    """
+    return [column for node in select.expressions for column in _columns(node, rows, scope)]
+
+
+def _columns(node: Any, rows: Rows, scope: Scope) -> Iterator[Column]:
+    star = _star(node)
+    if star is not None:
+        yield from _expanded(star, node, rows, scope)
+    elif isinstance(node, exp.Alias):
+        yield Column(node.alias, node.this, True)
+    elif isinstance(node, exp.Explode | exp.Unnest) and scope.dialect.dotted_fields:
+        yield from _unnested(node, scope)
+    elif isinstance(node, exp.Column):
+        yield Column(node.name, node, False)
+    else:
+        yield Column(name_of_column(node, scope), node, False)
+
+
+def _unnested(node: Any, scope: Scope) -> Iterator[Column]:
+    """Yield a column for each field of a struct that is unnested; one column of what is none."""
+    value = scope.value(node.this if isinstance(node, exp.Explode) else node.expressions[0])
+    fields = fields_of(value.type)
+    for name in fields:
+        column = exp.column(name)
+        column.parent = node
+        scope.values[id(column)] = scope.field(value, name, node)
+        yield Column(name, column, False)
+    if not fields:
+        yield Column(name_of_column(node, scope), node, False)
+
+
+def _star(node: Any) -> Any:
+    if isinstance(node, exp.Star):
+        return node
+    return node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else None
+
+
+def _expanded(star: Any, node: Any, rows: Rows, scope: Scope) -> Iterator[Column]:
+    take(star)
+    table = node.table if isinstance(node, exp.Column) else ""
+    left_out = {c.name.casefold() for c in star.args.get("except_") or ()}
+    replaced = {a.alias.casefold(): a.this for a in star.args.get("replace") or ()}
+    renamed = {a.this.name.casefold(): a.alias for a in star.args.get("rename") or ()}
+    for word in ("ilike", "like"):
+        if star.args.get(word) is not None:
+            raise scope.error(star.args[word], f"* {word.upper()} is not supported", "name columns")
+    count = 0
+    first = scope.dialect.name == "postgres"
+    columns = _of_table(node, rows, scope) if table else rows.columns(merged_first=first)
+    for source, name, value in columns:
+        count += 1
+        folded = name.casefold()
+        if folded in left_out:
+            continue
+        if folded in replaced:
+            yield Column(name, replaced[folded], False)
+            continue
+        column = exp.column(name, source or None)
+        column.parent = node
+        scope.values[id(column)] = value
+        yield Column(renamed.get(folded, name), column, False)
+    if not count:
+        names = [source.name for source in rows.sources]
+        what = f"{table}.*" if table else "*"
+        raise scope.error(node, f"{what} stands for no columns{nearest(table, names)}")
+
+
+def _of_table(node: Any, rows: Rows, scope: Scope) -> Iterator[tuple[str, str, Any]]:
+    """Yield the columns of the table that a star names, or the fields of the column."""
+    named = [each for each in rows.sources if each.name.casefold() == node.table.casefold()]
+    for source in named:
+        for name, value in source.columns:
+            yield source.name, name, value
+    if not named and scope.dialect.dotted_fields:
+        *above, name = node.parts[:-1]
+        column = exp.Column(this=name.copy(), table=above[-1].copy() if above else None)
+        found = scope.of_sources(column)
+        if found is not None:
+            for field in fields_of(found.type):
+                yield node.table, field, scope.field(found, field, node)
+
+
+CUT = (
+    exp.Array | exp.Case | exp.Cast | exp.Collate | exp.Exists | exp.Is | exp.Neg | exp.Not
+    | exp.BitwiseNot | exp.Query | exp.Struct | exp.Subquery | exp.Tuple
+)  # fmt: skip
+"""Expressions whose first or last word has no place in the text that is known."""
+UNNAMED = "?column?"
+"""The name that Postgres gives what has none."""
+
+
+def name_of_column(node: Any, scope: Scope) -> str:
+    """Return the name of an expression that is neither a column nor has an alias."""
+    if scope.dialect.name == "postgres":
+        return _of_postgres(node, scope) or UNNAMED
+    text = source_of(scope.text, node)
+    is_call = isinstance(node, exp.Func | exp.Anonymous) and not isinstance(node, exp.Binary)
+    is_cut = _is_cut(node, "this") or _is_cut(node, "expression")
+    is_whole = not is_cut and (CALL.match(text) is not None or not is_call)
+    return text if text and is_whole else str(node.sql(scope.dialect.name))
+
+
+def _is_cut(node: Any, side: str) -> bool:
+    """Return True if the first or last part of an expression is not whole in its text."""
+    while not isinstance(node, CUT):
+        part = node.args.get(side)
+        if not isinstance(node, exp.Binary | exp.Predicate) or not isinstance(part, exp.Expr):
+            return False
+        node = part
+    return True
+
+
+def _of_postgres(node: Any, scope: Scope) -> str:
+    """Return what Postgres calls a column; no text of what has no name."""
+    match node:
+        case exp.Column():
+            return str(node.name)
+        case exp.Dot():
+            return str(node.expression.name)
+        case exp.Cast():
+            return _of_postgres(node.this, scope) or _type_name(node.to)
+        case exp.Interval():
+            return "interval"
+        case exp.Case():
+            return _of_postgres(node.args.get("default") or exp.Null(), scope) or "case"
+        case exp.Subquery() | exp.Select():
+            first = node.this.selects[0] if isinstance(node, exp.Subquery) else node.selects[0]
+            return first.alias or _of_postgres(first, scope)
+        case exp.Exists():
+            return "exists"
+        case exp.Array():
+            return "array"
+        case exp.Tuple():
+            return "row"
+        case exp.Paren() | exp.Bracket() | exp.Collate() | exp.Window() | exp.Filter():
+            return _of_postgres(node.this, scope)
+        case exp.WithinGroup() | exp.IgnoreNulls() | exp.RespectNulls():
+            return _of_postgres(node.this, scope)
+        case exp.Binary() | exp.Unary() | exp.Predicate() | exp.Connector():
+            return ""
+        case exp.Func() | exp.Anonymous():
+            return _called_name(node, scope)
+        case _:
+            return ""
+
+
+def _called_name(node: Any, scope: Scope) -> str:
+    """Return the name of a function: as it is written, or as the dialect writes it."""
+    found = CALL.match(source_of(scope.text, node)) or CALL.match(node.sql("postgres"))
+    return found[1].lower() if found else written_name(node, scope)
+
+
+_TYPES = {
+    "SMALLINT": "int2",
+    "INT": "int4",
+    "BIGINT": "int8",
+    "FLOAT": "float4",
+    "DOUBLE": "float8",
+    "DECIMAL": "numeric",
+    "BOOLEAN": "bool",
+    "CHAR": "bpchar",
+    "VARBINARY": "bytea",
+}
+
+
+def _type_name(declared: Any) -> str:
+    """Return what Postgres calls a type; of an array, the type of its elements."""
+    while declared.this == exp.DataType.Type.ARRAY and declared.expressions:
+        declared = declared.expressions[0]
+    name = str(getattr(declared.this, "value", declared.this))
+    return _TYPES.get(name, name.lower())

@@ -1,4 +1,25 @@
-"""A query as it is known while more is made of it: its rows are not yet put together.
+"""Queries while they are read: the rows of FROM, and queries in expressions.
+
+Queries in expressions: EXISTS, IN, comparisons with ANY and ALL, and queries as values.
+
+    exists (q)         whether q has a row
+    x in (q)           TRUE where q has a row with c = x
+                       FALSE where it has none, nor NULL; x may be NULL only if q has no rows
+    x < any (q)        as IN, by another comparison
+    x < all (q)        TRUE where `x >= any (q)` is FALSE, and the other way round
+    (q)                the only value of the only row; NULL without rows
+
+Each becomes a `Subquery` expression that reads the row around by `Outer(i)`; a node that has some
+becomes joins (`nodes.freed`). What asks whether x is NULL stands outside, so that inside x is read
+by an equation alone.
+
+What FROM gives: a plan, and which columns the sources have in its bindings.
+
+orders o                      one binding, o.total is b0.total
+orders o, customers c         two, c.name is b1.name
+o left join (c join x)        two, the second of which is a tuple of c and x, or None
+
+A query as it is known while more is made of it: its rows are not yet put together.
 
     select o.id, o.total * 2 from orders o       node orders, values (b0.id, b0.total * 2)
 
@@ -7,19 +28,392 @@ Who asks only whether there are rows, or for one value, needs no rows of their o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any
 
+from sqlglot import exp
+
 from optimizer import plan
-from optimizer.expr import Expr, Parameter
+from optimizer.expr import (
+    FALSE,
+    TRUE,
+    Call,
+    Constant,
+    Expr,
+    Item,
+    Lifted,
+    Operation,
+    Parameter,
+    Quantified,
+    Subquery,
+    all_parameters,
+    conjunction,
+    constant,
+    substitute,
+    tuple_of,
+    walk,
+)
+from optimizer.plans.strata import Comparison
 from optimizer.record import record
-from reactive.languages.sql.queries.nodes import selected
+from reactive.api.aggregates import Collect
+from reactive.languages.sql.aggregates.kinds import fold
+from reactive.languages.sql.expressions.casts import aligned, apart
+from reactive.languages.sql.expressions.comparisons import (
+    COMPARISONS,
+    OPPOSITE,
+    all_of,
+    any_of,
+    by_parts,
+    compared,
+)
+from reactive.languages.sql.expressions.zones import check_alike, is_constant
+from reactive.languages.sql.queries.grouping import filtered, freed, selected
+from reactive.languages.sql.runtime.single import any_of as any_value
+from reactive.languages.sql.runtime.single import in_order, only_of
+from reactive.languages.sql.sqlite import comparisons as sqlite
 from reactive.languages.sql.sqlite.comparisons import sorted_by
-from reactive.languages.sql.terms.catalog import Named, named_rows
-from reactive.languages.sql.terms.schema import Schema
-from reactive.languages.sql.terms.scope import Scope, Source
-from reactive.languages.sql.terms.values import Value, is_column, whole
+from reactive.languages.sql.terms.scope import Correlation, Scope, Source
+from reactive.languages.sql.terms.types import TEXT, SqlType
+from reactive.languages.sql.terms.values import (
+    Named,
+    Schema,
+    Value,
+    is_column,
+    is_null,
+    itself,
+    named_rows,
+    present,
+    whole,
+)
+
+
+def exists(node: Any, scope: Scope) -> Expr:
+    """Whether a query has a row."""
+    correlation, query = _query(node.this, scope)
+    if query.is_one_row:
+        return TRUE
+    if query.limit != 0 and not query.offset:
+        query = replace(query, limit=None)
+    return _exists(query.cut().node, correlation)
+
+
+def _exists(node: plan.Node, correlation: Correlation) -> Expr:
+    return Subquery("exists", node, tuple(correlation.arguments))
+
+
+def _query(node: Any, scope: Scope) -> tuple[Correlation, Query]:
+    """A query inside an expression, and what it reads of the row around."""
+    while isinstance(node, exp.Subquery) and not node.args.get("limit"):
+        node = node.this
+    correlation = Correlation(scope)
+    return correlation, scope.around(correlation).query(node)
+
+
+# Queries as values.
+
+
+def subquery(node: Any, scope: Scope) -> Value:
+    """The only value of a query; NULL where it has no row.
+
+    An error where it has several, but for SQLite, which takes any of them.
+    """
+    correlation, query = _query(node, scope)
+    if len(query.values) != 1:
+        raise scope.error(
+            node, f"a query in the place of a value has {len(query.values)} columns, not one"
+        )
+    made, value = query.cut(), query.values[0]
+    if not query.is_one_row:
+        made, value = _only(made, value, scope)
+    one = freed(plan.Select(made.node, made.scope.function(whole(value))))
+    found = Subquery("value", one, tuple(correlation.arguments))
+    return Value(found, value.type, (found,) if value.nullable else ())
+
+
+def _only(query: Query, value: Value, scope: Scope) -> tuple[Query, Value]:
+    """A row with the value of the only row, or with NULL."""
+    function = any_value if scope.dialect.name == "sqlite" else only_of
+    collected = fold(Collect(_value), value, query.scope)
+    node = freed(plan.Aggregate(query.node, None, (collected,)))
+    of_one = query.scope.over((), 1)
+    only = itself(Call(constant(function), (Parameter(0),)), value.type)
+    return replace(query, node=node, scope=of_one), only
+
+
+def array(node: Any, scope: Scope) -> Value:
+    """The values of a query as an array, in its order."""
+    correlation, query = _query(node, scope)
+    if len(query.values) != 1:
+        raise scope.error(node, f"ARRAY of a query with {len(query.values)} columns, not one")
+    (value,) = query.values
+    sort = query.sort
+    keys = [key.function.body for key in sort if isinstance(key.function, Lifted)]
+    cut = query.cut()
+    entry = Value(tuple_of(*keys, whole(value)), value.type)
+    collected = fold(Collect(_value), entry, cut.scope)
+    node = freed(plan.Aggregate(cut.node, None, (collected,)))
+    directions = tuple((key.descending, key.nulls) for key in sort)
+    made = Call(constant(in_order), (constant(directions), Parameter(0)))
+    one = plan.Select(node, scope.over((), 1).function(made))
+    return Value(
+        Subquery("value", one, tuple(correlation.arguments)), SqlType("array", items=(value.type,))
+    )
+
+
+def _value(*row: Any) -> Any:
+    """Stands where the plan has an expression."""
+
+
+# Comparisons with queries.
+
+
+@record
+class Compared:
+    """A row that is compared with those of a query, and how."""
+
+    left: tuple[Value, ...]
+    symbol: str
+    query: Query
+    correlation: Correlation
+
+
+def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
+    """Whether an IN, or a comparison with ANY or ALL, is TRUE; or whether it is FALSE."""
+    left, query_node, written, is_all = _parts(node, scope)
+    wanted, symbol = not negated, written
+    if is_all:
+        symbol, negated = OPPOSITE[symbol], not negated
+    correlation, query = _query(query_node, scope)
+    if len(left) != len(query.values):
+        raise scope.error(
+            node,
+            f"{len(left)} values are compared with the {len(query.values)} columns of a query",
+        )
+    left, query = _of_one_type(left, query, node, scope)
+    if len(left) > 1 and symbol not in ("==", "!="):
+        raise scope.error(node, "rows are compared with ANY or ALL by = and <> only")
+    asked = Compared(left, symbol, query.cut(), correlation)
+    found = _no_match(asked) if negated else _match(asked)
+    if isinstance(found, Constant):
+        return found
+    columns = asked.query.scope.function(tuple_of(*map(whole, asked.query.values)))
+    rows = plan.Select(asked.query.node, columns)
+    given = (*correlation.arguments, *map(whole, left))
+    return Quantified(Comparison(written, is_all, wanted, len(left)), rows, given, found)
+
+
+def _of_one_type(
+    left: tuple[Value, ...], query: Query, node: Any, scope: Scope
+) -> tuple[tuple[Value, ...], Query]:
+    """Return both sides as they are compared, column by column."""
+    pairs = []
+    for mine, theirs in zip(left, query.values, strict=True):
+        check_alike(node, scope, mine, theirs)
+        if _is_apart(mine, theirs, scope):
+            raise apart(node, scope, [mine.type, TEXT], "order")
+        mine, theirs = aligned(node, scope, mine, theirs, place="order")
+        pairs.append((by_parts(mine), by_parts(theirs)))
+    sides = tuple(zip(*pairs, strict=True))
+    if sides == (left, query.values):
+        return left, query
+    return sides[0], replace(query, values=sides[1])
+
+
+def _is_apart(mine: Value, theirs: Value, scope: Scope) -> bool:
+    """True for a constant of a query that is a text there, and not of the type of the other side;
+    in Postgres NULL is one, too."""
+    if scope.dialect.numeric_booleans or mine.type.kind in ("text", "any", "null"):
+        return False
+    is_null_text = scope.dialect.name == "postgres" and theirs.type.kind == "null"
+    return is_null_text or (theirs.type.kind == "text" and is_constant(theirs))
+
+
+def _parts(node: Any, scope: Scope) -> tuple[tuple[Value, ...], Any, str, bool]:
+    """What is compared, with what query, how, and whether with all of its rows."""
+    if isinstance(node, exp.In):
+        return _row(node.this, scope), node.args["query"], "==", False
+    symbol = COMPARISONS[type(node)]
+    left, right = node.left, node.right
+    if isinstance(left, exp.Any | exp.All):
+        left, right, symbol = right, left, _MIRRORED[symbol]
+    return _row(left, scope), right.this, symbol, isinstance(right, exp.All)
+
+
+_MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+def _row(node: Any, scope: Scope) -> tuple[Value, ...]:
+    while isinstance(node, exp.Paren):
+        node = node.this
+    parts = node.expressions if isinstance(node, exp.Tuple) else [node]
+    return tuple(scope.value(part) for part in parts)
+
+
+def _match(asked: Compared) -> Expr:
+    """Whether the comparison is TRUE for some row."""
+    if any(map(is_null, asked.left)):
+        return FALSE
+    tests = _tests(asked, _inside(asked, nullable=_is_ordered(asked)))
+    found = any_of(*tests) if asked.symbol == "!=" else all_of(*tests)
+    return all_of(*present(*asked.left), _has(asked, found))
+
+
+def _is_ordered(asked: Compared) -> bool:
+    """Return True for a comparison that raises for None, which the rows of the query are asked of
+    whether or not the condition around lets it count."""
+    return asked.symbol not in ("==", "!=")
+
+
+def _no_match(asked: Compared) -> Expr:
+    """Whether the comparison is FALSE for all rows."""
+    if len(asked.left) > 1:
+        return _no_row_matches(asked)
+    (left,) = asked.left
+    (column,) = asked.query.values
+    inside = _inside(asked, nullable=_is_ordered(asked))
+    none = [Operation("not", (_has(asked, *_tests(asked, inside)),))]
+    if column.nullable:
+        null = Operation("not", (conjunction(present(column)),))
+        none.insert(0, Operation("not", (_has(asked, null),)))
+    if left.nullable:
+        is_empty = Operation("not", (_exists(asked.query.node, asked.correlation),))
+        there = conjunction(present(left))
+        return any_of(is_empty, all_of(there, *none))
+    return all_of(*none)
+
+
+def _no_row_matches(asked: Compared) -> Expr:
+    """The same of rows of several values, by asking of each whether it is anything but FALSE."""
+    nullable = any(v.nullable for v in (*asked.left, *asked.query.values))
+    if not nullable:
+        tests = _tests(asked, _inside(asked, nullable=False))
+        found = any_of(*tests) if asked.symbol == "!=" else all_of(*tests)
+        return Operation("not", (_has(asked, found),))
+    opposite = replace(asked, symbol=OPPOSITE[asked.symbol])
+    tests = _tests(opposite, _inside(asked, nullable=True))
+    is_false = all_of(*tests) if asked.symbol == "!=" else any_of(*tests)
+    return Operation("not", (_has(asked, Operation("not", (is_false,))),))
+
+
+def _inside(asked: Compared, *, nullable: bool) -> tuple[Value, ...]:
+    """What is compared, as the query reads it; not `nullable` where it is asked outside."""
+    inside = tuple(map(asked.correlation.read, asked.left))
+    return inside if nullable else tuple(replace(value, nulls=()) for value in inside)
+
+
+def _tests(asked: Compared, left: Sequence[Value]) -> list[Expr]:
+    columns = asked.query.values
+    pairs = list(zip(left, columns, strict=True))
+    if asked.query.scope.dialect.numeric_booleans:
+        pairs = [sqlite.compared(*pair, ordered=_is_ordered(asked)) for pair in pairs]
+    return [
+        compared(asked.symbol, *_without_guard(mine, column, asked.symbol))
+        for mine, column in pairs
+    ]
+
+
+def _without_guard(left: Value, column: Value, symbol: str) -> tuple[Value, Value]:
+    """A column that is None is equal to no value that is not: it needs no guard."""
+    is_leaf = column.nulls == (column.expr,)
+    if symbol == "==" and is_leaf and not left.nullable:
+        column = replace(column, nulls=())
+    return left, column
+
+
+def _has(asked: Compared, *tests: Expr) -> Expr:
+    """Whether the query has a row for which all of the tests are true."""
+    node = filtered(asked.query.node, asked.query.scope, all_of(*tests))
+    return _exists(node, asked.correlation)
+
+
+@record
+class Rows:
+    """A plan of `bindings` bindings, and its columns as values of these."""
+
+    node: plan.Node
+    bindings: int
+    sources: tuple[Source, ...]
+    merged: Mapping[str, Value] = field(default_factory=dict)
+    """Columns that USING made of two, by their folded names."""
+
+    def scope(self, around: Scope) -> Scope:
+        """Their names."""
+        made = around.over(self.sources, self.bindings)
+        made.merged = dict(self.merged)
+        return made
+
+    def with_node(self, node: plan.Node) -> Rows:
+        """As many bindings of another plan."""
+        return replace(self, node=node)
+
+    def moved(self, start: int, *, missing: bool) -> Rows:
+        """The same as one binding behind `start` others; it is None where it may be `missing`."""
+        place = Parameter(start)
+        of: tuple[Expr, ...] = (place,)
+        if self.bindings > 1:
+            of = tuple(Item(place, constant(n)) for n in range(self.bindings))
+        return self._changed(of, (place,) if missing else ())
+
+    def missing(self) -> Rows:
+        """The same, where all bindings may be None."""
+        return self._changed(all_parameters(self.bindings), None)
+
+    def _changed(self, of: tuple[Expr, ...], missing: tuple[Expr, ...] | None) -> Rows:
+        def changed(value: Value) -> Value:
+            expr = substitute(value.expr, of)
+            inner = tuple(substitute(leaf, of) for leaf in value.nulls)
+            before = missing if missing is not None else _bindings_of(value)
+            return Value(expr, value.type, tuple(dict.fromkeys((*before, *inner))))
+
+        sources = tuple(
+            Source(s.name, tuple((name, changed(value)) for name, value in s.columns))
+            for s in self.sources
+        )
+        merged = {name: changed(value) for name, value in self.merged.items()}
+        return Rows(self.node, self.bindings, sources, merged)
+
+    def columns(self, *, merged_first: bool = False) -> Iterator[tuple[str, str, Value]]:
+        """Source, name and value of what a star stands for, in order; merged columns once, before
+        all others or where the first of them stands."""
+        told = set[str]()
+        if merged_first:
+            told = set(self.merged)
+            yield from (("", self._spelling(name), value) for name, value in self.merged.items())
+        for source in self.sources:
+            for name, value in source.columns:
+                folded = name.casefold()
+                if folded not in self.merged:
+                    yield source.name, name, value
+                elif folded not in told:
+                    told.add(folded)
+                    yield "", name, self.merged[folded]
+
+    def _spelling(self, folded: str) -> str:
+        names = (n for source in self.sources for n, _ in source.columns)
+        return next((n for n in names if n.casefold() == folded), folded)
+
+
+def _bindings_of(value: Value) -> tuple[Expr, ...]:
+    """The bindings that a value reads."""
+    found: dict[Expr, None] = {}
+    pending = [value.expr, *value.nulls]
+    for expr in pending:
+        for each in _parameters(expr):
+            found[each] = None
+    return tuple(found)
+
+
+def _parameters(expr: Expr) -> Iterator[Parameter]:
+    return (e for e in walk(expr) if isinstance(e, Parameter))
+
+
+def rows_of(found: Named, name: str, names: tuple[str, ...] = ()) -> Rows:
+    """The rows of a plan under an alias; `names` are of its first columns."""
+    values = [value for _, value in found.columns]
+    called = (*names, *(name for name, _ in found.columns[len(names) :]))
+    source = Source(name, tuple(zip(called, values, strict=True)))
+    return Rows(found.node, found.bindings, (source,))
 
 
 @record

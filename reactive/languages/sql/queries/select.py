@@ -14,10 +14,13 @@ from sqlglot import exp
 from optimizer import plan
 from optimizer.expr import Parameter
 from optimizer.plans.properties import bindings
-from reactive.languages.sql.queries.grouping import Keys, grouped, has_aggregate, keys_in
-from reactive.languages.sql.queries.nodes import (
+from reactive.languages.sql.queries.grouping import (
+    Keys,
     columns_before,
     filtered,
+    grouped,
+    has_aggregate,
+    keys_in,
     one_row,
     reads_query,
     selected,
@@ -25,18 +28,18 @@ from reactive.languages.sql.queries.nodes import (
     unnested_value,
 )
 from reactive.languages.sql.queries.ordering import (
+    Column,
+    columns_of,
     distinct_on,
     limits,
     order_of,
     position_of,
     sort_keys,
 )
-from reactive.languages.sql.queries.query import Query, query_of_rows
-from reactive.languages.sql.queries.rows import Rows
+from reactive.languages.sql.queries.query import Query, Rows, query_of_rows
 from reactive.languages.sql.queries.sources import from_
-from reactive.languages.sql.queries.stars import Column, columns_of
 from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, shown
-from reactive.languages.sql.terms.arguments import put, take
+from reactive.languages.sql.terms.errors import put, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.values import Value, whole
 from reactive.languages.sql.windows.kinds import appended

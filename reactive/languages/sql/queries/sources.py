@@ -30,9 +30,8 @@ from optimizer.expr import (
 )
 from reactive.languages.sql.expressions.casts import aligned, equal_types
 from reactive.languages.sql.expressions.comparisons import compared
-from reactive.languages.sql.functions.arrays import series_of
-from reactive.languages.sql.functions.calls import name_of
-from reactive.languages.sql.queries.nodes import (
+from reactive.languages.sql.functions.arrays import name_of, series_of
+from reactive.languages.sql.queries.grouping import (
     filtered,
     freed,
     lateral,
@@ -41,13 +40,11 @@ from reactive.languages.sql.queries.nodes import (
     unnested_value,
 )
 from reactive.languages.sql.queries.ordering import limits
-from reactive.languages.sql.queries.rows import Rows, rows_of
-from reactive.languages.sql.terms.arguments import peek
-from reactive.languages.sql.terms.catalog import named_rows
-from reactive.languages.sql.terms.errors import nearest
+from reactive.languages.sql.queries.query import Rows, rows_of
+from reactive.languages.sql.terms.errors import nearest, peek
 from reactive.languages.sql.terms.scope import Correlation, Scope, Source
 from reactive.languages.sql.terms.types import NULL, TEXT
-from reactive.languages.sql.terms.values import Value, itself, present, whole
+from reactive.languages.sql.terms.values import Value, itself, named_rows, present, whole
 
 KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 

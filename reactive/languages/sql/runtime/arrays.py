@@ -1,11 +1,354 @@
-"""Functions of arrays, which are tuples. Places begin with 1; some elements may be None."""
+"""Arrays with their elements, and instants in a time zone.
+
+TIMESTAMPTZ: instants, and what clocks of a time zone show at them.
+
+    read("2024-10-27 02:30+01", "UTC")         the instant; a text without a zone is of the second
+    naive(instant, "Europe/Berlin")            what clocks show, a TIMESTAMP
+    aware(timestamp, "Europe/Berlin")          the instant at which clocks show it
+
+The zone is that of the database, `Database(timezone=...)`, or one that the text names. Functions of
+a column of which only `datetime` is known take a value without a zone as it is.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
+import re
+from collections.abc import Iterable
+from itertools import zip_longest
 from typing import Any
 
 from optimizer.record import record
+from reactive.engine.collections.instants import in_zone, local_time, of_local_time, zone_named
+from reactive.languages.sql.runtime import casts, intervals, times
+
+_MOMENT = re.compile(
+    r"\s*(?P<day>\d{1,4}[-/]\d{1,2}[-/]\d{1,2})(?:(?:\s+|[Tt])(?P<time>\d{1,2}:\d{2}(?::\d{2}"
+    r"(?:\.\d+)?)?))?\s*(?P<zone>[+-]\d{1,2}(?::?\d{2}(?::?\d{2})?)?|[A-Za-z][\w/+-]*)?\s*"
+)
+_OFFSET = re.compile(r"([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?")
+BELOW_A_DAY = frozenset(intervals.LENGTHS) - {"day", "week"}
+
+
+def has_zone(text: str) -> bool:
+    """True if a text of a timestamp says its zone.
+
+    >>> has_zone("2024-01-02 03:04:05-08"), has_zone("2024-01-02")
+    (True, False)
+    """
+    found = _MOMENT.fullmatch(text)
+    return found is not None and found["zone"] is not None
+
+
+def read(text: str, zone: str) -> dt.datetime:
+    """Return the instant that a text says; one without a zone is in `zone`.
+
+    >>> read("2022-10-01 12:00:00-08:00", "UTC").isoformat()
+    '2022-10-01T20:00:00+00:00'
+    """
+    found = _MOMENT.fullmatch(text)
+    if found is None:
+        casts.to_timestamp(text)  # raises of what Python has no place for
+        raise ValueError(f"{text!r} is no timestamp")
+    local = casts.to_timestamp(f"{found['day']} {found['time'] or '00:00'}")
+    return in_zone(_at(local, found["zone"] or zone), zone)
+
+
+def read_of_duckdb(text: str, zone: str) -> dt.datetime:
+    """Return the same; DuckDB takes no blank behind a day without a time."""
+    found = _MOMENT.fullmatch(text)
+    if found is not None and not found["time"] and text[found.end("day") :][:1].isspace():
+        raise ValueError(f"{text!r} is no timestamp")
+    return read(text, zone)
+
+
+def _at(local: dt.datetime, zone: str) -> dt.datetime:
+    offset = _OFFSET.fullmatch(zone)
+    if offset is None:
+        return of_local_time(local, zone)
+    parts = [int(part or 0) for part in offset.groups()[1:]]
+    length = dt.timedelta(hours=parts[0], minutes=parts[1], seconds=parts[2])
+    return local.replace(tzinfo=dt.timezone(-length if offset[1] == "-" else length))
+
+
+def naive(value: dt.datetime, zone: str) -> dt.datetime:
+    """Return what clocks of a zone show at an instant; a timestamp without a zone as it is."""
+    return value if value.tzinfo is None else local_time(value, zone)
+
+
+def aware(value: dt.date, zone: str) -> dt.datetime:
+    """Return the instant at which clocks of a zone show a timestamp, or a day begins there."""
+    if isinstance(value, dt.datetime):
+        return of_local_time(value, zone) if value.tzinfo is None else value
+    return of_local_time(times.as_timestamp(value), zone)
+
+
+def in_session(value: dt.datetime, other: str, zone: str) -> dt.datetime:
+    """Return the instant at which clocks of the zone `other` show a timestamp, in `zone`."""
+    return in_zone(_at(value, _checked(other)), zone)
+
+
+def shown(value: dt.datetime, other: str) -> dt.datetime:
+    """AT TIME ZONE of an instant: what clocks of the zone `other` show."""
+    offset = _OFFSET.fullmatch(other)
+    if offset is not None:
+        return value.astimezone(_at(dt.datetime(2000, 1, 1), other).tzinfo).replace(tzinfo=None)
+    return local_time(value, _checked(other))
+
+
+def turned(value: dt.datetime, other: str, zone: str) -> dt.datetime:
+    """AT TIME ZONE of a value of which is not known whether it has a zone: the one or the other."""
+    return in_session(value, other, zone) if value.tzinfo is None else shown(value, other)
+
+
+def _checked(name: str) -> str:
+    """The name of a zone, in upper or lower case."""
+    if not _OFFSET.fullmatch(name):
+        zone_named(name)
+    return name
+
+
+def zoned(value: dt.datetime) -> dt.datetime:
+    """Return an instant that stands beside others.
+
+    Raises
+    ------
+    ValueError: it has no zone.
+    """
+    if value.tzinfo is None:
+        raise ValueError(f"{value} has no time zone, and is compared with instants")
+    return value
+
+
+def date(value: dt.datetime, zone: str) -> dt.date:
+    """Return the day that calendars of a zone show."""
+    return naive(value, zone).date()
+
+
+def time(value: dt.datetime, zone: str) -> dt.time:
+    """Return the time of day that clocks of a zone show."""
+    return naive(value, zone).time()
+
+
+def text(value: dt.datetime, zone: str) -> str:
+    """Return an instant as it is written, with the offset of the zone.
+
+    >>> text(dt.datetime(2024, 7, 1, tzinfo=dt.timezone.utc), "Europe/Berlin")
+    '2024-07-01 02:00:00+02'
+    """
+    if value.tzinfo is None:
+        return casts.to_text(value)
+    return casts.to_text(local_time(value, zone)) + _offset_text(value, zone)
+
+
+def _offset_text(value: dt.datetime, zone: str) -> str:
+    seconds = _offset(value, zone)
+    minutes, rest = divmod(abs(seconds), 60)
+    made = f"{'-' if seconds < 0 else '+'}{minutes // 60:02}"
+    if minutes % 60 or rest:
+        made += f":{minutes % 60:02}"
+    return f"{made}:{rest:02}" if rest else made
+
+
+def _offset(value: dt.datetime, zone: str) -> int:
+    offset = value.astimezone(zone_named(zone)).utcoffset()
+    assert offset is not None
+    return int(offset.total_seconds())
+
+
+def part_of_zone(unit: str, value: dt.datetime, zone: str) -> int:
+    """Return the offset of a zone at an instant: in seconds, or its hours or minutes.
+
+    >>> part_of_zone("timezone_hour", dt.datetime(2024, 7, 1, tzinfo=dt.timezone.utc), "Asia/Tokyo")
+    9
+    """
+    seconds = _offset(zoned(value), zone)
+    if unit == "timezone":
+        return seconds
+    sign = -1 if seconds < 0 else 1
+    hours, rest = divmod(abs(seconds), 3600)
+    return sign * (hours if unit == "timezone_hour" else rest // 60)
+
+
+def truncated(unit: str, value: dt.datetime, zone: str) -> dt.datetime:
+    """Return the instant at which the hour, day, month, ... of an instant begins in a zone."""
+    if value.tzinfo is None:
+        return times.truncated(unit, value)
+    local = local_time(value, zone)
+    begin = times.truncated(unit, local)
+    if unit in BELOW_A_DAY:
+        return in_zone(value - (local - begin), zone)
+    return in_zone(of_local_time(begin, zone), zone)
+
+
+def truncated_of_duckdb(unit: str, value: dt.datetime, zone: str) -> dt.datetime:
+    """Return the same as DuckDB has it: the later one of two hours that clocks show alike."""
+    if unit != "hour" or value.tzinfo is None:
+        return truncated(unit, value, zone)
+    return in_zone(of_local_time(times.truncated(unit, local_time(value, zone)), zone), zone)
+
+
+def boundaries(unit: str, begin: dt.datetime, end: dt.datetime, zone: str) -> int:
+    """Return how many hours, minutes, ... of a zone begin between two instants."""
+    if begin.tzinfo is None or end.tzinfo is None:
+        return times.boundaries(unit, begin, end)
+    first, last = (_utc(truncated_of_duckdb(unit, each, zone)) for each in (begin, end))
+    whole = abs(last - first) // intervals.LENGTHS[unit]
+    return whole if last >= first else -whole
+
+
+def bucket(width: dt.timedelta, value: dt.datetime, zone: str) -> dt.datetime:
+    """Return the instant at which the bucket of an instant begins: counted in UTC, but of months in
+    a zone."""
+    where = zone if intervals.months_of(width) else "UTC"
+    begin = times.bucket(width, naive(value, where))
+    assert isinstance(begin, dt.datetime)
+    return begin if value.tzinfo is None else in_zone(of_local_time(begin, where), zone)
+
+
+def later(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
+    """Return the instant after an interval: its months and days by the calendar of a zone, and then
+    what is less than a day by the clock.
+
+    >>> from reactive.engine.collections.instants import of_local_time
+    >>> begin = of_local_time(dt.datetime(2024, 10, 26, 12), "Europe/Berlin")
+    >>> later(begin, dt.timedelta(days=1), "Europe/Berlin").isoformat()
+    '2024-10-27T12:00:00+01:00'
+    """
+    if value.tzinfo is None:
+        return times.later(value, by)
+    months, days, clock = _parts(by)
+    if days or months:
+        month = times.months_later(local_time(value, zone), months)
+        value = of_local_time(month + dt.timedelta(days), zone)
+    return in_zone(_utc(value) + clock, zone)
+
+
+def later_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
+    """Return the same as DuckDB has it: of two instants that clocks show alike, days later, the one
+    with the offset of before; of an interval with a negative part the clock comes first."""
+    if value.tzinfo is None:
+        return times.later(value, by)
+    months, days, clock = _parts(by)
+    if min(months, days) < 0 or clock < dt.timedelta():
+        value = _months_later(_utc(value) + clock, months, zone)
+        return in_zone(_days_later(value, days, zone), zone)
+    value = _days_later(_months_later(value, months, zone), days, zone)
+    return in_zone(_utc(value) + clock, zone)
+
+
+def _months_later(value: dt.datetime, months: int, zone: str) -> dt.datetime:
+    if not months:
+        return value
+    return of_local_time(times.months_later(local_time(value, zone), months), zone)
+
+
+def _days_later(value: dt.datetime, days: int, zone: str) -> dt.datetime:
+    if not days:
+        return value
+    there = zone_named(zone)
+    same = _utc(value) + dt.timedelta(days)
+    is_valid = same.astimezone(there).utcoffset() == value.astimezone(there).utcoffset()
+    return same if is_valid else of_local_time(local_time(value, zone) + dt.timedelta(days), zone)
+
+
+def earlier_of_duckdb(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
+    """Return the instant before an interval, as DuckDB has it."""
+    return later_of_duckdb(value, intervals.negative(by), zone)
+
+
+def _parts(by: dt.timedelta) -> tuple[int, int, dt.timedelta]:
+    """The months and days of an interval, and what is by the clock."""
+    months, days, micros = intervals.parts_of(by)
+    return months, days, dt.timedelta(microseconds=micros)
+
+
+def earlier(value: dt.datetime, by: dt.timedelta, zone: str) -> dt.datetime:
+    """Return the instant before an interval."""
+    return later(value, intervals.negative(by), zone)
+
+
+def between(value: dt.datetime, other: dt.datetime) -> dt.timedelta:
+    """Return how much later an instant is than another one."""
+    if value.tzinfo is None or other.tzinfo is None:
+        return value - other  # of one without a zone, and one with, Python refuses it
+    return _utc(value) - _utc(other)
+
+
+def between_of_duckdb(value: dt.datetime, other: dt.datetime, zone: str) -> dt.timedelta:
+    """Return the same in whole days of the calendar of a zone, and what is left by the clock."""
+    if value.tzinfo is None or other.tzinfo is None:
+        return value - other
+    one, two = _utc(value), _utc(other)
+    if one < two:
+        return -between_of_duckdb(other, value, zone)
+    days = (local_time(one, zone) - local_time(two, zone)).days
+    while days > 0 and later_of_duckdb(two, dt.timedelta(days), zone) > one:
+        days -= 1
+    days = max(days, 0)
+    return dt.timedelta(days) + (one - _utc(later_of_duckdb(two, dt.timedelta(days), zone)))
+
+
+def age(value: dt.datetime, other: dt.datetime, zone: str) -> dt.timedelta:
+    """Return how old something is, in months, days and hours as a zone has them."""
+    one, two = naive(value, zone), naive(other, zone)
+    if value.tzinfo is None or other.tzinfo is None:
+        return times.age(one, two)
+    is_later = _utc(value) >= _utc(other)
+    return times.age_of(one, two) if is_later else intervals.negative(times.age_of(two, one))
+
+
+def epoch_milliseconds(value: dt.datetime) -> int:
+    """Return the milliseconds since 1970, in UTC."""
+    return times.epoch_milliseconds(naive(value, "UTC"))
+
+
+def posix(name: str) -> str:
+    """Return a zone as Postgres reads its name: '+02' is west of Greenwich.
+
+    >>> posix("+02"), posix("2"), posix("Asia/Tokyo")
+    ('-02', '-2', 'Asia/Tokyo')
+    """
+    if name[:1].isdigit() and _OFFSET.fullmatch(f"+{name}"):
+        return f"-{name}"
+    if not _OFFSET.fullmatch(name):
+        return name
+    return ("-" if name[0] == "+" else "+") + name[1:]
+
+
+def offset_of(span: dt.timedelta) -> str:
+    """Return the name of the zone whose clocks are ahead of UTC by an interval, to be read by
+    `posix`.
+
+    >>> offset_of(dt.timedelta(hours=5, minutes=30))
+    '-05:30:00'
+    """
+    months, days, micros = intervals.parts_of(span)
+    if months or days:
+        raise ValueError("an interval that is a time zone must not include months or days")
+    seconds = abs(micros) // 1_000_000
+    sign = "-" if micros >= 0 else "+"
+    return f"{sign}{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+
+
+def _utc(value: dt.datetime) -> dt.datetime:
+    return value.astimezone(dt.UTC)
+
+
+def of_parts(
+    year: int, month: int, day: int, hour: int, minute: int, second: Any, other: str, zone: str
+) -> dt.datetime:
+    """MAKE_TIMESTAMPTZ: the instant at which clocks of `other` show these."""
+    local = times.timestamp_of_parts(year, month, day, hour, minute, second)
+    return in_session(local, other, zone)
+
+
+def of_seconds(seconds: Any, zone: str) -> dt.datetime:
+    """TO_TIMESTAMP of seconds since 1970, in UTC."""
+    return in_zone(times.timestamp_of_seconds(seconds).replace(tzinfo=dt.UTC), zone)
+
+
+# Functions of arrays, which are tuples. Places begin with 1; some elements may be None.
 
 Array = tuple[Any, ...]
 
@@ -227,7 +570,7 @@ def moments(
     ------
     ValueError: the interval has parts before and after.
     """
-    from reactive.languages.sql.runtime import intervals, times, zones
+    from reactive.languages.sql.runtime import intervals, times
 
     months, rest = intervals.months_of(step), intervals.rest_of(step)
     if months * (rest // MICROSECOND) < 0:
@@ -245,7 +588,7 @@ def moments(
             raise too_long()
         made.append(start)
         try:
-            start = zones.later_of_duckdb(start, step, zone) if zone else times.later(start, step)
+            start = later_of_duckdb(start, step, zone) if zone else times.later(start, step)
         except (OverflowError, ValueError):  # beyond the last year that Python has
             break
     return tuple(made)
@@ -257,3 +600,26 @@ NOTHING, MICROSECOND = dt.timedelta(), dt.timedelta(microseconds=1)
 def length(of: Any) -> int:
     """How many elements or letters there are."""
     return len(of)
+
+
+# The elements of arrays, as rows.
+
+
+def elements(offset: bool, *arrays: Iterable[Any] | None) -> list[Any]:
+    """The elements of an array, or of several side by side; none of NULL.
+
+    >>> elements(False, (1, 2)), elements(True, (1,), (3, 4))
+    ([1, 2], [(1, 3, 1), (None, 4, 2)])
+    """
+    given = [array or () for array in arrays]
+    if len(given) == 1 and not offset:
+        return list(given[0])
+    rows = zip_longest(*given)
+    return [(*row, n) for n, row in enumerate(rows, 1)] if offset else list(rows)
+
+
+def elements_or_none(offset: bool, *arrays: Iterable[Any] | None) -> list[Any]:
+    """The same, and NULL where there are none."""
+    found = elements(offset, *arrays)
+    width = len(arrays) + offset
+    return found or [None if width == 1 else (None,) * width]

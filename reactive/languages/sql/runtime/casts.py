@@ -13,10 +13,10 @@ from uuid import UUID
 
 from optimizer.record import record
 from reactive.languages.sql.runtime.intervals import clock_of, interval_of_text, months_of, of_clock
+from reactive.languages.sql.runtime.moments import Unrepresentable
 from reactive.languages.sql.runtime.moments import to_date as to_date
 from reactive.languages.sql.runtime.moments import to_time as to_time
 from reactive.languages.sql.runtime.moments import to_timestamp as to_timestamp
-from reactive.languages.sql.runtime.nulls import Unrepresentable
 from reactive.languages.sql.runtime.numbers import EXACT
 
 TRUE, FALSE = (

@@ -18,7 +18,7 @@ from typing import Any
 
 from optimizer.record import record
 from reactive.languages.sql.runtime.intervals import part_of_interval, sum_of_intervals
-from reactive.languages.sql.runtime.sort_keys import item_key, key_of
+from reactive.languages.sql.runtime.rows import item_key, key_of
 
 
 def exact(value: Any) -> Any:

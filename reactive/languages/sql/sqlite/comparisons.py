@@ -1,4 +1,6 @@
-"""Comparisons of SQLite: affinity of one side for the other, collations, storage classes.
+"""Operators of SQLite: comparisons by affinity and collation, and arithmetic of 64 bits.
+
+Comparisons of SQLite: affinity of one side for the other, collations, storage classes.
 
     n = '12'                  n == 12                        n has INTEGER affinity
     s = 12                    s == '12'                      s has TEXT affinity
@@ -7,28 +9,43 @@
 
 Equality is Python's then: 1 equals 1.0, neither equals '1'.
 Source: https://sqlite.org/datatype3.html, 4 and 7
+
+Arithmetic of SQLite: operands are numbers or what texts begin with, integers have 64 bits.
+
+'3abc' + 1     4          7 / 2      3        9223372036854775807 + 1    9.22e18
+1 / 0          NULL       -7 % 3     -1       1 << 64                    0
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from sqlglot import exp
 
 from optimizer.expr import Call, Constant, constant
-from reactive.languages.sql.runtime import nulls
+from reactive.languages.sql.runtime import moments
+from reactive.languages.sql.runtime.numbers import whole_quotient
 from reactive.languages.sql.sqlite import values as runtime
-from reactive.languages.sql.terms.types import ANY, BOOL, INT, NUMBERS, TEXT, SqlType
+from reactive.languages.sql.sqlite.values import GREATEST, LEAST, characters, integer, number
+from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, NUMBERS, TEXT, SqlType
 from reactive.languages.sql.terms.values import (
+    NULL_VALUE,
     Value,
     called,
     is_column,
+    is_null,
     is_simple,
     itself,
     leaves,
     literal,
     whole,
 )
+
+if TYPE_CHECKING:
+    from reactive.languages.sql.terms.scope import Scope
+
 
 NUMERIC = frozenset({"INTEGER", "REAL", "NUMERIC"})
 
@@ -58,7 +75,7 @@ def mapped(function: Callable[[Any], Any], kind: SqlType, value: Value) -> Value
         return Value(literal(function(value.expr.value)).expr, kind)
     if all(map(is_simple, leaves(value))):
         return called(function, kind, value)
-    return itself(Call(constant(nulls.strict_call), (constant(function), whole(value))), kind)
+    return itself(Call(constant(moments.strict_call), (constant(function), whole(value))), kind)
 
 
 def is_number(kind: SqlType) -> bool:
@@ -181,3 +198,192 @@ def together(types: Sequence[SqlType]) -> SqlType:
     kinds = {kind.kind for kind in types} - {"null"}
     one = next(iter(kinds)) if len(kinds) == 1 else "float" if kinds and kinds <= NUMBERS else "any"
     return replace(types[0], kind=one, precision=None, scale=None, size=None)
+
+
+Number = int | float
+
+
+def _fitting(value: Number, of: Callable[[float, float], float], a: Number, b: Number) -> Any:
+    """A result; of floats where an integer has more than 64 bits, and None in place of NaN."""
+    if isinstance(value, int):
+        return value if LEAST <= value <= GREATEST else of(float(a), float(b))
+    return value if value == value else None
+
+
+def total(a: Any, b: Any) -> Any:
+    """`a + b`.
+
+    >>> total("3abc", 1), total(GREATEST, 1)
+    (4, 9.223372036854776e+18)
+    """
+    a, b = number(a), number(b)
+    return _fitting(a + b, float.__add__, a, b)
+
+
+def difference(a: Any, b: Any) -> Any:
+    """`a - b`."""
+    a, b = number(a), number(b)
+    return _fitting(a - b, float.__sub__, a, b)
+
+
+def product(a: Any, b: Any) -> Any:
+    """`a * b`."""
+    a, b = number(a), number(b)
+    return _fitting(a * b, float.__mul__, a, b)
+
+
+def quotient(a: Any, b: Any) -> Any:
+    """`a / b`: of integers without its fraction, by zero None.
+
+    >>> quotient(-7, 2), quotient(7, 2.0), quotient(1, 0)
+    (-3, 3.5, None)
+    """
+    a, b = number(a), number(b)
+    if not b:
+        return None
+    if isinstance(a, int) and isinstance(b, int):
+        made = whole_quotient(a, b)
+        return made if made <= GREATEST else float(a) / float(b)
+    made_of_floats = float(a) / float(b)
+    return made_of_floats if made_of_floats == made_of_floats else None
+
+
+def remainder(a: Any, b: Any) -> Any:
+    """`a % b` of the integers that the operands are cut to, by zero None."""
+    one, other = integer(a), integer(b)
+    if not other:
+        return None
+    left = one - other * whole_quotient(one, other)
+    is_whole = isinstance(number(a), int) and isinstance(number(b), int)
+    return left if is_whole else float(left)
+
+
+def both_bits(a: Any, b: Any) -> int:
+    """`a & b`."""
+    return integer(a) & integer(b)
+
+
+def any_bits(a: Any, b: Any) -> int:
+    """`a | b`."""
+    return integer(a) | integer(b)
+
+
+def other_bits(a: Any) -> int:
+    """`~a`."""
+    return ~integer(a)
+
+
+def shifted_left(a: Any, b: Any) -> int:
+    """`a << b`, in 64 bits; to the right by less than nothing.
+
+    >>> shifted_left(1, 63) == LEAST, shifted_left(-8, -1), shifted_left(1, 64)
+    (True, -4, 0)
+    """
+    value, places = integer(a), integer(b)
+    if places < 0:
+        return value >> min(-places, 64)
+    made = (value << places if places < 64 else 0) & ((1 << 64) - 1)
+    return made - (1 << 64) if made > GREATEST else made
+
+
+def shifted_right(a: Any, b: Any) -> int:
+    """`a >> b`."""
+    return shifted_left(a, -integer(b))
+
+
+def negative(value: Any) -> Any:
+    """`-a`."""
+    return difference(0, value)
+
+
+def joined(a: Any, b: Any) -> str:
+    """`a || b`."""
+    return characters(a) + characters(b)
+
+
+BINARY: dict[type[exp.Expr], tuple[Callable[..., Any], SqlType, bool]] = {
+    exp.Add: (total, FLOAT, True),
+    exp.Sub: (difference, FLOAT, True),
+    exp.Mul: (product, FLOAT, True),
+    exp.Div: (quotient, FLOAT, True),
+    exp.Mod: (remainder, FLOAT, True),
+    exp.BitwiseAnd: (both_bits, INT, False),
+    exp.BitwiseOr: (any_bits, INT, False),
+    exp.BitwiseLeftShift: (shifted_left, INT, False),
+    exp.BitwiseRightShift: (shifted_right, INT, False),
+    exp.DPipe: (joined, TEXT, False),
+}
+"""Function, type of the result, and whether it may give NULL by itself, of each operator."""
+
+
+def is_operator(node: exp.Expr) -> bool:
+    """Return True if `operation` translates a node."""
+    return type(node) in BINARY or isinstance(node, exp.Neg | exp.BitwiseNot)
+
+
+def operation(node: Any, scope: Scope) -> Value:
+    """The value of an operator.
+
+    Raises
+    ------
+    PlanError: it stands before an arrow of JSON, which SQLite takes after it.
+    """
+    last = node.right if isinstance(node, exp.DPipe) else node.this
+    if isinstance(node, exp.DPipe | exp.Neg | exp.BitwiseNot) and (
+        isinstance(last, exp.Anonymous) and str(last.this) in ("->", "->>")
+    ):
+        raise scope.error(
+            last,
+            f"{last.this} behind another operator of sqlite is not supported",
+            "write brackets around what belongs together",
+        )
+    if isinstance(node, exp.Neg):
+        return _negated(node, scope)
+    if isinstance(node, exp.BitwiseNot):
+        return mapped(other_bits, INT, scope.value(node.this))
+    function, kind, may_be_null = BINARY[type(node)]
+    if isinstance(node, exp.Div | exp.DPipe):
+        _ = [node.args.get(each) for each in ("typed", "safe")]  # of the dialect, not of the text
+    left, right = scope.value(node.left), scope.value(node.right)
+    if is_null(left) or is_null(right):
+        return NULL_VALUE
+    return of_two(function, kind, left, right, may_be_null=may_be_null)
+
+
+def of_two(function: Callable[..., Any], kind: SqlType, *values: Value, may_be_null: bool) -> Value:
+    """A function of values, NULL where one is; at once of constants."""
+    said = next((v.type for v in values if v.type.is_collated), None)
+    if said is not None:  # a COLLATE is of the expression that it is in
+        kind = replace(kind, collation=said.collation, is_collated=True)
+    if all(isinstance(v.expr, Constant) and not v.nulls for v in values):
+        try:
+            return literal_of(function(*(v.expr.value for v in values)), kind)  # type: ignore[attr-defined]
+        except (ArithmeticError, ValueError):
+            pass  # an error of the rows that need it
+    may_be_null &= not all(v.type.kind in ("int", "bool") for v in values) or function in (
+        quotient,
+        remainder,
+    )
+    if not leaves(*values):
+        made = Call(constant(function), tuple(v.expr for v in values))
+        return itself(made, kind) if may_be_null else Value(made, kind)
+    return itself(
+        Call(constant(moments.strict_call), (constant(function), *map(whole, values))), kind
+    )
+
+
+def literal_of(value: Any, kind: SqlType) -> Value:
+    """A constant of a type."""
+    return NULL_VALUE if value is None else Value(literal(value).expr, kind)
+
+
+def _negated(node: Any, scope: Scope) -> Value:
+    inner = node.this
+    if isinstance(inner, exp.Literal) and not inner.is_string:
+        opposite = -int(inner.this) if inner.this.isdigit() else -float(inner.this)
+        is_whole = isinstance(opposite, int) and opposite >= LEAST
+        return literal(opposite if is_whole else float(opposite))
+    value = scope.value(inner)
+    if is_null(value):
+        return NULL_VALUE
+    return mapped(negative, FLOAT if not is_number(value.type) else value.type, value)

@@ -13,19 +13,20 @@ from typing import TYPE_CHECKING, Any
 from sqlglot import exp
 
 from optimizer.expr import Call, Constant, Expr, constant, transform
-from reactive.languages.sql.functions import choices
-from reactive.languages.sql.functions.calls import Maker, arguments, name_of
-from reactive.languages.sql.sqlite import formats, json, strings, times
+from reactive.languages.sql.functions import texts
+from reactive.languages.sql.functions.arrays import Maker, arguments, name_of
+from reactive.languages.sql.sqlite import formats, json, times
 from reactive.languages.sql.sqlite import values as runtime
-from reactive.languages.sql.sqlite.arithmetic import of_two
+from reactive.languages.sql.sqlite import values as strings
 from reactive.languages.sql.sqlite.comparisons import (
     bare,
     collated,
     collation_of,
     mapped,
+    of_two,
 )
-from reactive.languages.sql.sqlite.instants import OF_THE_CLOCK
-from reactive.languages.sql.sqlite.json_edits import Edit, patched, removed
+from reactive.languages.sql.sqlite.json import Edit, patched, removed
+from reactive.languages.sql.sqlite.times import OF_THE_CLOCK
 from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
@@ -397,9 +398,9 @@ def _makes_json(node: exp.Anonymous) -> bool:
 
 
 TABLE: dict[str | type[exp.Expr], Maker] = {
-    exp.Case: choices.case,
-    exp.If: choices.conditional,
-    exp.Coalesce: choices.coalesced,
+    exp.Case: texts.case,
+    exp.If: texts.conditional,
+    exp.Coalesce: texts.coalesced,
     exp.Greatest: _extreme(runtime.greatest),
     exp.Least: _extreme(runtime.least),
     exp.Collate: _collate,

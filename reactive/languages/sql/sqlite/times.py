@@ -1,4 +1,11 @@
-"""Functions of dates and times in SQLite: a time value, and modifiers that are applied in turn.
+"""Dates and times in SQLite: instants, their parts, and the modifiers that move them.
+
+Instants of SQLite by their parts or their milliseconds, and the modifiers that move them.
+
+An instant is a number of milliseconds since noon of 24 November of the year -4713. A month that is
+too long runs over, as the 31 of February does.
+
+Functions of dates and times in SQLite: a time value, and modifiers that are applied in turn.
 
     date("2024-01-31", "+1 month")     '2024-03-02'       julianday("2000-01-01")    2451544.5
     time(0.25)                         '18:00:00'         unixepoch("1970-01-02")    86400
@@ -8,18 +15,253 @@ Source: https://sqlite.org/lang_datefunc.html
 
 from __future__ import annotations
 
+import re
 from copy import copy
 from typing import Any
 
-from reactive.languages.sql.sqlite.instants import (
-    DAY,
-    EPOCH,
-    GREATEST,
-    OF_THE_CLOCK,
-    Instant,
-    NoInstant,
+from reactive.languages.sql.sqlite.values import NUMBER, SPACES, characters
+
+DAY = 86_400_000
+EPOCH = 210_866_760_000_000
+GREATEST = 464_269_060_799_999
+_DATE = re.compile(r"(-?)([0-9]{4})-([0-9]{2})-([0-9]{2})[ \t\n\v\f\rT]*", re.ASCII)
+_TIME = re.compile(
+    r"([0-9]{2}):([0-9]{2})(?::([0-9]{2})(?:\.([0-9]+))?)?[ \t\n\v\f\r]*"
+    r"(?:([zZ])|([+-])([0-9]{2}):([0-9]{2}))?[ \t\n\v\f\r]*",
+    re.ASCII,
 )
-from reactive.languages.sql.sqlite.values import characters
+_UNITS = {
+    "second": (4.6427e14, 1.0),
+    "minute": (7.7379e12, 60.0),
+    "hour": (1.2897e11, 3600.0),
+    "day": (5373485.0, 86400.0),
+    "month": (176546.0, 2592000.0),
+    "year": (14713.0, 31536000.0),
+}
+"""The greatest number of each unit, and its seconds."""
+OF_THE_CLOCK = frozenset({"now", "localtime", "utc"})
+"""Time values and modifiers that no live query may have."""
+
+
+class NoInstant(Exception):
+    """There is no such instant."""
+
+
+class Instant:
+    """An instant by its parts or by its milliseconds, as far as either is known."""
+
+    def __init__(self) -> None:
+        self.at = 0
+        self.has_at = self.has_date = self.has_time = self.is_raw = self.parts_of_seconds = False
+        self.year, self.month, self.day, self.hour, self.minute, self.zone = 0, 0, 0, 0, 0, 0
+        self.second = 0.0
+
+    def set_number(self, value: float) -> None:
+        self.second, self.is_raw = value, True
+        if 0.0 <= value < 5373484.5:
+            self.at, self.has_at = int(value * 86400000.0 + 0.5), True
+
+    def set_text(self, text: str) -> None:
+        found = _DATE.match(text)
+        if found is not None:
+            month, day = int(found[3]), int(found[4])
+            if 1 <= month <= 12 and 1 <= day <= 31:
+                rest = text[found.end() :]
+                if rest:
+                    self.set_time(rest)
+                self.year = int(found[2]) * (-1 if found[1] else 1)
+                self.month, self.day, self.has_date = month, day, True
+                if self.zone:
+                    self.find_at()
+                return
+        try:
+            self.set_time(text)
+        except NoInstant:
+            if NUMBER.fullmatch(text.strip(SPACES)) is None:
+                raise
+            self.set_number(float(text))
+
+    def set_time(self, text: str) -> None:
+        found = _TIME.fullmatch(text)
+        if found is None:
+            raise NoInstant
+        hour, minute, second = int(found[1]), int(found[2]), int(found[3] or 0)
+        hours, minutes = int(found[7] or 0), int(found[8] or 0)
+        if hour > 24 or minute > 59 or second > 59 or hours > 14 or minutes > 59:
+            raise NoInstant
+        self.hour, self.minute = hour, minute
+        self.second = second + (float(found[4]) / 10.0 ** len(found[4]) if found[4] else 0.0)
+        self.has_time, self.is_raw = True, False
+        self.zone = (hours * 60 + minutes) * (-1 if found[6] == "-" else 1)
+
+    def find_at(self) -> None:
+        """Compute the milliseconds of the parts."""
+        if self.has_at:
+            return
+        year, month, day = (self.year, self.month, self.day) if self.has_date else (2000, 1, 1)
+        if not -4713 <= year <= 9999 or self.is_raw:
+            raise NoInstant
+        if month <= 2:
+            year, month = year - 1, month + 12
+        century = int(year / 100)
+        leap = 2 - century + int(century / 4)
+        days = 36525 * (year + 4716) // 100 + 306001 * (month + 1) // 10000 + day + leap
+        self.at, self.has_at = int((days - 1524.5) * 86400000), True
+        if self.has_time:
+            self.at += self.hour * 3600000 + self.minute * 60000 + int(self.second * 1000 + 0.5)
+            if self.zone:
+                self.at -= self.zone * 60000
+                self.forget_parts()
+
+    def find_parts(self) -> None:
+        self.find_date()
+        if self.has_time:
+            return
+        self.find_at()
+        seconds, milliseconds = divmod((self.at + 43200000) % DAY, 1000)
+        self.hour, rest = divmod(seconds, 3600)
+        self.minute, second = divmod(rest, 60)
+        self.second = second + milliseconds / 1000.0
+        self.is_raw, self.has_time = False, True
+
+    def find_date(self) -> None:
+        if self.has_date:
+            return
+        if not self.has_at:
+            self.year, self.month, self.day = 2000, 1, 1
+        elif not 0 <= self.at <= GREATEST:
+            raise NoInstant
+        else:
+            whole = (self.at + 43200000) // DAY
+            a = int((whole - 1867216.25) / 36524.25)
+            a = whole + 1 + a - int(a / 4)
+            b = a + 1524
+            c = int((b - 122.1) / 365.25)
+            d = (36525 * (c & 32767)) // 100
+            e = int((b - d) / 30.6001)
+            self.day = b - d - int(30.6001 * e)
+            self.month = e - 1 if e < 14 else e - 13
+            self.year = c - 4716 if self.month > 2 else c - 4715
+        self.has_date = True
+
+    def forget_parts(self) -> None:
+        self.has_date = self.has_time = False
+        self.zone = 0
+
+    # Modifiers.
+
+    def modify(self, text: str, *, is_first: bool) -> None:
+        """Apply a modifier.
+
+        Raises
+        ------
+        ValueError: it asks for the zone of the machine, or the rules of a time zone.
+        """
+        word = text.lower()
+        if word in OF_THE_CLOCK:
+            raise ValueError(f"{text!r} is of the machine that runs this")
+        if word in ("auto", "julianday", "unixepoch"):
+            self._read_number(word, is_first=is_first)
+        elif word in ("subsec", "subsecond"):
+            self.parts_of_seconds = True
+        elif word.startswith("weekday "):
+            self._go_to_weekday(word[8:])
+        elif word.startswith("start of "):
+            self._go_back(word[9:])
+        elif text[:1] in "+-0123456789" and text:
+            self._move(text)
+        else:
+            raise NoInstant
+
+    def _read_number(self, word: str, *, is_first: bool) -> None:
+        if not is_first:
+            raise NoInstant
+        if word == "julianday":
+            if not (self.has_at and self.is_raw):
+                raise NoInstant
+            self.is_raw = False
+        elif word == "unixepoch":
+            at = self.second * 1000.0 + EPOCH
+            if not self.is_raw or not 0 <= at < 464269060800000.0:
+                raise NoInstant
+            self._set_at(int(at + 0.5))
+        elif not self.is_raw or self.has_at:
+            self.is_raw = False
+        elif -210866760000 <= self.second <= 253402300799:
+            self._set_at(int(self.second * 1000.0 + EPOCH + 0.5))
+
+    def _set_at(self, at: int) -> None:
+        self.forget_parts()
+        self.at, self.has_at, self.is_raw = at, True, False
+
+    def _go_to_weekday(self, text: str) -> None:
+        if NUMBER.fullmatch(text.strip(SPACES)) is None:
+            raise NoInstant
+        wanted = float(text)
+        if not 0.0 <= wanted < 7.0 or wanted != int(wanted):
+            raise NoInstant
+        self.find_parts()
+        self.zone, self.has_at = 0, False
+        self.find_at()
+        today = (self.at + 129600000) // DAY % 7
+        self.at += (int(wanted) - (today - 7 if today > wanted else today)) * DAY
+        self.forget_parts()
+
+    def _go_back(self, unit: str) -> None:
+        if not (self.has_at or self.has_date or self.has_time) or unit not in (
+            *("month", "year", "day"),
+        ):
+            raise NoInstant
+        self.find_date()
+        self.has_time, self.hour, self.minute, self.second = True, 0, 0, 0.0
+        self.is_raw, self.zone, self.has_at = False, 0, False
+        if unit != "day":
+            self.day = 1
+        if unit == "year":
+            self.month = 1
+
+    def _move(self, text: str) -> None:
+        found = re.match(r".[^: \t\n\v\f\r]*", text, re.DOTALL)
+        start = found[0] if found else ""
+        if NUMBER.fullmatch(start) is None:
+            raise NoInstant
+        number, rest = float(start), text[len(start) :]
+        if rest.startswith(":"):
+            self._move_by_time(text)
+            return
+        unit = rest.lstrip(SPACES)
+        if not 3 <= len(unit.encode()) <= 10:
+            raise NoInstant
+        name = unit.lower().removesuffix("s")
+        self.find_at()
+        limit, seconds = _UNITS.get(name, (0.0, 0.0))
+        if not -limit < number < limit:
+            raise NoInstant
+        rounding = -0.5 if number < 0 else 0.5
+        if name in ("month", "year"):
+            self.find_parts()
+            if name == "month":
+                self.month += int(number)
+                years = (
+                    int((self.month - 1) / 12) if self.month > 0 else int((self.month - 12) / 12)
+                )
+                self.year, self.month = self.year + years, self.month - years * 12
+            else:
+                self.year += int(number)
+            self.has_at = False
+            number -= int(number)
+        self.find_at()
+        self.at += int(number * 1000.0 * seconds + rounding)
+        self.forget_parts()
+
+    def _move_by_time(self, text: str) -> None:
+        other = Instant()
+        other.set_time(text if text[0].isdigit() else text[1:])
+        other.find_at()
+        by = (other.at - 43200000) % DAY
+        self.find_at()
+        self.forget_parts()
+        self.at += -by if text[0] == "-" else by
 
 
 def _instant(value: Any, modifiers: tuple[Any, ...]) -> Instant | None:

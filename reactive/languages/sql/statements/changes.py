@@ -1,7 +1,7 @@
 """INSERT, UPDATE and DELETE: the rows that a statement says, and one transaction that changes them.
 
 insert into t select ...      the rows of the query, as they are before
-update t set a = a + 1        each row, and the one that takes its place (`found_rows.py`)
+update t set a = a + 1        each row, and the one that takes its place (`target.py`)
 delete from t where id = 7    a row that is found by its key, if that is what is asked for
 """
 
@@ -14,23 +14,18 @@ from typing import Any
 from sqlglot import exp
 
 from optimizer import plan
-from optimizer.expr import (
-    TRUE,
-    Call,
-    Constant,
-    Expr,
-    Lifted,
-    Parameter,
-    constant,
-    tuple_of,
-)
+from optimizer.expr import TRUE, Call, Constant, Expr, Lifted, Parameter, constant, tuple_of
 from reactive.engine.codegen.functions import callable_of
 from reactive.errors import TableError
 from reactive.languages.sql.expressions.casts import assigned
+from reactive.languages.sql.queries.grouping import (
+    evaluated_constant,
+    failures_told,
+    misreadings_told,
+)
 from reactive.languages.sql.queries.kinds import with_names
-from reactive.languages.sql.queries.nodes import evaluated_constant, failures_told, misreadings_told
-from reactive.languages.sql.statements.found_rows import evaluated, found_rows, rows_with
-from reactive.languages.sql.statements.target import Target
+from reactive.languages.sql.statements.definitions import create, drop
+from reactive.languages.sql.statements.target import Target, evaluated, found_rows, rows_with
 from reactive.languages.sql.terms.scope import Scope, Source
 from reactive.languages.sql.terms.types import SqlType, sql_name
 from reactive.languages.sql.terms.values import Value, whole
@@ -363,3 +358,34 @@ def _changed(assignments: Sequence[Any], target: Target, scope: Scope) -> Expr:
             given = scope.value(each.expression)
             values[place] = _assigned(each.expression, given, column.type, scope)
     return tuple_of(*map(whole, values))
+
+
+# Statements that change a database: one transaction each.
+
+
+def run(tree: Any, around: Scope, db: Any) -> int:
+    """Run a statement; how many rows it changed.
+
+    Raises
+    ------
+    PlanError: it is no statement that is known, or names what there is not.
+    """
+    match tree:
+        case exp.Create():
+            return create(tree, around, db)
+        case exp.Insert():
+            return insert(tree, around, db)
+        case exp.Update():
+            return update(tree, around, db)
+        case exp.Delete():
+            return delete(tree, around, db)
+        case exp.Drop():
+            return drop(tree, around, db)
+        case exp.Query():
+            raise around.error(tree, "execute changes tables", "db.sql(...) gives a relation")
+        case exp.Transaction() | exp.Commit() | exp.Rollback():
+            raise around.error(tree, "a statement is a transaction", "with db.transaction(): ...")
+        case _:
+            word = (around.text.split() or [""])[0].rstrip(";").upper()
+            use = "INSERT OR REPLACE INTO" if word == "REPLACE" else "CREATE, INSERT, UPDATE ..."
+            raise around.error(tree, f"{word} is not supported", f"use {use}")

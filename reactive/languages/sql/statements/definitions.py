@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlglot import exp
 
+from optimizer.kinds.fields import class_maker
+from reactive.engine.transactions.row_gate import FROM_TUPLES
 from reactive.languages.sql.expressions.scalar import checked_length
-from reactive.languages.sql.queries.nodes import evaluated_constant, misreadings_told
+from reactive.languages.sql.queries.grouping import evaluated_constant, misreadings_told
 from reactive.languages.sql.relation import relation_of
 from reactive.languages.sql.sqlite.comparisons import column_type, has_collation
 from reactive.languages.sql.sqlite.functions import collation_named, declared_name
 from reactive.languages.sql.sqlite.values import KeyBy, stored
-from reactive.languages.sql.statements.found_rows import evaluated
-from reactive.languages.sql.statements.table_rows import table_class
-from reactive.languages.sql.terms.arguments import take
-from reactive.languages.sql.terms.schema import Column, Schema, field_names
+from reactive.languages.sql.statements.target import evaluated
+from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import SqlType, hint_of, type_of_sql
+from reactive.languages.sql.terms.values import Column, Schema, field_names
 
 REFUSED = {
     exp.CheckColumnConstraint: "CHECK",
@@ -307,3 +309,34 @@ def _drop(target: Any, kind: str, around: Scope, db: Any, *, views: bool) -> Non
     if table is None:
         raise around.error(target, f"there is no table {target.name!r}")
     db.drop(table, views=views)
+
+
+# The classes of rows of tables that SQL makes: named tuples with the columns' types.
+
+
+@class_maker
+def table_class(name: str, fields: tuple[tuple[str, Any], ...]) -> Any:
+    """The class of rows of a table.
+
+    >>> import pickle
+    >>> Word = table_class("words", (("id", int), ("word", str)))
+    >>> row = Word(1, "to")
+    >>> row, type(pickle.loads(pickle.dumps(row))) is Word
+    (words(id=1, word='to'), True)
+    """
+    (called,) = field_names([name])
+    made: Any = NamedTuple(called, list(fields))  # type: ignore[misc]
+    made.__module__ = __name__
+    made.__reduce__ = _reduced_of(name, fields)  # type: ignore[method-assign]
+    made.__doc__ = f"A row of table {name}."
+    setattr(made, FROM_TUPLES, True)
+    return made
+
+
+def _reduced_of(name: str, fields: tuple[tuple[str, Any], ...]) -> Any:
+    return lambda row: (table_row, (name, fields, tuple(row)))
+
+
+def table_row(name: str, fields: tuple[tuple[str, Any], ...], values: Sequence[Any]) -> Any:
+    """A row of a table."""
+    return table_class(name, fields)(*values)

@@ -1,4 +1,11 @@
-"""The table that a statement changes, with its columns, defaults and key."""
+"""The table that a statement changes, with its columns, defaults and key.
+
+The rows that UPDATE and DELETE change: those of WHERE, beside those of FROM or USING.
+
+update t set a = m.v from m where m.k = t.id      each row of t that has an m, with its values
+delete from t using m where m.k = t.id            each row of t that has an m
+delete from t where id = 7                        looked up by the key
+"""
 
 from __future__ import annotations
 
@@ -7,14 +14,28 @@ from typing import Any
 
 from sqlglot import exp
 
-from reactive.errors import TableError
-from reactive.languages.sql.queries.rows import Rows, rows_of
+from optimizer import plan
+from optimizer.expr import (
+    TRUE,
+    Attribute,
+    Constant,
+    Expr,
+    Operation,
+    Parameter,
+    conjuncts,
+    tuple_of,
+)
+from optimizer.traverse import has_subqueries
+from reactive.engine.codegen.functions import callable_of
+from reactive.errors import TableError, TransactionError
+from reactive.languages.sql.queries.grouping import failures_told, freed
+from reactive.languages.sql.queries.query import Rows, rows_of
+from reactive.languages.sql.queries.sources import beside
+from reactive.languages.sql.relation import relation_of
 from reactive.languages.sql.sqlite.values import KeyBy
-from reactive.languages.sql.statements.row_numbers import KnownKeys, RowNumbers
-from reactive.languages.sql.terms.catalog import named_rows
 from reactive.languages.sql.terms.errors import nearest
-from reactive.languages.sql.terms.schema import Column, Schema
 from reactive.languages.sql.terms.scope import Scope
+from reactive.languages.sql.terms.values import Column, Schema, named_rows
 
 OF_NAMES: dict[str, type] = {"int": int, "float": float, "text": str, "bytes": bytes}
 """The classes of values of fields, by the kinds of their types."""
@@ -105,3 +126,193 @@ class Target:
     def _maker(self) -> Callable[[Sequence[Any]], Any]:
         kind = self.table.row_type
         return tuple if not hasattr(kind, "__mro__") or kind is tuple else lambda v: kind(*v)
+
+
+Pairs = list[tuple[Any, Any]]
+"""Rows, and those that take their place."""
+
+
+def evaluated(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
+    """Return the rows of the plan of a query or statement, computed once.
+
+    Raises
+    ------
+    PlanError: evaluating it fails for a row.
+    TransactionError: inside a transaction, whose changes a query does not see.
+    """
+    engine = around.environment.engine
+    if engine.mine:
+        raise TransactionError(
+            "a statement with a query cannot see what its transaction has changed so far\n"
+            "  run it before the other changes, or in a transaction of its own"
+        )
+    views = tuple(dict.fromkeys(around.environment.views))
+    relation = relation_of(engine, freed(node), Schema(()), views)
+    with failures_told(tree, around), relation.materialize(on_error="raise") as view:
+        return list(view)
+
+
+def rows_with(rows: Rows, items: Sequence[Any], around: Scope) -> Rows:
+    """Return rows beside those of the items of FROM in UPDATE, or of USING in DELETE."""
+    for item in items:
+        rows = beside(rows, item, around)
+    return rows
+
+
+def found_rows(tree: Any, target: Target, rows: Rows, made: Expr, around: Scope) -> Pairs:
+    """Return the rows that WHERE finds, each as often as it is there, with what is made of it.
+
+    Raises
+    ------
+    TableError: other values are made of a row beside one row of FROM than beside another.
+    """
+    scope, where = rows.scope(around), tree.args.get("where")
+    test = TRUE if where is None else scope.true(where.this)
+    source = target.table.plan if rows.bindings == 1 else rows.node
+    node = plan.Select(
+        plan.Where(source, scope.function(test)),
+        scope.function(tuple_of(Parameter(0), made)),
+    )
+    if rows.bindings > 1:
+        selected = plan.Select(freed(node.input), node.function)
+        return _once(evaluated(selected, tree, scope), target)
+    if has_subqueries(node) or has_subqueries(node.input):
+        selected = plan.Select(freed(node.input), node.function)
+        return [(row[0], row[1]) for row in evaluated(selected, tree, scope)]
+    is_wanted, make = callable_of(scope.function(test)), callable_of(scope.function(made))
+    with failures_told(tree, scope):
+        return [(row, make(row)) for row in _candidates(target, test) if is_wanted(row)]
+
+
+def _candidates(target: Target, test: Expr) -> Any:
+    """The row of a key, where the condition has it, or all rows."""
+    keyed, key = target.table._keyed, target.table.plan.key
+    if keyed is None:
+        return list(target.table)
+    for part in conjuncts(test):
+        match part:
+            case Operation("==", (Attribute(Parameter(0), name), Constant(value))) if getattr(
+                key.function, "__reduce__", lambda: ("", ())
+            )()[1:2] == ((name,),):
+                row = target.table.get(value)
+                return [] if row is None else [row]
+    return list(target.table)
+
+
+def _once(found: Sequence[Any], target: Target) -> Pairs:
+    """Return rows that are beside several others once for each copy that there is of them."""
+    made: dict[Any, Any] = {}
+    for row in found:
+        old, values = row[0], row[1]
+        if made.setdefault(old, values) != values:
+            raise TableError(
+                f"cannot update {old!r:.99} of table {target.name!r}: several rows of FROM"
+                " give it different values\n  join it with one row: group FROM by its key"
+            )
+    return [(old, values) for old, values in made.items() for _ in range(target.table.count(old))]
+
+
+# The numbers that SQLite gives to rows without an INTEGER PRIMARY KEY.
+
+GREATEST_KEY = 2**63 - 1
+NO_KEY = -(2**63) - 1
+"""Less than any key."""
+
+
+class KnownKeys:
+    """The greatest keys of tables, as far as all commits since were statements of SQL.
+
+    Another commit may have changed any table: all are forgotten then.
+    """
+
+    def __init__(self) -> None:
+        self._version = -1
+        self._keys: dict[int, int] = {}
+
+    def of(self, table: Any) -> int | None:
+        """Return the greatest key of a table; None if it is not known."""
+        engine = table._engine
+        if engine.version != self._version or engine.pending:
+            return None
+        return self._keys.get(table.plan.number)
+
+    def note(self, table: Any, before: int, greatest: int | None) -> None:
+        """Take notice of a statement, before which there were so many commits, and of the greatest
+        key that a table has now, if that is known."""
+        version = table._engine.version
+        is_alone = version in (before, before + 1)
+        if before != self._version or not is_alone:
+            self._keys.clear()
+        self._version = version
+        if greatest is None or not is_alone:
+            self._keys.pop(table.plan.number, None)
+        else:
+            self._keys[table.plan.number] = greatest
+
+
+def greatest_key(table: Any, read: str) -> int:
+    """Return the greatest key of all rows of a table, or `NO_KEY`."""
+    return max((getattr(row, read) for row in table), default=NO_KEY)
+
+
+class RowNumbers:
+    """Numbers of rows whose INTEGER PRIMARY KEY in SQLite is NULL: the greatest there is and one.
+
+    `place` is that of the key, None in other tables; `given` says that a row was numbered.
+    """
+
+    def __init__(self, table: Any, schema: Schema, known: KnownKeys) -> None:
+        self.given = False
+        self.place = next((n for n, c in enumerate(schema.columns) if _is_rowid(c)), None)
+        self._table, self._known = table, known
+        self._read = None if self.place is None else schema.columns[self.place].read
+        self._greatest: int | None = None  # of the rows made so far, then of all
+        self._before = table._engine.version
+        self._known_before = known.of(table)
+
+    def note(self, *, inserted: bool) -> None:
+        """Take notice of the statement, once it is over; `inserted` says that rows were added, none
+        removed, and no key changed."""
+        greatest = None
+        if inserted and not self._table._engine.pending:
+            greatest = self._known_before
+            if greatest is not None and self._greatest is not None:
+                greatest = max(greatest, self._greatest)
+        self._known.note(self._table, self._before, greatest)
+
+    def filled(self, row: Sequence[Any]) -> list[Any]:
+        """Return the values of a row, the key of which is numbered where it is None.
+
+        Raises
+        ------
+        TableError: the greatest key is the greatest integer, after which SQLite draws at random.
+        """
+        values = list(row)
+        if self.place is None:
+            return values
+        if values[self.place] is None:
+            values[self.place] = self._next()
+        key = values[self.place]
+        if isinstance(key, int) and (self._greatest is None or key > self._greatest):
+            self._greatest = key
+        return values
+
+    def _next(self) -> int:
+        if not self.given:  # the table is looked at only where a key is missing
+            known = self._known_before
+            if known is None:
+                known = self._known_before = greatest_key(self._table, str(self._read))
+            mine = known if self._greatest is None else max(known, self._greatest)
+            self._greatest, self.given = mine, True
+        last = 0 if self._greatest in (None, NO_KEY) else self._greatest
+        if last == GREATEST_KEY:
+            raise TableError(
+                f"cannot number a row of {self._table.name!r}: {last} is the greatest key there is"
+                "\n  insert a value of the key"
+            )
+        return last + 1
+
+
+def _is_rowid(column: Column) -> bool:
+    """Return True for an INTEGER PRIMARY KEY of SQLite, the only column with a class of numbers."""
+    return column.type.affinity is not None and column.type.kind == "int" and not column.nullable

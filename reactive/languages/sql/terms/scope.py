@@ -7,28 +7,41 @@
 What a query has computed of a node (group keys, aggregates, windows) is known by the node itself,
 not by its text. Expressions ask each other through the scope: a value of a predicate, a predicate
 of values, either of a sub-query.
+
+Fields of structs and of objects: `(a.home).city`, in DuckDB also `home.city` and `a.home.city`.
+
+The parser reads dots between names as a column with its table, schema and catalog. Where there is
+no such column, DuckDB takes the first name or two for a column and the rest for fields of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
-from dataclasses import replace
+from dataclasses import field, replace
 from operator import is_
 from typing import Any, Self, TypeVar
 
 from sqlglot import exp
 
+from optimizer.callables.opaque import FROM_TEXT, Opaque
+from optimizer.callables.source import Place
 from optimizer.errors import PlanError, ReactiveError
-from optimizer.expr import Expr, Lifted, Outer
+from optimizer.expr import Attribute, Expr, Item, Lifted, Outer, constant
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
-from reactive.languages.sql.terms.arguments import refuse_unread, take
-from reactive.languages.sql.terms.dialects import Dialect
-from reactive.languages.sql.terms.errors import nearest
-from reactive.languages.sql.terms.fields import columns_with_fields, field_of
-from reactive.languages.sql.terms.text import Text, strange_schema
-from reactive.languages.sql.terms.types import NULL, fields_of
+from reactive.engine.codegen.interpret import Shallow
+from reactive.languages.sql.terms.common_types import Dialect
+from reactive.languages.sql.terms.errors import (
+    line_and_column,
+    nearest,
+    refuse_unread,
+    source_of,
+    sql_error,
+    start_of,
+    take,
+)
+from reactive.languages.sql.terms.types import NULL, SqlType, fields_of
 from reactive.languages.sql.terms.values import Value, literal, whole
 
 T = TypeVar("T")
@@ -397,3 +410,95 @@ class Scope:
         made.bindings, made.values = count, dict(self.values)
         made._found, made._is_reading = {}, False
         return made
+
+
+# A SQL text that is read: its dialect, its parameters, and where its nodes stand in it.
+
+OWN_SCHEMAS = ("main", "memory", "public")
+"""Names of the schema and the catalog that all tables are in, in DuckDB, SQLite and Postgres."""
+
+
+def strange_schema(node: exp.Expr) -> exp.Expr | None:
+    """Return the schema or catalog that a table or column names, if it is not the only one."""
+    named = [part for part in map(node.args.get, ("catalog", "db")) if part is not None]
+    others = [part for part in named if part.name.casefold() not in OWN_SCHEMAS]
+    return others[0] if others else None
+
+
+@record
+class Language:
+    """The callables that make expressions of nodes; each takes a node and a scope."""
+
+    value: Callable[[Any, Scope], Value]
+    true: Callable[[Any, Scope], Expr]
+    false: Callable[[Any, Scope], Expr]
+    subquery: Callable[[Any, Scope], Value]
+    exists: Callable[[Any, Scope], Expr]
+    matches: Callable[..., Expr]
+    query: Callable[[Any, Scope], Any]
+    """A `query.Query`; the scope says what is around it."""
+
+
+@record
+class Text:
+    """A SQL text, its dialect, how it is read, and the parameters that were given for it."""
+
+    sql: str
+    dialect: Dialect
+    language: Language
+    parameters: Mapping[str, Any] = field(compare=False)
+    shallow: Shallow = field(default_factory=Shallow, compare=False)
+    """Cuts expressions that are deep."""
+
+    def error(self, node: exp.Expr | None, message: str, remedy: str = "") -> PlanError:
+        return sql_error(self.sql, node, message, remedy)
+
+    def origin(self, nodes: Sequence[exp.Expr], parameters: int) -> tuple[Opaque, ...]:
+        """Return what a callable was made of, for messages."""
+        starts = [start for node in nodes if (start := start_of(node)) is not None]
+        if not starts:
+            return ()
+        place = Place("<sql>", line_and_column(self.sql, min(starts))[0], "SQL")
+        name = ", ".join(filter(None, (source_of(self.sql, node) for node in nodes)))
+        return (Opaque(_unread, parameters, name, place, (), ("sql", name), FROM_TEXT),)
+
+
+def _unread(*row: Any) -> Any:
+    """Stands for a part of a text, which is no callable."""
+    raise AssertionError(f"SQL is not called: {row!r}")
+
+
+def field_of(value: Value, name: str, *, folded: bool) -> Value | None:
+    """Return a field of a struct or object, its name in any case if `folded`; None if it has none
+    of the name."""
+    fields = fields_of(value.type)
+    found = name if name in fields else _folded(name, fields) if folded else None
+    if found is None:
+        return None
+    if value.type.record is not None:
+        read: Any = Attribute(value.expr, found)
+    else:
+        read = Item(value.expr, constant(value.type.names.index(found)))
+    return Value(read, fields[found], (*value.nulls, read))
+
+
+def _folded(name: str, fields: dict[str, SqlType]) -> str | None:
+    return next((each for each in fields if each.casefold() == name.casefold()), None)
+
+
+def columns_with_fields(column: Any) -> Iterator[tuple[Any, tuple[str, ...]]]:
+    """Yield what names with dots say if the last of them are fields: a column, and their names.
+
+    >>> node = exp.column("city", "home", "a")
+    >>> [(column.sql(), *names) for column, names in columns_with_fields(node)]
+    [('a.home', 'city'), ('a', 'home', 'city')]
+    """
+    first, *more = column.parts
+    if len(more) > 1:
+        yield exp.Column(this=more[0].copy(), table=first.copy()), _names(more[1:])
+    if more:
+        yield exp.Column(this=first.copy()), _names(more)
+
+
+def _names(parts: list[Any]) -> tuple[str, ...]:
+    return tuple(part.name for part in parts)

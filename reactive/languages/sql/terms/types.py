@@ -17,10 +17,10 @@ from optimizer.kinds.kind import (
     Items,
     Scalar,
     Struct,
+    admits_none,
     kind_of,
     without_none,
 )
-from optimizer.kinds.values import admits_none
 from optimizer.record import record
 
 Kind: TypeAlias = Literal[

@@ -1,4 +1,6 @@
-"""Values of SQL as expressions: what a value is, and when it is NULL.
+"""Values of SQL as expressions, and the tables and columns that they are read from.
+
+Values of SQL as expressions: what a value is, and when it is NULL.
 
     a.x           x of the row, NULL where that is None           Value(a.x, nulls=(a.x,))
     a.x + b.y     NULL where x or y is                            Value(a.x + b.y, nulls=(a.x, b.y))
@@ -7,16 +9,25 @@
 
 Of no value three things are asked at run time: the analysis says which leaves can make it NULL, and
 an expression is evaluated where none of them is.
+
+The columns of tables and queries: their names in SQL, types, and how they are read of a row.
+
+db.table(Order, name="orders")      id int, total decimal | NULL, from the annotations
+create table t (a int, ...)         a named tuple with the fields a, ...
+db.table(int, name="numbers")       one column `value`, the row itself
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field, replace
 from functools import lru_cache
 from inspect import signature
 from typing import Any
 from weakref import WeakKeyDictionary
 
+from optimizer import plan
 from optimizer.expr import (
     NONE,
     Attribute,
@@ -28,18 +39,29 @@ from optimizer.expr import (
     Operation,
     Outer,
     Parameter,
+    all_parameters,
     conjunction,
     constant,
 )
+from optimizer.expressions.knowledge import Shape
+from optimizer.kinds.kind import Places, Scalar, Struct, kind_of
+from optimizer.kinds.texts import field_names as names_of_fields
+from optimizer.plans.properties import shapes
 from optimizer.record import record
+from reactive.api.extended import row_class
+from reactive.api.relation import AnyRelation, Relation
 from reactive.languages.sql.runtime.intervals import Interval, parts_of
 from reactive.languages.sql.terms.types import (
+    ANY,
     NULL,
     SqlType,
+    full_hint_of,
     has_sample,
     sample_of,
     sql_name,
+    type_of_hint,
     type_of_value,
+    with_affinity,
 )
 
 
@@ -249,3 +271,228 @@ def is_column(expr: Expr) -> bool:
     ):
         expr = expr.of
     return isinstance(expr, Parameter)
+
+
+# What names in FROM stand for: tables and views of the database, SQL views, WITH, and relations
+# that were given as parameters.
+
+
+@record
+class Named:
+    """A plan, and its columns as values of its bindings. `views` are to be held by who reads it."""
+
+    node: plan.Node
+    columns: tuple[tuple[str, Value], ...]
+    bindings: int = 1
+    views: tuple[Any, ...] = field(default=(), compare=False)
+
+
+def named_rows(node: plan.Node, schema: Schema, views: tuple[Any, ...] = ()) -> Named:
+    """A plan of rows that have some columns."""
+    values = schema.values(Parameter(0))
+    return Named(node, tuple(zip(schema.names, values, strict=True)), 1, views)
+
+
+class Catalog:
+    """The names of a database. SQL views are kept here, each as what was made of its text."""
+
+    def __init__(self, engine: Any) -> None:
+        self.engine = engine
+        self.views: dict[str, Named] = {}
+        """By their folded names."""
+        self.kept: dict[str, Any] = {}
+        """Views that SQL made, and that nobody else needs to hold."""
+        self.schemas: dict[int, Schema] = {}
+        """What was declared of tables, by their numbers."""
+        self.defaults: dict[int, dict[str, Any]] = {}
+        """Values of columns that are not given, of such tables."""
+        self.lengths: dict[int, dict[str, int]] = {}
+        """The greatest lengths of texts of columns, by the numbers of tables."""
+        self.known_keys: Any = None
+        """The greatest keys of tables whose rows statements number."""
+
+    def forget(self, number: int) -> None:
+        """Forget what was declared of a table that was dropped."""
+        for declared in (self.schemas, self.defaults, self.lengths):
+            declared.pop(number, None)
+
+    def find(self, name: str) -> Named | None:
+        """What has a name; upper and lower case are the same if no other has the very name."""
+        folded = name.casefold()
+        if folded in self.views:
+            return self.views[folded]
+        for table in self._named(self.engine.tables.values(), name):
+            return named_rows(table.plan, self.schema_of(table))
+        for view in self._named(self.engine.live_views(), name):
+            return named(view)
+        return None
+
+    def schema_of(self, table: Any) -> Schema:
+        """The columns of a table."""
+        declared = self.schemas.get(table.plan.number)
+        if declared is not None:
+            return declared
+        found = schema_of_type(table.row_type)
+        if self.engine.dialect != "sqlite":
+            return found
+        return Schema(tuple(replace(c, type=with_affinity(c.type)) for c in found.columns))
+
+    def table(self, name: str) -> Any:
+        """The table of a name, or None."""
+        return next(self._named(self.engine.tables.values(), name), None)
+
+    def names(self) -> list[str]:
+        """All names, for messages."""
+        views = [view.name for view in self.engine.live_views() if view.name is not None]
+        return [*(t.name for t in self.engine.tables.values()), *self.views, *views]
+
+    @staticmethod
+    def _named(of: Any, name: str) -> Iterator[Any]:
+        every = [each for each in of if (each.name or "").casefold() == name.casefold()]
+        yield from sorted(every, key=lambda each: each.name != name)
+
+
+class Environment:
+    """The names that a query can use: those of WITH around it, and behind them the catalog's."""
+
+    def __init__(self, catalog: Catalog, given: Mapping[str, Named]) -> None:
+        self.catalog = catalog
+        self._given = {name.casefold(): named for name, named in given.items()}
+        self.views: list[Any] = []
+        """The views that were found, which the query holds."""
+
+    def find(self, name: str) -> Named | None:
+        found = self._given.get(name.casefold()) or self.catalog.find(name)
+        if found is not None:
+            self.views.extend(found.views)
+        return found
+
+    def with_names(self, given: Mapping[str, Named]) -> Environment:
+        """The same with further names, which hide others."""
+        made = Environment(self.catalog, self._given | dict(given))
+        made.views = self.views
+        return made
+
+    @property
+    def engine(self) -> Any:
+        return self.catalog.engine
+
+    def names(self) -> list[str]:
+        return [*self._given, *self.catalog.names()]
+
+
+def named(relation: AnyRelation) -> Named:
+    """A relation of the API as a source: its fields, or one column for each of its bindings."""
+    node, of = relation.plan, shapes(relation.plan)
+    views = relation._kept_views()
+    known = getattr(relation, "schema", None)
+    if isinstance(known, Schema):
+        return named_rows(node, known, views)
+    if len(of) == 1:
+        schema = schema_of_shape(of[0]) or Schema((Column("value", ANY, True, None),))
+        return named_rows(node, schema, views)
+    columns = (
+        (f"column{place}", Value(each, ANY, (each,)))
+        for place, each in enumerate(all_parameters(len(of)))
+    )
+    return Named(node, tuple(columns), len(of), views)
+
+
+def is_relation(value: Any) -> bool:
+    """Whether a parameter is a source and no constant."""
+    return isinstance(value, Relation)
+
+
+@record
+class Column:
+    """A column. `read` is the field or the position in a row; None if the row is the value."""
+
+    name: str
+    type: SqlType
+    nullable: bool
+    read: str | int | None
+
+
+@record
+class Schema:
+    """The columns of rows of one binding."""
+
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def hints(self) -> dict[str, Any]:
+        """The annotations of the columns, by the fields of rows that they are read from."""
+        return {str(column.read): full_hint_of(column.type) for column in self.columns}
+
+    def values(self, row: Expr, missing: tuple[Expr, ...] = ()) -> tuple[Value, ...]:
+        """The columns of a row, which is not there where one of `missing` is None."""
+        made = []
+        for column in self.columns:
+            expr = _read(row, column.read)
+            nulls = (*missing, expr) if column.nullable else missing
+            made.append(Value(expr, column.type, tuple(dict.fromkeys(nulls))))
+        return tuple(made)
+
+
+def _read(row: Expr, place: str | int | None) -> Expr:
+    if place is None:
+        return row
+    return Attribute(row, place) if isinstance(place, str) else Item(row, constant(place))
+
+
+def schema_of_type(row_type: Any) -> Schema:
+    """The columns of a table of such rows.
+
+    >>> schema_of_type(tuple[int, str | None]).names
+    ('column0', 'column1')
+    """
+    kind = kind_of(row_type)
+    if isinstance(kind, Places) and kind.items:
+        places = enumerate(kind.items)
+        return Schema(tuple(Column(f"column{n}", *type_of_hint(each), n) for n, each in places))
+    if isinstance(kind, Struct) and kind.hints:
+        fields = kind.hints.items()
+        return Schema(tuple(Column(name, *type_of_hint(each), name) for name, each in fields))
+    made = type_of_hint(kind)[0] if isinstance(kind, Scalar) else ANY
+    return Schema((Column("value", made, made is ANY, None),))
+
+
+def schema_of_shape(shape: Shape) -> Schema | None:
+    """The columns of a binding of which that is known; None if nothing is."""
+    if isinstance(shape, tuple):
+        count = range(len(shape))
+        return Schema(tuple(Column(f"column{place}", ANY, True, place) for place in count))
+    return None if shape is None else schema_of_type(shape)
+
+
+def schema_of_values(names: Sequence[str], values: Sequence[Value]) -> tuple[Schema, Any]:
+    """The columns of a SELECT, and the class of its rows."""
+    fields = field_names(names)
+    columns = tuple(
+        Column(name, value.type, value.nullable, field)
+        for name, value, field in zip(names, values, fields, strict=True)
+    )
+    return Schema(columns), row_class(fields)
+
+
+def record_of(kind: Any, items: Sequence[Expr]) -> Expr:
+    """The row of a class with these fields."""
+    return Call(constant(kind), tuple(items))
+
+
+def field_names(names: Sequence[str]) -> tuple[str, ...]:
+    """Names of fields for columns of any names, each once.
+
+    >>> field_names(["id", "count(*)", "id", "class"])
+    ('id', 'count_star', 'id_1', 'class_')
+    """
+    plain = [BETWEEN.sub("_", name.replace("*", "star")).strip("_") for name in names]
+    return tuple(names_of_fields(plain, of_tuple=True, second=1))
+
+
+BETWEEN = re.compile(r"[\W_]+")
+"""Characters between the words of an expression from which a column's name is made."""

@@ -16,9 +16,8 @@ from optimizer.errors import PlanError
 from reactive.engine.runtime.large_stack import call_with_any_stack
 from reactive.languages.sql.postgres.grammar import PostgresGrammar
 from reactive.languages.sql.sqlite.grammar import SQLiteGrammar
-from reactive.languages.sql.terms.arguments import record_arguments
-from reactive.languages.sql.terms.dialects import Dialect
-from reactive.languages.sql.terms.errors import error_at, too_deep
+from reactive.languages.sql.terms.common_types import Dialect
+from reactive.languages.sql.terms.errors import error_at, record_arguments, too_deep
 from reactive.languages.sql.text.grammar import DuckDBGrammar
 
 TOO_MANY = re.compile(r"arguments \((\d+)\) is greater than the maximum number .* \((\d+)\)")
@@ -150,3 +149,39 @@ def _offset(text: str, details: dict[str, Any]) -> int | None:
     line = min(details["line"], len(lines))
     end = sum(len(each) + 1 for each in lines[: line - 1]) + (details.get("col") or 1)
     return max(end - len(details.get("highlight") or " "), 0)
+
+
+# A text as the statements in it: each ends with a semicolon, a command that begins with a point
+# with its line.
+
+PARTS = re.compile(
+    r"'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|;|^[ \t]*\.\w[^\n]*(?=\n|\Z)|.",
+    re.DOTALL | re.MULTILINE,
+)
+"""Texts, names and remarks, in which a semicolon means nothing; ends of statements; commands."""
+
+
+def statements(text: str) -> Iterator[str]:
+    """The statements, without their semicolons.
+
+    >>> list(statements("select ';'; -- one; two\\n.tables\\nselect 2"))
+    ["select ';'", '.tables', 'select 2']
+    """
+    waiting: list[str] = []
+    for part in PARTS.finditer(text):
+        found = part[0]
+        is_command = found.lstrip().startswith(".") and len(found) > 1 and not _has(waiting)
+        if found == ";" or is_command:
+            if _has(waiting):
+                yield "".join(waiting).strip()
+            waiting = []
+            if is_command:
+                yield found.strip().rstrip(";")
+        elif not found.startswith(("--", "/*")) or _has(waiting):
+            waiting.append(found)
+    if _has(waiting):
+        yield "".join(waiting).strip()
+
+
+def _has(waiting: list[str]) -> bool:
+    return any(part.strip() for part in waiting)

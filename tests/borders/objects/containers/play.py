@@ -6,9 +6,8 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from reactive.engine.collections.frozen_dict import FrozenDict
-from reactive.engine.collections.frozen_list import FrozenList
-from reactive.engine.collections.frozen_set import FrozenSet
+from reactive.engine.collections.frozen_dict import FrozenDict, FrozenSet
+from reactive.engine.collections.long_tuple import FrozenList
 
 Edit = Callable[[Any], Any]
 

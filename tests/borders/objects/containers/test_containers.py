@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from reactive.borders.objects.containers.container import Container
-from reactive.borders.objects.containers.wrapping import is_same, is_silent, leaf, snapshot, wrap
+from reactive.borders.objects.containers.tracked_set import is_same, is_silent, leaf, snapshot, wrap
 from tests.borders.objects.containers.play import (
     Holder,
     Refused,

@@ -19,7 +19,7 @@ from reactive import Database
 from reactive.borders.sources.files import source
 from reactive.borders.sources.files.reading import read
 from reactive.borders.sources.files.source import files
-from reactive.borders.sources.files.taken import Limits
+from reactive.borders.sources.files.texts import Limits
 from reactive.errors import SourceError
 
 PATIENCE = 20

@@ -36,7 +36,7 @@ from reactive import (
     files,
     tracked,
 )
-from reactive.borders.sources.files import reading, source, watching
+from reactive.borders.sources.files import reading, source
 from reactive.borders.sources.files.row_maker import row_maker
 from reactive.engine.runtime import progress
 from tests.borders.sources.files.histories import Row, run
@@ -284,8 +284,8 @@ def test_a_file_that_is_being_written_is_waited_for(db: Database, tmp_path: Path
 def test_changes_are_noticed_without_being_asked_for(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, told: bool
 ) -> None:
-    monkeypatch.setattr(watching, "EVERY", 60 if told else 0.2)
-    monkeypatch.setattr(watching, "PAUSE", 50)
+    monkeypatch.setattr(reading, "EVERY", 60 if told else 0.2)
+    monkeypatch.setattr(reading, "PAUSE", 50)
     monkeypatch.setattr(source, "has_watchfiles", lambda: told)
     folder = tmp_path / "later" / "deep"
     table = db.watch(tmp_path / "later" / "**" / "*.jsonl", Row)
@@ -700,14 +700,14 @@ def test_a_load_that_takes_long_does_not_put_off_the_next_look(
     db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(source, "has_watchfiles", lambda: False)
-    monkeypatch.setattr(watching, "EVERY", 0.1)
+    monkeypatch.setattr(reading, "EVERY", 0.1)
 
     def slowly(path: Path) -> list[Row]:
         time.sleep(0.5)
         return [Row(1, path.name)]
 
     (tmp_path / "a.txt").write_text("")
-    monkeypatch.setattr(watching, "SHARE", 100)
+    monkeypatch.setattr(reading, "SHARE", 100)
     table = db.watch(tmp_path / "*.txt", Row, reader=slowly)
     (tmp_path / "b.txt").write_text("")
     _until(lambda: len(table) == 2)

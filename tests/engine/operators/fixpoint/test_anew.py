@@ -23,12 +23,12 @@ from tests.thresholds import NEVER, Settings, thresholds
 
 Rel = Any
 
-FEW = "reactive.engine.operators.loop.measured.FEW"
+FEW = "reactive.engine.operators.loop.anew.FEW"
 ALWAYS: Settings = {
     FEW: 0,
-    "reactive.engine.operators.fixpoint.anew.RATIO": NEVER,
-    "reactive.engine.operators.fixpoint.anew.MANY": 1,
-    "reactive.engine.operators.fixpoint.anew.ASKED": 1,
+    "reactive.engine.operators.fixpoint.fixpoint.RATIO": NEVER,
+    "reactive.engine.operators.fixpoint.fixpoint.MANY": 1,
+    "reactive.engine.operators.fixpoint.fixpoint.ASKED": 1,
 }
 """As soon as a derivation vanishes."""
 FOLLOWED: Settings = {FEW: NEVER}

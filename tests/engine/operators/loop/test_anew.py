@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from optimizer.plans.loops import over_given
+from optimizer.plans.strata import over_given
 from reactive import Database, FixpointError, iterate
+from reactive.engine.compiler.hops import loop_of
 from reactive.engine.compiler.inner_graph import InnerGraph
-from reactive.engine.compiler.loops import loop_of
 
 LEAST = 0.5
 

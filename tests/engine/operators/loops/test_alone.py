@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from reactive import Avg, Count, Database, Sum
+from reactive.engine.operators.join import SumsBy
 from reactive.engine.operators.loops.factored import Factored
-from reactive.engine.operators.sums_by import SumsBy
 
 INTEGERS: tuple[Any, ...] = (1, 2, -3, 2**70, True, 0)
 ODD: tuple[Any, ...] = (*INTEGERS, 0.1, 1e300, -1e300, math.nan, math.inf)

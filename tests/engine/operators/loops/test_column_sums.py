@@ -12,14 +12,14 @@ import pytest
 
 from reactive import Avg, Count, Database, Sum
 from reactive.engine.collections.zset import Batch
-from reactive.engine.operators.loops.column_sums import ColumnSums
-from reactive.engine.operators.loops.large import when_large
+from reactive.engine.operators.loops.columns import ColumnSums
+from reactive.engine.operators.loops.grouped import when_large
 from tests.budget import seeds
 from tests.counted_calls import calls_of
 from tests.thresholds import NEVER, thresholds
 
-COLUMNS = "reactive.engine.operators.loops.column_sums"
-LARGE = "reactive.engine.operators.loops.large"
+COLUMNS = "reactive.engine.operators.loops.columns"
+LARGE = "reactive.engine.operators.loops.grouped"
 ROWS = 300
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, Sum
-from reactive.engine.collections.neighbours import Neighbours
+from reactive.engine.collections.neighbour_rows import Neighbours
 from reactive.engine.operators.loops.cyclic_count import CyclicCount
 from tests.budget import seeds
 

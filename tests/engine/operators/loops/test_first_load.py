@@ -16,12 +16,11 @@ import pytest
 
 from reactive import Avg, Collect, Count, CountDistinct, Database, Max, Min, Sum
 from reactive.engine.operators.accumulators import SumAccumulator
-from reactive.engine.operators.loops.first_load import FirstLoad
-from reactive.engine.operators.loops.states import Gathered
+from reactive.engine.operators.loops.first_load import FirstLoad, Gathered
 from tests.budget import seeds
 from tests.thresholds import NEVER, thresholds
 
-LARGE = "reactive.engine.operators.loops.large"
+LARGE = "reactive.engine.operators.loops.grouped"
 NAN = float("nan")
 
 
@@ -134,7 +133,7 @@ def test_a_first_load_gives_what_the_loop_gives() -> None:
         found = []
         for many in (1, NEVER):
             with thresholds(
-                {f"{LARGE}.MANY": many, "reactive.engine.transactions.committed.MANY": 1}
+                {f"{LARGE}.MANY": many, "reactive.engine.transactions.row_gate.BATCHED_FROM": 1}
             ):
                 found.append(played(Random(seed)))
         assert found[0] == found[1], seed
@@ -153,9 +152,11 @@ def test_first_loads_are_taken_and_later_ones_are_not(
         return found
 
     monkeypatch.setattr(FirstLoad, "step", noted)
-    monkeypatch.setattr("reactive.engine.operators.loops.column_sums._numpy", lambda rows: None)
+    monkeypatch.setattr("reactive.engine.operators.loops.columns._numpy", lambda rows: None)
     rows = [Row(n, n % 7, n / 3, n) for n in range(400)]
-    with thresholds({f"{LARGE}.MANY": 100, "reactive.engine.transactions.committed.MANY": 100}):
+    with thresholds(
+        {f"{LARGE}.MANY": 100, "reactive.engine.transactions.row_gate.BATCHED_FROM": 100}
+    ):
         table: Any = Database().table(Row)
         queries = [table.aggregate(Max(OF)), table.group_by("key").aggregate(Sum(OF))]
         if not is_before:

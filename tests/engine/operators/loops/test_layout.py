@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from optimizer.callables.captures import meaning
 from optimizer.expr import Constant, Local, Operation
 from reactive import Avg, Collect, Count, Database, Max, Min, Sum, iterate
-from reactive.engine.operators.loop.measured import Measured
+from reactive.engine.operators.loop.anew import Measured
 from reactive.engine.operators.loops import whole
 from reactive.engine.operators.loops.kept import Kept, are_alike, kept, kind_of
 from tests.budget import examples, sampled

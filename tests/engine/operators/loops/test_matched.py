@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Avg, Count, Database, Max, Min, Sum
-from reactive.engine.operators.outer_join import OuterJoin
+from reactive.engine.operators.matching import OuterJoin
 from tests.budget import examples
 
 

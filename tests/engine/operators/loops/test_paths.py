@@ -505,7 +505,7 @@ def test_inputs_that_come_to_one_index_from_different_segments(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The same selection, made twice, is one node of the graph, also below two segments."""
-    monkeypatch.setattr("optimizer.rewriting.segments.HIGHEST", 2)
+    monkeypatch.setattr("optimizer.rewriting.optimize.HIGHEST", 2)
     views = []
     for optimize in (True, False):
         table: Any = Database(optimize=optimize).table(tuple, name="edges")

@@ -17,8 +17,7 @@ from pathlib import Path
 from types import CodeType, CoroutineType, FunctionType, GeneratorType
 from typing import Any, TypeVar
 
-from optimizer.callables.parsed import FUTURES, Syntax
-from optimizer.callables.syntax import NoSyntax, syntax_of
+from optimizer.callables.syntax import FUTURES, NoSyntax, Syntax, syntax_of
 
 Subject = TypeVar("Subject", bound="Callable[..., Any] | GeneratorType[Any, Any, Any]")
 
