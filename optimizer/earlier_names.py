@@ -1,23 +1,32 @@
-"""The names that modules had before they moved: what was written by them is read after it.
+"""The names that modules had before they moved or were merged: old files are read by these names.
 
     an import, a pickle    reactive.collections.bag         reactive.engine.collections.bag is found
     a fingerprint          reactive.engine.collections.bag  counts as reactive.collections.bag
 
-A pickle, a checkpoint and a command that somebody has noted name modules. `MOVED` is the one list
-of what has moved; a module that moves again is changed there.
+A pickle, a checkpoint and a command that somebody has noted name modules. `MOVED` lists the
+packages that have moved; a package that moves again is changed there. `merged_names.txt` lists the
+modules that are part of another one today, with the classes and functions that each had:
 
-State:  an entry of `sys.meta_path`; a module is in `sys.modules` by each name that it was asked by.
-Cost:   0.3 us for each import of a module that is not there yet.
+    reactive.engine.operators.matching              the module of today
+        outer_join: OuterJoin                       a module of before, and what it defined
+    reactive.engine.dataflow.leaves = materialized  a module whose largest part had another name
+
+State:  two entries of `sys.meta_path`; a module is in `sys.modules` by each name that it was asked
+        by. The file is read when the first merged module is asked for.
+Cost:   0.3 us for each import of a module that is not there yet; reading the file takes 1 ms.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
+from functools import lru_cache
 from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
+from os.path import dirname, join
 from types import CodeType, MappingProxyType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 MOVED = MappingProxyType(
     {
@@ -60,18 +69,69 @@ def current_name(module: str) -> str:
     """Return the name of today of a module, which may be given by an earlier one.
 
     >>> current_name("reactive.operators.generated.single"), current_name("reactive.api.table")
-    ('reactive.engine.operators.loops.single', 'reactive.api.table')
+    ('reactive.engine.operators.loops.grouped', 'reactive.api.table')
     """
-    return _renamed(module, MOVED)
+    moved = _renamed(module, MOVED)
+    return _merged().targets.get(moved, moved) if _is_ours(moved) else moved
 
 
-def earlier_name(module: str) -> str:
-    """Return the first name of a module, which does not change when it moves.
+def earlier_name(module: str, name: str = "") -> str:
+    """Return the first name of a module, which does not change when it moves or is merged.
 
-    >>> earlier_name("reactive.engine.operators.loops.single"), earlier_name("json.decoder")
-    ('reactive.operators.generated.single', 'json.decoder')
+    `name` is the qualified name of a class or function of the module; without it, a merged module
+    counts as its largest part.
+
+    >>> earlier_name("reactive.engine.operators.matching", "OuterJoin.step")
+    'reactive.operators.outer_join'
+    >>> earlier_name("reactive.engine.operators.matching"), earlier_name("json.decoder")
+    ('reactive.operators.matching', 'json.decoder')
     """
+    if _is_ours(module):
+        merged = _merged()
+        largest = merged.largest.get(module, module)
+        module = merged.parts.get((module, name.partition(".")[0]), largest)
     return _renamed(module, _BEFORE)
+
+
+def _is_ours(module: str) -> bool:
+    return module.startswith(("reactive.", "optimizer.", "spark_backend."))
+
+
+class _Merged(NamedTuple):
+    """The modules that are part of another one today.
+
+    `targets`: module of before -> module of today.
+    `largest`: module of today -> module of before, where the names differ.
+    `parts`: module of today and name defined in it -> module of before.
+    """
+
+    targets: Mapping[str, str]
+    largest: Mapping[str, str]
+    parts: Mapping[tuple[str, str], str]
+
+
+@lru_cache(1)
+def _merged() -> _Merged:
+    """Read `merged_names.txt`, from a zip file, too."""
+    loader: Any = globals()["__loader__"]
+    text = loader.get_data(join(dirname(__file__), "merged_names.txt")).decode()
+    targets, largest, parts = dict[str, str](), dict[str, str](), dict[tuple[str, str], str]()
+    today = ""
+    for line in text.splitlines():
+        if line.startswith(" "):
+            leaf, _, names = line.strip().partition(":")
+            before = _beside(today, leaf)
+            targets[before] = today
+            parts.update(dict.fromkeys(((today, name) for name in names.split()), before))
+        else:
+            today, _, leaf = line.partition(" = ")
+            if leaf:
+                largest[today] = _beside(today, leaf)
+    return _Merged(targets, largest, parts)
+
+
+def _beside(module: str, leaf: str) -> str:
+    return f"{module.rpartition('.')[0]}.{leaf}"
 
 
 def _renamed(module: str, names: MappingProxyType[str, str]) -> str:
@@ -89,6 +149,7 @@ def import_by_earlier_names() -> None:
     """Let an import of an earlier name find the module of today; a second call changes nothing."""
     if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, _Finder())
+        sys.meta_path.append(_MergedFinder())
 
 
 class _Finder:
@@ -96,7 +157,7 @@ class _Finder:
     earlier name has the folder of today, and its modules would be imported a second time."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
-        current = current_name(name)
+        current = self._current(name)
         if current == name or name in PRESENT:
             return None
         found = find_spec(current)
@@ -106,6 +167,17 @@ class _Finder:
         spec = ModuleSpec(name, loader, origin=found.origin)
         spec.submodule_search_locations = found.submodule_search_locations
         return spec
+
+    def _current(self, name: str) -> str:
+        return _renamed(name, MOVED)
+
+
+class _MergedFinder(_Finder):
+    """Finds modules that are part of another one today, after the folders were looked at: an
+    import of a module of today does not read the list."""
+
+    def _current(self, name: str) -> str:
+        return _merged().targets.get(name, name) if _is_ours(name) else name
 
 
 class _Loader:

@@ -5,14 +5,17 @@ from __future__ import annotations
 import ast
 import doctest
 import importlib
+import io
 import json
 import pkgutil
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+import tokenize
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -102,6 +105,14 @@ ACROSS = {
     ),
 }
 """Folders of tests that are about no room of `reactive` alone. Those of `optimizer` are in one."""
+LONGEST, SHORTEST_MEDIAN, MOST_IMPORTED = 400, 130, 0.10
+"""Of a file, lines of code at most; of all files but rules, the median at least; of all lines of
+code, the share of imports."""
+NO_CODE = {
+    *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
+    *(tokenize.ENDMARKER, tokenize.ENCODING),
+}
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 CONTENTS = {
     *("README.md", "LICENSE", "Makefile", "CHANGELOG.md", "pyproject.toml"),
     *("CONTRIBUTING.md", "SECURITY.md"),
@@ -246,9 +257,41 @@ def test_files_are_short_and_say_what_they_are(package: str) -> None:
     for path in files(package):
         text = path.read_text()
         assert ast.get_docstring(ast.parse(text)), f"{path} has no docstring"
-        if text.count("\n") > 320:
+        if text.count("\n") > LONGEST:
             code = ast.unparse(_without_docstrings(ast.parse(text)))
-            assert code.count("\n") <= 320, f"{path} has {code.count(chr(10))} lines of code"
+            assert code.count("\n") <= LONGEST, f"{path} has {code.count(chr(10))} lines of code"
+
+
+def test_files_are_of_a_size_to_read_and_import_little(
+    record_property: Callable[[str, object], None],
+) -> None:
+    every = [path for package in BELOW for path in files(package)]
+    sizes = {path: _lines_of_code(path) for path in every}
+    inside = [
+        code
+        for path, (code, _) in sizes.items()
+        if path.name != "__init__.py" and path.parent != ROOT / "optimizer" / "rules"
+    ]
+    code, imported = map(sum, zip(*sizes.values(), strict=True))
+    for name, value in (("files", len(every)), ("median", median(inside)), ("lines", code)):
+        record_property(name, value)
+    told = f"{len(every)} files, median {median(inside)}, {imported} of {code} lines import"
+    assert median(inside) >= SHORTEST_MEDIAN and imported < MOST_IMPORTED * code, told
+
+
+def _lines_of_code(path: Path) -> tuple[int, int]:
+    """The lines with code on them, and how many of these are of imports."""
+    text = path.read_text()
+    tree = ast.parse(text)
+    lines = set[int]()
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type not in NO_CODE:
+            lines.update(range(token.start[0], token.end[0] + 1))
+    for node in ast.walk(tree):
+        if isinstance(node, DOCUMENTED) and ast.get_docstring(node, clean=False) is not None:
+            lines -= {*range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1)}
+    imports = (node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom))
+    return len(lines), sum((n.end_lineno or n.lineno) - n.lineno + 1 for n in imports)
 
 
 def _without_docstrings(tree: ast.Module) -> ast.Module:

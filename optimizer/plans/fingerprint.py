@@ -154,7 +154,11 @@ class _Digests:
                 yield earlier_name(value.__name__)
             case BuiltinFunctionType():
                 owner = value.__self__
-                yield from (value.__qualname__, earlier_name(str(value.__module__)), self.of(owner))
+                yield from (
+                    value.__qualname__,
+                    earlier_name(str(value.__module__), value.__qualname__),
+                    self.of(owner),
+                )
             case _ if get_origin(value) is not None:
                 yield from self._all(get_origin(value), *get_args(value))
             case _:
@@ -179,7 +183,7 @@ class _Digests:
         """A function of the user by its code and what it reads; of a library by its name."""
         yield function.__qualname__.rpartition(".")[2]
         if not _is_users(function.__module__, function.__code__):
-            yield earlier_name(str(function.__module__))
+            yield earlier_name(str(function.__module__), function.__qualname__)
             return
         yield _code(function.__code__, function.__globals__)
         yield self.of(defaults(function))

@@ -162,7 +162,7 @@ def _number(value: Any) -> int:
 
 def _name(named: Any) -> str:
     """Return the name of a class or function by which its bucket was found at first."""
-    return f"{earlier_name(named.__module__)}.{named.__qualname__}"
+    return f"{earlier_name(named.__module__, named.__qualname__)}.{named.__qualname__}"
 
 
 def _text(value: str) -> int:

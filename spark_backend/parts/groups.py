@@ -150,7 +150,7 @@ def _member(value: Enum) -> bytes:
 
 
 def _names(kind: type) -> tuple[str, str]:
-    return earlier_name(kind.__module__), kind.__qualname__
+    return earlier_name(kind.__module__, kind.__qualname__), kind.__qualname__
 
 
 def _of_record(kind: Any) -> Encoder:

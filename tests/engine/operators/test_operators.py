@@ -9,11 +9,13 @@
 
 Each commit is also made and called off before, which leaves no trace; and the view is compared with
 an evaluation from scratch after it. An operator that a golden file is about, or that has a test of
-its own, is found by its name; `HELPERS` says what the rest is.
+its own, is found by the name of its class; `HELPERS` says what files without one are.
 """
 
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -30,15 +32,8 @@ OPERATORS = Path(reactive.__file__).parent / "engine" / "operators"
 HELPERS = {
     "accumulators": "the sums and values that `aggregate` and `sums_by` keep",
     "cycles": "joins in a cycle, put together: tests/engine/operators/loops/test_paths.py",
-    "error_rows": "rows that raised: tests/engine/operators/test_unstored_joins.py",
     "fuse": "several operators as one loop: tests/engine/operators/loops, tests/engine/codegen",
-    "kept_groups": "the groups of windows, for `reduce`: tests/languages/sql/test_windows.py",
     "hash_matching": "values that may clash: tests/errors/test_made_values_that_clash.py",
-    "key_by": "the keys of rows, below `join` and `matching`",
-    "keys": "the keys of conditions, for `join`, `outer_join` and `matching`",
-    "operator": "what all operators are",
-    "pipelines": "the loops of `fuse`: tests/engine/codegen/test_depth.py",
-    "plain": "which operator a node of a plan is",
     "tolerant": "aggregates of one's own that may raise: tests/api/test_rows_that_raise.py",
 }
 
@@ -103,8 +98,18 @@ def shown(told: list[Any]) -> str:
 
 
 def test_every_operator_has_a_test_of_its_name() -> None:
-    files = {path.stem for path in OPERATORS.glob("*.py")} - {"__init__"}
+    names = {path.stem: _names(path) for path in OPERATORS.glob("*.py") if path.stem != "__init__"}
     golden = {path.stem for path in FOLDER.glob("*.txt")}
     own = {path.stem.removeprefix("test_") for path in Path(__file__).parent.glob("test_*.py")}
-    assert golden <= files, "a golden file is about no operator"
-    assert files - golden - own == HELPERS.keys()
+    assert golden <= set().union(*names.values()), "a golden file is about no operator"
+    assert {file for file, found in names.items() if not found & (golden | own)} == HELPERS.keys()
+
+
+def _names(path: Path) -> set[str]:
+    """The names that a file defines, written as file names are, and its own."""
+    defined = (
+        node.name
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    )
+    return {path.stem, *(re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in defined)}
