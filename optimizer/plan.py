@@ -707,7 +707,7 @@ class Folded:
 
     `functions` are the user's callables in the accumulator itself; `tolerant` is the accumulator
     whose result is a `Fault` where one of them raises. With `skip_none` it leaves out values that
-    are None.
+    are None. Rules read the `name`; texts show the `label`, which is that of a user's own class.
     """
 
     name: str
@@ -716,6 +716,12 @@ class Folded:
     functions: tuple[Opaque, ...] = ()
     skip_none: bool = False
     tolerant: Any = None
+    own_name: str | None = None
+
+    @property
+    def label(self) -> str:
+        """The name that texts show."""
+        return self.own_name or self.name
 
 
 @record

@@ -126,6 +126,8 @@ class _Digests:
                 return ["values", *self._all(value.rows, value.of)]
             case plan.Table():
                 return ["table", *self._all(value.name, value.key, value.stored, value.row_type)]
+            case plan.Folded():
+                return ["Folded", *self._folded(value)]
             case FunctionType():
                 return ["function", *self._function(value)]
             case MethodType():
@@ -178,6 +180,14 @@ class _Digests:
         else:
             for name, held in sorted(_attributes(value).items()):
                 yield from (name, self.of(held if _is_plain(held) else type(held)))
+
+    def _folded(self, value: plan.Folded) -> Iterator[str]:
+        """An aggregate by its fields, of which the two names count as one: the label."""
+        yield self.of(type(value))
+        for field in fields(value):
+            if field.name != "own_name":
+                held = value.label if field.name == "name" else getattr(value, field.name)
+                yield from (field.name, self.of(held))
 
     def _function(self, function: FunctionType) -> Iterator[str]:
         """A function of the user by its code and what it reads; of a library by its name."""

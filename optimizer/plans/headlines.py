@@ -118,7 +118,7 @@ def _defined(name: str, best: Any) -> str:
 def _folded(folded: Any) -> str:
     given = [] if folded.value is None else [written(folded.value)]
     given += ["skip_none=True"] * folded.skip_none
-    return f"{folded.name}({', '.join(given)})"
+    return f"{folded.label}({', '.join(given)})"
 
 
 def sorted_by(keys: Any) -> str:

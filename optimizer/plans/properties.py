@@ -354,7 +354,7 @@ def columns(node: plan.Node, of_sql: Sequence[str] | None = None) -> list[str] |
     aggregate = groups(node)
     if aggregate is None:
         return None
-    names = ["key"] * (aggregate.key is not None) + [a.name for a in aggregate.aggregates]
+    names = ["key"] * (aggregate.key is not None) + [a.label for a in aggregate.aggregates]
     return [f"{n}_{i}" if names.count(n) > 1 else n for i, n in enumerate(names)]
 
 

@@ -392,14 +392,20 @@ def folded(aggregate: Aggregation[*Ts, Any], take: Callable[[Any, str], Function
         known = isinstance(aggregate, type) and issubclass(aggregate, Aggregation)
         hint = f"write {aggregate.__name__}(...)" if known else _HINT
         raise PlanError(f"aggregate takes aggregates, not {aggregate!r}\n  {hint}")
-    name = type(aggregate).__name__
-    value = None if aggregate._of is None else take(aggregate._of, name)
+    name, own_name = _base_of(type(aggregate)), type(aggregate).__name__
+    value = None if aggregate._of is None else take(aggregate._of, own_name)
     accumulator = aggregate._accumulator
     instead = None
     if isinstance(accumulator, UserAccumulator | MonoidAccumulator):
         instead = tolerant.Tolerant(accumulator)
-    skip_none = accumulator.skip_none
-    return Folded(name, accumulator, value, aggregate._functions, skip_none, instead)
+    skip_none, functions = accumulator.skip_none, aggregate._functions
+    own = own_name if own_name != name else None
+    return Folded(name, accumulator, value, functions, skip_none, instead, own)
+
+
+def _base_of(kind: type) -> str:
+    """Return the name of the aggregate here that a class is, or is a subclass of."""
+    return next(base.__name__ for base in kind.__mro__ if base.__module__ == __name__)
 
 
 _HINT = "such as Count(), Sum(lambda row: ...), or your own Aggregate or Monoid"

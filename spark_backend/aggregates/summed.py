@@ -527,7 +527,7 @@ def _folded_result(folded: plan.Folded, values: Sequence[tuple[Any, int]], of: F
     except (Exception, SystemExit) as error:
         shown = ", ".join(f"{value!r:.60}" for value, _ in values[:3])
         raise RuntimeError(
-            f"{RAISED}{type(error).__name__}: {error}; in {folded.name}, on values {shown}"
+            f"{RAISED}{type(error).__name__}: {error}; in {folded.label}, on values {shown}"
         ) from error
 
 
@@ -545,5 +545,5 @@ def _array(kept: Typed, results: list[Any], folded: plan.Folded) -> pa.Array:
     except OffloadError as error:
         what = str(error).partition("\n")[0]
         raise RuntimeError(
-            f"{RAISED}OffloadError: {what}; annotate what {folded.name} gives as it is"
+            f"{RAISED}OffloadError: {what}; annotate what {folded.label} gives as it is"
         ) from None

@@ -108,7 +108,7 @@ class Totals:
         parts = [v.parts for v in self._valued.values() if v.parts is not None]
         self.specs = [spec, *(v.spec for v in self._valued.values()), *parts]
         self.own = tuple(
-            one.folded.name for v in self._valued.values() for one in v.asked if not one.is_column
+            one.folded.label for v in self._valued.values() for one in v.asked if not one.is_column
         )
         """The aggregates that Python workers work out."""
         self._prepare()
