@@ -348,7 +348,7 @@ def plan_may_raise(node: plan.Node) -> bool:
 def _may_raise(node: plan.Node) -> bool:
     if isinstance(node, plan.View):
         return False
-    below = any(source.known["plan_may_raise"] for source in node.inputs())
+    below = any(source.known["may_raise"] for source in node.inputs())
     return below or node.facts.raises or calls_may_raise(node)
 
 

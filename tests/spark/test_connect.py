@@ -42,7 +42,8 @@ def test_all_is_as_on_a_session_of_its_own(url: str) -> None:
 
 
 def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session, "find_spec", lambda name: None)
+    there = session.find_spec
+    monkeypatch.setattr(session, "find_spec", lambda name: None if name == "grpc" else there(name))
     offload = SparkOffload(master="sc://nowhere:1")
     with pytest.raises(OffloadError, match=r"pip install '\.\[spark-connect\]'"):
         _ = offload.session.spark
