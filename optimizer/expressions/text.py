@@ -9,6 +9,7 @@ Expressions as Python source text: for people to read, and for the compiler.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import field
 from enum import Enum
@@ -84,6 +85,8 @@ BINARY = {
 }
 BRACKETS = {"tuple": ("(", ")"), "list": ("[", "]"), "set": ("{", "}")}
 SIMPLE = (int, str, bytes, bool, float, type(None))
+ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+"""The part of a repr that is another one in each process."""
 EVALUATED = Local("evaluated")
 """What is evaluated for nothing but whether it raises."""
 
@@ -123,7 +126,7 @@ def described(constant: Constant) -> str:
     if isinstance(name, str) and (callable(value) or isinstance(value, ModuleType)):
         return name.rpartition(".")[2]
     if type(value) in SIMPLE or constant.name is None:
-        shown = repr(value)
+        shown = ADDRESS.sub("", repr(value))
         return shown if len(shown) <= LONGEST else f"{shown[: LONGEST - 3]}..."
     return constant.name
 
