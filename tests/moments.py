@@ -37,13 +37,15 @@ class Moments:
     """Acts at the nth moment at which CPython looks for signals, in frames of the library.
 
     What it does is to raise `KeyboardInterrupt`, as a second Ctrl-C does, or what else is given.
+    Frames are known by their `id`: CPython 3.11 crashes now and then if a frame of a function that
+    has ended is held while its opcodes are traced.
     """
 
     def __init__(self, moment: int, act: Callable[[], object] = interrupt) -> None:
         self._left = moment
         self._act = act
-        self._last: dict[FrameType, int | None] = {}
-        self._called: set[FrameType] = set()
+        self._last: dict[int, int | None] = {}
+        self._called: set[int] = set()
         self.where: str | None = None
 
     def __enter__(self) -> Moments:
@@ -55,23 +57,23 @@ class Moments:
 
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
         if frame.f_back is not None:
-            self._called.add(frame.f_back)
+            self._called.add(id(frame.f_back))
         name = frame.f_code.co_filename
         if not name.startswith((HERE, "<reactive ")) or frame.f_code.co_name in FINALIZERS:
             return None
         if is_closed(frame):
             return None
         frame.f_trace_opcodes, frame.f_trace_lines = True, False
-        self._last[frame] = RESUME  # which tells of no opcode of its own before Python 3.12
+        self._last[id(frame)] = RESUME  # which tells of no opcode of its own before Python 3.12
         return self._step
 
     def _step(self, frame: FrameType, event: str, argument: Any) -> Any:
         if event == "opcode":
-            now = frame.f_code.co_code[frame.f_lasti]
-            last = self._last.get(frame)
-            after_call = last in CALLS and frame not in self._called
-            self._last[frame] = now
-            self._called.discard(frame)
+            now, key = frame.f_code.co_code[frame.f_lasti], id(frame)
+            last = self._last.get(key)
+            after_call = last in CALLS and key not in self._called
+            self._last[key] = now
+            self._called.discard(key)
             if after_call or last in BACK or (last == RESUME and now != RESUME):
                 self._left -= 1
                 if self._left < 0:
@@ -82,6 +84,6 @@ class Moments:
                     self._act()
                     return None
         elif event == "return":
-            self._last.pop(frame, None)
-            self._called.discard(frame)
+            self._last.pop(id(frame), None)
+            self._called.discard(id(frame))
         return self._step

@@ -1,7 +1,7 @@
 """A walk over the syntax tree of one file: where it is, and what it has seen so far.
 
 The walker itself only descends. Handlers say what a kind of node means; they are functions in
-`texts.py`, `imports.py`, `definitions.py` and `blocks.py`, and `extract.py` puts them together.
+`names.py`, `imports.py`, `definitions.py` and `blocks.py`, and `extract.py` puts them together.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A package with a module `late`, which notes in `loaded` that it is imported."""
     (tmp_path / "a_room").mkdir()
     (tmp_path / "a_room" / "__init__.py").write_text("loaded = []\n")
-    (tmp_path / "a_room" / "lineage.py").write_text("from a_room import loaded\n" + LATE)
+    (tmp_path / "a_room" / "late.py").write_text("from a_room import loaded\n" + LATE)
     monkeypatch.syspath_prepend(tmp_path)
     yield importlib.import_module("a_room")
     for name in ("a_room", "a_room.late"):

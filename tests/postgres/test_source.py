@@ -828,7 +828,7 @@ def test_a_view_that_raises_stops_it_before_the_commit_and_it_goes_on(sql: Serve
 
 def test_the_driver_is_asked_for_when_it_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "psycopg2", None)
-    with pytest.raises(PlanError, match=r"reactive-collections\[postgres\]"):
+    with pytest.raises(PlanError, match=r"'\.\[postgres\]'"):
         PostgresSource("dbname=x", "users").catch_up()
 
 

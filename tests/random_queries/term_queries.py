@@ -1,4 +1,4 @@
-"""A term as a query of the engine; see `formulas.py`."""
+"""A term as a query of the engine; see `terms.py`."""
 
 from __future__ import annotations
 

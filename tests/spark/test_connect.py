@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +43,9 @@ def test_all_is_as_on_a_session_of_its_own(url: str) -> None:
 
 
 def test_without_its_client_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    there = session.find_spec
-    monkeypatch.setattr(session, "find_spec", lambda name: None if name == "grpc" else there(name))
+    monkeypatch.setattr(
+        session, "find_spec", lambda name: None if name == "grpc" else find_spec(name)
+    )
     offload = SparkOffload(master="sc://nowhere:1")
     with pytest.raises(OffloadError, match=r"pip install '\.\[spark-connect\]'"):
         _ = offload.session.spark

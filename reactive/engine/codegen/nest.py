@@ -51,7 +51,7 @@ from typing import Any, Protocol
 
 from optimizer.expr import Expr
 from optimizer.record import record
-from reactive.engine.codegen import interpret
+from reactive.engine.codegen import loop_expressions
 from reactive.engine.codegen.emitter import Emitter, RowPipeline
 from reactive.engine.codegen.functions import Values, build
 from reactive.engine.collections.exact import (
@@ -317,7 +317,7 @@ class KeySink:
         self._key = list(key)
         self._is_written = is_written
         self._batch = batch
-        self.bound: dict[str, Any] = interpret.KEYS
+        self.bound: dict[str, Any] = loop_expressions.KEYS
         self.result = "keys, kept" if batch else "out"
 
     def exprs(self) -> list[Expr]:
@@ -333,7 +333,7 @@ class KeySink:
 
     def write(self, body: Emitter, weight: str) -> None:
         pipeline = self._pipeline
-        key = interpret.key_or_no_match(
+        key = loop_expressions.key_or_no_match(
             body, self._key, pipeline.shapes, is_written=self._is_written
         )
         row = "row" if pipeline.is_input else body.canonical(pipeline.value())

@@ -16,7 +16,7 @@ from typing import Any
 from optimizer.expr import Expr, reads
 from optimizer.record import record
 from reactive.engine.codegen.emitter import Emitter
-from reactive.engine.codegen.interpret import KEYS, matching_key, whole
+from reactive.engine.codegen.loop_expressions import KEYS, matching_key, whole
 from reactive.engine.codegen.nest import Bound, Move, Nest, Then
 from reactive.engine.collections.index import NOTHING, Rows, Weighted
 from reactive.engine.collections.row_index import Many

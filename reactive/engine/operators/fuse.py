@@ -14,7 +14,7 @@ from optimizer.plans.factorization import NO_FACTORIZATION, Factorization, Sums
 from optimizer.plans.properties import bindings, is_interned, row_shape, shapes
 from optimizer.plans.side_conditions import AnyJoin, residual
 from optimizer.traverse import read_functions
-from reactive.engine.codegen import interpret
+from reactive.engine.codegen import loop_expressions
 from reactive.engine.codegen import probe_order as order_of_probes
 from reactive.engine.codegen.emitter import RowPipeline, row_names
 from reactive.engine.codegen.functions import Made, Recall, anew, source_of
@@ -198,7 +198,7 @@ def _key(pipeline: RowPipeline, side: Side) -> tuple[list[Expr], bool]:
     """The parts of the key of a side, and whether it is as the user wrote it."""
     written, steps = side
     assert written is None or isinstance(written, Lifted)
-    return interpret.key_parts(pipeline, written, steps), written is not None
+    return loop_expressions.key_parts(pipeline, written, steps), written is not None
 
 
 def grouped(

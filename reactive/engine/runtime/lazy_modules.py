@@ -27,7 +27,7 @@ LAZY_MODULES = (
     "reactive.borders.sources.ingest",
     "reactive.borders.sources.ingestion",
     "reactive.borders.sources.ledger",
-    "reactive.engine.codegen.interpret",
+    "reactive.engine.codegen.loop_expressions",
     "reactive.engine.codegen.probe_order",
     "reactive.engine.codegen.probes",
     "reactive.engine.collections.collected",

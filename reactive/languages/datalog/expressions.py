@@ -16,7 +16,7 @@ from optimizer.expr import (
     constant,
 )
 from optimizer.expressions.evaluated import BINARY, UNARY
-from reactive.engine.codegen.interpret import Shallow
+from reactive.engine.codegen.loop_expressions import Shallow
 from reactive.languages.datalog import functors
 from reactive.languages.datalog.functors import call_of
 from reactive.languages.datalog.inference import Kind, Kinds, Types

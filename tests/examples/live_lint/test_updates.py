@@ -24,7 +24,7 @@ def small_package() -> dict[str, bytes]:
     names = ["facts", "shapes", "walk", "names", "imports", "blocks", "project", "watch", "show"]
     own = {f"lint/{name}.py": (LINTER / f"{name}.py").read_bytes() for name in names}
     users = {f"child{n}.py": f"{CHILD}print(Child(), {n})\n".encode() for n in range(4)}
-    return {"lint/__init__.py": b"", "row_gate.py": BASE.encode(), **users, **own}
+    return {"lint/__init__.py": b"", "base.py": BASE.encode(), **users, **own}
 
 
 def test_a_finding_comes_and_goes_with_an_edit_of_its_own_file() -> None:
@@ -37,21 +37,21 @@ def test_a_finding_comes_and_goes_with_an_edit_of_its_own_file() -> None:
 
 
 def test_a_finding_comes_and_goes_with_an_edit_of_another_file() -> None:
-    project = made({"row_gate.py": BASE, "a.py": CHILD})
+    project = made({"base.py": BASE, "a.py": CHILD})
     assert found(project, "override-parameters") == []
-    edit(project, {"row_gate.py": BASE.replace("run(self, x)", "run(self, x, y)")})
+    edit(project, {"base.py": BASE.replace("run(self, x)", "run(self, x, y)")})
     assert found(project, "override-parameters") == ["a.py:3"]
-    edit(project, {"row_gate.py": BASE.replace("Base", "Basis")})
+    edit(project, {"base.py": BASE.replace("Base", "Basis")})
     assert found(project, "override-parameters") == []
     assert found(project, "missing-name") == ["a.py:1"]
-    edit(project, {"row_gate.py": None})
+    edit(project, {"base.py": None})
     assert found(project, "missing-module") == ["a.py:1"]
-    edit(project, {"row_gate.py": BASE})
+    edit(project, {"base.py": BASE})
     assert project.findings() == []
 
 
 def test_a_syntax_error_takes_the_facts_of_its_file_only() -> None:
-    project = made({"row_gate.py": BASE, "a.py": CHILD, "b.py": "import os\n"})
+    project = made({"base.py": BASE, "a.py": CHILD, "b.py": "import os\n"})
     edit(project, {"a.py": CHILD + "call(\n"})
     assert [f.check for f in project.findings()] == ["syntax-error", "unused-import"]
     edit(project, {"a.py": CHILD})

@@ -53,7 +53,7 @@ from typing import Any
 
 from optimizer.expr import Expr, Lifted
 from reactive.engine.codegen.emitter import Emitter, RowPipeline
-from reactive.engine.codegen.interpret import KEYS, matching_key
+from reactive.engine.codegen.loop_expressions import KEYS, matching_key
 from reactive.engine.codegen.nest import RUNNING_SUMS, text_plus, text_times, write_plus
 from reactive.engine.collections.exact import BITS, UNIT, RunningSum, scaled_sum
 from reactive.engine.collections.index import Rows

@@ -31,7 +31,7 @@ from typing import Any
 
 from optimizer import plan
 from optimizer.expr import Constant, Expr, Local, Operation
-from reactive.engine.codegen.interpret import Column
+from reactive.engine.codegen.loop_expressions import Column
 from reactive.engine.collections.index import NO_MATCH, match_key
 from reactive.engine.collections.zset import canonical
 from reactive.engine.operators.accumulators import (

@@ -43,7 +43,7 @@ from optimizer.expressions.text import needs, projected, surely
 from optimizer.plans.properties import bindings, row_shape, shapes
 from optimizer.plans.side_conditions import residual
 from reactive.engine.codegen.emitter import RowPipeline
-from reactive.engine.codegen.interpret import Column, column
+from reactive.engine.codegen.loop_expressions import Column, column
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.fuse import keys_of_rows
 from reactive.engine.operators.plain import Side, all_read, is_read, sides

@@ -30,7 +30,7 @@ from optimizer.plans.factorization import Factorization, Sums
 from optimizer.plans.side_conditions import SideTerm
 from optimizer.record import record
 from optimizer.traverse import read_functions
-from reactive.engine.codegen import interpret, probe_order
+from reactive.engine.codegen import loop_expressions, probe_order
 from reactive.engine.codegen import probes as probing
 from reactive.engine.codegen.emitter import Chain, Emitter, RowPipeline, row_names
 from reactive.engine.codegen.functions import Made
@@ -78,7 +78,7 @@ def _look_inside(
     if not pipeline.makes_several:
         return
     after = [*sink.exprs(), *(expr for move in moves for expr in move.exprs())]
-    for bag in interpret.inner_bags(pipeline, after, places):
+    for bag in loop_expressions.inner_bags(pipeline, after, places):
         nest.first(over, bag.keyed if keyed else bag, "inside")
 
 
@@ -469,7 +469,9 @@ def _outward(
         first.test(_moved(rule, node.predicate.body, rule.width))
     written, steps = rule.key
     moved = [replace(s, function=_moved_in(rule, s.function)) for s in steps]
-    key = interpret.key_parts(first, None if written is None else _moved_in(rule, written), moved)
+    key = loop_expressions.key_parts(
+        first, None if written is None else _moved_in(rule, written), moved
+    )
     form = probing.members(*rule.theirs, weight=weight)
     probe = probing.Probe("find", form, tuple(key), is_written=written is not None)
     nest.loop(source, probe, first=first)

@@ -30,7 +30,7 @@ from optimizer.errors import PlanError, ReactiveError
 from optimizer.expr import Attribute, Expr, Item, Lifted, Outer, constant
 from optimizer.kinds.instants import with_instants
 from optimizer.record import record
-from reactive.engine.codegen.interpret import Shallow
+from reactive.engine.codegen.loop_expressions import Shallow
 from reactive.languages.sql.terms.common_types import Dialect
 from reactive.languages.sql.terms.errors import (
     line_and_column,

@@ -1,0 +1,321 @@
+"""What generated loops read: inner bags, deep expressions that are cut, keys and columns.
+
+Which bags of rows a loop goes over, and what else it reads of the rows.
+
+    unnest c.orders | unnest o.lines | select (c.town, line.price)
+
+    of c:   the bag `orders`, and `town`
+    of o:   the bag `lines`, and nothing
+
+A bag is found where the loop goes over a field of a row, or of a value that it goes over, reads the
+field for nothing else, and of the row nothing but fields. Then it needs of two rows that differ in
+the bag no more than what changed in it (`collections/inner_changes.py`).
+
+Cut deep expressions: a part that is nested too deeply becomes a call of a compiled function.
+
+    ((((a + b) + c) + d) + e)   ->   part(a, b, c, d) + e       part = lambda p, q, r, s: p + q ...
+
+All that reads expressions recurses over them: rules, code generation, Python's own compiler. The
+texts that programs write are deeper than any stack. No expression that leaves the translation of a
+text is deeper than `DEEPEST`, nor, written out as a tree, much larger than `LARGEST`.
+
+A part is called with whole bindings, never with their columns: it evaluates what the expression
+evaluates, in the same order, and raises the same. Sub-queries stay outside of it, as arguments, so
+that they are made joins.
+
+Cost:  O(1) for an expression whose parts were measured before.
+
+The key of a row in generated code: what a join looks up, or puts into an index.
+
+A key that is written by the user is compared as it is; parts of keys that were found in a predicate
+have the meaning of `==`. What equals nothing, as NaN, is `NO_MATCH`.
+
+An expression over columns as one list comprehension, which is as fast as Python goes.
+
+found[pair] / kept       [found[pair] / kept for pair, kept in zip(rows_0, rows_1)]
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter, itemgetter
+from typing import Any
+
+from optimizer.expr import (
+    Attempt,
+    Attribute,
+    Call,
+    Conditional,
+    Constant,
+    Expr,
+    Item,
+    Lifted,
+    Local,
+    Operation,
+    Outer,
+    Parameter,
+    Subquery,
+    parts,
+    rebuilt,
+    row_names,
+)
+from optimizer.expressions.knowledge import Shapes, hashable
+from optimizer.plans.side_conditions import SideTerm
+from optimizer.rewriting.own_values import elements
+from reactive.engine.codegen.emitter import Emitter, RowPipeline
+from reactive.engine.codegen.functions import CodeWriter, Values, build, callable_of
+from reactive.engine.collections import inner_changes
+from reactive.engine.collections.index import NO_MATCH, match_key
+
+WHOLE = None
+"""Stands for all of a row, where a field would be."""
+
+
+def inner_bags(
+    pipeline: RowPipeline, after: Sequence[Expr], places: Sequence[int]
+) -> list[inner_changes.InnerBag]:
+    """The bags of rows of a pipeline that feeds what evaluates these expressions `after` it.
+
+    `places` are the bindings that rows of the delta have.
+    """
+    reads = _Reads(pipeline, after, places)
+    return [bag for place in places for bag in reads.bags(Parameter(place))]
+
+
+class _Reads:
+    """What is read of each binding, and of what is gone over, with how often."""
+
+    def __init__(self, pipeline: RowPipeline, after: Sequence[Expr], places: Sequence[int]) -> None:
+        self._places = list(places)
+        self._each = [i for i in pipeline.instructions if i.kind == "each"]
+        roots: set[Expr] = {Local(each.name) for each in self._each}
+        every = [*(instruction.expr for instruction in pipeline.instructions), *after]
+        self._found = Counter(read for expr in every for read in _reads(expr, roots))
+
+    def bags(self, root: Expr) -> Iterator[inner_changes.InnerBag]:
+        """The bags of one of them."""
+        fields = {field for of, field in self._found if of == root}
+        for each in self._each:
+            found = _field(_collection(each.expr))
+            if found is not None and found[0] == root and self._found[found] == 1:
+                read = [field for field in fields if field is not WHOLE and field != found[1]]
+                if len(read) == len(fields) - 1:  # it is never read as a whole
+                    yield self._bag(root, Local(each.name), read, found[1])
+
+    def _bag(
+        self,
+        root: Expr,
+        element: Local,
+        read: Sequence[inner_changes.Field],
+        bag: inner_changes.Field,
+    ) -> inner_changes.InnerBag:
+        within = list(self.bags(element))
+        if not isinstance(root, Parameter) or len(self._places) == 1:
+            return inner_changes.InnerBag(bag, read, within)
+        asked = {of.index for of, _ in self._found if isinstance(of, Parameter)} - {root.index}
+        at = self._places.index
+        beside = sorted(at(place) for place in asked.intersection(self._places))
+        return inner_changes.InnerBag(bag, read, within, binding=at(root.index), others=beside)
+
+
+def _reads(expr: Expr, roots: set[Expr]) -> Iterator[tuple[Expr, inner_changes.Field | None]]:
+    """The rows that an expression reads, each with the field that it reads, or as a whole."""
+    waiting = [expr]
+    while waiting:
+        expr = waiting.pop()
+        found = _field(expr)
+        if found is not None and _is_root(found[0], roots):
+            yield found
+        elif _is_root(expr, roots):
+            yield expr, WHOLE
+        else:
+            waiting.extend(parts(expr))
+
+
+def _is_root(expr: Expr, roots: set[Expr]) -> bool:
+    return isinstance(expr, Parameter) or expr in roots
+
+
+def _collection(expr: Expr) -> Expr:
+    """What is gone over, also where it may be no collection, and the row is left out then."""
+    match expr:
+        case Attempt(Call(Constant() as function, (of,)), _) if function.value is elements:
+            return of
+        case _:
+            return expr
+
+
+def _field(expr: Expr) -> tuple[Expr, inner_changes.Field] | None:
+    """What an attribute, or an item of a place or name, is of; or the items of a mapping there."""
+    match expr:
+        case Call(Attribute(mapping, name), ()) if name in inner_changes.VIEWS:
+            found = _field(mapping)
+            return None if found is None else (found[0], (inner_changes.VIEWS[name], found[1]))
+        case Attribute(of, name) if not name.startswith("__"):
+            return of, (attrgetter, name)
+        case Item(of, Constant() as key) if type(key) is Constant and key.kind in (int, str):
+            return of, (itemgetter, key.value)
+    return None
+
+
+DEEPEST = 50
+"""Levels. Python's parser takes 200 brackets, and its recursion limit is 1,000 frames."""
+LARGEST = 4_000
+"""Nodes. An expression that is read in several places of another is written out in each."""
+SPLIT = (Operation, Call, Conditional)
+"""Large nodes that become parts; AND and OR do not, as they have the equations of joins."""
+_KEPT = (Parameter, Outer, Subquery)
+
+
+class Shallow:
+    """The expressions of one text that were measured, and what became of those that are deep."""
+
+    __slots__ = ("_known", "_parts")
+
+    def __init__(self) -> None:
+        self._known: dict[int, tuple[Expr, Expr, int, int]] = {}
+        """By the identity of an expression: it, what it became, its depth and size."""
+        self._parts: dict[Expr, Constant] = {}
+
+    def __call__(self, expr: Expr) -> Expr:
+        """Return the expression itself, or an equivalent one that is not as deep."""
+        known = self._known.get(id(expr))
+        return self._measured(expr) if known is None else known[1]
+
+    def _measured(self, expr: Expr) -> Expr:
+        """Measure all parts that were not measured before, inner ones first, without recursion."""
+        waiting = [expr]
+        while waiting:
+            each = waiting[-1]
+            if id(each) in self._known:
+                waiting.pop()
+                continue
+            inner = parts(each)
+            unknown = [part for part in inner if id(part) not in self._known]
+            if unknown:
+                waiting += unknown
+                continue
+            waiting.pop()
+            self._known[id(each)] = (each, *self._cut(each, inner))
+        return self._known[id(expr)][1]
+
+    def _cut(self, expr: Expr, inner: tuple[Expr, ...]) -> tuple[Expr, int, int]:
+        """Return what the expression becomes, with its depth and size."""
+        known = [self._known[id(part)] for part in inner]
+        if any(old is not new for old, new, _, _ in known):
+            expr = rebuilt(expr, tuple(new for _, new, _, _ in known))
+        depth = 1 + max((deep for _, _, deep, _ in known), default=0)
+        size = 1 + sum(large for _, _, _, large in known)
+        if depth <= DEEPEST and (size <= LARGEST or not isinstance(expr, SPLIT)):
+            return expr, depth, size
+        return self._part(expr)
+
+    def _part(self, expr: Expr) -> tuple[Expr, int, int]:
+        """Make a call of the expression."""
+        arguments: dict[Expr, Parameter] = {}
+        body = _with_arguments(expr, arguments)
+        function = self._parts.get(body)
+        if function is None:
+            made = Lifted(body, row_names(len(arguments)), (), len(arguments))
+            function = Constant(callable_of(made), ("part", object()), "part")
+            self._parts[body] = function
+        given = tuple(arguments)
+        deep = max((self._depth(each) for each in given), default=1)
+        return Call(function, given), deep + 1, len(given) + 2
+
+    def _depth(self, argument: Expr) -> int:
+        """Return the depth of an argument: a sub-query may be asked for deep values."""
+        self(argument)
+        return self._known[id(argument)][2]
+
+
+def _with_arguments(expr: Expr, arguments: dict[Expr, Parameter]) -> Expr:
+    """Put parameters of a function in the place of bindings, which are noted as its arguments."""
+    if isinstance(expr, _KEPT):
+        return arguments.setdefault(expr, Parameter(len(arguments)))
+    old = parts(expr)
+    new = tuple(_with_arguments(part, arguments) for part in old)
+    return expr if all(a is b for a, b in zip(old, new, strict=True)) else rebuilt(expr, new)
+
+
+KEYS: dict[str, Any] = {"NO_MATCH": NO_MATCH, "match_key": match_key}
+"""What these lines call by name."""
+
+
+def key_parts(
+    pipeline: RowPipeline, written: Lifted | None, steps: Sequence[SideTerm]
+) -> list[Expr]:
+    """The parts of the key; the tests of the side become tests of the loop, in their order."""
+    parts: list[Expr] = []
+    if written is not None:
+        parts.append(pipeline.take(written.body))
+    for step in steps:
+        if not step.is_key:
+            pipeline.test(step.function.body)
+            continue
+        parts.append(pipeline.take(step.function.body))
+    return parts
+
+
+def key_or_no_match(body: Emitter, key: Sequence[Expr], shapes: Shapes, *, is_written: bool) -> str:
+    """The text of the key of a row that is kept in any case."""
+    if not key:
+        return "()"
+    names = _names(body, key)
+    if is_written:
+        (name,) = names
+        plain = f"{name}.__class__ is int or {name}.__class__ is str"  # as `match_key` begins
+        return f"{name} if {plain} else match_key({name})"
+    for name, part in zip(names, key, strict=True):
+        if not hashable(part, shapes):
+            body.line(f"hash({name})")
+    nan = " or ".join(f"{name} != {name}" for name in names)
+    return f"NO_MATCH if {nan} else {whole(names)}"
+
+
+def matching_key(body: Emitter, key: Sequence[Expr], shapes: Shapes, *, is_written: bool) -> str:
+    """The text of the key, after lines that leave out a row whose key matches nothing."""
+    if is_written:
+        text = key_or_no_match(body, key, shapes, is_written=True)
+        name = body.variable("key", text)
+        body.line(f"if {name} is NO_MATCH: continue")
+        return name
+    names = _names(body, key)
+    for name in names:
+        body.line(f"if {name} != {name}: continue")
+    return whole(names)
+
+
+def _names(body: Emitter, key: Sequence[Expr]) -> list[str]:
+    names = []
+    for part in key:
+        text = body.use(part)
+        names.append(text if text.isidentifier() else body.variable("key", text))
+    return names
+
+
+def whole(names: Sequence[str]) -> str:
+    """The text of a key of some parts."""
+    return names[0] if len(names) == 1 else f"({', '.join(names)})"
+
+
+Column = list[Any]
+
+
+def column(expr: Expr, each: Sequence[str], given: Sequence[str] = ()) -> Callable[..., Column]:
+    """What gives the values of an expression over local variables, from columns.
+
+    Parameters
+    ----------
+    each: variables that go through columns side by side, the first arguments.
+    given: variables that are columns as they are, the arguments behind them.
+    """
+    values = Values()
+    lists = [f"rows_{place}" for place in range(len(each))]
+    for name in (*each, *given, *lists):
+        values.reserve(name)
+    shown = CodeWriter((), values, careful=False).write(expr)
+    over = lists[0] if len(lists) == 1 else f"zip({', '.join(lists)})"
+    head = f"def column({', '.join((*lists, *given))}):\n"
+    return build("column", f"{head}    return [{shown} for {', '.join(each)} in {over}]\n", values)
