@@ -147,12 +147,12 @@ def _renamed(module: str, names: MappingProxyType[str, str]) -> str:
 
 def import_by_earlier_names() -> None:
     """Let an import of an earlier name find the module of today; a second call changes nothing."""
-    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
-        sys.meta_path.insert(0, _Finder())
+    if not any(isinstance(finder, _EarlierNameFinder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _EarlierNameFinder())
         sys.meta_path.append(_MergedFinder())
 
 
-class _Finder:
+class _EarlierNameFinder:
     """Finds modules by their earlier names, before the folders are looked at: a package by an
     earlier name has the folder of today, and its modules would be imported a second time."""
 
@@ -172,7 +172,7 @@ class _Finder:
         return _renamed(name, MOVED)
 
 
-class _MergedFinder(_Finder):
+class _MergedFinder(_EarlierNameFinder):
     """Finds modules that are part of another one today, after the folders were looked at: an
     import of a module of today does not read the list."""
 

@@ -22,7 +22,7 @@ from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.api.view import AnyView
 from reactive.engine.collections.instants import checked_zone
-from reactive.engine.dataflow.discrimination import Limits
+from reactive.engine.dataflow.discrimination import QueueLimits
 from reactive.engine.remote import remote
 from reactive.engine.runtime.boundary import boundary, hide
 from reactive.engine.runtime.closeable import Closeable, NotCopied, hint
@@ -147,7 +147,7 @@ class Database(NotCopied, Closeable):
         when_full: Literal["block", "merge", "close"] = "block",
     ) -> None:
         engine = self._engine = Engine(rules, rewrite=optimize, strict=strict)
-        limits = Limits(max_waiting, max_waiting_bytes, when_full)
+        limits = QueueLimits(max_waiting, max_waiting_bytes, when_full)
         engine.delivery_queue.set_up(deliver, deliver_timeout, limits)
         engine.dialect, engine.timezone = checked_dialect(dialect), checked_zone(timezone)
         engine.materialize = materialize

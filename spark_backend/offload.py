@@ -33,7 +33,7 @@ from spark_backend.cluster.session import Session, check
 from spark_backend.state.checkpoint import ANEW, SPILLED, lock
 
 if TYPE_CHECKING:
-    from reactive.borders.sinks.durable_outbox import FrameTarget, Target
+    from reactive.borders.sinks.durable_outbox import FrameTarget, SinkTarget
     from reactive.borders.sinks.making import SinkOptions
     from reactive.engine.remote.remote import ExternalInput, StreamOptions
     from spark_backend.bucketed.remote import BucketedRemote
@@ -283,7 +283,7 @@ class SparkOffload:
 
         return Nested(self.session, fragment, parts, self._folder)
 
-    def target(self, place: str, options: SinkOptions) -> Target:
+    def target(self, place: str, options: SinkOptions) -> SinkTarget:
         """What a view is written to: a folder, or one with a name in the catalog.
 
         Raises

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 
 
 def calls_of(run: Callable[[], object]) -> int:
@@ -38,7 +38,7 @@ def without_garbage() -> Iterator[None]:
     """Let the collector find nothing of others, and never have its turn; it stays enabled, as the
     library asks for that."""
     gc.collect()
-    build("nothing", "def nothing():\n    return None\n", Values())
+    build("nothing", "def nothing():\n    return None\n", BoundValues())
     thresholds = gc.get_threshold()
     gc.set_threshold(0)
     try:

@@ -7,7 +7,7 @@ import linecache
 import weakref
 from typing import Any
 
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 from tests.counted_calls import calls_of
 
 MANY = 20
@@ -18,7 +18,7 @@ class Left:
     """Is garbage when nobody has it, that only a collection finds."""
 
     def __init__(self) -> None:
-        self.made = build("nothing", TEXT, Values())
+        self.made = build("nothing", TEXT, BoundValues())
         self.itself = self
 
 
@@ -33,7 +33,7 @@ def test_what_finalizes_the_garbage_of_others_is_not_counted() -> None:
 
     def work() -> None:
         held.extend([] for _ in range(5_000))  # sets a collection off
-        held.append(build("nothing", TEXT, Values()))
+        held.append(build("nothing", TEXT, BoundValues()))
 
     alone = calls_of(work)
     gone = leave()
@@ -46,7 +46,7 @@ def test_texts_of_functions_that_are_gone_already_are_not_counted() -> None:
     held: list[Any] = []
 
     def work() -> None:
-        held.append(build("nothing", TEXT, Values()))
+        held.append(build("nothing", TEXT, BoundValues()))
 
     alone, texts = calls_of(work), len(linecache.cache)
     leave()

@@ -71,7 +71,7 @@ CHANGE = Picture(
             "equal rows become one object; gives the delta [(row, +1)]",
             (
                 "reactive/engine/transactions/statements.py: Statements.add",
-                "reactive/engine/storage/store.py: Store.add",
+                "reactive/engine/storage/store.py: RowStore.add",
             ),
         ),
         Step(
@@ -94,7 +94,7 @@ CHANGE = Picture(
             "leaves: the rows of views",
             "held there, or read in the operator below",
             (
-                "reactive/engine/dataflow/leaves.py: Bag",
+                "reactive/engine/dataflow/leaves.py: ViewRows",
                 "reactive/engine/dataflow/leaves.py: BorrowedRows",
             ),
         ),

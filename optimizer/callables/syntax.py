@@ -395,7 +395,7 @@ def syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSyntax:
     >>> print(syntax_of(eval("lambda p: p.age").__code__, {}).reason)
     there is no source text
     """
-    asked = _Asked(code, {name: module[name] for name in HINTS if name in module})
+    asked = _CodeIdentity(code, {name: module[name] for name in HINTS if name in module})
     try:
         found = _found(asked)
         copy: Syntax | NoSyntax = found if isinstance(found, NoSyntax) else _copy(found)
@@ -407,13 +407,13 @@ def syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSyntax:
 def shared_syntax_of(code: CodeType, module: Mapping[str, Any]) -> Syntax | NoSyntax:
     """The same tree for everybody who asks: it must not be changed."""
     try:
-        return _found(_Asked(code, {name: module[name] for name in HINTS if name in module}))
+        return _found(_CodeIdentity(code, {name: module[name] for name in HINTS if name in module}))
     except (RecursionError, MemoryError):
         return TOO_DEEP
 
 
 @record
-class _Asked(CodeItself):
+class _CodeIdentity(CodeItself):
     """A code object, and where its text may be found."""
 
     hints: dict[str, Any]
@@ -423,7 +423,7 @@ class _Asked(CodeItself):
 
 
 @lru_cache(maxsize=1024)
-def _found(asked: _Asked) -> Syntax | NoSyntax:
+def _found(asked: _CodeIdentity) -> Syntax | NoSyntax:
     code = asked.code
     if not code.co_flags & CO_OPTIMIZED:
         return NO_FUNCTION

@@ -20,7 +20,7 @@ from optimizer.callables.captures import is_users
 from optimizer.comprehensions import consumers, touching
 from optimizer.comprehensions import rows as functions
 from optimizer.comprehensions.consumers import Needed, Only, only_or, value_or
-from optimizer.comprehensions.generators import Inside, bind
+from optimizer.comprehensions.generators import RowScope, bind
 from optimizer.comprehensions.rows import (
     OF_FUNCTIONS,
     ORDER,
@@ -216,7 +216,7 @@ def _dict(node: ast.Call, reader: Any, reading: Any) -> Expr | None:
     if rows is None:
         return None
     key, value = ast.Name("%key", ast.Store()), ast.Name("%value", ast.Store())
-    with Inside(reader, reading) as inside:
+    with RowScope(reader, reading) as inside:
         target = ast.copy_location(ast.Tuple([key, value], ast.Store()), node)
         inside.join(replace(rows, kind="list"), target, imported=True)
         row = tuple(reader.bound[name.id] for name in (key, value))
@@ -300,7 +300,7 @@ def _ordered(
     count = 1 + len(stood)
     whole = rows.value if not stood else tuple_of(rows.value, *(e for e, *_ in stood))
     rows = selected(replace(rows, row=(whole,)), reading.origins)
-    with Inside(reader, reading) as inside:
+    with RowScope(reader, reading) as inside:
         inside.join(replace(rows, kind="list"), ast.Name("row", ast.Store()), imported=True)
         row = reader.bound["row"]
         value, *rest = [row] if not stood else [Item(row, constant(n)) for n in range(count)]

@@ -88,7 +88,7 @@ def comprehension(node: Comprehension, reader: Any, reading: Any) -> Rows:
     """The rows of a comprehension."""
     first = node.generators[0]
     source = reader.value(first.iter)
-    with Inside(reader, reading) as inside:
+    with RowScope(reader, reading) as inside:
         for place, generator in enumerate(node.generators):
             if generator.is_async:
                 raise refused(node, reader, "is asynchronous", "rows are there: `for` has them")
@@ -124,12 +124,12 @@ def _shown(node: ast.expr, of: ast.expr, reader: Any, reading: Any) -> Expr:
 
 def of_sequence(value: Expr, reader: Any, reading: Any) -> Rows:
     """The items of a sequence as rows, in its order."""
-    with Inside(reader, reading) as inside:
+    with RowScope(reader, reading) as inside:
         inside.join(value, ast.Name("row", ast.Store()), imported=True)
         return inside.standing("list", reader.bound["row"])
 
 
-class Inside:
+class RowScope:
     """The scope of rows while what is said of them is read."""
 
     def __init__(self, reader: Any, reading: Any) -> None:
@@ -140,7 +140,7 @@ class Inside:
         self._order: Standing | None = None
         self._is_lost = False
 
-    def __enter__(self) -> Inside:
+    def __enter__(self) -> RowScope:
         self._reading.scope = self.scope
         self._reader.bound = Names(self._names, self.scope)
         return self
@@ -326,7 +326,7 @@ def _names(rows: Rows, name: str) -> tuple[str, ...]:
     return (name,) if rows.row == all_parameters(1) and count == 1 else rows.names
 
 
-def bind(inside: Inside, target: ast.expr, value: Expr) -> None:
+def bind(inside: RowScope, target: ast.expr, value: Expr) -> None:
     """As a `for` with that target does."""
     inside._bind(target, value)
 

@@ -13,7 +13,7 @@ from optimizer.callables.opaque import Opaque
 from optimizer.callables.syntax import NoSyntax, shared_syntax_of
 from optimizer.comprehensions import consumers, generators, rows, touching
 from optimizer.comprehensions.consumers import Engine
-from optimizer.comprehensions.reading import Reading
+from optimizer.comprehensions.reading import QueryReader
 from optimizer.comprehensions.rows import (
     LOST,
     ONE_ROW,
@@ -69,7 +69,7 @@ def read_callable(
     ------
     PlanError: it cannot be read, or means nothing that changes of rows could be seen in.
     """
-    reading = Reading(engine, function, shapes)
+    reading = QueryReader(engine, function, shapes)
     origin = Origin(function, shapes, queries=reading)
     arguments: tuple[Expr, ...] = all_parameters(function.parameters)
     if inside:
@@ -97,7 +97,7 @@ def read_callable(
 
 def read_function(function: Opaque, engine: Engine, written: Any) -> Query:
     """The query of a function without parameters, which was written as `written`."""
-    reading = Reading(engine, function, ())
+    reading = QueryReader(engine, function, ())
     origin = Origin(function, (), queries=reading)
     called = function.function
     if not isinstance(called, FunctionType):
@@ -117,7 +117,7 @@ def read_function(function: Opaque, engine: Engine, written: Any) -> Query:
 
 def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
     """The query of a generator expression, as a function of its first source."""
-    reading = Reading(engine, function, ())
+    reading = QueryReader(engine, function, ())
     origin = Origin(function, (), queries=reading)
     called: Any = function.function
     tree = shared_syntax_of(called.__code__, called.__globals__)
@@ -136,7 +136,7 @@ def read_generator(function: Opaque, first: Any, engine: Engine) -> Query:
     return _finished(function, result, reading, reader)
 
 
-def _finished(function: Opaque, result: Expr, reading: Reading, reader: Reader) -> Query:
+def _finished(function: Opaque, result: Expr, reading: QueryReader, reader: Reader) -> Query:
     if generators.is_part(result):
         result = generators.of_sequence(result, reader, reading)
     if isinstance(result, Rows):
@@ -155,7 +155,7 @@ def _finished(function: Opaque, result: Expr, reading: Reading, reader: Reader) 
     return Query(node, kind, sources)
 
 
-def _of_value(value: Expr, reading: Reading) -> plan.Node:
+def _of_value(value: Expr, reading: QueryReader) -> plan.Node:
     """A relation of one row, a value."""
     if isinstance(value, Subquery) and value.kind == "value" and not value.arguments:
         found: plan.Node = value.query
@@ -165,7 +165,7 @@ def _of_value(value: Expr, reading: Reading) -> plan.Node:
 
 
 def _plan_of(
-    function: Opaque, rows: Rows, reading: Reading, reader: Reader
+    function: Opaque, rows: Rows, reading: QueryReader, reader: Reader
 ) -> tuple[plan.Node, Kind]:
     origins = reading.origins
     match rows.kind:
@@ -188,14 +188,14 @@ def _plan_of(
             return taken(made, origins), "rows"
 
 
-def _pairs(rows: Rows, reading: Reading) -> plan.Node:
+def _pairs(rows: Rows, reading: QueryReader) -> plan.Node:
     """The rows of a mapping, one for each key."""
     if rows.row == consumers.PAIR:
         return rows.node
     return consumers.grouped(replace(rows, node=rows.node), reading).node
 
 
-def _ordered(rows: Rows, reading: Reading) -> plan.Node:
+def _ordered(rows: Rows, reading: QueryReader) -> plan.Node:
     """The plan of rows in an order."""
     standing = standing_of(rows)
     assert standing is not None

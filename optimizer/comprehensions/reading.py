@@ -79,7 +79,7 @@ from optimizer.plans.properties import bindings, present
 from optimizer.traverse import has_subqueries
 
 
-class Reading:
+class QueryReader:
     """Reads the queries of one callable, and of the functions that it calls."""
 
     def __init__(self, engine: Engine, origin: Opaque, given: Shapes) -> None:

@@ -33,7 +33,7 @@ WRITES = frozenset({"__dict__", "__setattr__", "setattr", "vars"})
 """Names that code mentions that may give an object any attribute."""
 
 
-class Unreadable:
+class MissingAttribute:
     """An attribute of a class of records that its rows do not have; it says why.
 
     A callable that reads it is refused when the query is made; any other reader gets an error.
@@ -42,7 +42,7 @@ class Unreadable:
     def __init__(self, why: str) -> None:
         self.why = why
 
-    def __get__(self, row: object, kind: type | None = None) -> Unreadable:
+    def __get__(self, row: object, kind: type | None = None) -> MissingAttribute:
         if row is None:
             return self
         raise UnreadableError(self.why)
@@ -58,7 +58,7 @@ UnreadableError.__name__ = UnreadableError.__qualname__ = PlanError.__name__
 def why_unreadable(kind: type, name: str) -> str | None:
     """Why rows of a class do not have an attribute that it knows of."""
     found = next((vars(base)[name] for base in kind.__mro__ if name in vars(base)), None)
-    return found.why if isinstance(found, Unreadable) else None
+    return found.why if isinstance(found, MissingAttribute) else None
 
 
 def row_class(kind: Any) -> Any:
@@ -84,7 +84,7 @@ def has(kind: type, name: str) -> bool:
 
 
 def _declares(base: type, name: str) -> bool:
-    return name in base.__dict__ and not isinstance(base.__dict__[name], Unreadable)
+    return name in base.__dict__ and not isinstance(base.__dict__[name], MissingAttribute)
 
 
 def lacks(kind: type, name: str) -> bool:

@@ -411,7 +411,7 @@ _ONE_ROW = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
 
 
 @record
-class Reading:
+class MeetingRows:
     """Rows of a relation and of a side that meet; in its predicate they come in this order."""
 
     relation: int
@@ -438,7 +438,7 @@ class Linear:
     own: tuple[plan.Recursive, ...]
     given: tuple[plan.Recursive, ...]
     bodies: tuple[plan.Node | None, ...]
-    readings: tuple[Reading, ...]
+    readings: tuple[MeetingRows, ...]
 
 
 def linear(node: plan.Node) -> Linear | None:
@@ -456,7 +456,7 @@ class _Apart:
     def __init__(self, node: plan.Fixpoint) -> None:
         self._node = node
         self._sides: dict[plan.Node, int] = {}
-        self._readings: dict[Reading, None] = {}
+        self._readings: dict[MeetingRows, None] = {}
 
     def found(self) -> Linear | None:
         node = self._node
@@ -504,7 +504,7 @@ class _Apart:
         name = f"side {place + 1}"
         return plan.Recursive(self._node.level, index, name, is_set(side), shapes(side))
 
-    def _reading(self, join: plan.Join, place: int) -> Reading:
+    def _reading(self, join: plan.Join, place: int) -> MeetingRows:
         is_left = not is_closed(join.left)
         source = join.left if is_left else join.right
         pairs = [
@@ -518,7 +518,7 @@ class _Apart:
         of = row_shape(self._node.bodies[relation]), row_shape(self._given_side(place))
         if not total(on, of):
             raise _Unfit
-        return Reading(relation, place, plan.Match(on=Lifted(on, row_names(2), (), 2)))
+        return MeetingRows(relation, place, plan.Match(on=Lifted(on, row_names(2), (), 2)))
 
     def _given_side(self, place: int) -> plan.Node:
         return list(self._sides)[place]

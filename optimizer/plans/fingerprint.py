@@ -376,7 +376,7 @@ def _in_call(
         return None
     if any(map(_may_expect, ast.walk(tree))):
         return None
-    read = _Reading(function, tree, arguments)
+    read = _CalledVariables(function, tree, arguments)
     for node in ast.walk(tree):
         for found in read.comparisons(node):
             if message := _compared(found, shape):
@@ -396,7 +396,7 @@ def _may_expect(node: ast.AST) -> bool:
     return getattr(node, "id", getattr(node, "attr", None)) in ASKING
 
 
-class _Reading:
+class _CalledVariables:
     """The variables of a function that is called with some expressions."""
 
     def __init__(

@@ -64,7 +64,7 @@ size; not to keep it costs who reads after each row 1.4 times as much of 32 rows
 
 
 @record
-class Inside:
+class InnerPlace:
     """What a row has inside: `place` is its column, `key` its label, of the bindings of the row."""
 
     place: int
@@ -84,7 +84,7 @@ class Shredded:
     rows: plan.Node
     is_made: bool
     kind: type | None
-    inside: tuple[Inside, ...]
+    inside: tuple[InnerPlace, ...]
     label: Lifted | None
     """Of a row; None of the rows of the view."""
     order: Lifted | None = None
@@ -169,7 +169,7 @@ def _peeled(
             assert isinstance(key, Lifted)
             over = Lifted(_moved(key.body, numbers), key.names[:roots], key.origins, roots)
             level = replace(found[at], sequence=_sequence_of(part))
-            inside.append(Inside(column, over, level))
+            inside.append(InnerPlace(column, over, level))
     by, of = [_of_row(part, width) for part in own]
     return Shredded(rows, is_made, kind, tuple(inside), of, by)
 

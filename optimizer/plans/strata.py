@@ -301,7 +301,7 @@ class ByPolicy:
 
 
 @record
-class Comparison:
+class QuantifiedComparison:
     """A comparison of a row of `count` values with ANY or ALL rows of a query, with NULL as None.
 
     `wanted` is the truth that is asked for: the comparison may also be NULL.

@@ -89,7 +89,7 @@ class Side:
 
     called: tuple[str, ...]
     places: Places
-    known: Known
+    known: BindingFacts
     name: str = ""
 
 
@@ -101,18 +101,18 @@ class Bindings:
     names: tuple[str, ...]
 
 
-def of_rows(known: Known) -> Bindings:
+def of_rows(known: BindingFacts) -> Bindings:
     """The bindings of rows, an argument each."""
     names = names_of(known.certain, known.names)
     return Bindings((Side(_called(known), bindings_of(known.certain), known),), names)
 
 
-def of_right(known: Known) -> Bindings:
+def of_right(known: BindingFacts) -> Bindings:
     """The bindings of a row that is one argument."""
     return Bindings((_right(known, 0),), names_of((as_row(known.certain),)))
 
 
-def of_pair(left: Known, right: Known) -> Bindings:
+def of_pair(left: BindingFacts, right: BindingFacts) -> Bindings:
     """The bindings of the left of a join, an argument each, and those of a row of its right."""
     mine, theirs = left.certain, right.certain
     own = Side(_called(left), bindings_of(mine), left, LEFT)
@@ -122,12 +122,12 @@ def of_pair(left: Known, right: Known) -> Bindings:
     return Bindings((own, _right(right, len(mine))), names)
 
 
-def _right(known: Known, place: int) -> Side:
+def _right(known: BindingFacts, place: int) -> Side:
     places = bindings_of_row(known.certain, place)
     return Side(_called(known), places, known, RIGHT)
 
 
-def _called(known: Known) -> tuple[str, ...]:
+def _called(known: BindingFacts) -> tuple[str, ...]:
     """What each binding is called: by itself, after its class, or by its place."""
     others = row_names(len(known.certain))
     return tuple(
@@ -269,7 +269,7 @@ def _nearest(name: str, known: Sequence[str]) -> str:
 
 
 @record
-class Known:
+class BindingFacts:
     """What is known of the bindings of rows: for certain, and if annotations are right and each
     row of an outer join has a partner; and what they are called."""
 
@@ -278,7 +278,7 @@ class Known:
     names: Names
 
 
-def field(name: str, of: Known, role: str) -> Lifted:
+def field(name: str, of: BindingFacts, role: str) -> Lifted:
     """The value of a field, of the only binding that has it.
 
     Raises
@@ -289,13 +289,13 @@ def field(name: str, of: Known, role: str) -> Lifted:
     return _lifted(found.expr, found, names_of(of.certain, of.names), role)
 
 
-def field_of_row(name: str, of: Known, role: str) -> Lifted:
+def field_of_row(name: str, of: BindingFacts, role: str) -> Lifted:
     """The same of a row as one value, which is a tuple where it has several bindings."""
     found = found_field(name, bindings_of_row(of.certain, 0), of, role)
     return _lifted(found.expr, found, names_of((as_row(of.certain),)), role)
 
 
-def equal_to(values: Mapping[str, Any], of: Known, role: str) -> Lifted:
+def equal_to(values: Mapping[str, Any], of: BindingFacts, role: str) -> Lifted:
     """Whether fields equal values, as the values are now."""
     places = [found_field(name, bindings_of(of.certain), of, role) for name in values]
     given = [with_instants(copied(value)) for value in values.values()]
@@ -304,7 +304,9 @@ def equal_to(values: Mapping[str, Any], of: Known, role: str) -> Lifted:
     return _lifted(conjunction(tuple(tests)), call, names_of(of.certain, of.names), role)
 
 
-def equal_fields(pairs: Sequence[tuple[str, str]], left: Known, right: Known, role: str) -> Lifted:
+def equal_fields(
+    pairs: Sequence[tuple[str, str]], left: BindingFacts, right: BindingFacts, role: str
+) -> Lifted:
     """Whether fields of a row of the left equal fields of one of the right."""
     mine, theirs = left.certain, right.certain
     both = [
@@ -319,17 +321,17 @@ def equal_fields(pairs: Sequence[tuple[str, str]], left: Known, right: Known, ro
     return _lifted(conjunction(tuple(tests)), Equal(tuple(both)), names, role)
 
 
-def have(name: str, of: Known) -> bool:
+def have(name: str, of: BindingFacts) -> bool:
     """Whether a binding is known to have a field."""
     return name in of.names or any(name in declared(shape) for shape in of.certain)
 
 
-def known_shapes(node: plan.Node) -> Known:
+def known_shapes(node: plan.Node) -> BindingFacts:
     """What is known of the bindings when the callables below are read."""
     certain, names = shapes(node), binding_names(node)
     if None not in certain:
-        return Known(certain, certain, names)
-    return Known(shapes(fact(node, "read", _read_node)), believed(node), names)
+        return BindingFacts(certain, certain, names)
+    return BindingFacts(shapes(fact(node, "read", _read_node)), believed(node), names)
 
 
 def _read_node(node: plan.Node) -> plan.Node:
@@ -434,7 +436,7 @@ def bindings_of_row(of: Shapes, index: int) -> Places:
     return [((index, position), shape) for position, shape in enumerate(of)]
 
 
-def found_field(name: str, places: Places, known: Known, role: str) -> FieldOf:
+def found_field(name: str, places: Places, known: BindingFacts, role: str) -> FieldOf:
     called = [path for (path, _), own in zip(places, known.names, strict=True) if own == name]
     if called:
         return FieldOf(called[0], None)

@@ -285,7 +285,7 @@ Instead = Callable[[Lifted, tuple[Expr, ...], Shapes], Lifted]
 
 
 @record
-class Asked:
+class GuardedKey:
     """A callable of a row, what must not raise in it, and what it becomes to give something else
     where that does; None if the row is left out then."""
 
@@ -352,8 +352,8 @@ def extreme(folded: plan.Folded, source: plan.Node, *, null: bool) -> Ordered:
     return replace(found, is_extreme=True)
 
 
-def asked_of(ordered: Ordered, instead: Instead | None = None) -> Asked:
-    return Asked(ordered.function, ordered.needs, instead)
+def asked_of(ordered: Ordered, instead: Instead | None = None) -> GuardedKey:
+    return GuardedKey(ordered.function, ordered.needs, instead)
 
 
 def _is_certain(expr: Expr) -> bool:

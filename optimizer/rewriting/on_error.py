@@ -82,7 +82,7 @@ from optimizer.rewriting.comparable import (
     EXTREMES,
     SUMS,
     Added,
-    Asked,
+    GuardedKey,
     Ordered,
     added,
     asked_of,
@@ -282,7 +282,9 @@ class _Guards:
         self._failing(source, f, (body,))
         return f.with_body(Attempt(body, NO_ROWS))
 
-    def _values(self, source: plan.Node, asked: Sequence[Asked]) -> tuple[plan.Node, list[Lifted]]:
+    def _values(
+        self, source: plan.Node, asked: Sequence[GuardedKey]
+    ) -> tuple[plan.Node, list[Lifted]]:
         """The rows that have all values which they need, and what gives the values."""
         of = shapes(source)
         found = [each.function for each in asked]
@@ -347,11 +349,11 @@ class _Guards:
 
     # Groups, orders and recursions.
 
-    def _column(self, column: Function) -> Asked:
-        return Asked(lifted(column), hashed, items_or_none if self._null else None)
+    def _column(self, column: Function) -> GuardedKey:
+        return GuardedKey(lifted(column), hashed, items_or_none if self._null else None)
 
-    def _key(self, key: Function) -> Asked:
-        return Asked(lifted(key), hashed)
+    def _key(self, key: Function) -> GuardedKey:
+        return GuardedKey(lifted(key), hashed)
 
     def _sorting(self, source: plan.Node, key: plan.SortKey) -> Ordered:
         return ordered_by(lifted(key.function), source, nulls=key.nulls is not None)
@@ -400,7 +402,7 @@ class _Guards:
         self._failed(failed, call)
         return shown
 
-    def _aggregated(self, folded: plan.Folded, source: plan.Node) -> Asked:
+    def _aggregated(self, folded: plan.Folded, source: plan.Node) -> GuardedKey:
         """What an aggregate reads; those of the user's own do not leave None out."""
         assert folded.value is not None
         value = lifted(folded.value)
@@ -411,8 +413,8 @@ class _Guards:
             kind = declared_sum_kind(value.body, source)
             mean = folded.name == "Avg"
             check = sum_checks(kind, nulls=folded.skip_none, mean=mean)
-            return Asked(value, partial(taken_by, check), instead)
-        return Asked(value, partial(taken_by, folded.accumulator.check), instead)
+            return GuardedKey(value, partial(taken_by, check), instead)
+        return GuardedKey(value, partial(taken_by, folded.accumulator.check), instead)
 
     def _reduce(self, rows: plan.Node, by: Lifted, function: Function) -> plan.Node:
         """What a callable makes of each group; of one that it raises of, nothing."""
@@ -429,7 +431,7 @@ class _Guards:
         the kind that is the first by name, since in a recursion no rows are counted."""
         if best is None:
             return body, None
-        by = Asked(lifted(best.by), hashed)
+        by = GuardedKey(lifted(best.by), hashed)
         value = ordered_by(lifted(best.value), body, nulls=False)
         if value.kind is not None:
             return self._values(body, [by, asked_of(value)])[0], best
@@ -451,7 +453,10 @@ class _Guards:
         """The rows whose values are compared from round to round."""
         if tolerance is None:
             return rows
-        by, value = Asked(lifted(tolerance.by), hashed), Asked(lifted(tolerance.value), needs)
+        by, value = (
+            GuardedKey(lifted(tolerance.by), hashed),
+            GuardedKey(lifted(tolerance.value), needs),
+        )
         return self._values(rows, [by, value])[0]
 
 

@@ -75,7 +75,7 @@ def drop_distinct_keys(node: plan.Node) -> plan.Node:
 
 
 @record
-class _Asked:
+class _PairEquations:
     """What must be equal of a pair, in terms of the bindings of either side, and what else must be
     true of it."""
 
@@ -101,13 +101,13 @@ def _holds_no_nan(source: plan.Node, key: Lifted) -> bool:
     return all(holds_no_nan(part, shapes(source)) for part in parts)
 
 
-def _asked(node: plan.Join | plan.OuterJoin) -> _Asked | None:
+def _asked(node: plan.Join | plan.OuterJoin) -> _PairEquations | None:
     match = node.match
     if isinstance(match.left_key, Lifted) and isinstance(match.right_key, Lifted):
         theirs = _of_bindings(match.right_key.body, node.right)
         if match.on is not None and not isinstance(match.on, Lifted):
             return None
-        return _Asked(match.left_key.body, theirs, match.on)
+        return _PairEquations(match.left_key.body, theirs, match.on)
     if match.left_key is not None or not isinstance(match.on, Lifted):
         return None
     tests = conjuncts(match.on.body)
@@ -118,7 +118,7 @@ def _asked(node: plan.Join | plan.OuterJoin) -> _Asked | None:
     rest = tests[len(found) :]
     others = match.on.with_body(conjunction(rest)) if rest else None
     of_right = substitute(theirs, (Parameter(0), Parameter(0)))
-    return _Asked(mine, _of_bindings(of_right, node.right), others)
+    return _PairEquations(mine, _of_bindings(of_right, node.right), others)
 
 
 def _equation(test: Expr) -> tuple[Expr, Expr] | None:

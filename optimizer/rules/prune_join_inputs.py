@@ -120,7 +120,7 @@ def _pruned(
     more = bindings(source)
     made = made if len(made) == more else row_names(more)
     select = plan.Select(source, Lifted(body, made, origins, more))
-    change = _Reading(side, kept, count)
+    change = _PrunedSide(side, kept, count)
     match = replace(joined.match, on=None if on is None else change.function(on))
     new = replace(joined, match=match, **{side: select})  # type: ignore[arg-type]
     return with_inputs(with_functions(node, change.function), [new])
@@ -132,7 +132,7 @@ def _names(node: plan.Node, count: int) -> tuple[str, ...]:
 
 
 @record
-class _Reading:
+class _PrunedSide:
     """How what was read of a side is read of its pruned rows."""
 
     side: str

@@ -102,9 +102,15 @@ from optimizer.subqueries.keyed import (
     outers,
     read,
 )
-from optimizer.subqueries.peeled import Result, Scalar, constant_of_no_rows, scalar, shown
+from optimizer.subqueries.peeled import (
+    Result,
+    ScalarOfAggregate,
+    constant_of_no_rows,
+    scalar,
+    shown,
+)
 from optimizer.subqueries.raising import Gate, is_quiet, is_quiet_beside, stripped
-from optimizer.subqueries.translation import Asked, Translation, Values
+from optimizer.subqueries.translation import RequestedValues, Requirements, Translation
 
 
 @record
@@ -117,7 +123,7 @@ class _Request:
     values: tuple[Expr, ...]
     is_quiet: bool
     by_equation: bool
-    scalar: Scalar | None
+    scalar: ScalarOfAggregate | None
 
 
 class Answers:
@@ -319,8 +325,8 @@ def translation(
     key = one_value(arguments) if arguments else tuple_of()
     groups = plan.Distinct(plan.Select(of_either_sign(rows), _callable(key, rows, names)))
     known = Keyed(groups, Parameter(0), (), covers=True)
-    values = Values(known, groups, len(arguments), None, ("outer",))
-    asked = Asked(how.of_no_rows, REFUSAL, by_equation)
+    values = RequestedValues(known, groups, len(arguments), None, ("outer",))
+    asked = Requirements(how.of_no_rows, REFUSAL, by_equation)
     return Translation(values, asked, lambda node: bool(outers(node)), lambda node: None)
 
 
@@ -479,12 +485,12 @@ def per_group(
     def leaf(node: plan.Node) -> Keyed | None:
         return values.known if isinstance(node, plan.Recursive) else None
 
-    asked = Asked(of_no_rows, GROUP_REFUSAL)
+    asked = Requirements(of_no_rows, GROUP_REFUSAL)
     all_ = Translation(values, asked, lambda node: level in free(node), leaf)
     return with_form(all_.bindings_of(query), OfGroups(source, key, query, level))
 
 
-def _groups(source: plan.Node, key: Lifted, canonical: Callable[[Any], Any]) -> Values:
+def _groups(source: plan.Node, key: Lifted, canonical: Callable[[Any], Any]) -> RequestedValues:
     """The rows of all groups."""
     same = None if is_canonical(key.body, shapes(source)) else constant(canonical, "canonical")
     row: tuple[Expr, ...] = all_parameters(bindings(source))
@@ -497,4 +503,4 @@ def _groups(source: plan.Node, key: Lifted, canonical: Callable[[Any], Any]) -> 
     count = bindings(whole.node)
     known = (*names, *row_names(count)[len(names) :])
     each = plan.Select(whole.node, Lifted(whole.key, known, key.origins, count))
-    return Values(whole, plan.Distinct(each), None, same, names, key.origins)
+    return RequestedValues(whole, plan.Distinct(each), None, same, names, key.origins)

@@ -67,13 +67,13 @@ class Of:
 
 
 @record
-class OrNone:
+class NullableParts:
     """What is known of a tuple, or None: of each item if it is no None."""
 
     items: tuple[Form, ...]
 
 
-Form: TypeAlias = "Kinds | tuple[Form, ...] | OrNone"
+Form: TypeAlias = "Kinds | tuple[Form, ...] | NullableParts"
 """What is known of a value: its classes, or, of a tuple, what is known of each item."""
 Known = frozenset[Expr]
 """Expressions that are not None, as a test has found before."""
@@ -157,7 +157,7 @@ def present(test: Expr, *, is_true: bool) -> Known:
 def kinds(expr: Expr, of: Of, known: Known = frozenset()) -> Kinds:
     """The classes of which the value is, by what is declared; none where nothing is known."""
     found = form(expr, of, known)
-    if isinstance(found, OrNone):
+    if isinstance(found, NullableParts):
         return frozenset({tuple, NOTHING})
     return found if isinstance(found, frozenset) else frozenset({tuple})
 
@@ -182,8 +182,8 @@ def form(expr: Expr, of: Of, known: Known = frozenset()) -> Form:
     return found
 
 
-def _present(found: tuple[Form, ...] | OrNone) -> Form:
-    return found.items if isinstance(found, OrNone) else found
+def _present(found: tuple[Form, ...] | NullableParts) -> Form:
+    return found.items if isinstance(found, NullableParts) else found
 
 
 def _kinds(expr: Expr, of: Of, known: Known) -> Kinds:
@@ -271,7 +271,7 @@ def is_ordered(found: Form) -> bool:
     """Whether values of these classes can be compared with each other; tuples item by item."""
     if isinstance(found, tuple):
         return all(map(is_ordered, found))
-    if isinstance(found, OrNone):
+    if isinstance(found, NullableParts):
         return False
     return bool(found) and any(found <= order for order in ORDERED)
 
@@ -351,7 +351,7 @@ def may_be_none(node: plan.Node, place: int) -> bool:
     found = forms(node)[place]
     if isinstance(found, frozenset):
         return not found or NOTHING in found
-    return isinstance(found, OrNone)
+    return isinstance(found, NullableParts)
 
 
 def _of_closed(node: plan.Node) -> Forms:
@@ -408,8 +408,8 @@ def _as_row(of: Forms) -> Form:
 
 def _or_none(of: Form) -> Form:
     if isinstance(of, tuple):
-        return OrNone(of)
-    if isinstance(of, OrNone):
+        return NullableParts(of)
+    if isinstance(of, NullableParts):
         return of
     return of | {NOTHING} if of else UNKNOWN
 

@@ -184,14 +184,14 @@ def equation(test: Expr) -> tuple[int, Expr] | None:
 
 
 @record
-class Scalar:
+class ScalarOfAggregate:
     """One value, which is computed of the results of an aggregate."""
 
     aggregate: plan.Aggregate
     value: Expr
 
 
-def scalar(query: plan.Node) -> Scalar | None:
+def scalar(query: plan.Node) -> ScalarOfAggregate | None:
     """A query as what is computed of an aggregate of all rows; None if it is no such one."""
     above: list[plan.Select | plan.Extend] = []
     node = query
@@ -206,7 +206,7 @@ def scalar(query: plan.Node) -> Scalar | None:
         if not all(is_value(expr, of) for expr in made):
             return None
         row = tuple([over(expr, row) for expr in made])
-    return None if len(row) > 1 or is_too_long(row[0]) else Scalar(node, row[0])
+    return None if len(row) > 1 or is_too_long(row[0]) else ScalarOfAggregate(node, row[0])
 
 
 @record
@@ -222,7 +222,7 @@ class Result:
     is_none: bool = True
 
 
-def shown(found: Scalar, results: Sequence[Result], arguments: tuple[Expr, ...]) -> Expr:
+def shown(found: ScalarOfAggregate, results: Sequence[Result], arguments: tuple[Expr, ...]) -> Expr:
     """The value of results of one aggregate: what is computed of them where it has rows, or else
     what is computed of no rows, which may be known."""
     some, none = [r.value for r in results], [r.of_none for r in results]
@@ -237,7 +237,7 @@ def shown(found: Scalar, results: Sequence[Result], arguments: tuple[Expr, ...])
     return Conditional(there, of_some, _decided(_of(found, none, arguments)))
 
 
-def _of(found: Scalar, results: Sequence[Expr], arguments: tuple[Expr, ...]) -> Expr:
+def _of(found: ScalarOfAggregate, results: Sequence[Expr], arguments: tuple[Expr, ...]) -> Expr:
     return with_values(over(found.value, tuple(results)), arguments)
 
 

@@ -92,7 +92,7 @@ from optimizer.traverse import with_inputs
 
 
 @record
-class Values:
+class RequestedValues:
     """The values that a query is asked for.
 
     `known` are rows with their value, from which names are taken; `groups` each value once. The
@@ -110,7 +110,7 @@ class Values:
 
 
 @record
-class Asked:
+class Requirements:
     """What a translation needs to know, and cannot.
 
     `of_no_rows` gives what an aggregate shows of no rows. `refusal` says in words what cannot be
@@ -132,8 +132,8 @@ class Translation:
 
     def __init__(
         self,
-        values: Values,
-        asked: Asked,
+        values: RequestedValues,
+        asked: Requirements,
         depends: Callable[[plan.Node], bool],
         leaf: Callable[[plan.Node], Keyed | None],
     ) -> None:

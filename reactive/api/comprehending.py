@@ -244,7 +244,7 @@ FIRST = ".0"
 
 
 @record
-class Text:
+class QueryText:
     """A function, and the relation whose rows it is given, if it is a generator's."""
 
     function: Any
@@ -310,7 +310,7 @@ def _function_of(value: Any) -> FunctionType | None:
     if isinstance(value, FunctionType):
         return value
     text = getattr(value, "text", None) if isinstance(value, Live) else None
-    made: Any = text.function if isinstance(text, Text) and text.first is None else None
+    made: Any = text.function if isinstance(text, QueryText) and text.first is None else None
     return made  # type: ignore[no-any-return]
 
 

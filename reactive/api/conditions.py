@@ -16,7 +16,7 @@ from optimizer.expr import Function
 from optimizer.plans.properties import bindings
 from optimizer.rewriting import columns
 from optimizer.rewriting.columns import (
-    Known,
+    BindingFacts,
     equal_fields,
     equal_to,
     field_of_row,
@@ -117,7 +117,7 @@ def _predicate(role: str, left: AnyRelation, right: AnyRelation, on: On) -> Func
 
 
 def _pairs(
-    role: str, on: str | tuple[str, ...] | list[str], left: Known, right: Known
+    role: str, on: str | tuple[str, ...] | list[str], left: BindingFacts, right: BindingFacts
 ) -> list[tuple[str, str]]:
     """The fields of the left and of the right that are to be equal."""
     names = (on,) if isinstance(on, str) else tuple(on)

@@ -33,7 +33,7 @@ Named = Any
 
 
 @record
-class Column:
+class DisplayColumn:
     """A column of what is shown."""
 
     name: str
@@ -63,7 +63,7 @@ class Shown:
     """The first rows, as columns, and what to say of all."""
 
     title: str
-    columns: list[Column]
+    columns: list[DisplayColumn]
     more: int
     """How many rows there are beside."""
 
@@ -119,7 +119,7 @@ def html_of_text(text: str) -> str:
     return f"<pre>{_escaped(text)}</pre>"
 
 
-def _head(column: Column) -> str:
+def _head(column: DisplayColumn) -> str:
     kind = f"<br><small>{_escaped(column.type)}</small>" if column.type else ""
     return _escaped(column.name) + kind
 
@@ -143,11 +143,13 @@ def _shown(rows: Named, limit: int, called: str) -> Shown:
     header = list(named[0]) if named else ["row"]
     if any(list(values) != header for values in named):
         header, named = ["row"], [{"row": row} for row in first]
-    columns = [Column(name, tuple(values[name] for values in named)) for name in header]
+    columns = [DisplayColumn(name, tuple(values[name] for values in named)) for name in header]
     title = f"{rows.name or called}: {count} row" + "s" * (count != 1)
     if not copies:
         return Shown(title, columns, count - len(first))
-    columns.append(Column("count" if "count" not in header else "count of rows", tuple(copies)))
+    columns.append(
+        DisplayColumn("count" if "count" not in header else "count of rows", tuple(copies))
+    )
     return Shown(f"{title}, {len(pairs)} different", columns, len(pairs) - len(first))
 
 

@@ -48,7 +48,7 @@ from optimizer.errors import PlanError
 from optimizer.plans.check_reads import check_every_read
 from optimizer.plans.properties import tables
 from reactive.api.columns import check_noticed, kind_shown
-from reactive.api.comprehending import Comprehending, Text, plain, same_as_bags
+from reactive.api.comprehending import Comprehending, QueryText, plain, same_as_bags
 from reactive.api.each_row import relation_of
 from reactive.api.relation import GroupedRelation, OrderedRelation, Relation
 from reactive.api.table import Table
@@ -236,7 +236,7 @@ V = TypeVar("V")
 class Written:
     """Base of queries that have a text."""
 
-    text: Text
+    text: QueryText
     kind: reading.Kind
 
     def on(self, **lists: Iterable[Any]) -> Any:
@@ -326,7 +326,7 @@ def query(engine: Any, function: Any) -> Any:
     taken = opaque(function, 0, "query")
     check_noticed(function, taken)
     found = reading.read_function(_watched(taken, function), Comprehending(engine), function)
-    return _made(engine, found, Text(function))
+    return _made(engine, found, QueryText(function))
 
 
 @outermost
@@ -368,11 +368,11 @@ def live(rows: Iterable[T]) -> Query[T]:
     taken = opaque(function, 1, "live")
     check_noticed(function, taken)
     found = reading.read_generator(taken, first, Comprehending(first._engine))
-    made: Query[T] = _made(first._engine, found, Text(function, first))
+    made: Query[T] = _made(first._engine, found, QueryText(function, first))
     return made
 
 
-def _made(engine: Any, found: reading.Query, text: Text) -> Any:
+def _made(engine: Any, found: reading.Query, text: QueryText) -> Any:
     views: dict[AnyView, None] = {}
     for source in found.sources:
         views |= dict.fromkeys(source._kept_views())

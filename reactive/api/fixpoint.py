@@ -24,7 +24,7 @@ from reactive.api.aggregates import Aggregation, Max, Min
 from reactive.api.columns import kind_shown, taken
 from reactive.api.comprehending import smallest
 from reactive.api.relation import AnyRelation, Relation, views_of
-from reactive.engine.compiler.placement import Definition, agree
+from reactive.engine.compiler.placement import StepDefinition, agree
 from reactive.engine.runtime.boundary import outermost
 
 T = TypeVar("T")
@@ -209,13 +209,13 @@ def called(
     is_set: bool,
     is_single: bool,
     starts: Sequence[AnyRelation] = (),
-) -> tuple[Definition, Any, list[AnyRelation]]:
+) -> tuple[StepDefinition, Any, list[AnyRelation]]:
     """What the step makes of relations that stand for its results.
 
     The definition is their level until it is finished. Each begins with one of `starts`, if there
     are some. If it `is_single`, the step returns a relation, else a tuple of them.
     """
-    definition: Any = Definition(", ".join(map(repr, names)))
+    definition: Any = StepDefinition(", ".join(map(repr, names)))
     counts = [bindings(start.plan) for start in starts] or [1] * len(names)
     for start in starts:
         if not agree(definition, start._engine):

@@ -457,7 +457,7 @@ def rows_of_groups(relation: Any, key: Function, query: Callable[[Any], Any] | N
     )
 
 
-def _columns(inside: nesting.Inside) -> list[Lifted]:
+def _columns(inside: nesting.InnerRows) -> list[Lifted]:
     return [
         Lifted(body, row_names(2), (), 2) for body in (Parameter(0), inside.shown(Parameter(1)))
     ]
@@ -494,7 +494,7 @@ def _within_group(rows: Rows, level: object, group: plan.Node, key: Expr) -> Row
     return replace(rows, node=node, row=row, arguments=(*rows.arguments, key))
 
 
-def _of_one_group(inside: nesting.Inside, level: object, group: plan.Node) -> Rows:
+def _of_one_group(inside: nesting.InnerRows, level: object, group: plan.Node) -> Rows:
     """What the query gives for the group of a key, which is the only value around it."""
 
     def asked(node: plan.Node) -> plan.Node:

@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any, Generic, overload
 from typing_extensions import TypeVar
 
 from optimizer.errors import PlanError
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections import weight_tree
 from reactive.engine.collections.zset import Pair
 from reactive.engine.runtime.boundary import boundary, hide, outermost
@@ -109,7 +109,7 @@ def optimistic_read(
 
 
 def _reading(carefully: F, parts: dict[str, str]) -> F:
-    values = Values()
+    values = BoundValues()
     values.by_name |= {"carefully": carefully, "hide": hide, "is_common": is_common}
     parameters = ", ".join(signature(carefully).parameters)
     made: Any = build("reading", _TEXT.format(parameters=parameters, **parts), values)

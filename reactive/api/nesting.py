@@ -313,7 +313,7 @@ class _Inside:
 
 
 @record
-class Inside:
+class InnerRows:
     """The rows of a query as one value: what collects them, what a row of it is, by what they stand
     if they stand in an order, and the level that they are."""
 
@@ -331,12 +331,12 @@ class Inside:
         return Call(constant(InSequence(directions, roots), "sorted"), (collected,))
 
 
-def inside(name: str, made: Any) -> Inside:
+def inside(name: str, made: Any) -> InnerRows:
     """The rows of a relation as what is inside of others."""
     order, source, shown = _order_of(made)
     row, kind = _row_of(made, shown)
     level = _level(name, made, kind, is_sequence=bool(order))
-    return Inside(_collected(source, row, order), row, order, level)
+    return InnerRows(_collected(source, row, order), row, order, level)
 
 
 def rows_within(made: Any) -> Rows | None:

@@ -40,7 +40,7 @@ from reactive.engine.storage import watched_store
 from reactive.engine.storage.no_store import NoMore, NoStore
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import check_row_type, checked_key, key_function, name_of_table
-from reactive.engine.storage.store import BagStore, Store, rows_of
+from reactive.engine.storage.store import BagStore, RowStore, rows_of
 from reactive.engine.transactions import patches
 from reactive.engine.transactions.row_gate import Committed, rows_at_rest
 from reactive.engine.transactions.statements import Statements
@@ -394,10 +394,10 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
 
     # How the above is done.
 
-    def _new_store(self, hashable: Any) -> Store:
+    def _new_store(self, hashable: Any) -> RowStore:
         if not self.plan.stored:
             return NoStore(hashable=hashable)
-        store: Store = BagStore() if self._keyed is None else self._keyed
+        store: RowStore = BagStore() if self._keyed is None else self._keyed
         return watched_store.WatchedStore(store, self.name) if self._engine.strict else store
 
     def _write(self, statement: Callable[[Any], Sequence[Pair]], of: Any) -> None:
@@ -434,9 +434,9 @@ class Table(KeyedRows[T, K], ToFrames, FromFrames, Relation[T], Collection[T], G
     def _holds(self) -> str:
         return f"the table holds {(held := self._held())} row" + "s" * (held != 1)
 
-    def _move_to(self, store: Store, keyed: Any = None) -> None:
+    def _move_to(self, store: RowStore, keyed: Any = None) -> None:
         """Keep the rows in a store, which has them; `keyed` finds them by their keys."""
-        self._store: Store = store
+        self._store: RowStore = store
         self._is_near = isinstance(store, BagStore | KeyedStore)
         if keyed is not None:
             self._keyed = keyed

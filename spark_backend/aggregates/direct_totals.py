@@ -42,7 +42,7 @@ from spark_backend.aggregates.summed import (
     result_held,
     total_of,
 )
-from spark_backend.aggregates.valued import Asked, Valued
+from spark_backend.aggregates.valued import Valued, ValuedAggregate
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Digits, Plain, Typed, Whole
@@ -342,7 +342,7 @@ def _own(of: Valued) -> bool:
     return not all(asked.is_column for asked in of.asked)
 
 
-def _folded(asked: Asked, values: Counter[Any]) -> Any:
+def _folded(asked: ValuedAggregate, values: Counter[Any]) -> Any:
     """What an accumulator makes of the values that are there, as often as they are: in the order in
     which workers are sent them, so that a result is the same whoever works it out."""
     accumulator = asked.folded.accumulator

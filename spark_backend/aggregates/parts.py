@@ -27,7 +27,7 @@ from typing import Any
 import pyarrow as pa
 
 from reactive.engine.operators.accumulators import CountDistinctAccumulator
-from spark_backend.aggregates.valued import Asked, Valued
+from spark_backend.aggregates.valued import Valued, ValuedAggregate
 from spark_backend.codec.arrow import from_arrow, to_arrow
 from spark_backend.codec.hashing import flattened_values
 from spark_backend.codec.schema import Typed
@@ -40,7 +40,7 @@ SHRUNK = 4
 MOST_PARTED = 300_000
 """Values of groups up to which they are put into parts in the process."""
 Values = Counter[Any]
-Result = Callable[[Asked, Values], Any]
+Result = Callable[[ValuedAggregate, Values], Any]
 """What an aggregate makes of values."""
 
 
@@ -55,7 +55,7 @@ class Parted:
         """How many values there are."""
         return sum(part[0] for part in self.parts.values())
 
-    def result(self, asked: Asked, place: int, of: Result) -> Any:
+    def result(self, asked: ValuedAggregate, place: int, of: Result) -> Any:
         """That of the group, of those of its parts."""
         found = [part[1 + place] for part in self.parts.values()]
         if isinstance(asked.folded.accumulator, CountDistinctAccumulator):
@@ -64,7 +64,7 @@ class Parted:
 
 
 @dataclass(slots=True)
-class Known:
+class KnownGroups:
     """What is known of groups before a flush: all values of some, and the parts of those that are
     large after it; of others, the parts before and after."""
 
@@ -89,7 +89,7 @@ class Parts:
 
     def known(
         self, flush: DirectFlush, change: Mapping[Any, Values], counts: Mapping[Any, int]
-    ) -> Known:
+    ) -> KnownGroups:
         """What is known of the groups that change; how their parts change is kept.
 
         Parameters
@@ -101,7 +101,7 @@ class Parts:
         TooMany: there are many values to look at.
         """
         large = self._large(flush, change)
-        found = Known()
+        found = KnownGroups()
         small = {key: values for key, values in change.items() if key not in large}
         is_new = any(counts.get(key, 0) >= LARGE for key in small)
         self._read_small(flush, small, found, MOST_PARTED if is_new else None)
@@ -136,7 +136,7 @@ class Parts:
         self,
         flush: DirectFlush,
         change: Mapping[Any, Values],
-        found: Known,
+        found: KnownGroups,
         most: int | None,
     ) -> None:
         """All values of groups; of those that are large now, also their parts."""
@@ -163,7 +163,7 @@ class Parts:
         flush: DirectFlush,
         change: Mapping[Any, Values],
         large: Mapping[Any, Parted],
-        found: Known,
+        found: KnownGroups,
     ) -> None:
         """The parts that change, before and after."""
         added: dict[tuple[Any, int], Values] = {}
@@ -197,7 +197,7 @@ class Parts:
                 found.setdefault((key, part), Counter())[value] += weight
         return found
 
-    def _keep(self, flush: DirectFlush, found: Known) -> None:
+    def _keep(self, flush: DirectFlush, found: KnownGroups) -> None:
         """Add how parts change to their table; a group that has shrunk has none."""
         rows: list[tuple[Any, int, tuple[Any, ...], int]] = []
         nothing = Parted({})

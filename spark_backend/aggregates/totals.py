@@ -45,7 +45,7 @@ from spark_backend.aggregates.summed import (
     result_type,
     summed,
 )
-from spark_backend.aggregates.valued import Asked, Valued, valued
+from spark_backend.aggregates.valued import Valued, ValuedAggregate, valued
 from spark_backend.codec.columns import value_of
 from spark_backend.codec.schema import Plain, Record, Typed, Whole, record_of, tuple_of
 from spark_backend.codec.values import Value, as_type, field_of, record_value, spark_type
@@ -361,7 +361,7 @@ class Totals:
     def _of_sums(self, folded: plan.Folded, when: str) -> Column:
         return result(folded, self._summed.get(read(folded)), when)
 
-    def _asked(self, folded: plan.Folded) -> Asked | None:
+    def _asked(self, folded: plan.Folded) -> ValuedAggregate | None:
         """What is asked of the values for an aggregate; None of one that is made of sums."""
         of = self._valued.get(read(folded))
         found = () if of is None else of.asked

@@ -114,7 +114,7 @@ _BEFORE, _AFTER = "b_", "a_"
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ValuedAggregate:
     """An aggregate of the values, the column of its result, and the type of that.
 
     Without any values the result is None if it `may_be_none`.
@@ -147,7 +147,7 @@ class Valued:
     value: Value
     skips_none: bool
     spec: TableSpec
-    asked: tuple[Asked, ...]
+    asked: tuple[ValuedAggregate, ...]
     is_keyed: bool
     parts: TableSpec | None = None
     """The results of the parts of large groups; None where groups have no parts."""
@@ -224,7 +224,7 @@ class Valued:
         return self._by_workers(weights.groupBy("key").agg(*found, values), paths)
 
     @property
-    def _own(self) -> tuple[Asked, ...]:
+    def _own(self) -> tuple[ValuedAggregate, ...]:
         return tuple(one for one in self.asked if not one.is_column)
 
     def _by_workers(self, groups: DataFrame, paths: list[str]) -> DataFrame:
@@ -296,7 +296,7 @@ def _table(
     return TableSpec(name, schema, tuple(columns), ("weight",), hashed, is_here=is_here)
 
 
-def _has_parts(asked: Sequence[Asked], value: Typed) -> bool:
+def _has_parts(asked: Sequence[ValuedAggregate], value: Typed) -> bool:
     """Whether results of a group are made of those of its parts, and the part of a value is known
     here as well."""
     kinds = (MinAccumulator, MaxAccumulator, CountDistinctAccumulator)
@@ -324,31 +324,31 @@ def _value(folded: plan.Folded, values: Sequence[Value]) -> Value:
     return value
 
 
-def _made(folded: plan.Folded, column: str, value: Value) -> Asked:
+def _made(folded: plan.Folded, column: str, value: Value) -> ValuedAggregate:
     match folded.accumulator:
         case CountDistinctAccumulator():
-            return Asked(folded, column, Plain(int), True, False)
+            return ValuedAggregate(folded, column, Plain(int), True, False)
         case CollectAccumulator():
-            return Asked(folded, column, own_result(folded, value), True, False)
+            return ValuedAggregate(folded, column, own_result(folded, value), True, False)
         case MinAccumulator() | MaxAccumulator():
             return _extreme(folded, column, value)
         case _:
             of = own_result(folded, value)
             is_average = isinstance(of, Whole) and of.kind is Digits and "Avg" in folded.name
             may_be_none = is_average or of.optional
-            return Asked(folded, column, of, False, may_be_none)
+            return ValuedAggregate(folded, column, of, False, may_be_none)
 
 
-def _extreme(folded: plan.Folded, column: str, value: Value) -> Asked:
+def _extreme(folded: plan.Folded, column: str, value: Value) -> ValuedAggregate:
     """Min or Max: in columns, if Spark orders the values as Python does; by Python otherwise, where
     it raises for none of them."""
     if value.optional and not folded.accumulator.skip_none:
         raise Inexact(f"{folded.name} may raise for None")
     of = replace(value.of, optional=value.optional)
     if _is_in_order(value.of):
-        return Asked(folded, column, of, True, True)
+        return ValuedAggregate(folded, column, of, True, True)
     _check_compares(value.of, folded)
-    return Asked(folded, column, of, False, True)
+    return ValuedAggregate(folded, column, of, False, True)
 
 
 def _is_in_order(of: Typed, *, inside: bool = False) -> bool:

@@ -41,7 +41,7 @@ from optimizer.plans.fingerprint import fingerprint
 from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.reference.bags import Bag
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.remote import Batch, Entry, ExternalInput, Part
+from reactive.engine.remote.remote import Batch, Entry, ExternalInput, RemotePart
 from reactive.errors import OffloadError, TakenIn
 from spark_backend.cluster.paths import said
 from spark_backend.cluster.session import Session
@@ -77,7 +77,7 @@ class Inflow:
         later = [replace(f, after=self.version(f.place, f.after)) for f in fed]
         return [source for source in later if source.upto > source.after]
 
-    def local(self, of: Given, *, is_late: bool) -> frozenset[int]:
+    def local(self, of: FlushInput, *, is_late: bool) -> frozenset[int]:
         """The inputs whose rows are in the query itself, not in files that it reads."""
         if of.staged:
             return frozenset()
@@ -85,7 +85,7 @@ class Inflow:
         some = {source.place for source in of.fed if not is_late and _is_local(source)}
         return frozenset((own - others) | (some - own))
 
-    def frames(self, of: Given, *, is_late: bool) -> dict[int, DataFrame]:
+    def frames(self, of: FlushInput, *, is_late: bool) -> dict[int, DataFrame]:
         """What is given, by place."""
         by_place: dict[int, list[Entry]] = {}
         for entry in of.entries:
@@ -98,7 +98,7 @@ class Inflow:
             found[source.place] = self.fed(source, is_late=is_late)
         return found
 
-    def bags(self, of: Given) -> dict[int, Bag]:
+    def bags(self, of: FlushInput) -> dict[int, Bag]:
         """The same of few rows, here, which have not been staged.
 
         Raises
@@ -116,7 +116,7 @@ class Inflow:
             found[source.place] = through(source.chain, summed(given))
         return {place: present(bag) for place, bag in found.items()}
 
-    def staged(self, member: Member, part: Part, live: set[int]) -> dict[int, DataFrame]:
+    def staged(self, member: Member, part: RemotePart, live: set[int]) -> dict[int, DataFrame]:
         """What has been staged of inputs that nobody else brings, by place."""
         schemas = [schema_of(self._inputs[place].kept) for place in member.places]
         found = member.staged.frames(self._session.spark, part.number, schemas)
@@ -294,7 +294,7 @@ class Member:
 
 
 @dataclass(frozen=True)
-class Given:
+class FlushInput:
     """What a flush is of, by place: entries, what inputs are fed with, and what has been staged."""
 
     entries: Sequence[Entry]

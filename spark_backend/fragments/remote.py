@@ -49,7 +49,7 @@ from reactive.engine.operators import accumulators
 from reactive.engine.operators.plain import chain_over
 from reactive.engine.operators.tolerant import Tolerant
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.remote import Adopt, Entry, ExternalInput, Part
+from reactive.engine.remote.remote import Adopt, Entry, ExternalInput, RemotePart
 from spark_backend.aggregates.totals import ReducedRows, Totals
 from spark_backend.cluster.session import Session
 from spark_backend.codec.arrow import fitting, pairs_of, to_arrow
@@ -152,7 +152,7 @@ class StateRemote:
             place = entries[0][0]
             self._member.staged.add(number, place, table_of(self._inputs[place].kept, entries))
 
-    def take_in(self, parts: Sequence[tuple[Any, Part]]) -> None:
+    def take_in(self, parts: Sequence[tuple[Any, RemotePart]]) -> None:
         """Take in what this and others are given that share its state, in one job; what a callable
         raised is told by `apply`.
 
@@ -179,7 +179,7 @@ class StateRemote:
         """
         self._raise(number)
         if number > self.applied:
-            self.take_in([(self, Part(number, None, entries, fed))])
+            self.take_in([(self, RemotePart(number, None, entries, fed))])
             self._raise(number)
         return () if quiet else self.told(number)
 

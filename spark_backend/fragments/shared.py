@@ -33,14 +33,14 @@ from typing import Any
 from pyspark.sql import DataFrame
 
 from reactive.engine.remote.fragments import Fragment
-from reactive.engine.remote.remote import BEFORE, Entry, ExternalInput, Part
+from reactive.engine.remote.remote import BEFORE, Entry, ExternalInput, RemotePart
 from reactive.engine.runtime.collector import paused
 from reactive.errors import OffloadError, TakenIn
 from spark_backend.cluster.session import Session
 from spark_backend.direct.flush import DirectFlush, check_few
 from spark_backend.fragments.compile import Maker
 from spark_backend.fragments.members import (
-    Given,
+    FlushInput,
     Inflow,
     Loading,
     Member,
@@ -158,7 +158,7 @@ class SharedState:
 
     # Flushes.
 
-    def take_in(self, parts: Sequence[tuple[Member, Part]]) -> None:
+    def take_in(self, parts: Sequence[tuple[Member, RemotePart]]) -> None:
         """Take in what members are given, once, in one job; and load those that are new.
 
         That a callable has raised is told by `raised` of each of them.
@@ -175,14 +175,14 @@ class SharedState:
                     self._load(member, part)
             self._take_in([(m, part) for m, part in due if part.number > m.applied])
 
-    def _take_in(self, due: Sequence[tuple[Member, Part]]) -> None:
+    def _take_in(self, due: Sequence[tuple[Member, RemotePart]]) -> None:
         if not due:
             return
         entries, fed = self._owed.added(self._round, *self._merged(due))
         number = max([self._number, *(part.number for _, part in due)])
         here = self.roster.inputs  # others have gone with those who read them
         fed = [source for source in fed if source.place in here]
-        given = Given([e for e in entries if e[0] in here], self._inflow.not_taken_in(fed))
+        given = FlushInput([e for e in entries if e[0] in here], self._inflow.not_taken_in(fed))
         try:
             tried(
                 lambda: self._attempt(number, given, self._owed, None),
@@ -209,7 +209,7 @@ class SharedState:
         return 0 if self.tables.number is None else self.tables.number + 1
 
     def _merged(
-        self, due: Sequence[tuple[Member, Part]]
+        self, due: Sequence[tuple[Member, RemotePart]]
     ) -> tuple[list[Entry], list[ExternalInput]]:
         """What is given of each input, by one of those who are given it."""
         entries: list[Entry] = []
@@ -223,10 +223,10 @@ class SharedState:
             fed += [f for f in member.placed_inputs(part.fed) if f.place not in known]
         return entries, fed
 
-    def _has_passed(self, place: int, part: Part) -> bool:
+    def _has_passed(self, place: int, part: RemotePart) -> bool:
         return part.barrier is not None and self._passed.get(place, -1) >= part.barrier
 
-    def _load(self, member: Member, part: Part) -> None:
+    def _load(self, member: Member, part: RemotePart) -> None:
         """Let a member come to where the others are: by what it alone is given, where its tables
         are there; else by all rows of its inputs."""
         live, number = self._brought(member), max(self._number, part.number)
@@ -237,7 +237,7 @@ class SharedState:
         staged = self._inflow.staged(member, part, live)
         counts = {member.places[p]: n for p, n in member.staged.counts.items()}
         of_staged = {place: n for place, n in counts.items() if place in staged}
-        given = Given(entries, self._inflow.not_taken_in(fed), staged, of_staged)
+        given = FlushInput(entries, self._inflow.not_taken_in(fed), staged, of_staged)
         is_there = self.roster.keeps(member.name)
         if not (is_there and given.is_nothing and self._has_others()):
             loading = None if is_there else Loading(member, sources)
@@ -259,7 +259,7 @@ class SharedState:
         """Whether tables are there of others, which may be gone on with."""
         return bool(self.roster.parked() or any(m.is_loaded for m in self.roster.members))
 
-    def _attempt(self, number: int, of: Given, owed: Owed, loading: Loading | None) -> None:
+    def _attempt(self, number: int, of: FlushInput, owed: Owed, loading: Loading | None) -> None:
         with paused():  # what a flush makes is in no cycle
             if loading is None and self._is_done_here(number, of):
                 return
@@ -276,7 +276,7 @@ class SharedState:
             self._run_over_all(flush, loading, of)
         self._write(number, flush, of, new)
 
-    def _is_done_here(self, number: int, of: Given) -> bool:
+    def _is_done_here(self, number: int, of: FlushInput) -> bool:
         """Do a flush of few rows in this process, if that can be done; what raises is told by the
         job that does it instead."""
         try:
@@ -317,7 +317,7 @@ class SharedState:
             is_narrow=rows <= MOST_NARROW and self.tables.number is not None,
         )
 
-    def _run(self, flush: Flush, member: Member, of: Given) -> None:
+    def _run(self, flush: Flush, member: Member, of: FlushInput) -> None:
         """Have the steps of a member add what they keep, and its output."""
         found = flush.delta(member.top)
         if found is not None:
@@ -325,7 +325,7 @@ class SharedState:
         for place in sorted(set(member.places) & set(flush.given) - of.fed_places):
             flush.add(member.rows[place], flush.given[place])
 
-    def _run_over_all(self, flush: Flush, loading: Loading, of: Given) -> None:
+    def _run_over_all(self, flush: Flush, loading: Loading, of: FlushInput) -> None:
         """The same over all rows of the inputs, for tables that are not there yet."""
         whole, counts = dict(flush.given), of.counts
         there = {name for m in self.roster.here() for name in m.tables}
@@ -391,7 +391,7 @@ class SharedState:
             )
         return known[0] if known else None
 
-    def _write(self, number: int, flush: Flush, of: Given, new: Member | None) -> None:
+    def _write(self, number: int, flush: Flush, of: FlushInput, new: Member | None) -> None:
         tokens, gone = self._counts(of, new, has_changed=bool(flush.given))
         self.tables.flush(
             number,
@@ -405,7 +405,7 @@ class SharedState:
         self.looks_through = False
 
     def _counts(
-        self, of: Given, new: Member | None, *, has_changed: bool
+        self, of: FlushInput, new: Member | None, *, has_changed: bool
     ) -> tuple[dict[str, Any], set[str]]:
         """The tokens that are noted with a flush, and the tables that are not needed after it."""
         here = [*self.roster.here(), *([] if new is None else [new])]

@@ -182,7 +182,7 @@ Change = tuple[Fingerprint, Pickled | None, int]
 
 
 class SpilledStore:
-    """A `reactive.engine.storage.store.Store` of rows on disk.
+    """A `reactive.engine.storage.store.RowStore` of rows on disk.
 
     Parameters
     ----------

@@ -59,7 +59,7 @@ T = TypeVar("T")
 
 
 class SpilledKeyedStore:
-    """A `reactive.engine.storage.store.Store` of at most one row per key, on disk.
+    """A `reactive.engine.storage.store.RowStore` of at most one row per key, on disk.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ class SpilledKeyedStore:
 
     def __init__(self, folder: str, row_type: Any, rows: KeyedStore) -> None:
         self.key = rows.key
-        self.by_key: Mapping[Any, Row] = _ByKey(self)
+        self.by_key: Mapping[Any, Row] = _SpilledByKey(self)
         """The rows by their keys, each fetched when it is asked for."""
         self._waiting = rows
         self._odd = KeyedStore(rows.key)
@@ -276,7 +276,7 @@ class SpilledKeyedStore:
             del self._live[number]
 
 
-class _ByKey(Mapping[Any, Row]):
+class _SpilledByKey(Mapping[Any, Row]):
     """The rows of a store by their keys."""
 
     def __init__(self, of: SpilledKeyedStore) -> None:

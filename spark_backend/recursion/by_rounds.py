@@ -61,7 +61,7 @@ from spark_backend.recursion.rounds_worker import (
     KNOWN,
     NUMBERS,
     Known,
-    Task,
+    RoundsTask,
     add_known,
     followed,
     loaded,
@@ -89,7 +89,7 @@ class DirectRounds:
     specs: the tables of what is known of their rows.
     """
 
-    def __init__(self, task: Task, specs: Sequence[TableSpec], read: Read) -> None:
+    def __init__(self, task: RoundsTask, specs: Sequence[TableSpec], read: Read) -> None:
         self._task, self._specs, self._read = task, specs, read
 
     def changes(self, flush: DirectFlush, first: int) -> list[Bag]:
@@ -124,7 +124,7 @@ class _Met:
     def __init__(
         self,
         flush: DirectFlush,
-        task: Task,
+        task: RoundsTask,
         specs: Sequence[TableSpec],
         read: Read,
         changes: Sequence[Bag],
@@ -133,7 +133,7 @@ class _Met:
         self._ways = task.ways(loaded(task.program))
         self._looks = _Looks(flush)
         self._known = [_Known(self._looks, *pair) for pair in zip(specs, task.kept, strict=True)]
-        self._others = [_ByKey(self._looks, asked.other) for asked in read.asked]
+        self._others = [_SideByKey(self._looks, asked.other) for asked in read.asked]
         self._size = 0
 
     def known(self, relation: int, rows: Iterable[Row]) -> Mapping[Row, Known]:
@@ -216,7 +216,7 @@ class _Known:
         return there(known)
 
 
-class _ByKey:
+class _SideByKey:
     """The rows of a side, as of before, by a key."""
 
     def __init__(self, looks: _Looks, of: Arranged) -> None:
@@ -253,7 +253,7 @@ FLUSH = 1 << 32
 
 
 @dataclass(frozen=True)
-class Asked:
+class KeyedSides:
     """The recursive rows of a relation by a key, and the rows of a side by the same key."""
 
     relation: int
@@ -270,7 +270,7 @@ class Read:
     sides: tuple[Step, ...]
     seeds: tuple[Step, ...]
     relations: tuple[int, ...]
-    asked: tuple[Asked, ...]
+    asked: tuple[KeyedSides, ...]
 
 
 class ByRounds:
@@ -295,7 +295,7 @@ class ByRounds:
         self.relations, self._read, self.kept = relations, read, relations[0]
         self.specs = tuple(map(_spec, names, relations))
         sides, seeds = ([step.kept for step in steps] for steps in (read.sides, read.seeds))
-        task = Task(program, relations, tuple(sides), tuple(seeds), read.relations)
+        task = RoundsTask(program, relations, tuple(sides), tuple(seeds), read.relations)
         self._kinds = task.kinds
         self._task, self._classes = pickle.dumps(task), classes
         self._direct = DirectRounds(task, self.specs, read)

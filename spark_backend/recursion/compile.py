@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
 from optimizer.plans.clauses import apart_from_sides, is_closed
-from optimizer.plans.closures import Decomposed, Linear, Reading, decomposed, linear
+from optimizer.plans.closures import Decomposed, Linear, MeetingRows, decomposed, linear
 from optimizer.plans.explain import headline
 from optimizer.plans.join_lists import ways_of
 from optimizer.plans.properties import below_wheres, bindings, nodes, shapes
@@ -40,8 +40,14 @@ from spark_backend.codec.schema import (
     in_common,
 )
 from spark_backend.codec.values import Inexact
-from spark_backend.recursion.by_rounds import Asked, ByRounds, Read
-from spark_backend.recursion.decomposed import ByPartition, InOneWorker, Own, Parts, Relation
+from spark_backend.recursion.by_rounds import ByRounds, KeyedSides, Read
+from spark_backend.recursion.decomposed import (
+    ByPartition,
+    InOneWorker,
+    Own,
+    RecursionParts,
+    Relation,
+)
 from spark_backend.recursion.rounds_worker import Limits, Program
 from spark_backend.steps.join import Arranged
 from spark_backend.steps.step import NotColumns, Step
@@ -97,7 +103,7 @@ def _partitioned(compiler: Compiler, of: Decomposed) -> Step:
     own = compiler.give(_recursive(of), Own(kept))
     assert isinstance(own, Own)
     sides, premises = _arranged(compiler, of)
-    parts = Parts(
+    parts = RecursionParts(
         own,
         of.column,
         tuple(map(compiler.step, of.seeds)),
@@ -371,10 +377,10 @@ def _step(compiler: Compiler, of: Linear, relations: tuple[Typed, ...]) -> Step:
     return Relation(made, 0)
 
 
-def _asked(compiler: Compiler, of: Linear, reading: Reading) -> Asked:
+def _asked(compiler: Compiler, of: Linear, reading: MeetingRows) -> KeyedSides:
     own, side = of.own[reading.relation], of.sides[reading.side]
     rows, others = compiler.sides(plan.Join(own, side, reading.match), own, side)
-    return Asked(reading.relation, reading.side, rows, others)
+    return KeyedSides(reading.relation, reading.side, rows, others)
 
 
 def _program(of: Linear) -> bytes:
@@ -397,7 +403,7 @@ def _program(of: Linear) -> bytes:
         raise NotColumns(f"{headline(of.node)} cannot be sent to Spark: {error}") from error
 
 
-def _reader(of: Linear, reading: Reading) -> plan.Node:
+def _reader(of: Linear, reading: MeetingRows) -> plan.Node:
     """The rows of a relation that meet rows of a side."""
     own = replace(of.own[reading.relation], index=0)
     side = replace(of.given[reading.side], index=1)

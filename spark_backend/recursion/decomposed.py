@@ -76,9 +76,9 @@ from spark_backend.codec.hashing import flattened_values, leaves
 from spark_backend.codec.schema import Plain, Record, Typed
 from spark_backend.codec.values import Value, field_of, spark_type
 from spark_backend.direct.flush import NOTHING, DirectFlush, Lookup, TooMany, fields_read, together
-from spark_backend.recursion.loop_worker import Task as LoopTask
+from spark_backend.recursion.loop_worker import LoopTask as LoopTask
 from spark_backend.recursion.loop_worker import brought_to_end, by_columns
-from spark_backend.recursion.worker import BEFORE, SEED, SIDE, Task
+from spark_backend.recursion.worker import BEFORE, SEED, SIDE, RecursionTask
 from spark_backend.recursion.worker import brought_to_end as run_partition
 from spark_backend.state.one_job import TableSpec
 from spark_backend.state.tables import united
@@ -98,7 +98,7 @@ class ByPartition:
     """
 
     def __init__(
-        self, parts: Parts, names: tuple[str, str], node: bytes, classes: dict[str, bytes]
+        self, parts: RecursionParts, names: tuple[str, str], node: bytes, classes: dict[str, bytes]
     ) -> None:
         self._parts, self.kept = parts, parts.own.kept
         schema = schema_of(self.kept)
@@ -107,7 +107,7 @@ class ByPartition:
         )
         self._rows, self._seeds = self.specs
         sides = tuple(side.source.kept for side in parts.sides)
-        task = Task(node, self.kept, sides)
+        task = RecursionTask(node, self.kept, sides)
         self._task, self._classes = pickle.dumps(task), classes
         self._direct = DirectPartitions(parts, self.specs, task, self._key_type())
 
@@ -446,7 +446,9 @@ class DirectPartitions:
     key: what tells partitions apart.
     """
 
-    def __init__(self, parts: Parts, specs: Sequence[TableSpec], task: Task, key: Typed) -> None:
+    def __init__(
+        self, parts: RecursionParts, specs: Sequence[TableSpec], task: RecursionTask, key: Typed
+    ) -> None:
         self._parts, self._task, self._key, self._kept = parts, task, key, parts.own.kept
         self._rows, self._seeds = specs
         self._key_of = callable_of(parts.column)
@@ -533,7 +535,7 @@ class Own:
 
 
 @dataclass(frozen=True)
-class Parts:
+class RecursionParts:
     """What a recursion is made of.
 
     `sides` are what is joined with recursive rows, `premises` these rows by the keys of the joins.

@@ -40,7 +40,7 @@ from spark_backend.tables.stateless import adopt
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class LoopTask:
     """What a worker needs to know of a recursion.
 
     `node` are its relations over sides, as bytes: sides are `Recursive` of `LEVEL`, and a relation
@@ -68,7 +68,7 @@ def changes(
     the row.
     """
     adopt(classes)
-    of: Task = pickle.loads(task)
+    of: LoopTask = pickle.loads(task)
     if of.is_loop:
         batches = list(batches)
         tables = by_columns(of, [_of_kind(of, kind, batches) for kind in range(len(of.kinds))])
@@ -87,7 +87,7 @@ def changes(
         yield from _batches(of, place, pairs)
 
 
-def by_columns(of: Task, given: Sequence[pa.Table]) -> list[pa.Table] | None:
+def by_columns(of: LoopTask, given: Sequence[pa.Table]) -> list[pa.Table] | None:
     """How the rows of each relation change, from the columns `row` and `weight` of relations and
     sides; None if that is not done over columns."""
     try:
@@ -96,7 +96,7 @@ def by_columns(of: Task, given: Sequence[pa.Table]) -> list[pa.Table] | None:
         return None
 
 
-def _of_kind(of: Task, kind: int, batches: Sequence[pa.RecordBatch]) -> pa.Table:
+def _of_kind(of: LoopTask, kind: int, batches: Sequence[pa.RecordBatch]) -> pa.Table:
     """What batches have of a kind."""
     schema = pa.schema([("row", arrow_type(of.kinds[kind])), ("weight", pa.int64())])
     found = []
@@ -107,20 +107,20 @@ def _of_kind(of: Task, kind: int, batches: Sequence[pa.RecordBatch]) -> pa.Table
     return pa.Table.from_batches(found, schema)
 
 
-def _in_batches(of: Task, place: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
+def _in_batches(of: LoopTask, place: int, table: pa.Table) -> Iterator[pa.RecordBatch]:
     """The changes of a relation."""
     for batch in table.to_batches(ROWS):
         yield _batch(of, place, batch.column("row"), batch.column("weight"))
 
 
-def brought_to_end(of: Task, bags: Sequence[Counter[Row]]) -> list[list[tuple[Row, int]]]:
+def brought_to_end(of: LoopTask, bags: Sequence[Counter[Row]]) -> list[list[tuple[Row, int]]]:
     """How the rows of each relation change: of what they were, and of the sides."""
     before, sides = bags[: of.own], bags[of.own :]
     tops = _loaded(of.node)
     return list(map(_change, tops, before, _after(of, tops, sides)))
 
 
-def _take(of: Task, batch: pa.RecordBatch, bags: Sequence[Counter[Row]]) -> None:
+def _take(of: LoopTask, batch: pa.RecordBatch, bags: Sequence[Counter[Row]]) -> None:
     for kind in batch.column("kind").unique().to_pylist():
         rows = batch.filter(pc.equal(batch.column("kind"), kind))
         values = from_arrow(of.kinds[kind], rows.column(f"row{kind}"))
@@ -133,7 +133,7 @@ def _take(of: Task, batch: pa.RecordBatch, bags: Sequence[Counter[Row]]) -> None
 
 
 def _after(
-    of: Task, tops: Sequence[plan.Node], sides: Sequence[Counter[Row]]
+    of: LoopTask, tops: Sequence[plan.Node], sides: Sequence[Counter[Row]]
 ) -> list[dict[Row, int]]:
     """The rows of all relations, before any tolerance."""
     loop = loop_of(tops[0])
@@ -173,7 +173,7 @@ def _change(top: plan.Node, before: Counter[Row], after: dict[Row, int]) -> list
     return difference(dict(Counter(near.shown(was, list(Counter(after).elements())))), was)
 
 
-def _batches(of: Task, place: int, pairs: list[tuple[Row, int]]) -> Iterator[pa.RecordBatch]:
+def _batches(of: LoopTask, place: int, pairs: list[tuple[Row, int]]) -> Iterator[pa.RecordBatch]:
     """The changes of a relation."""
     for start in range(0, len(pairs), ROWS):
         some = pairs[start : start + ROWS]
@@ -181,7 +181,7 @@ def _batches(of: Task, place: int, pairs: list[tuple[Row, int]]) -> Iterator[pa.
         yield _batch(of, place, rows, pa.array([weight for _, weight in some], pa.int64()))
 
 
-def _batch(of: Task, place: int, rows: pa.Array, weights: pa.Array) -> pa.RecordBatch:
+def _batch(of: LoopTask, place: int, rows: pa.Array, weights: pa.Array) -> pa.RecordBatch:
     fields = [("kind", pa.int32()), ("weight", pa.int64())]
     fields += [(f"row{kind}", arrow_type(of.kinds[kind])) for kind in range(of.own)]
     schema = pa.schema(fields)

@@ -80,7 +80,7 @@ class Program:
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RoundsTask:
     """What a worker needs to know: the program, as bytes, and what rows are of the relations, the
     sides, and the seeds, of which `relations` says what they are of."""
 
@@ -110,7 +110,7 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class WorkerInput:
     """What a worker has been given."""
 
     known: list[dict[Row, Known]]
@@ -122,7 +122,7 @@ class Given:
 class Held:
     """All that is known, in dictionaries: `counted.Derivations`."""
 
-    def __init__(self, task: Task, program: Program, given: Given) -> None:
+    def __init__(self, task: RoundsTask, program: Program, given: WorkerInput) -> None:
         self._program, self._given = program, given
         self._ways = task.ways(program)
         self._at: bool | None = None
@@ -162,7 +162,7 @@ def changes(
     the kind has the row.
     """
     adopt(classes)
-    of: Task = pickle.loads(task)
+    of: RoundsTask = pickle.loads(task)
     given = _taken(of, batches)
     program = loaded(of.program)
     try:
@@ -174,7 +174,7 @@ def changes(
         yield from _batches(of, relation, some)
 
 
-def _taken(of: Task, batches: Iterable[pa.RecordBatch]) -> Given:
+def _taken(of: RoundsTask, batches: Iterable[pa.RecordBatch]) -> WorkerInput:
     kinds = of.kinds
     own, sides = len(of.kept), len(of.sides)
     known: list[dict[Row, list[int]]] = [{} for _ in range(own)]
@@ -189,7 +189,9 @@ def _taken(of: Task, batches: Iterable[pa.RecordBatch]) -> Given:
             bag = bags[kind - own]
             for row, weight in zip(rows, some.column("weight").to_pylist(), strict=True):
                 bag[row] += weight
-    return Given(list(map(there, known)), bags[:sides], bags[sides : 2 * sides], bags[2 * sides :])
+    return WorkerInput(
+        list(map(there, known)), bags[:sides], bags[sides : 2 * sides], bags[2 * sides :]
+    )
 
 
 def add_known(known: dict[Row, list[int]], rows: Sequence[Row], columns: Any) -> None:
@@ -216,7 +218,7 @@ def numbers(changes: Sequence[Change]) -> list[list[int]]:
     return found
 
 
-def _batches(of: Task, relation: int, some: list[Change]) -> Iterator[pa.RecordBatch]:
+def _batches(of: RoundsTask, relation: int, some: list[Change]) -> Iterator[pa.RecordBatch]:
     kept = of.kept[relation]
     for start in range(0, len(some), ROWS):
         part = some[start : start + ROWS]

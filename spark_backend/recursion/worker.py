@@ -43,7 +43,7 @@ ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class Task:
+class RecursionTask:
     """What a worker needs to know of a recursion.
 
     `node` is the fixpoint, and `column` what tells its partitions apart, as bytes; seeds and sides
@@ -73,7 +73,7 @@ def changes(
     on, of which the one that `kind` is about has the row.
     """
     adopt(classes)
-    of: Task = pickle.loads(task)
+    of: RecursionTask = pickle.loads(task)
     for given in _taken(of, batches).values():
         before, after = _there(given.before), _after(of, given)
         gone, come = [row for row in before if row not in after], after.difference(before)
@@ -81,7 +81,7 @@ def changes(
         yield from _batches(of.kept, list(come), 1)
 
 
-def _taken(of: Task, batches: Iterable[pa.RecordBatch]) -> dict[int, _Given]:
+def _taken(of: RecursionTask, batches: Iterable[pa.RecordBatch]) -> dict[int, _Given]:
     found: dict[int, _Given] = defaultdict(_Given)
     for batch in batches:
         for kind in batch.column("kind").unique().to_pylist():
@@ -108,12 +108,14 @@ def _there(bag: Counter[Row]) -> list[Row]:
     return [row for row, weight in bag.items() if weight > 0]
 
 
-def brought_to_end(of: Task, seeds: Counter[Row], sides: Sequence[Counter[Row]]) -> set[Row]:
+def brought_to_end(
+    of: RecursionTask, seeds: Counter[Row], sides: Sequence[Counter[Row]]
+) -> set[Row]:
     """The rows of the relation in the partitions of some seeds."""
     return _after(of, _Given(seeds=seeds, sides=defaultdict(Counter, enumerate(sides))))
 
 
-def _after(of: Task, given: _Given) -> set[Row]:
+def _after(of: RecursionTask, given: _Given) -> set[Row]:
     """The rows of the relation in these partitions."""
     seeds = _there(given.seeds)
     if not seeds:
@@ -131,7 +133,7 @@ def _after(of: Task, given: _Given) -> set[Row]:
 class _Engine:
     """A database with the fixpoint as a view."""
 
-    def __init__(self, of: Task, sides: Sequence[list[Row]]) -> None:
+    def __init__(self, of: RecursionTask, sides: Sequence[list[Row]]) -> None:
         node, column = _loaded(of.node)
         self.column = callable_of(column)
         database = Database()

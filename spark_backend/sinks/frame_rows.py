@@ -39,7 +39,7 @@ from spark_backend.cluster.session import Session
 from spark_backend.codec.schema import LARGEST, LEAST, Plain, Record, Typed, Whole
 from spark_backend.codec.values import Value, as_type, each, field_of, spark_type
 from spark_backend.sinks.rows import VALUE, WEIGHT
-from spark_backend.sinks.rows_folder import BUCKET, Buckets
+from spark_backend.sinks.rows_folder import BUCKET, HashedRows
 
 ONE_TASK = 10_000
 """Rows that one task writes, without a shuffle."""
@@ -116,7 +116,7 @@ class FrameRows:
     def _with(self, rows: int, *made: Made) -> FrameRows:
         return replace(self, rows=self.rows + rows, made=(*self.made, *made), is_net=False)
 
-    def write_changes(self, of: Typed, folder: str, buckets: Buckets | None = None) -> None:
+    def write_changes(self, of: Typed, folder: str, buckets: HashedRows | None = None) -> None:
         """Write what they come to, each row once with its weight.
 
         Parameters
@@ -136,7 +136,7 @@ class FrameRows:
                 net = self._net(self._placed(of, buckets), [BUCKET, *_names(of)])
                 net.write.partitionBy(BUCKET).parquet(folder)
 
-    def write_rows(self, of: Typed, folder: str, buckets: Buckets, whose: str) -> None:
+    def write_rows(self, of: Typed, folder: str, buckets: HashedRows, whose: str) -> None:
         """Write what they come to, each row as often as it is there, in folders by bucket.
 
         Parameters
@@ -162,7 +162,7 @@ class FrameRows:
             rows = net.select(BUCKET, *_names(of), times).drop("__time__")
             rows.write.partitionBy(BUCKET).parquet(folder)
 
-    def _placed(self, of: Typed, buckets: Buckets) -> DataFrame:
+    def _placed(self, of: Typed, buckets: HashedRows) -> DataFrame:
         """Rows with their bucket; those of one bucket are in one task."""
         key = [f"`{name}`" for name in buckets.key] or _names(of)
         bucket = F.pmod(F.xxhash64(*key), F.lit(buckets.count)).cast("int")

@@ -170,7 +170,7 @@ class RowsFolder:
         self._check_fields(self._columns.schema.names)
         by = self._by.replace(BY_VALUE, BY_HASH)
         whole, count = self._layout(by, changes.rows)
-        buckets = Buckets(self._key, count, is_unique=bool(self._key))
+        buckets = HashedRows(self._key, count, is_unique=bool(self._key))
         place = Place(self._files, self._root, self._uri)
         away = SparkBuckets(place, of, buckets, self._name)
         before: Sequence[Listed] = () if now is None else now.files
@@ -348,7 +348,7 @@ BUCKET = "__bucket__"
 
 
 @dataclass(frozen=True, slots=True)
-class Buckets:
+class HashedRows:
     """Rows by the hash of some columns."""
 
     key: tuple[str, ...]
@@ -365,7 +365,7 @@ class SparkBuckets:
     place: Place
     of: Typed
     """What the rows are in files."""
-    buckets: Buckets
+    buckets: HashedRows
     name: str
     """Of whoever writes: nobody else writes files of that name."""
 

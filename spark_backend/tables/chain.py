@@ -75,7 +75,7 @@ class Weighted:
 
     frame: DataFrame
     kept: Kept
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ChainStep, ...] = ()
 
     def explain(self) -> str:
         """What was done where and why, a step a line, and how rows are kept."""
@@ -83,7 +83,7 @@ class Weighted:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ChainStep:
     """A node of a chain, where it runs, and why not as columns."""
 
     node: str
@@ -171,11 +171,13 @@ class Chain:
             of = None
             if reason is not None and self._is_typed and not isinstance(node, plan.Where):
                 of, reason = _returned(node, done, reason)
-            done = replace(done, steps=(*done.steps, Step(headline(node), reason)))
+            done = replace(done, steps=(*done.steps, ChainStep(headline(node), reason)))
             if of is not None:
                 done, waiting = self._typed(waiting, done, of), ()
             elif reason is not None and not isinstance(node, plan.Where):
-                rest = tuple(Step(headline(n), "after a step there") for n in nodes[place + 1 :])
+                rest = tuple(
+                    ChainStep(headline(n), "after a step there") for n in nodes[place + 1 :]
+                )
                 return replace(done, steps=done.steps + rest), (*waiting, *nodes[place + 1 :])
         return done, waiting
 

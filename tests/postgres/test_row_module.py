@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from reactive import Database, NotifySource, PostgresSource
 from reactive.borders.sources.postgres.__main__ import main
 from reactive.borders.sources.postgres.rows import RowClass, _row_classes, row_class, text_of
-from reactive.borders.sources.postgres.schema import Column, Schema
+from reactive.borders.sources.postgres.schema import PostgresColumn, PostgresSchema
 from reactive.borders.sources.postgres.values import BUILT_IN, array_of
 from tests.postgres_server import PostgresServer
 
@@ -36,13 +36,13 @@ CONVERSIONS = [*BUILT_IN.items(), *((0, array_of(each)) for each in BUILT_IN.val
 
 def schema_of(
     table: str, columns: Sequence[tuple[str, int, bool]], schema: str = "public"
-) -> Schema:
+) -> PostgresSchema:
     found = tuple(
-        Column(name, *CONVERSIONS[kind % len(CONVERSIONS)], not_null)
+        PostgresColumn(name, *CONVERSIONS[kind % len(CONVERSIONS)], not_null)
         for name, kind, not_null in columns
     )
     key = frozenset(column.name for column in found[:1])
-    return Schema(table, 1, schema, table, False, found, key, False, (key,), key, ())
+    return PostgresSchema(table, 1, schema, table, False, found, key, False, (key,), key, ())
 
 
 def executed(classes: Sequence[RowClass]) -> dict[str, Any]:

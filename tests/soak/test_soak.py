@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from reactive.engine.operators.aggregate import Aggregate
+from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.set_operators import Distinct
 from reactive.engine.runtime.boundary import GENERATED
 from tests.random_queries.nodes import every
@@ -87,7 +87,7 @@ def no_row_twice(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("operator", [Distinct, Aggregate])
+@pytest.mark.parametrize("operator", [Distinct, GroupAggregates])
 def test_an_operator_that_forgets_is_found(operator: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operator, "step", no_row_twice(operator.step))
     found = differing(range(100))

@@ -23,7 +23,7 @@ from spark_backend.codec.schema import kept_as
 from spark_backend.columnar.plans import Groups
 from spark_backend.columnar.trees import NotColumnar
 from spark_backend.recursion.compile import _sent
-from spark_backend.recursion.loop_worker import Task, brought_to_end, by_columns
+from spark_backend.recursion.loop_worker import LoopTask, brought_to_end, by_columns
 from tests.budget import seeds
 
 
@@ -104,7 +104,7 @@ QUERIES: dict[str, Any] = {
 }
 
 
-def task_of(query: Any) -> Task:
+def task_of(query: Any) -> LoopTask:
     db: Any = Database()
     node = query(db.table(Link, name="links")).plan
     found = db._engine.queries.optimized(node).plan
@@ -114,7 +114,7 @@ def task_of(query: Any) -> Task:
     assert len(sides) == 1
     kept = kept_as(tuple[int, int]) if query is labels else kept_as(Rank)
     kinds: Any = (*[kept] * len(found.names), kept_as(Link))
-    return Task(_sent(over), kinds, len(found.names))
+    return LoopTask(_sent(over), kinds, len(found.names))
 
 
 def table(kept: Any, pairs: Sequence[tuple[Any, int]]) -> pa.Table:

@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from optimizer import plan
 from reactive import Avg, Collect, Count, Database, Max, Sum
 from reactive.engine.collections.zset import NAN, consolidate
-from reactive.engine.operators.aggregate import Aggregate
+from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.remote.fragments import Fragment, part_of
 from reactive.engine.remote.remote import BEFORE, Entry, ExternalInput, Remote
 from reactive.errors import OffloadError
@@ -99,16 +99,16 @@ def part(*aggregates: Any) -> Fragment:
     return part_of(rows.group_by(key).aggregate(*aggregates).plan)
 
 
-def in_process(of: Fragment) -> Aggregate:
+def in_process(of: Fragment) -> GroupAggregates:
     """The operator itself, over the rows that the part keeps."""
     assert isinstance(of.node, plan.Aggregate)
     folds = [
         (a.accumulator, lambda row, at=at: row[at]) for at, a in enumerate(of.node.aggregates, 1)
     ]
-    return Aggregate(lambda row: row[0], folds)
+    return GroupAggregates(lambda row: row[0], folds)
 
 
-def step(of: Fragment, operator: Aggregate, changes: list[Change]) -> list[Any]:
+def step(of: Fragment, operator: GroupAggregates, changes: list[Change]) -> list[Any]:
     """What the operator makes of changes."""
     prepared = [(of.prepare[0](row), weight) for row, weight in changes]
     out = operator.step([(found[1], weight) for found, weight in prepared if found])

@@ -24,7 +24,7 @@ from spark_backend.codec.arrow import arrow_type, from_arrow, to_arrow
 from spark_backend.codec.schema import kept_as
 from spark_backend.recursion import by_rounds
 from spark_backend.recursion.compile import _program
-from spark_backend.recursion.rounds_worker import NUMBERS, Task, changes
+from spark_backend.recursion.rounds_worker import NUMBERS, RoundsTask, changes
 from spark_backend.state import tables
 from tests.budget import TIMES
 from tests.spark.test_recursion import QUERIES, History, fragment_of, remote_of
@@ -93,7 +93,7 @@ class Followed:
         seeds = [place for place, some in enumerate(found.seeds) for _ in some]
         count = len(node.names)
         self.inputs = [*found.sides, *(seed for some in found.seeds for seed in some)]
-        self.task = Task(
+        self.task = RoundsTask(
             _program(found),
             (KIND,) * count,
             (KIND,) * len(found.sides),

@@ -58,7 +58,7 @@ class _Stretch:
         return self.since.delta() if isinstance(self.since, Merged) else self.since
 
 
-class Feed:
+class LatestFeed:
     """The changes of a relation, for all who read the latest of them."""
 
     def __init__(self, subscribe: Subscribe) -> None:
@@ -170,7 +170,9 @@ class Feed:
 class Latest(Changes[T]):
     """The changes of a relation since they were read last, as one delta each time."""
 
-    def __init__(self, feed: Feed, engine: Engine, subscribe: Subscribe, *, snapshot: bool) -> None:
+    def __init__(
+        self, feed: LatestFeed, engine: Engine, subscribe: Subscribe, *, snapshot: bool
+    ) -> None:
         self.stretch: _Stretch | None = None
         self.start = -1
         self._feed = feed
@@ -255,5 +257,5 @@ def latest(engine: Engine, key: object, subscribe: Subscribe, *, snapshot: bool)
     with engine.inside():
         feed = engine.latest.get(key)
         if feed is None or feed.subscription.closed:
-            feed = engine.latest[key] = Feed(subscribe)
+            feed = engine.latest[key] = LatestFeed(subscribe)
     return Latest(feed, engine, subscribe, snapshot=snapshot)

@@ -35,7 +35,7 @@ from reactive.api.subscriptions.observe import (
     is_loop,
 )
 from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.discrimination import Limits
+from reactive.engine.dataflow.discrimination import QueueLimits
 from reactive.engine.runtime.boundary import boundary
 from reactive.engine.runtime.closeable import Closeable, NotCopied, hint
 from reactive.engine.runtime.foreign_names import OF_SUBSCRIPTIONS
@@ -308,7 +308,7 @@ def relay(
     on: Any,
     every: float | None,
     timer: Timer,
-    limits: Limits,
+    limits: QueueLimits,
     own: tuple[int | None, str | None] = (None, None),
 ) -> Relay | None:
     """What takes deltas to a callback; None for one that runs in the thread of the writer.
@@ -470,7 +470,7 @@ def _ignore(row: Any) -> None:
 Delivered = TypeVar("Delivered", default=Any)
 
 
-class Told(Protocol):
+class CallbackSink(Protocol):
     """The sink that calls the callback, as far as a subscription asks it."""
 
     @property
@@ -501,7 +501,7 @@ class NamedSubscription(NotCopied, Closeable, Generic[Delivered]):
     >>> watching.close()
     """
 
-    def __init__(self, name: str, told: Told) -> None:
+    def __init__(self, name: str, told: CallbackSink) -> None:
         self.name = name
         self._told = told
 

@@ -32,7 +32,7 @@ from typing_extensions import TypeVar
 
 from reactive.api.subscriptions import waiting as queues
 from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.discrimination import Limits
+from reactive.engine.dataflow.discrimination import QueueLimits
 from reactive.engine.runtime.boundary import hide
 from reactive.engine.runtime.closeable import Closeable, NotCopied, hint
 from reactive.engine.runtime.foreign_names import OF_SUBSCRIPTIONS
@@ -74,7 +74,7 @@ class Observer(Protocol[T_contra]):
     def updated(self, old: T_contra, new: T_contra, /) -> object: ...
 
 
-class Added(Protocol[T_contra]):
+class AddedObserver(Protocol[T_contra]):
     """An object with the method `added`."""
 
     def added(self, row: T_contra, /) -> object: ...
@@ -92,7 +92,7 @@ class Updated(Protocol[T_contra]):
     def updated(self, old: T_contra, new: T_contra, /) -> object: ...
 
 
-Observes: TypeAlias = Added[T] | Removed[T] | Updated[T]
+Observes: TypeAlias = AddedObserver[T] | Removed[T] | Updated[T]
 """What hears of rows: an object with at least one of the methods of `Observer`."""
 
 
@@ -196,7 +196,7 @@ class Subscription(NotCopied, Closeable, Generic[T]):
         self.close()
 
 
-class Leaf:
+class LeafHolder:
     """Holds a leaf of the graph; when nobody holds this, the leaf is dropped."""
 
     __slots__ = ("__weakref__", "node")
@@ -244,10 +244,10 @@ class Changes(NotCopied, Closeable, Generic[T]):
         self,
         subscribe: Callable[[Callable[[Delta[T]], object]], Subscription[T]],
         maxsize: int | None = None,
-        limits: Limits | None = None,
+        limits: QueueLimits | None = None,
     ) -> None:
         self._lock = threading.Lock()
-        self._waiting = queues.Waiting(maxsize, limits)
+        self._waiting = queues.WaitingDeltas(maxsize, limits)
         self._wakes: list[tuple[asyncio.AbstractEventLoop, asyncio.Event]] = []
         self._subscription = subscribe(self._put)
         self._subscription._on_close = self._rouse
@@ -335,13 +335,13 @@ class Relay:
     """
 
     def __init__(
-        self, callback: Callback, on: Any, every: float | None, timer: Timer, limits: Limits
+        self, callback: Callback, on: Any, every: float | None, timer: Timer, limits: QueueLimits
     ) -> None:
         self._callback = callback
         self._on = on
         self._every = every
         self._timer = timer
-        self._waiting = queues.Waiting(None if every is None else 1, limits)
+        self._waiting = queues.WaitingDeltas(None if every is None else 1, limits)
         self._when_full = limits.when_full if every is None else "merge"
         self._lock = threading.RLock()
         self._has_room = threading.Condition(self._lock)

@@ -30,9 +30,9 @@ from typing import TYPE_CHECKING, Any
 from optimizer import plan
 from optimizer.callables.source import Place, caller, result_is_discarded, running_shell
 from optimizer.record import record
-from reactive.api.subscriptions.observe import Leaf, Relay, Subscription
+from reactive.api.subscriptions.observe import LeafHolder, Relay, Subscription
 from reactive.engine.collections.zset import Pair, Row, consolidate
-from reactive.engine.compiler.lineage import Lineage, over
+from reactive.engine.compiler.lineage import LeafLineage, over
 from reactive.engine.dataflow.delta import Channel, Delta
 from reactive.engine.dataflow.leaves import ChangesOnly
 from reactive.engine.dataflow.node import Node
@@ -69,7 +69,7 @@ def subscribe(
         node, rows = over(engine.queries, query, channel, attached, complete=snapshot)
         engine.queries.watch(node, query)
         begin = None if rows is None else lambda: rows
-        return join(engine, node, callback, Leaf(engine, node), begin, way)
+        return join(engine, node, callback, LeafHolder(engine, node), begin, way)
 
 
 def _rows(engine: Engine, source: Node, order: order_by.OrderBy | None) -> Rows:
@@ -112,7 +112,7 @@ def listen(
     reference = channel.add(subscription)
     engine.feeds.add(channel)
     if channel.lineage is None:
-        channel.lineage = Lineage(leaf)
+        channel.lineage = LeafLineage(leaf)
     return subscription, reference
 
 
@@ -129,7 +129,7 @@ CONTAINERS = (tuple, list, set, frozenset)
 
 
 @record
-class Made:
+class CellRun:
     """What a run of a cell has made; neither is held by this."""
 
     thing: weakref.ref[Any]
@@ -141,12 +141,12 @@ class Runs:
 
     def __init__(self, shell: Any) -> None:
         self._shell = shell
-        self._made: dict[str, list[Made]] = {}
+        self._made: dict[str, list[CellRun]] = {}
         shell.events.register("post_run_cell", self.ran)
 
     def note(self, thing: Any, run: Any) -> None:
         """A cell that is being run has made something."""
-        made = Made(weakref.ref(thing), weakref.ref(run))
+        made = CellRun(weakref.ref(thing), weakref.ref(run))
         self._made.setdefault(_cell(run), []).append(made)
 
     def ran(self, run: Any) -> None:

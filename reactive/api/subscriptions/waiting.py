@@ -9,14 +9,14 @@ from collections import deque
 from typing import Any
 
 from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.discrimination import Limits
+from reactive.engine.dataflow.discrimination import QueueLimits
 from reactive.engine.dataflow.merge_deltas import Merged
 
 
-class Waiting:
+class WaitingDeltas:
     """A queue of deltas, for one reader at a time; who uses it has a lock.
 
-    >>> waiting = Waiting(1)
+    >>> waiting = WaitingDeltas(1)
     >>> waiting.put(Delta(1, [("to", 1)]))
     >>> waiting.put(Delta(2, [("be", 1)]))
     >>> len(waiting), told(waiting.pop())
@@ -25,7 +25,7 @@ class Waiting:
 
     __slots__ = ("_deltas", "_limits", "_maxsize", "_version")
 
-    def __init__(self, maxsize: int | None, limits: Limits | None = None) -> None:
+    def __init__(self, maxsize: int | None, limits: QueueLimits | None = None) -> None:
         self._deltas: deque[Delta[Any] | Merged] = deque()
         self._maxsize = maxsize
         self._limits = limits

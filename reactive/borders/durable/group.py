@@ -48,7 +48,7 @@ from reactive.borders.durable.opening import Chosen, snapshot_of, store_of
 from reactive.borders.durable.refusals import Gone
 from reactive.borders.durable.rows.values import Unstorable
 from reactive.borders.durable.store import Change, Record, Store, Values
-from reactive.engine.codegen.functions import Values as CodeValues
+from reactive.engine.codegen.functions import BoundValues as CodeValues
 from reactive.engine.codegen.functions import build
 from reactive.engine.collections.zset import Pair
 from reactive.errors import DurabilityError
@@ -290,7 +290,7 @@ def _at_exit(reference: weakref.ref[GroupJournal]) -> None:
         journal.close()
 
 
-class Side(NamedTuple):
+class KeyedNotes(NamedTuple):
     """What is noted of a table with a key.
 
     key_place: where the key is among the values of a row.
@@ -302,7 +302,7 @@ class Side(NamedTuple):
     ways: int
 
 
-Noted: TypeAlias = tuple[int, Side | None, Any]
+Noted: TypeAlias = tuple[int, KeyedNotes | None, Any]
 """The version of a commit, and what is noted of it."""
 Step: TypeAlias = tuple[Sequence[Values], Sequence[Values]]
 """Rows that go, and then rows that come."""
@@ -310,13 +310,17 @@ Note: TypeAlias = Callable[[Sequence[Pair], int], None]
 """Notes a delta of a table as part of a version. Raises what the table refuses a row with."""
 
 
-def sides_of(kept: KeptTable) -> tuple[Side, Side, Side]:
+def sides_of(kept: KeptTable) -> tuple[KeyedNotes, KeyedNotes, KeyedNotes]:
     """What may be noted of a table with a key: a row that comes, one that goes, and both."""
     place = kept.codec.schema.key_place
-    return Side(kept.name, place, 1), Side(kept.name, place, -1), Side(kept.name, place, 0)
+    return (
+        KeyedNotes(kept.name, place, 1),
+        KeyedNotes(kept.name, place, -1),
+        KeyedNotes(kept.name, place, 0),
+    )
 
 
-def noting(kept: KeptTable, sides: Sequence[Side], noted: list[Noted]) -> Note:
+def noting(kept: KeptTable, sides: Sequence[KeyedNotes], noted: list[Noted]) -> Note:
     """What notes deltas of a table with a key: each all at once, or not at all."""
     write, both = kept.codec.write, sides[2]
 
@@ -335,7 +339,7 @@ def noting(kept: KeptTable, sides: Sequence[Side], noted: list[Noted]) -> Note:
 
 
 def noting_one(
-    kept: KeptTable, sides: Sequence[Side], noted: list[Noted], journal: Any, otherwise: Note
+    kept: KeptTable, sides: Sequence[KeyedNotes], noted: list[Noted], journal: Any, otherwise: Note
 ) -> Note:
     """What notes commits of one table with a key: a generated function for one row as usual.
 
@@ -371,14 +375,14 @@ def note(delta, version):
 def together(noted: Sequence[Noted]) -> list[Record]:
     """What commits come to, of which the last one is whole.
 
-    >>> comes, both = Side("words", 0, 1), Side("words", 0, 0)
+    >>> comes, both = KeyedNotes("words", 0, 1), KeyedNotes("words", 0, 0)
     >>> old, new = ("tea", 1), ("tea", 2)
     >>> (record,) = together([(7, comes, ("to", 1)), (8, both, ([old], [new]))])
     >>> record.version, record.changes
     (8, [Change(table='words', gone=[('tea', 1)], come=[('to', 1), ('tea', 2)], counted=())])
     """
     records: list[Record] = []
-    steps: dict[str, tuple[Side, list[Step]]] = {}
+    steps: dict[str, tuple[KeyedNotes, list[Step]]] = {}
     for side, run in groupby(noted, _SIDE):
         found = [*map(_WHAT, run)]
         if side is None:
@@ -392,7 +396,7 @@ def together(noted: Sequence[Noted]) -> list[Record]:
     return records
 
 
-def _net(side: Side, steps: Sequence[Step]) -> Change:
+def _net(side: KeyedNotes, steps: Sequence[Step]) -> Change:
     """What the rows of a table come to."""
     if not any(gone for gone, _ in steps):
         return Change(side.table, (), [*chain.from_iterable(come for _, come in steps)])

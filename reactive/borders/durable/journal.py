@@ -28,15 +28,15 @@ from reactive.borders.durable.refusals import DAMAGED, damaged
 from reactive.borders.durable.rows.row_codec import RowCodec
 from reactive.borders.durable.rows.values import Unstorable, reader
 from reactive.borders.durable.store import Change, Record, Schema, Store, Values
-from reactive.engine.collections.zset import Batch, Pair, Row, consolidate, net_by_identity
+from reactive.engine.collections.zset import Pair, Row, UniformDelta, consolidate, net_by_identity
 from reactive.engine.runtime.interrupts import is_asynchronous
 from reactive.errors import DurabilityError, TableError
 
 if TYPE_CHECKING:
-    from reactive.engine.storage.store import Store as Held
+    from reactive.engine.storage.store import RowStore as Held
 
 
-class Kept(Protocol):
+class JournaledTable(Protocol):
     """What is asked of a table."""
 
     name: str
@@ -179,7 +179,7 @@ class Journal:
         told = "" if error is None else f": {str(error).partition(chr(10))[0]}"
         self._refusal = f"{why}{told}\n  {remedy}"
 
-    def _change(self, kept: KeptTable, table: Kept, delta: Sequence[Pair]) -> Change:
+    def _change(self, kept: KeptTable, table: JournaledTable, delta: Sequence[Pair]) -> Change:
         write = kept.codec.write
         row: Any = None
         try:
@@ -187,7 +187,7 @@ class Journal:
                 ((row, weight),) = delta
                 values = (write(row),)
                 return Change(kept.name, (), values) if weight > 0 else Change(kept.name, values)
-            if type(delta) is Batch and _are_single(table, delta.weight):
+            if type(delta) is UniformDelta and _are_single(table, delta.weight):
                 rows = []
                 for row in delta.rows:
                     rows.append(write(row))
@@ -203,7 +203,7 @@ class Journal:
         except Unstorable as misfit:
             raise kept.refusal(row, misfit) from None
 
-    def _counted(self, kept: KeptTable, table: Kept, delta: Sequence[Pair]) -> Change:
+    def _counted(self, kept: KeptTable, table: JournaledTable, delta: Sequence[Pair]) -> Change:
         """What a commit changes of a table whose rows may be there several times."""
         gone: list[Values] = []
         come: list[Values] = []
@@ -296,7 +296,7 @@ class Journal:
         self.store.close()
 
 
-def _are_single(table: Kept, weight: int) -> bool:
+def _are_single(table: JournaledTable, weight: int) -> bool:
     """Whether no row of a table was there twice, nor is now, after rows came or went."""
     if table._keyed is not None:
         return True

@@ -158,7 +158,7 @@ class KeptViews:
         found, why, query = None, "", fingerprint_of(node)
         try:
             found = stored_view(self._engine, named, node, query)
-        except Misfit as misfit:
+        except UnusableState as misfit:
             why = str(misfit)
         try:
             view, restoration = self._made(found, make)
@@ -358,7 +358,7 @@ def _told(found: StoredView | None, why: str, restoration: Restoration) -> KeptS
     return KeptState(state, "; ".join(reasons), header.version, header.size, seconds)
 
 
-class Misfit(Exception):
+class UnusableState(Exception):
     """The stored states of a view cannot be used; the text says why."""
 
 
@@ -400,17 +400,17 @@ def stored_view(engine: Engine, name: str, node: plan.Node, query: str) -> Store
     """
     journal: Journal = engine.journal
     if engine.pending is not None:
-        raise Misfit("it was made inside a transaction")
+        raise UnusableState("it was made inside a transaction")
     if any(isinstance(part, plan.Previous) for part in nodes(node)):
-        raise Misfit("it asks for rows as they were before the last commit")
+        raise UnusableState("it asks for rows as they were before the last commit")
     try:
         journal.settle()
         with _open_store(journal) as store:
             return _found(engine, store, name, node, query)
     except Unreadable as error:
-        raise Misfit(f"its state cannot be read: {error}") from error
+        raise UnusableState(f"its state cannot be read: {error}") from error
     except DurabilityError as error:
-        raise Misfit(str(error).partition("\n")[0]) from error
+        raise UnusableState(str(error).partition("\n")[0]) from error
 
 
 def generation_of(journal: Journal, name: str) -> int:
@@ -443,7 +443,7 @@ def _open_store(journal: Journal) -> Iterator[Store]:
     newer = snapshot.newer()
     try:
         if not newer.has_all_since(snapshot):
-            raise Misfit("the file has gone on since it was read\n  call db.reread() before")
+            raise UnusableState("the file has gone on since it was read\n  call db.reread() before")
         yield newer
     finally:
         newer.close()
@@ -451,16 +451,18 @@ def _open_store(journal: Journal) -> Iterator[Store]:
 
 def _found(engine: Engine, store: Store, name: str, node: plan.Node, query: str) -> StoredView:
     if is_taken(store, table_of(name)):
-        raise Misfit(f"there is a table {table_of(name)!r} of another kind\n  rename one of them")
+        raise UnusableState(
+            f"there is a table {table_of(name)!r} of another kind\n  rename one of them"
+        )
     if table_of(name) not in store.tables():
-        raise Misfit("nothing is stored of it yet")
+        raise UnusableState("nothing is stored of it yet")
     journal, read = engine.journal, tables_read(engine, node)
     states = StoredStates(store, name)
     header, now = states.header, _version(journal)
     if header.query != query:
-        raise Misfit("the query, the library or Python is not as it was when it was stored")
+        raise UnusableState("the query, the library or Python is not as it was when it was stored")
     if header.version > now:
-        raise Misfit(f"it is of version {header.version}, and the tables are of {now}")
+        raise UnusableState(f"it is of version {header.version}, and the tables are of {now}")
     changed = None
     if header.version < now:
         changed = _changes(journal, store, header.version, read)
@@ -478,7 +480,7 @@ def _changes(
 ) -> Mapping[Node, Sequence[Pair]]:
     found = changes_since(journal, store, version, _version(journal), read)
     if isinstance(found, str):
-        raise Misfit(f"it is of version {version}, and {found}")
+        raise UnusableState(f"it is of version {version}, and {found}")
     changed: dict[Node, Sequence[Pair]] = {}
     for table, pairs in zip(read, found, strict=True):
         held: Any = table._store
@@ -498,4 +500,4 @@ def _check_tables(
         if changed is not None:
             count += sum(weight for _, weight in changed[table._node])
         if [schema, count] != now[table.name]:
-            raise Misfit(f"table {table.name!r} is not as it was when it was stored")
+            raise UnusableState(f"table {table.name!r} is not as it was when it was stored")

@@ -33,7 +33,7 @@ from optimizer.rewriting.columns import field_read
 from reactive.borders.durable.journal import Journal, KeptTable, none_to_migrate, refusal_of
 from reactive.borders.durable.refusals import DAMAGED, damaged
 from reactive.borders.durable.rows.declared import (
-    Declared,
+    DeclaredRows,
     Migrate,
     StoredKinds,
     declared_by,
@@ -234,7 +234,7 @@ def _is_durable(journal: Journal | None, table: Any, durable: bool | None) -> bo
     return True
 
 
-def _codec(table: Any, codec: Any) -> tuple[Declared | None, RowCodec]:
+def _codec(table: Any, codec: Any) -> tuple[DeclaredRows | None, RowCodec]:
     key_of, field = _key(table, codec)
     if codec is not None:
         encode, decode = _pair(table, codec)
@@ -293,7 +293,7 @@ class Adoption:
 
     table: Any
     where: str
-    known: Declared | None
+    known: DeclaredRows | None
     codec: RowCodec
     migrate: Migrate | None
 

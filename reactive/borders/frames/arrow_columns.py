@@ -75,7 +75,7 @@ _CHOSEN = frozenset({bool, int, str, bytes})
 """Classes of the values of a `Literal`."""
 
 
-class Misfit(Exception):
+class UnfitColumnValue(Exception):
     """A value that no column of its type holds: which of the values, in which field, and why."""
 
     def __init__(self, place: int, path: tuple[str, ...], reason: str) -> None:
@@ -178,8 +178,8 @@ def _at(name: str, values: Sequence[Any], annotation: Any) -> pa.Array:
     """The array of a field, which an error is told of."""
     try:
         return array(values, annotation)
-    except Misfit as misfit:
-        raise Misfit(misfit.place, (name, *misfit.path), misfit.reason) from None
+    except UnfitColumnValue as misfit:
+        raise UnfitColumnValue(misfit.place, (name, *misfit.path), misfit.reason) from None
 
 
 def _read(rows: Sequence[Any], place: int) -> list[Any]:
@@ -216,7 +216,7 @@ def _enum(values: Sequence[Any], kind: type) -> pa.Array:
     """Members that are numbers or texts as these, others as their names, each written once."""
     for place, value in enumerate(values):
         if not (value is None or isinstance(value, kind)):
-            raise Misfit(place, (), f"{_short(value)} is no member of {kind.__name__}")
+            raise UnfitColumnValue(place, (), f"{_short(value)} is no member of {kind.__name__}")
     for plain in (int, str):
         if issubclass(kind, plain):
             return _plain(values, plain)
@@ -273,7 +273,9 @@ def _places(values: Sequence[Any], kinds: Sequence[Kind]) -> Columns:
     width = len(kinds) or next(widths, 0)
     for place, value in enumerate(values):
         if value is not None and len(value) != width:
-            raise Misfit(place, (), f"{_short(value)} has {len(value)} items, not {width}")
+            raise UnfitColumnValue(
+                place, (), f"{_short(value)} has {len(value)} items, not {width}"
+            )
     given = kinds or (ANYTHING,) * width
     return {str(place): _at(str(place), _read(values, place), k) for place, k in enumerate(given)}
 
@@ -292,9 +294,9 @@ def _list(values: Sequence[Any], item: Any) -> pa.Array:
     every = [part for value in values if value is not None for part in value]
     try:
         inside = array(every, item)
-    except Misfit as misfit:
+    except UnfitColumnValue as misfit:
         place = bisect_right(ends, misfit.place) - 1
-        raise Misfit(place, misfit.path, misfit.reason) from None
+        raise UnfitColumnValue(place, misfit.path, misfit.reason) from None
     begins = [None if v is None else n for v, n in zip(values, ends, strict=False)]
     return pa.ListArray.from_arrays(pa.array([*begins, ends[-1]], pa.int32()), inside)
 
@@ -305,7 +307,9 @@ def _plain(values: Sequence[Any], kind: type) -> pa.Array:
     of = _TYPES[kind]
     if kind in (datetime, time) and _has_zones(values):
         if kind is time:
-            raise Misfit(0, (), "a time of day with a time zone is nothing that Arrow has")
+            raise UnfitColumnValue(
+                0, (), "a time of day with a time zone is nothing that Arrow has"
+            )
         of = pa.timestamp("us", "UTC")
     return _integers(values) if kind is int else _made(values, of)
 
@@ -316,7 +320,9 @@ def _zoned(values: Sequence[Any], zone: tzinfo) -> pa.Array:
         values = [_as(datetime, value, place) for place, value in enumerate(values)]
     for place, value in enumerate(values):
         if value is not None and value.tzinfo is None:
-            raise Misfit(place, (), f"{_short(value)} has no time zone, and its field has one")
+            raise UnfitColumnValue(
+                place, (), f"{_short(value)} has no time zone, and its field has one"
+            )
     return _made(values, pa.timestamp("us", name_of_zone(zone)))
 
 
@@ -341,7 +347,7 @@ def _as(kind: Any, value: Any, place: int) -> Any:
     is_kind = isinstance(value, kind) and not (kind is date and isinstance(value, datetime))
     if not is_kind:
         name = type(value).__name__
-        raise Misfit(place, (), f"{_short(value)} is of type {name}, not {kind.__name__}")
+        raise UnfitColumnValue(place, (), f"{_short(value)} is of type {name}, not {kind.__name__}")
     return _BARE[kind](value) if kind in _BARE else value
 
 
@@ -355,7 +361,9 @@ def _has_zones(values: Sequence[Any]) -> bool:
     if len(set(zoned)) < 2:
         return any(zoned)
     place = next(n for n, v in enumerate(values) if v is not None and v.tzinfo is not None)
-    raise Misfit(place, (), f"{_short(values[place])} has a time zone, and others have none")
+    raise UnfitColumnValue(
+        place, (), f"{_short(values[place])} has a time zone, and others have none"
+    )
 
 
 def _made(values: Sequence[Any], of: pa.DataType | None) -> pa.Array:
@@ -365,14 +373,14 @@ def _made(values: Sequence[Any], of: pa.DataType | None) -> pa.Array:
         raise _misfit(values, of, error) from None
 
 
-def _misfit(values: Sequence[Any], of: pa.DataType | None, error: Exception) -> Misfit:
+def _misfit(values: Sequence[Any], of: pa.DataType | None, error: Exception) -> UnfitColumnValue:
     """The first value that Arrow refuses, by itself or after those before it."""
     for place, value in enumerate(values):
         try:
             pa.array([value], of)
         except _REFUSALS as own:
-            return Misfit(place, (), f"{_short(value)}: {own}")
-    return Misfit(0, (), f"values of several types: {error}")
+            return UnfitColumnValue(place, (), f"{_short(value)}: {own}")
+    return UnfitColumnValue(0, (), f"values of several types: {error}")
 
 
 def _short(value: Any) -> str:
@@ -394,7 +402,7 @@ def table_of(pairs: Sequence[Pair]) -> Any:
     rows = [row for row, _ in pairs]
     try:
         found = of_tuples(rows, Any) or of_binding(rows, Any, ONE)
-    except Misfit as misfit:
+    except UnfitColumnValue as misfit:
         raise PlanError(
             f"the changes are no Arrow table: column {'.'.join(misfit.path) or ONE!r}: "
             f"{misfit.reason}\n  the row is {rows[misfit.place]!r:.200}"

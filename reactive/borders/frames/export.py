@@ -72,7 +72,7 @@ def columns_of(shown: Any, rows: Sequence[Any]) -> Any:
         return arrow_columns.table(
             made if of_sql is None else arrow_columns.typed(made, of_sql.hints)
         )
-    except arrow_columns.Misfit as misfit:
+    except arrow_columns.UnfitColumnValue as misfit:
         column = ".".join(misfit.path) or ONE
         raise PlanError(
             f"{shown._called()} is no Arrow table: column {column!r}, row {misfit.place}: "

@@ -72,7 +72,7 @@ from sqlalchemy.orm import (
 from sqlalchemy.sql import visitors
 
 from optimizer.errors import PlanError
-from optimizer.expressions.members import Unreadable
+from optimizer.expressions.members import MissingAttribute
 from optimizer.kinds.fields import class_maker
 from optimizer.kinds.kind import (
     ANYTHING,
@@ -99,7 +99,7 @@ Key = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class MirrorKind:
     """What is mirrored.
 
     Parameters
@@ -149,7 +149,7 @@ class Kind:
         return made
 
 
-def kind_of(given: Any, taken: Iterable[str]) -> Kind:
+def kind_of(given: Any, taken: Iterable[str]) -> MirrorKind:
     """What is mirrored of a mapped class, or of a table.
 
     Parameters
@@ -173,7 +173,7 @@ def kind_of(given: Any, taken: Iterable[str]) -> Kind:
     name = local.name if local.name not in taken else mapper.class_.__name__
     places = {table: _places(mapper, table) for table in mapper.tables if isinstance(table, Table)}
     chosen = _chosen(statement, columns)
-    return Kind(name, mapper.class_, record, key, columns, statement, chosen, places)
+    return MirrorKind(name, mapper.class_, record, key, columns, statement, chosen, places)
 
 
 def key_columns(table: Table) -> tuple[Column[Any], ...]:
@@ -198,14 +198,14 @@ def own_key(key: Key, places: tuple[int, ...]) -> Any:
     return itemgetter(*places)(key)
 
 
-def _kind_of_table(table: Table) -> Kind:
+def _kind_of_table(table: Table) -> MirrorKind:
     columns = key_columns(table)
     record = record_of_columns(table.name, list(table.columns))
     key = tuple(map(field_of, columns))
     statement = select(*table.columns)
     chosen = _chosen(statement, columns)
     places: dict[Table, tuple[int, ...] | None] = {table: tuple(range(len(columns)))}
-    return Kind(table.name, table, record, key, columns, statement, chosen, places)
+    return MirrorKind(table.name, table, record, key, columns, statement, chosen, places)
 
 
 def _chosen(statement: Select[Any], columns: Sequence[Any]) -> Select[Any]:
@@ -299,7 +299,7 @@ def record_of_class(mapper: Mapper[Any]) -> RecordClass:
             _check_nullable(mapper, prop, declared.get(prop.key, ANYTHING))
             kept.append((prop.key, prop.columns[0]))
         else:
-            others[prop.key] = Unreadable(f"{mapper.class_.__name__}.{prop.key} {why}")
+            others[prop.key] = MissingAttribute(f"{mapper.class_.__name__}.{prop.key} {why}")
     owner = mapper.class_
     mapped = [*((key, id(column)) for key, column in kept), *others]
     known, made = vars(mapper).get(KNOWN, (None, None))
@@ -444,7 +444,7 @@ def _others(mapper: Mapper[Any]) -> Iterator[tuple[str, Any]]:
     for prop in mapper.attrs:
         match prop:
             case RelationshipProperty():
-                yield prop.key, Unreadable(_RELATIONSHIP.format(name, prop.key))
+                yield prop.key, MissingAttribute(_RELATIONSHIP.format(name, prop.key))
             case SynonymProperty():
                 yield prop.key, property(attrgetter(prop.name))
             case CompositeProperty():
@@ -458,7 +458,7 @@ def _others(mapper: Mapper[Any]) -> Iterator[tuple[str, Any]]:
         elif descriptor.extension_type is HybridExtensionType.HYBRID_METHOD:
             yield key, descriptor.func
         elif descriptor.extension_type.name == "ASSOCIATION_PROXY":
-            yield key, Unreadable(_PROXY.format(name, key))
+            yield key, MissingAttribute(_PROXY.format(name, key))
 
 
 def _composite(prop: CompositeProperty[Any]) -> Callable[[Any], Any]:

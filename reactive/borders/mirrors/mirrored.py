@@ -29,7 +29,7 @@ from optimizer.errors import PlanError
 from reactive.api import family
 from reactive.api.table import Table
 from reactive.borders.mirrors.following import Follower
-from reactive.borders.mirrors.kinds import Kind, field_of, kind_of
+from reactive.borders.mirrors.kinds import MirrorKind, field_of, kind_of
 from reactive.borders.mirrors.publishing import Publishing
 from reactive.borders.mirrors.touching.statements import Watched
 from reactive.borders.two_commits.rereading import rereading
@@ -49,7 +49,7 @@ class Mirrored:
     parts: of each engine the kinds and their tables.
     """
 
-    def __init__(self, db: Any, parts: list[tuple[Engine, list[tuple[Kind, Any]]]]) -> None:
+    def __init__(self, db: Any, parts: list[tuple[Engine, list[tuple[MirrorKind, Any]]]]) -> None:
         self._db = db
         self._parts = [Publishing(db._engine, engine, each) for engine, each in parts]
         for part in self._parts:
@@ -137,7 +137,7 @@ class Mirrored:
 
 def mirrored(db: Any, sessions: Any, classes: Iterable[Any], *, replace: bool) -> Mirrored:
     """Make tables and followers; nothing is loaded yet."""
-    kinds: list[Kind] = []
+    kinds: list[MirrorKind] = []
     for each in {id(each): each for each in classes}.values():
         kinds.append(kind_of(each, [kind.name for kind in kinds]))
     owned = {table for kind in kinds for table in kind.places}
@@ -155,7 +155,7 @@ def mirrored(db: Any, sessions: Any, classes: Iterable[Any], *, replace: bool) -
     return Mirrored(db, [(engine, [each for _, each in pairs]) for engine, pairs in grouped])
 
 
-def _tables(db: Any, kinds: list[Kind], *, replace: bool) -> list[Table[Any]]:
+def _tables(db: Any, kinds: list[MirrorKind], *, replace: bool) -> list[Table[Any]]:
     """A table for each; none if one cannot be made."""
     made: list[Table[Any]] = []
     try:
@@ -168,7 +168,7 @@ def _tables(db: Any, kinds: list[Kind], *, replace: bool) -> list[Table[Any]]:
     return made
 
 
-def _table(db: Any, kind: Kind, *, replace: bool) -> Table[Any]:
+def _table(db: Any, kind: MirrorKind, *, replace: bool) -> Table[Any]:
     key: Any = kind.key[0] if len(kind.key) == 1 else _getter(kind.key)
     table: Table[Any] = db.table(
         kind.record.row, name=kind.name, key=key, replace=replace, durable=False
@@ -177,7 +177,7 @@ def _table(db: Any, kind: Kind, *, replace: bool) -> Table[Any]:
     return table
 
 
-def _watched(mirrored: list[tuple[Kind, Any]]) -> Watched:
+def _watched(mirrored: list[tuple[MirrorKind, Any]]) -> Watched:
     kinds = [kind for kind, _ in mirrored]
     own = {table for kind in kinds for table in kind.places}
     known = {table: None for each in own for table in each.metadata.tables.values()}
@@ -350,7 +350,7 @@ _CONDITION = (
 # Which engines the sessions of a factory write to.
 
 
-def engines_of(given: Any, kinds: list[Kind]) -> list[Engine]:
+def engines_of(given: Any, kinds: list[MirrorKind]) -> list[Engine]:
     """The engine of each of the kinds.
 
     Parameters
@@ -407,7 +407,7 @@ def _synchronous(given: Any) -> Any:
     return given
 
 
-def _bind(session: Session, kind: Kind) -> Engine | Connection:
+def _bind(session: Session, kind: MirrorKind) -> Engine | Connection:
     if isinstance(kind.owner, type):
         return session.get_bind(kind.owner)
     return session.get_bind(clause=kind.owner)

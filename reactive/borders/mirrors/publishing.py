@@ -38,7 +38,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, inspect, util
 
 from reactive.api.table import Table
-from reactive.borders.mirrors.kinds import Key, Kind
+from reactive.borders.mirrors.kinds import Key, MirrorKind
 from reactive.borders.mirrors.touching.statements import written_by_triggers
 from reactive.borders.mirrors.touching.touched import Touched, commit_over, without_old
 from reactive.engine.transactions.prepared import Prepared
@@ -55,7 +55,9 @@ class Publishing:
     tables: what is mirrored, and by which tables.
     """
 
-    def __init__(self, engine: Any, source: Engine, tables: list[tuple[Kind, Table[Any]]]) -> None:
+    def __init__(
+        self, engine: Any, source: Engine, tables: list[tuple[MirrorKind, Table[Any]]]
+    ) -> None:
         self._engine = engine
         self.source = source
         self.tables = tables
@@ -167,7 +169,7 @@ class Publishing:
             self.fill(touched)
             self.follower.touched(connection).gathered = self.changed
 
-    def rows(self, kind: Kind) -> list[Any]:
+    def rows(self, kind: MirrorKind) -> list[Any]:
         """All rows of a kind, by a connection of its own."""
         with self.source.connect() as connection:
             return kind.rows(connection)
@@ -189,7 +191,9 @@ class Publishing:
             return begun
         return prepared.begin()
 
-    def _fill(self, touched: Touched, kind: Kind, table: Table[Any], keys: set[Key] | None) -> None:
+    def _fill(
+        self, touched: Touched, kind: MirrorKind, table: Table[Any], keys: set[Key] | None
+    ) -> None:
         guarded: Any = table._do
         statements, write = guarded.unguarded, self._engine.write
         if keys is not None and not keys:
@@ -245,7 +249,7 @@ def _roll_back(connection: Connection) -> None:
         dialect.do_rollback(connection.connection)
 
 
-def _is_there(connection: Connection, kind: Kind) -> bool:
+def _is_there(connection: Connection, kind: MirrorKind) -> bool:
     """Whether all SQL tables are there that a kind is read from."""
     found = inspect(connection)
     return all(found.has_table(table.name, schema=table.schema) for table in kind.places)
@@ -255,7 +259,7 @@ def _nothing() -> None:
     """What is read is committed already."""
 
 
-def _own(keys: Iterable[Key], kind: Kind) -> Iterable[Any]:
+def _own(keys: Iterable[Key], kind: MirrorKind) -> Iterable[Any]:
     """The keys as tables have them: a single value as it is."""
     return (key[0] for key in keys) if len(kind.key) == 1 else keys
 

@@ -20,7 +20,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from reactive.borders.objects import reads, silent
-from reactive.borders.objects.records import Record
+from reactive.borders.objects.records import ObjectRecord
 from reactive.engine.collections.zset import Pair
 from reactive.engine.runtime.boundary import hide
 from reactive.engine.storage.store import Duplicate
@@ -53,11 +53,11 @@ class Objects:
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
         self.tables: list[Any] = []
-        self.changed: dict[int, Record] = {}
+        self.changed: dict[int, ObjectRecord] = {}
         """Objects that have changed in something that queries read."""
-        self.unread: dict[int, Record] = {}
+        self.unread: dict[int, ObjectRecord] = {}
         """Objects that have changed in other attributes since their rows were made."""
-        self.inside: dict[int, Record] = {}
+        self.inside: dict[int, ObjectRecord] = {}
         """Objects in whose containers something has changed in this transaction."""
         self._until = EVERY
         self._store: Any = self
@@ -65,12 +65,12 @@ class Objects:
 
     # What changes.
 
-    def forget(self, record: Record) -> None:
+    def forget(self, record: ObjectRecord) -> None:
         """The rows of an object say what it is."""
         self.changed.pop(id(record), None)
         self.unread.pop(id(record), None)
 
-    def note(self, record: Record, name: str, store: ObjectStore) -> None:
+    def note(self, record: ObjectRecord, name: str, store: ObjectStore) -> None:
         """An attribute of an object was assigned."""
         read = store.attributes_read()
         changed = self.changed if read is None or name in read else self.unread
@@ -104,7 +104,7 @@ class Objects:
             if self._until <= 0 and self.engine.strict:
                 self._sample()
 
-    def flush_one(self, record: Record) -> list[Pair]:
+    def flush_one(self, record: ObjectRecord) -> list[Pair]:
         """As `flush`, of an object that is in one table, outside of transactions."""
         (place,) = record.places
         old, new, table = place.row, record.current(), place.store.table()
@@ -148,7 +148,7 @@ class Objects:
             table._store.read = reads.UNKNOWN
 
     def change_inside(
-        self, records: Sequence[Record], do: Callable[[], Callable[[], object] | None]
+        self, records: Sequence[ObjectRecord], do: Callable[[], Callable[[], object] | None]
     ) -> None:
         """As the function."""
         change_inside(records, do)
@@ -173,10 +173,10 @@ class Objects:
     # How the above is done.
 
     def _updates(
-        self, records: Iterable[Record]
-    ) -> list[tuple[Any, list[tuple[Record, Any, Any]]]]:
+        self, records: Iterable[ObjectRecord]
+    ) -> list[tuple[Any, list[tuple[ObjectRecord, Any, Any]]]]:
         """Of each table the objects whose row is another one now, with both."""
-        found: dict[int, tuple[Any, list[tuple[Record, Any, Any]]]] = {}
+        found: dict[int, tuple[Any, list[tuple[ObjectRecord, Any, Any]]]] = {}
         for record in records:
             for place in record.places:
                 table = place.store.table()
@@ -188,7 +188,7 @@ class Objects:
                     mine[1].append((record, place.row, new))
         return list(found.values())
 
-    def _tell(self, table: Any, updates: Sequence[tuple[Record, Any, Any]]) -> None:
+    def _tell(self, table: Any, updates: Sequence[tuple[ObjectRecord, Any, Any]]) -> None:
         version = self.engine.version + 1
         for _, old, new in updates:
             self.engine.updates.note(table, [(old, -1), (new, 1)], version)
@@ -204,7 +204,9 @@ class Objects:
                 self._until += EVERY * (1 + silent.check_one(table, self._random))
 
 
-def change(records: Sequence[Record], statement: Callable[[Any], list[Pair]], of: Any) -> None:
+def change(
+    records: Sequence[ObjectRecord], statement: Callable[[Any], list[Pair]], of: Any
+) -> None:
     """Do what changes objects, as a change of each database that has them.
 
     statement: what it is called with -> what takes it back, as pairs with 1.
@@ -236,13 +238,13 @@ def change(records: Sequence[Record], statement: Callable[[Any], list[Pair]], of
             each.engine.write(each, once, of)  # type: ignore[arg-type]
 
 
-def _databases(records: Sequence[Record]) -> list[Objects]:
+def _databases(records: Sequence[ObjectRecord]) -> list[Objects]:
     """What tracks objects, or others whose snapshots hold their own; in one order for all."""
     record = records[0]
     if len(records) == len(record.places) == 1 and not record.owners and record.left is None:
         objects: Objects = record.places[0].store.objects
         return [] if objects.engine.db_lock.is_closed else [objects]
-    owners: dict[int, Record] = {}
+    owners: dict[int, ObjectRecord] = {}
     for record in records:
         record.with_owners(owners)
     found: dict[int, Objects] = {}
@@ -267,7 +269,9 @@ def _number(of: tuple[int, Objects]) -> int:
     return of[0]
 
 
-def change_inside(records: Sequence[Record], do: Callable[[], Callable[[], object] | None]) -> None:
+def change_inside(
+    records: Sequence[ObjectRecord], do: Callable[[], Callable[[], object] | None]
+) -> None:
     """Do what changes a container in objects; it gives what takes it back, if it changes any."""
     table = only_table(records[0]) if len(records) == 1 else None
     try:
@@ -280,7 +284,7 @@ def change_inside(records: Sequence[Record], do: Callable[[], Callable[[], objec
         raise
 
 
-def _changed_inside(given: tuple[Sequence[Record], Callable[[], Any]]) -> list[Pair]:
+def _changed_inside(given: tuple[Sequence[ObjectRecord], Callable[[], Any]]) -> list[Pair]:
     """Change a container in objects; what takes it back."""
     undone = _undone_inside(given)
     for record in given[0]:
@@ -289,7 +293,7 @@ def _changed_inside(given: tuple[Sequence[Record], Callable[[], Any]]) -> list[P
     return undone
 
 
-def only_table(record: Record) -> Any:
+def only_table(record: ObjectRecord) -> Any:
     """The one table that has an object, if a change of it is a commit of that alone."""
     if len(record.places) != 1 or record.owners or record.left is not None:
         return None
@@ -300,7 +304,12 @@ def only_table(record: Record) -> Any:
 
 
 def changed_alone(
-    table: Any, record: Record, statement: Callable[[Any], list[Pair]], of: Any, *, is_inside: bool
+    table: Any,
+    record: ObjectRecord,
+    statement: Callable[[Any], list[Pair]],
+    of: Any,
+    *,
+    is_inside: bool,
 ) -> list[Pair]:
     """Change an object that one table has: the update of its row, or none yet in a transaction.
 
@@ -331,13 +340,13 @@ def changed_alone(
     return changes
 
 
-def _inside_alone(given: tuple[Any, Sequence[Record], Callable[[], Any]]) -> list[Pair]:
+def _inside_alone(given: tuple[Any, Sequence[ObjectRecord], Callable[[], Any]]) -> list[Pair]:
     """Change a container of an object that one table has."""
     table, records, do = given
     return changed_alone(table, records[0], _undone_inside, (records, do), is_inside=True)
 
 
-def _undone_inside(given: tuple[Sequence[Record], Callable[[], Any]]) -> list[Pair]:
+def _undone_inside(given: tuple[Sequence[ObjectRecord], Callable[[], Any]]) -> list[Pair]:
     records, do = given
     undo = do()
     return NO_CHANGES if undo is None else [(_UndoInside(records, undo), 1)]
@@ -348,7 +357,7 @@ class _UndoInside:
 
     __slots__ = ("_records", "_undo")
 
-    def __init__(self, records: Sequence[Record], undo: Callable[[], object]) -> None:
+    def __init__(self, records: Sequence[ObjectRecord], undo: Callable[[], object]) -> None:
         self._records = records
         self._undo = undo
 
@@ -361,7 +370,7 @@ class _UndoInside:
             record.settle()
 
 
-def _replaced(table: Any, updates: Sequence[tuple[Record, Any, Any]]) -> list[Pair]:
+def _replaced(table: Any, updates: Sequence[tuple[ObjectRecord, Any, Any]]) -> list[Pair]:
     """Put other rows of objects in the place of those that are in a table."""
     try:
         store = table._store

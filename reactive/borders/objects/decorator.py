@@ -33,7 +33,7 @@ from typing_extensions import dataclass_transform
 from optimizer.kinds.fields import TRACKED, attributes, is_record
 from reactive.borders.objects.changes import NO_CHANGES, change, changed_alone, only_table
 from reactive.borders.objects.containers.container import Container
-from reactive.borders.objects.records import RECORDS, Record, current_row, known_record
+from reactive.borders.objects.records import RECORDS, ObjectRecord, current_row, known_record
 from reactive.borders.objects.shapes import MISSING, Options, is_twin
 from reactive.engine.collections.zset import Pair, canonical
 from reactive.engine.runtime.boundary import hide
@@ -212,7 +212,7 @@ def deleter(base: Callable[[Any, str], object]) -> Callable[[Any, str], object]:
     return __delattr__
 
 
-def assign(record: Record, name: str, value: Any, base: Store) -> None:
+def assign(record: ObjectRecord, name: str, value: Any, base: Store) -> None:
     """Store an attribute of an object that has a record.
 
     Raises
@@ -251,7 +251,7 @@ def touch(engine: Any, instance: Any) -> None:
     change([record], _touched, record)
 
 
-def _touched(record: Record) -> list[Pair]:
+def _touched(record: ObjectRecord) -> list[Pair]:
     for name in record.shape.names:
         value = record.shape.read(record.object, name)
         if isinstance(value, Container):
@@ -260,7 +260,7 @@ def _touched(record: Record) -> list[Pair]:
     return [(_nothing, 1)]
 
 
-def _stored(given: tuple[Record, str, Any, Store]) -> list[Pair]:
+def _stored(given: tuple[ObjectRecord, str, Any, Store]) -> list[Pair]:
     """Store a value; what puts the one before back."""
     record, name, value, base = given
     instance, shape = record.object, record.shape
@@ -282,11 +282,11 @@ def _stored(given: tuple[Record, str, Any, Store]) -> list[Pair]:
     return undone
 
 
-def _is_strict(record: Record) -> bool:
+def _is_strict(record: ObjectRecord) -> bool:
     return bool(record.places[0].store.objects.engine.strict)
 
 
-def _check_declared(record: Record, name: str, value: Any) -> None:
+def _check_declared(record: ObjectRecord, name: str, value: Any) -> None:
     """Refuse None in an attribute that is not optional; if strict, values of other classes too."""
     kind, strict = record.shape.kind, _is_strict(record)
     why = row_check(kind, kind, strict=strict).refusal_of(name, value)
@@ -301,7 +301,7 @@ def _is_equal(new: Any, old: Any) -> bool:
     return new.__class__ is not datetime or bool(canonical(new) == canonical(old))
 
 
-def _stored_alone(given: tuple[Any, Record, str, Any, Store]) -> list[Pair]:
+def _stored_alone(given: tuple[Any, ObjectRecord, str, Any, Store]) -> list[Pair]:
     """As `_stored`, without a transaction; the update of the row."""
     return changed_alone(given[0], given[1], _stored, given[1:], is_inside=False)
 
@@ -311,7 +311,7 @@ class _Undo:
 
     __slots__ = ("_name", "_old", "_record", "_row")
 
-    def __init__(self, record: Record, name: str, old: Any) -> None:
+    def __init__(self, record: ObjectRecord, name: str, old: Any) -> None:
         self._record = record
         self._name = name
         self._old = old

@@ -40,11 +40,11 @@ Marks: TypeAlias = tuple[bool, ...]
 """Of each binding whether it is a row of the table."""
 
 
-class Unknown:
+class UnknownRead:
     """What is read is to be found out."""
 
 
-UNKNOWN = Unknown()
+UNKNOWN = UnknownRead()
 
 
 class _All(Exception):

@@ -34,7 +34,14 @@ from optimizer.expressions.knowledge import Foldable
 from optimizer.kinds.fields import by_recent_class
 from reactive.borders.objects.containers.container import Container
 from reactive.borders.objects.containers.tracked_set import is_container, is_same, wrap
-from reactive.borders.objects.shapes import MISSING, RECORD, Shape, is_tracked, is_twin, shape_of
+from reactive.borders.objects.shapes import (
+    MISSING,
+    RECORD,
+    ClassShape,
+    is_tracked,
+    is_twin,
+    shape_of,
+)
 from reactive.engine.collections.zset import canonical
 from reactive.engine.storage.rows import PLAIN, check_objects, may_hold_objects, why_changeable
 from reactive.errors import TableError
@@ -42,7 +49,7 @@ from reactive.errors import TableError
 T = TypeVar("T")
 
 
-class Place:
+class TablePlace:
     """That an object is in a table: the row that the table holds of it."""
 
     __slots__ = ("row", "store")
@@ -52,7 +59,7 @@ class Place:
         self.row = row
 
 
-class Record:
+class ObjectRecord:
     """What is known of an object."""
 
     __slots__ = (
@@ -62,12 +69,12 @@ class Record:
 
     def __init__(self, instance: Any) -> None:
         self.object = instance
-        self.shape: Shape = shape_of(type(instance))
+        self.shape: ClassShape = shape_of(type(instance))
         self.row: Any = None
         """Its last snapshot."""
         self.late: dict[str, None] = {}
         """The attributes that were assigned since."""
-        self.places: tuple[Place, ...] = ()
+        self.places: tuple[TablePlace, ...] = ()
         self.left: Any = None
         """What tracks the objects of a database of which a table has lost this one, and the version
         that there was then: a transaction that has removed it restores it too."""
@@ -103,7 +110,7 @@ class Record:
         return stored is value or isinstance(stored, tuple)
 
     @staticmethod
-    def change_all(records: Sequence[Record], do: Callable[[], Any]) -> None:
+    def change_all(records: Sequence[ObjectRecord], do: Callable[[], Any]) -> None:
         """As `containers.container.Owner` says."""
         for record in records:
             for place in record.places:
@@ -239,7 +246,7 @@ class Record:
             if place.store is store:
                 place.row = row
                 return
-        self.places = (*self.places, Place(store, row))
+        self.places = (*self.places, TablePlace(store, row))
 
     def leave(self, store: Any, row: Any) -> None:
         """It is not in a table any more, if this is its row there."""
@@ -252,7 +259,7 @@ class Record:
         """The row that a table holds of it, or None."""
         return next((place.row for place in self.places if place.store is store), None)
 
-    def with_owners(self, so_far: dict[int, Any] | None = None) -> list[Record]:
+    def with_owners(self, so_far: dict[int, Any] | None = None) -> list[ObjectRecord]:
         """It, and all that have it as part of their snapshots."""
         found = {} if so_far is None else so_far
         found[id(self)] = self
@@ -329,21 +336,21 @@ def _rows_in(value: Any) -> Iterator[Any]:
             yield from _rows_in(each)
 
 
-RECORDS: dict[int, weakref.ref[Record]] = {}
+RECORDS: dict[int, weakref.ref[ObjectRecord]] = {}
 
 
-def known_record(instance: Any) -> Record | None:
+def known_record(instance: Any) -> ObjectRecord | None:
     """The record of an object, if there is one."""
     reference = RECORDS.get(id(instance))
     found = None if reference is None else reference()
     return found if found is not None and found.object is instance else None
 
 
-def record_of(instance: Any) -> Record:
+def record_of(instance: Any) -> ObjectRecord:
     """The record of an object; a new one, if there is none."""
     found = known_record(instance)
     if found is None:
-        found = Record(instance)
+        found = ObjectRecord(instance)
         RECORDS[id(instance)] = weakref.ref(found, partial(_forget, id(instance)))
     return found
 
@@ -353,7 +360,7 @@ def current_row(instance: Any) -> Any:
     return record_of(instance).current()
 
 
-def _forget(number: int, reference: weakref.ref[Record]) -> None:
+def _forget(number: int, reference: weakref.ref[ObjectRecord]) -> None:
     if RECORDS.get(number) is reference:
         del RECORDS[number]
 

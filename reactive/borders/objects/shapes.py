@@ -67,7 +67,7 @@ class Options:
         )
 
 
-class Shape:
+class ClassShape:
     """Reads and writes the attributes of instances of one class, and makes their snapshots.
 
     >>> from reactive import tracked
@@ -181,11 +181,11 @@ def _read_dictionary(instance: Any, name: str) -> Any:
     return vars(instance).get(name, MISSING)
 
 
-def shape_of(kind: Any) -> Shape:
+def shape_of(kind: Any) -> ClassShape:
     """That of a class that is tracked."""
-    found: Shape | None = vars(kind).get(SHAPE)
+    found: ClassShape | None = vars(kind).get(SHAPE)
     if found is None:
-        found = Shape(kind)
+        found = ClassShape(kind)
         type.__setattr__(kind, SHAPE, found)
     return found
 

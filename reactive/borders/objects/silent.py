@@ -15,7 +15,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from reactive.borders.objects.containers.container import Container
-from reactive.borders.objects.records import Record
+from reactive.borders.objects.records import ObjectRecord
 from reactive.errors import TableError
 
 AS_ONE = 50
@@ -107,6 +107,6 @@ def _next(store: Any, random: Random) -> Any:
     return None
 
 
-def _silent(table: Any, record: Record) -> Silent | None:
+def _silent(table: Any, record: ObjectRecord) -> Silent | None:
     names = record.changed_unseen()
     return Silent(record.object, table.name, tuple(names)) if names else None

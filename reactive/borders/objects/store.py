@@ -12,12 +12,12 @@ from typing import Any
 
 from reactive.borders.objects import reads
 from reactive.borders.objects.changes import Objects
-from reactive.borders.objects.records import Record
+from reactive.borders.objects.records import ObjectRecord
 from reactive.engine.collections.zset import Pair, Row, consolidate
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.store import Duplicate
 
-Update = tuple[Record, Row, Row]
+Update = tuple[ObjectRecord, Row, Row]
 
 
 class ObjectStore(KeyedStore):
@@ -35,7 +35,7 @@ class ObjectStore(KeyedStore):
         super().__init__(_object if key is None else key, _object if call is None else call)
         self.objects = objects
         self.table: Callable[[], Any] = weakref.ref(table)
-        self.read: frozenset[str] | reads.Unknown | None = reads.UNKNOWN
+        self.read: frozenset[str] | reads.UnknownRead | None = reads.UNKNOWN
         self.unseen: list[Any] = []
         """Of a strict database, keys of rows at which `silent.py` has not looked in this round."""
         self.last: tuple[list[Pair], list[Pair]] | None = None
@@ -44,7 +44,7 @@ class ObjectStore(KeyedStore):
     def attributes_read(self) -> frozenset[str] | None:
         """The attributes that queries read; None for all."""
         found = self.read
-        if isinstance(found, reads.Unknown):
+        if isinstance(found, reads.UnknownRead):
             found = self.read = reads.attributes_read(self.objects.engine, self.table())
         return found
 
@@ -106,7 +106,7 @@ class ObjectStore(KeyedStore):
             raise
         return changes
 
-    def replace_one(self, record: Record, old: Row, new: Row) -> list[Pair]:
+    def replace_one(self, record: ObjectRecord, old: Row, new: Row) -> list[Pair]:
         """As `replace`, of one object."""
         key_of, by_key = self.key, self.by_key
         before, after = key_of(old), key_of(new)
@@ -150,7 +150,7 @@ class ObjectStore(KeyedStore):
         for row in self.by_key.values():
             row._record_.leave(self, row)
 
-    def _left(self, record: Record, row: Row) -> None:
+    def _left(self, record: ObjectRecord, row: Row) -> None:
         record.leave(self, row)
         record.left = self.objects, self.objects.engine.version
         self.last = None  # an assignment of before, perhaps to this object, stands

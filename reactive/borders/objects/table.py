@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from optimizer.plans.explain import Explanation
 from reactive.api.table import Table
 from reactive.borders.objects.changes import Objects
-from reactive.borders.objects.records import Record, known_record, of, record_of
+from reactive.borders.objects.records import ObjectRecord, known_record, of, record_of
 from reactive.borders.objects.shapes import is_tracked, is_twin, shape_of
 from reactive.borders.objects.store import ObjectStore
 from reactive.engine.collections.zset import Pair
 from reactive.engine.runtime.boundary import boundary, hide
-from reactive.engine.storage.store import Store
+from reactive.engine.storage.store import RowStore
 from reactive.engine.transactions import patches
 from reactive.engine.transactions.transaction import Transaction
 from reactive.errors import PlanError, TableError
@@ -217,7 +217,7 @@ class ObjectTable(Table[T, K]):
     @_is_near.setter
     def _is_near(self, value: bool) -> None: ...
 
-    def _new_store(self, hashable: Any) -> Store:
+    def _new_store(self, hashable: Any) -> RowStore:
         if not self.plan.stored:
             raise PlanError(
                 f"table {self.name!r} of objects must be stored: an object that changes takes the "
@@ -276,7 +276,7 @@ class ObjectTable(Table[T, K]):
             is_noted=True,
         )
 
-    def _record(self, given: Any) -> Record:
+    def _record(self, given: Any) -> ObjectRecord:
         """That of an object, or of one that a row stands for."""
         if is_twin(type(given)) and given._record_ is not None:
             given = given._record_.object
@@ -294,9 +294,9 @@ class ObjectTable(Table[T, K]):
         record.trusted |= self.identity
         return record
 
-    def _known(self, given: Any) -> Record | None:
+    def _known(self, given: Any) -> ObjectRecord | None:
         if is_twin(type(given)):
-            found: Record | None = given._record_
+            found: ObjectRecord | None = given._record_
             return found
         return known_record(given)
 
@@ -325,7 +325,7 @@ class ObjectTable(Table[T, K]):
         record = self._record(given)
         return record.row_in(self._store) or self._row_now(record)
 
-    def _row_now(self, record: Record) -> Any:
+    def _row_now(self, record: ObjectRecord) -> Any:
         """The snapshot of an object that comes: nobody has looked after it if it was nowhere."""
         if not record.places:
             record.late = dict.fromkeys(record.shape.names)

@@ -24,7 +24,7 @@ from reactive.errors import OffloadError
 if TYPE_CHECKING:
     from reactive.borders.offload.offload import Offloading
     from reactive.borders.offload.spilling import Spilled
-    from reactive.borders.sinks.durable_outbox import Outbox, Target
+    from reactive.borders.sinks.durable_outbox import Outbox, SinkTarget
     from reactive.borders.sinks.making import SinkOptions
     from reactive.engine.dataflow.node import Node
 
@@ -101,7 +101,7 @@ class Offload(Protocol):
         """
         ...
 
-    def target(self, place: str, options: SinkOptions) -> Target:
+    def target(self, place: str, options: SinkOptions) -> SinkTarget:
         """What a view is written to."""
         ...
 
@@ -111,7 +111,7 @@ class Offload(Protocol):
 
     def framed(
         self, function: Callable[[Any, int], object], name: str | None, row_type: Any
-    ) -> Target:
+    ) -> SinkTarget:
         """What calls a function of frames of changes, and numbers."""
         ...
 

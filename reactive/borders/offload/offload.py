@@ -60,7 +60,7 @@ class Offloading:
         self._flush: flushing.Flush | None = None
         self._readers: remote_table.Readers | None = None
         self.spilling = Spilling(engine)
-        self.overflow = None if offload is None else overflow.Overflow(self, offload)
+        self.overflow = None if offload is None else overflow.OverflowWatch(self, offload)
         if offload is not None:
             offload.open()
 

@@ -27,7 +27,7 @@ from optimizer.plans import explain as explaining
 from optimizer.plans.properties import nodes
 from optimizer.traverse import has_components
 from reactive.borders.offload import remote_table
-from reactive.engine.compiler.physical import Nest
+from reactive.engine.compiler.physical import PhysicalNest
 from reactive.engine.compiler.placement import OffloadedNodes
 from reactive.engine.dataflow.node import Node
 from reactive.engine.operators.plain import LINEAR
@@ -54,7 +54,7 @@ Size = tuple[int, int]
 log = logging.getLogger("reactive")
 
 
-class Overflow:
+class OverflowWatch:
     """Watches the operators of a database."""
 
     def __init__(self, offloading: Offloading, offload: Offload) -> None:
@@ -324,7 +324,7 @@ def level_of(part: Node) -> str | None:
     """What a part is called that has the rows of a level; None of others."""
     for reader, _ in part.consumers:
         nest = reader.physical
-        if isinstance(nest, Nest) and nest.elsewhere is not None:
+        if isinstance(nest, PhysicalNest) and nest.elsewhere is not None:
             return f"level {nest.elsewhere.names[reader.inputs.index(part)]}"
     return None
 

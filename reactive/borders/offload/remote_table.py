@@ -54,7 +54,7 @@ from reactive.engine.remote.remote import (
     to_restore,
 )
 from reactive.engine.remote.remote_operator import RemoteOperator
-from reactive.engine.storage.store import Store
+from reactive.engine.storage.store import RowStore
 from reactive.engine.transactions import patches
 from reactive.engine.transactions.transaction import Transaction
 from reactive.errors import MissingKeyError, OffloadError, SourceError, TableError, TransactionError
@@ -86,7 +86,7 @@ class RemoteTable(Table[T, Any]):
         super().__init__(engine, number, row_type, name, key, True)
         self._keyed = None
 
-    def _new_store(self, hashable: Any) -> Store:
+    def _new_store(self, hashable: Any) -> RowStore:
         self.rows = self._open(self.name)
         """Where the rows are."""
         self._waiting = RemoteStore(self.rows)

@@ -23,7 +23,7 @@ from reactive.engine.dataflow.node import Node
 from reactive.engine.operators.plain import LINEAR
 from reactive.engine.runtime.interrupts import surely
 from reactive.engine.storage.row_check import KeyedStore
-from reactive.engine.storage.store import BagStore, Store
+from reactive.engine.storage.store import BagStore, RowStore
 
 if TYPE_CHECKING:
     from reactive.borders.offload.backend import Offload
@@ -34,7 +34,7 @@ PIECE = 2_000
 RECURSIVE = (plan.Fixpoint, plan.Component, plan.Iterate)
 
 
-class Spilled(Store, Protocol):
+class Spilled(RowStore, Protocol):
     """Rows of a table that only parts elsewhere read.
 
     Those that have not been moved yet are where they were, and statements find them there.

@@ -317,7 +317,7 @@ class DurableOutbox:
 
 
 class CalledTarget:
-    """A `Target` that calls a function."""
+    """A `SinkTarget` that calls a function."""
 
     def __init__(self, function: Called, outbox: Outbox) -> None:
         self._function = function
@@ -364,7 +364,7 @@ class CalledTarget:
 
 
 class ToldTarget(CalledTarget):
-    """A `Target` that calls a callback with deltas. Batch 0 is the rows of the beginning.
+    """A `SinkTarget` that calls a callback with deltas. Batch 0 is the rows of the beginning.
 
     Parameters
     ----------
@@ -485,7 +485,7 @@ class ChangeBatch:
         return Position(self.number, self.version)
 
 
-class Target(Protocol):
+class SinkTarget(Protocol):
     """What a `Sink` writes to.
 
     One that has an attribute `is_owed`, and that is true, is given a batch also if nothing has
@@ -519,8 +519,8 @@ class Target(Protocol):
 
 
 @runtime_checkable
-class FrameTarget(Target, Protocol):
-    """A `Target` that can read rows where they are, so that none of them passes the process."""
+class FrameTarget(SinkTarget, Protocol):
+    """A `SinkTarget` that can read rows where they are, so that none of them passes the process."""
 
     def difference_frame(self, rows: Any) -> Any:
         """As `difference`, of all rows as `RemoteRows`, which are not read before `stage_frame`."""
@@ -536,11 +536,11 @@ class Outbox(Protocol):
     """Keeps the batch that a receiver is to be given, until it has it, and what it was given."""
 
     def open(self, plan: str) -> Position | None:
-        """As of a `Target`."""
+        """As of a `SinkTarget`."""
         ...
 
     def difference(self, rows: Iterable[Pair]) -> Changed:
-        """As of a `Target`."""
+        """As of a `SinkTarget`."""
         ...
 
     def stage(self, batch: ChangeBatch) -> None:

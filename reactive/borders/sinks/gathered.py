@@ -22,7 +22,7 @@ FEWEST = 1024
 """Changes from which on they are added up while they wait."""
 
 
-class Gathered:
+class GatheredChanges:
     """The changes of a view from `begin` on.
 
     An interrupt that comes while a delta is added leaves it unsure, and so does `doubt`: then it

@@ -2,7 +2,7 @@
 
 a path or a table    files, by what the database offloads to
 a function           called with each batch, from an outbox
-a `Target`           whatever it does
+a `SinkTarget`           whatever it does
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from reactive.borders.sinks.durable_outbox import (
     FrameTarget,
     MemoryOutbox,
     Outbox,
-    Target,
+    SinkTarget,
     ToldTarget,
 )
-from reactive.borders.sinks.gathered import Gathered
-from reactive.borders.sinks.sink import Changes, Followed, Sink
+from reactive.borders.sinks.gathered import GatheredChanges
+from reactive.borders.sinks.sink import ChangeFeed, FollowedChanges, Sink
 from reactive.engine.collections.zset import Pair
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.runtime import background
@@ -80,7 +80,7 @@ def write_to(
                 "mode=, key= and row_type= are not read beside a Target, which knows them\n"
                 "  give them to it: RowsFolder(path, key=..., row_type=...)"
             )
-        made: Target = target
+        made: SinkTarget = target
     elif isinstance(target, str | os.PathLike):
         target = target if isinstance(target, str) else str(Path(target).absolute())
         made = _offload(engine, "files are written by pyarrow").target(target, options)
@@ -122,7 +122,7 @@ def changes_to(
     called = name or view.name
     to = getattr(function, "__qualname__", type(function).__name__)
     text = f"of {view._channel} to {to if called is None else repr(called)}"
-    target: Target
+    target: SinkTarget
     if frames or getattr(function, "takes_frames", False):
         if keeping != Keeping():
             raise PlanError(
@@ -261,7 +261,7 @@ def _check_single(engine: Engine, name: str) -> None:
             )
 
 
-def _sink(view: Any, name: str, target: Target, interval: float | None, is_each: bool) -> Sink:
+def _sink(view: Any, name: str, target: SinkTarget, interval: float | None, is_each: bool) -> Sink:
     engine: Engine = view._engine
     if any(sink.name == name for sink in engine.sinks):
         raise PlanError(f"the sink {name} is there already\n  stop() that one first")
@@ -281,7 +281,7 @@ def _annotation(node: plan.Node) -> Any:
     return types[0] if len(types) == 1 else GenericAlias(tuple, types)
 
 
-def _gathering(view: Any, target: Target | None, now: Changes | None) -> Changes:
+def _gathering(view: Any, target: SinkTarget | None, now: ChangeFeed | None) -> ChangeFeed:
     """Where the changes of a view are had from: where its rows are, if the target reads them there;
     what does so `now` goes on."""
     if now is None or not now.is_sure:
@@ -290,11 +290,11 @@ def _gathering(view: Any, target: Target | None, now: Changes | None) -> Changes
         return now
     operator = _operator(view) if isinstance(target, FrameTarget) else None
     if operator is None:
-        if isinstance(now, Gathered):
+        if isinstance(now, GatheredChanges):
             return now
-        return Gathered(view._engine.shaping, partial(_rows, view), partial(_listen, view))
-    is_same = isinstance(now, Followed) and now.operator is operator and not now.has_moved
-    return now if now is not None and is_same else Followed(operator)
+        return GatheredChanges(view._engine.shaping, partial(_rows, view), partial(_listen, view))
+    is_same = isinstance(now, FollowedChanges) and now.operator is operator and not now.has_moved
+    return now if now is not None and is_same else FollowedChanges(operator)
 
 
 def _operator(view: Any) -> RemoteOperator | None:

@@ -40,9 +40,9 @@ from reactive.borders.sinks.durable_outbox import (
     ChangeBatch,
     FrameTarget,
     Position,
-    Target,
+    SinkTarget,
 )
-from reactive.borders.sinks.gathered import Gathered
+from reactive.borders.sinks.gathered import GatheredChanges
 from reactive.engine.remote.remote_operator import Following, RemoteOperator
 from reactive.engine.runtime.boundary import boundary
 from reactive.engine.runtime.closeable import Closeable, NotCopied
@@ -89,8 +89,8 @@ class Sink(NotCopied, Closeable):
         self,
         engine: Engine,
         name: str,
-        gathering: Callable[[Changes | None], Changes],
-        target: Target,
+        gathering: Callable[[ChangeFeed | None], ChangeFeed],
+        target: SinkTarget,
         plan: str,
         trigger: float | None,
     ) -> None:
@@ -340,11 +340,11 @@ class Sink(NotCopied, Closeable):
     def _compare(self) -> None:
         """Have what leads from the target to the view wait, and what changes from now on."""
         self._position = self._target.open(self._plan)
-        if self._is_each and isinstance(self._gathered, Gathered):
+        if self._is_each and isinstance(self._gathered, GatheredChanges):
             self._gathered.then, self._gathered.lost = self._note_commit, self._end
         try:
             rows, target = self._gathered.begin(), self._target
-            if isinstance(self._gathered, Followed):
+            if isinstance(self._gathered, FollowedChanges):
                 assert isinstance(target, FrameTarget)
                 self._gathered.first(target.difference_frame(rows))
             else:
@@ -379,7 +379,7 @@ class Sink(NotCopied, Closeable):
     def _stage(self, batch: ChangeBatch) -> bool:
         if not isinstance(self._target, CalledTarget):  # which settles by itself what it keeps
             self._settle()
-        if isinstance(self._gathered, Followed):
+        if isinstance(self._gathered, FollowedChanges):
             assert isinstance(self._target, FrameTarget)
             return self._target.stage_frame(batch)
         self._target.stage(batch)
@@ -436,8 +436,8 @@ def _tick(reference: weakref.ref[Sink], ended: threading.Event, interval: float)
         del sink
 
 
-class Changes(Protocol):
-    """Where a sink has the changes of a view from: `Gathered` in the process, or `Followed`."""
+class ChangeFeed(Protocol):
+    """Gives a sink the changes of a view: `GatheredChanges` here, or `FollowedChanges`."""
 
     @property
     def is_sure(self) -> bool:
@@ -486,7 +486,7 @@ class Changes(Protocol):
         ...
 
 
-class Followed:
+class FollowedChanges:
     """The changes of a view, where its rows are.
 
     Parameters

@@ -261,7 +261,7 @@ def _check(table: Any, engine: object) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class TableBatches:
     """A batch, by tables."""
 
     upserts: ByTable
@@ -283,14 +283,14 @@ class Given:
                     yield number, row
 
 
-def given(batch: Batch[Any], targets: Targets) -> Given:
+def given(batch: Batch[Any], targets: Targets) -> TableBatches:
     """A batch by the tables that its rows go into.
 
     Raises
     ------
     TableError: what is given by key is for a table without key, or the reverse.
     """
-    found = Given(
+    found = TableBatches(
         targets.by_table(batch.upserts),
         targets.keys(batch.deletes),
         targets.by_table(batch.removes),
@@ -478,7 +478,7 @@ class Source(Protocol[T_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class GeneratorSource:
     """A generator function as a source."""
 
     name: str
@@ -501,7 +501,7 @@ def as_source(
                 "  a function (since, stop) -> batches, or an object with `name` and `batches`; "
                 "from_rows(rows) gives rows in batches"
             )
-        source = Named(getattr(source, "__name__", "") if name is None else name, source)
+        source = GeneratorSource(getattr(source, "__name__", "") if name is None else name, source)
     called = getattr(source, "name", None) if name is None else name
     if not isinstance(called, str) or not called or called == "<lambda>":
         raise PlanError(

@@ -36,9 +36,9 @@ from reactive.borders.sources.batch import (
     Batch,
     Batches,
     ByTable,
-    Given,
     OnRefusal,
     Source,
+    TableBatches,
     Targets,
     Token,
     as_source,
@@ -155,7 +155,7 @@ def commit_batch(engine: Engine, ledger: Ledger, batch: Batch[Any], *, drops: bo
     return _Careful(engine, ledger, found).commit()
 
 
-def _commit(engine: Engine, ledger: Ledger, batch: Given, left_out: LeftOut | None) -> int:
+def _commit(engine: Engine, ledger: Ledger, batch: TableBatches, left_out: LeftOut | None) -> int:
     def change() -> int:
         net = net_changes(batch, ledger, left_out)
         _change(ledger, net.gone, net.come)
@@ -177,7 +177,7 @@ def _change(ledger: Ledger, gone: ByTable, come: ByTable) -> None:
 class _Careful:
     """Commits a batch without the rows that raise."""
 
-    def __init__(self, engine: Engine, ledger: Ledger, batch: Given) -> None:
+    def __init__(self, engine: Engine, ledger: Ledger, batch: TableBatches) -> None:
         self._engine = engine
         self._ledger = ledger
         self._batch = batch
@@ -265,7 +265,7 @@ def _last_of_shortest(numbers: Sequence[int], rows: Sequence[Place], trial: Tria
     return numbers[raises - 1]
 
 
-def _refusal(ledger: Ledger, batch: Given, error: Exception) -> Exception:
+def _refusal(ledger: Ledger, batch: TableBatches, error: Exception) -> Exception:
     """What to raise: of a row without a hash, what its table says of it."""
     if type(error) is not TypeError:
         return error

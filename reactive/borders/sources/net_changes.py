@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from reactive.api.literal import Raised, RowError
-from reactive.borders.sources.batch import NOWHERE, ByTable, Given, Refused
+from reactive.borders.sources.batch import NOWHERE, ByTable, Refused, TableBatches
 from reactive.borders.sources.ledger import ORIGIN, Entry, Ledger, Owner, part_owner
 from reactive.engine.collections.zset import Row, consolidate
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -27,7 +27,7 @@ NOTHING: Mapping[int, tuple[Row, ...]] = {}
 
 
 @dataclass(frozen=True, slots=True)
-class NetChanges:
+class NetBatch:
     """Rows that go and come, by table; what is noted; rows that are left out no more, and now."""
 
     gone: ByTable = field(default_factory=dict)
@@ -40,7 +40,7 @@ class NetChanges:
         return sum(map(len, (*self.gone.values(), *self.come.values())))
 
 
-def net_changes(batch: Given, ledger: Ledger, left_out: LeftOut | None) -> NetChanges:
+def net_changes(batch: TableBatches, ledger: Ledger, left_out: LeftOut | None) -> NetBatch:
     """What a batch changes. Inside a transaction: it reads the tables.
 
     Parameters
@@ -69,7 +69,7 @@ class _Changes:
     """Collects what a batch changes."""
 
     def __init__(self, ledger: Ledger, left_out: LeftOut | None) -> None:
-        self._net = NetChanges()
+        self._net = NetBatch()
         self._ledger = ledger
         self._targets = ledger.targets
         self._left_out = None if left_out is None else left_out.again()
@@ -208,7 +208,7 @@ class _Changes:
         of = f"source {self._ledger.name}"
         return tuple(RowError(of, each.given, _raised(each.error)) for each in given)
 
-    def made(self, batch: Given) -> NetChanges:
+    def made(self, batch: TableBatches) -> NetBatch:
         """All of it."""
         for owner, errors in self._errors.items():
             self._replace(owner, errors)

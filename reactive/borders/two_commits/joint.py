@@ -55,7 +55,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from reactive.borders.two_commits.of_sqlalchemy import other
-from reactive.borders.two_commits.rereading import Lost
+from reactive.borders.two_commits.rereading import CommitInDoubt
 from reactive.engine.runtime.boundary import hide
 from reactive.engine.runtime.interrupts import SIGINT, is_asynchronous
 from reactive.engine.transactions.prepared import Prepared
@@ -207,7 +207,7 @@ class JointTransaction(Transaction):
         engine, sql = self._engine, self._other
         if engine.rereading is not None:
             await self._refuse_doubtful(prepared)
-        cancelled, lost = None, Lost()
+        cancelled, lost = None, CommitInDoubt()
         try:
             await sql.flush()
             await sql.check()
@@ -262,7 +262,9 @@ class JointTransaction(Transaction):
         """It has been told to commit or to roll back."""
         self._engine.joined.pop(id(self._other.identity), None)
 
-    async def _end_unknown(self, prepared: Prepared, error: BaseException, lost: Lost) -> NoReturn:
+    async def _end_unknown(
+        self, prepared: Prepared, error: BaseException, lost: CommitInDoubt
+    ) -> NoReturn:
         """Nobody knows whether it has committed: what can be read again is."""
         known, changed = self._engine.rereading, prepared.changed()
         again = () if known is None else tuple(table for table in changed if table in known.by)

@@ -48,11 +48,18 @@ from sys import exc_info, modules
 from typing import Any
 
 from optimizer.errors import PlanError
-from reactive.borders.two_commits.others import OfApsw, OfSqlite, Other, awaited, ended, refused
+from reactive.borders.two_commits.others import (
+    AnyConnection,
+    OfApsw,
+    OfSqlite,
+    awaited,
+    ended,
+    refused,
+)
 from reactive.errors import TransactionError
 
 
-class OfConnection(Other):
+class OfConnection(AnyConnection):
     """A `Connection` or `AsyncConnection`."""
 
     _joined: Any = None
@@ -187,7 +194,7 @@ class OfSession(OfConnection):
         return {id(found[0]): found[0] for found in used.values()}.values()
 
 
-def sqlalchemy_participant(given: Any, names: Set[str]) -> Other:
+def sqlalchemy_participant(given: Any, names: Set[str]) -> AnyConnection:
     """What is committed of a session or a connection."""
     if names & {"scoped_session", "async_scoped_session"}:
         given = given()
@@ -207,7 +214,7 @@ def _driver(connection: Any) -> Any:
     return getattr(found, "driver_connection", None) or found.dbapi_connection
 
 
-class OfDjango(Other):
+class OfDjango(AnyConnection):
     """A connection of this thread, by its alias."""
 
     def __init__(self, alias: str) -> None:
@@ -272,7 +279,7 @@ class _AtomicRolledBack(Exception):
     """What `atomic` is told."""
 
 
-def django_participant(given: Any) -> Other:
+def django_participant(given: Any) -> AnyConnection:
     """What is committed of an alias, a connection, or an `atomic` that is not entered."""
     if "django.db" not in modules:
         raise PlanError(
@@ -305,7 +312,7 @@ KNOWN = frozenset({"sqlalchemy", "django", "apsw", *SQLITE, *PSYCOPG})
 METHODS = ("commit", "rollback")
 
 
-def other(given: Any) -> Other:
+def other(given: Any) -> AnyConnection:
     """What is to be committed with the tables.
 
     Raises
@@ -330,11 +337,11 @@ def other(given: Any) -> Other:
         return django_participant(given)
     if isinstance(given, type) or not all(callable(getattr(given, n, None)) for n in METHODS):
         raise refused(given)
-    return Other(given)
+    return AnyConnection(given)
 
 
 @lru_cache(maxsize=64)
-def _simple(kind: Any) -> Callable[[Any], Other] | None:
+def _simple(kind: Any) -> Callable[[Any], AnyConnection] | None:
     """What is made of any object of a class, where nothing else is to be looked at."""
     if issubclass(kind, (*MANY, str, type)):
         return None
@@ -364,7 +371,7 @@ IDLE = 0
 """`PQTRANS_IDLE` of libpq: no transaction is open."""
 
 
-class OfPsycopg(Other):
+class OfPsycopg(AnyConnection):
     """A `Connection`, an `AsyncConnection`, or one of psycopg2."""
 
     _block: Any = None

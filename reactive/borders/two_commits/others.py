@@ -29,7 +29,7 @@ from optimizer.errors import PlanError
 from reactive.errors import TransactionError
 
 
-class Other:
+class AnyConnection:
     """Anything with `commit()` and `rollback()`, as connections of PEP 249 have."""
 
     is_local = False
@@ -98,7 +98,7 @@ class Other:
             )
 
 
-class OfSqlite(Other):
+class OfSqlite(AnyConnection):
     """A connection of `sqlite3` or `aiosqlite`, which may leave BEGIN to its user."""
 
     is_local = True
@@ -136,7 +136,7 @@ class OfSqlite(Other):
             await awaited(self.given.execute(statement))
 
 
-class OfApsw(Other):
+class OfApsw(AnyConnection):
     """A connection of `apsw`, which has no methods for that."""
 
     is_local = True
@@ -162,7 +162,7 @@ class OfApsw(Other):
             self.given.execute("ROLLBACK")
 
 
-def ended(other: Other) -> TransactionError:
+def ended(other: AnyConnection) -> TransactionError:
     """What to say of what was committed, or rolled back, before the block has ended."""
     return TransactionError(
         f"{other} has committed or rolled back within the block, so it is not one commit with the "

@@ -47,7 +47,7 @@ ATTEMPTS = 3
 """Readings while others commit, after which nobody may."""
 
 
-class Lost(Exception):
+class CommitInDoubt(Exception):
     """The answer to a COMMIT is still to come, or was lost."""
 
     is_known = False
@@ -112,7 +112,9 @@ class Rereading:
     @property
     def doubts(self) -> dict[Any, BaseException]:
         """The tables in doubt, with why."""
-        known = [t for t, e in list(self._doubts.items()) if isinstance(e, Lost) and e.is_known]
+        known = [
+            t for t, e in list(self._doubts.items()) if isinstance(e, CommitInDoubt) and e.is_known
+        ]
         self.forget(known)
         return self._doubts
 

@@ -59,7 +59,7 @@ Then = Callable[[Emitter, str], None]
 
 
 @record
-class _Reading:
+class _CycleReads:
     """What a place leads to from an end that is bound."""
 
     place: int
@@ -143,7 +143,7 @@ class CycleRows:
         self._follow(emitter, place, {**bound, variable: part}, None)
 
     def _loop(
-        self, emitter: Emitter, place: int, part: str, readings: Sequence[_Reading]
+        self, emitter: Emitter, place: int, part: str, readings: Sequence[_CycleReads]
     ) -> Emitter:
         """The loop over the values that all readings lead to, and their rows."""
         asked = [reading for reading in readings if reading.symbol != "nothing"]
@@ -205,7 +205,7 @@ class CycleRows:
         is_own = self.occurrences[place].of == self.occurrences[other].of
         return is_own and other > place and not self.is_whole
 
-    def _all_from(self, place: int, bound: Bound) -> list[_Reading]:
+    def _all_from(self, place: int, bound: Bound) -> list[_CycleReads]:
         """What is read from the ends of the row."""
         found = [reading for some in self._nexts(place, bound).values() for reading in some]
         for other, occurrence in enumerate(self.occurrences):
@@ -213,9 +213,9 @@ class CycleRows:
                 found.append(self._reading(other, bound[occurrence.ends[0]], is_onward=True))
         return found
 
-    def _nexts(self, place: int, bound: Bound) -> dict[int, list[_Reading]]:
+    def _nexts(self, place: int, bound: Bound) -> dict[int, list[_CycleReads]]:
         """Each variable that places lead to from what is bound."""
-        found: dict[int, list[_Reading]] = {}
+        found: dict[int, list[_CycleReads]] = {}
         for other, occurrence in enumerate(self.occurrences):
             one, two = occurrence.ends
             if other == place:
@@ -228,10 +228,10 @@ class CycleRows:
                 found.setdefault(one, []).append(reading)
         return found
 
-    def _reading(self, other: int, symbol: str, *, is_onward: bool) -> _Reading:
-        return _Reading(other, self.occurrences[other].of, symbol, is_onward)
+    def _reading(self, other: int, symbol: str, *, is_onward: bool) -> _CycleReads:
+        return _CycleReads(other, self.occurrences[other].of, symbol, is_onward)
 
-    def _named(self, emitter: Emitter, reading: _Reading) -> str:
+    def _named(self, emitter: Emitter, reading: _CycleReads) -> str:
         """The variable of a dictionary, set here if it is not yet."""
         if reading.text in self._hoisted:
             return self._hoisted[reading.text]
@@ -239,20 +239,20 @@ class CycleRows:
         emitter.line(f"{name} = {reading.text}")
         return name
 
-    def _dictionary(self, reading: _Reading) -> str:
+    def _dictionary(self, reading: _CycleReads) -> str:
         return self._hoisted.get(reading.text, reading.text)
 
-    def _dictionaries(self, readings: Sequence[_Reading]) -> list[str]:
+    def _dictionaries(self, readings: Sequence[_CycleReads]) -> list[str]:
         ordered = sorted(readings, key=lambda reading: reading.symbol == "nothing")
         return [self._dictionary(reading) for reading in ordered]
 
 
-def _best(found: dict[int, list[_Reading]]) -> int | None:
+def _best(found: dict[int, list[_CycleReads]]) -> int | None:
     """The variable that most is known of."""
     return max(found, key=lambda variable: _rank(found[variable]), default=None)
 
 
-def _rank(readings: Sequence[_Reading]) -> int:
+def _rank(readings: Sequence[_CycleReads]) -> int:
     """How many dictionaries are intersected, without those of all rows."""
     return sum(reading.symbol != "nothing" for reading in readings)
 

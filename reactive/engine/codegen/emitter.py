@@ -47,8 +47,8 @@ from optimizer.expressions.evaluated import may_be_moment
 from optimizer.expressions.knowledge import Shapes, is_canonical, is_value, makes_record, total
 from optimizer.expressions.text import needs, projected, surely
 from optimizer.record import record
-from reactive.engine.codegen.expected import Expected, Use
-from reactive.engine.codegen.functions import CodeWriter, Values, can_be_variable
+from reactive.engine.codegen.expected import Expected, ValueUse
+from reactive.engine.codegen.functions import BoundValues, CodeWriter, can_be_variable
 
 Chain = Sequence[plan.Node]
 """Where, select, unnest and select_many nodes, the first to see a row first."""
@@ -67,7 +67,7 @@ class Instruction:
     name: str = ""
 
 
-USES = {"set": Use.KEPT, "each": Use.GIVEN}
+USES = {"set": ValueUse.KEPT, "each": ValueUse.GIVEN}
 """What is done with the value of an instruction, where more is than looking at it."""
 
 
@@ -184,7 +184,7 @@ class Emitter:
 
     def __init__(
         self,
-        values: Values,
+        values: BoundValues,
         names: Sequence[str],
         shapes: Shapes,
         indent: int,
@@ -230,8 +230,8 @@ class Emitter:
 
     def expect(self, instructions: Iterable[Instruction], more: Iterable[Expr]) -> None:
         """Tell beforehand what will be written, so that what comes twice gets a name."""
-        written = [(each.expr, USES.get(each.kind, Use.LOOKED_AT)) for each in instructions]
-        self._expected.add([*written, *((expr, Use.KEPT) for expr in more)])
+        written = [(each.expr, USES.get(each.kind, ValueUse.LOOKED_AT)) for each in instructions]
+        self._expected.add([*written, *((expr, ValueUse.KEPT) for expr in more)])
 
     def write(self, instructions: Iterable[Instruction]) -> None:
         """The instructions, one after the other."""

@@ -51,7 +51,7 @@ MAKES_NEW = frozenset({"+", "*", "/", "//", "%", "**"})
 """Operators whose result is the same of one object and itself as of two equal ones."""
 
 
-class Use(IntEnum):
+class ValueUse(IntEnum):
     """What is done with a value; a later one is more than an earlier one."""
 
     LOOKED_AT = 0
@@ -65,9 +65,9 @@ class Expected:
     def __init__(self, shapes: Shapes) -> None:
         self._shapes = shapes
         self._often: dict[Expr, int] = {}
-        self._calls: dict[Expr, Counter[Use]] = {}
+        self._calls: dict[Expr, Counter[ValueUse]] = {}
 
-    def add(self, exprs: list[tuple[Expr, Use]]) -> None:
+    def add(self, exprs: list[tuple[Expr, ValueUse]]) -> None:
         """More expressions, each with what is done with its value."""
         for expr, use in exprs:
             if any(isinstance(part, Call | Apply) for part in walk(expr)):
@@ -85,7 +85,7 @@ class Expected:
 
     def is_kept(self, expr: Expr) -> bool:
         """Whether its value goes into a row, so that it is not that of the next one too."""
-        return bool(self._calls) and expr in self._calls and self._calls[expr][Use.KEPT] > 0
+        return bool(self._calls) and expr in self._calls and self._calls[expr][ValueUse.KEPT] > 0
 
     def often(self) -> list[Expr]:
         """What has been counted."""
@@ -104,9 +104,9 @@ class Expected:
     def _is_one(self, expr: Expr) -> bool:
         """Whether the result of one call is as good as those of several."""
         uses = self._calls.get(expr) if self._calls else None
-        return uses is not None and not uses[Use.GIVEN] and uses[Use.KEPT] < 2
+        return uses is not None and not uses[ValueUse.GIVEN] and uses[ValueUse.KEPT] < 2
 
-    def _note(self, expr: Expr, use: Use) -> None:
+    def _note(self, expr: Expr, use: ValueUse) -> None:
         if isinstance(expr, Call | Apply) and not is_value(expr, self._shapes):
             self._calls.setdefault(expr, Counter())[use] += 1
         for part, of_part in _parts(expr, use):
@@ -117,9 +117,9 @@ def _is_look(value: object) -> bool:
     return isinstance(value, order_kinds.CHECKS) or any(value is look for look in LOOKS)
 
 
-def _parts(expr: Expr, use: Use) -> Iterator[tuple[Expr, Use]]:
+def _parts(expr: Expr, use: ValueUse) -> Iterator[tuple[Expr, ValueUse]]:
     """The parts of an expression, with what it does with them if `use` is done with it."""
-    looked_at, inside = Use.LOOKED_AT, max(use, Use.KEPT)
+    looked_at, inside = ValueUse.LOOKED_AT, max(use, ValueUse.KEPT)
     match expr:
         case Operation():
             yield from _operands(expr)
@@ -137,20 +137,20 @@ def _parts(expr: Expr, use: Use) -> Iterator[tuple[Expr, Use]]:
         case Call() if makes_record(expr):
             yield from ((part, inside) for part in parts(expr))
         case Attribute(of):
-            yield of, looked_at if use is looked_at else Use.GIVEN
+            yield of, looked_at if use is looked_at else ValueUse.GIVEN
         case Item(of, key):
-            yield of, looked_at if use is looked_at else Use.GIVEN
+            yield of, looked_at if use is looked_at else ValueUse.GIVEN
             yield key, looked_at
         case Call(Constant(value), arguments, ()) if _is_look(value):
             yield from ((argument, looked_at) for argument in arguments)
         case Text() | Formatted() | Guard() | Again():
             yield from ((part, looked_at) for part in parts(expr))
         case _:
-            yield from ((part, Use.GIVEN) for part in parts(expr))
+            yield from ((part, ValueUse.GIVEN) for part in parts(expr))
 
 
-def _operands(expr: Operation) -> Iterator[tuple[Expr, Use]]:
-    looked_at, given = Use.LOOKED_AT, Use.GIVEN
+def _operands(expr: Operation) -> Iterator[tuple[Expr, ValueUse]]:
+    looked_at, given = ValueUse.LOOKED_AT, ValueUse.GIVEN
     match expr:
         case Operation("in" | "not in", (left, right)):
             yield from ((left, looked_at), (right, given))  # an iterator is used up

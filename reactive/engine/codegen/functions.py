@@ -89,7 +89,7 @@ _gone: deque[str] = deque()
 a garbage collection may come while somebody goes through it."""
 
 
-class Values:
+class BoundValues:
     """The values that generated code refers to, by the names that it has for them."""
 
     def __init__(self, reserved: Iterable[str] = ()) -> None:
@@ -165,7 +165,7 @@ class CodeWriter(Writer):
     def __init__(
         self,
         names: Sequence[str],
-        values: Values,
+        values: BoundValues,
         *,
         known: Mapping[Expr, str] | None = None,
         careful: bool = True,
@@ -306,7 +306,7 @@ def _deferred(function: Lifted) -> Callable[..., Any]:
 
 
 def _compiled(function: Lifted) -> Callable[..., Any]:
-    values = Values(function.names)
+    values = BoundValues(function.names)
     hides = not values.by_name.keys().isdisjoint(function.names)
     names = _distinct(() if hides else function.names, function.parameters)
     text = f"lambda {', '.join(names)}: {CodeWriter(names, values).write(function.body)}"
@@ -314,10 +314,10 @@ def _compiled(function: Lifted) -> Callable[..., Any]:
     return made
 
 
-def build(name: str, text: str, values: Values) -> Callable[..., Any]:
+def build(name: str, text: str, values: BoundValues) -> Callable[..., Any]:
     """The function of that name that the text defines; its traceback shows the text.
 
-    >>> double = build("double", "def double(x):\\n    return 2 * x\\n", Values())
+    >>> double = build("double", "def double(x):\\n    return 2 * x\\n", BoundValues())
     >>> double(4), double.__code__.co_filename in linecache.cache
     (8, True)
     """
@@ -381,7 +381,7 @@ def _in_file(code: CodeType, file: str) -> CodeType:
 def source_of(made: Callable[..., Any]) -> str:
     r"""The text that `build` made a function of.
 
-    >>> source_of(build("one", "def one():\n    return 1\n", Values()))
+    >>> source_of(build("one", "def one():\n    return 1\n", BoundValues()))
     'def one():\n    return 1\n'
     """
     return "".join(linecache.getlines(made.__code__.co_filename))

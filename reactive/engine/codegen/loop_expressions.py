@@ -64,7 +64,7 @@ from optimizer.expressions.knowledge import Shapes, hashable
 from optimizer.plans.side_conditions import SideTerm
 from optimizer.rewriting.own_values import elements
 from reactive.engine.codegen.emitter import Emitter, RowPipeline
-from reactive.engine.codegen.functions import CodeWriter, Values, build, callable_of
+from reactive.engine.codegen.functions import BoundValues, CodeWriter, build, callable_of
 from reactive.engine.collections import inner_changes
 from reactive.engine.collections.index import NO_MATCH, match_key
 
@@ -79,11 +79,11 @@ def inner_bags(
 
     `places` are the bindings that rows of the delta have.
     """
-    reads = _Reads(pipeline, after, places)
+    reads = _BindingReads(pipeline, after, places)
     return [bag for place in places for bag in reads.bags(Parameter(place))]
 
 
-class _Reads:
+class _BindingReads:
     """What is read of each binding, and of what is gone over, with how often."""
 
     def __init__(self, pipeline: RowPipeline, after: Sequence[Expr], places: Sequence[int]) -> None:
@@ -311,7 +311,7 @@ def column(expr: Expr, each: Sequence[str], given: Sequence[str] = ()) -> Callab
     each: variables that go through columns side by side, the first arguments.
     given: variables that are columns as they are, the arguments behind them.
     """
-    values = Values()
+    values = BoundValues()
     lists = [f"rows_{place}" for place in range(len(each))]
     for name in (*each, *given, *lists):
         values.reserve(name)

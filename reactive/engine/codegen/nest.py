@@ -53,7 +53,7 @@ from optimizer.expr import Expr
 from optimizer.record import record
 from reactive.engine.codegen import loop_expressions
 from reactive.engine.codegen.emitter import Emitter, RowPipeline
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.exact import (
     DOWN,
     UNIT,
@@ -88,7 +88,7 @@ Then = Callable[[Emitter, Bound], None]
 
 
 @record
-class Source:
+class LoopSource:
     """What a loop goes through.
 
     Parameters
@@ -117,14 +117,14 @@ class Move(Protocol):
     def exprs(self) -> Iterable[Expr]:
         """What is evaluated to go it."""
 
-    def look_up(self, nest: Nest, emitter: Emitter) -> None:
+    def look_up(self, nest: LoopNest, emitter: Emitter) -> None:
         """Write the lines that find what it leads to."""
 
-    def produce(self, nest: Nest, emitter: Emitter, bound: Bound, then: Then) -> None:
+    def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:
         """Write the loops over what was found."""
 
 
-class Nest:
+class LoopNest:
     """Writes a function: loops, one after the other, into one sink.
 
     Parameters
@@ -139,13 +139,13 @@ class Nest:
         self,
         names: Sequence[str],
         pipeline: RowPipeline,
-        sink: Sink,
+        sink: LoopSink,
         *,
         more: Sequence[str] = (),
         counts: bool = False,
     ) -> None:
         self.names = tuple(names)
-        self.values = Values()
+        self.values = BoundValues()
         self.shapes = pipeline.shapes
         self._counts = counts
         self._pipeline = pipeline
@@ -159,7 +159,7 @@ class Nest:
         self.values.bind({name: function})
         self._lines.append(f"    {over} = {name}({over})")
 
-    def loop(self, source: Source, *moves: Move, first: RowPipeline | None = None) -> None:
+    def loop(self, source: LoopSource, *moves: Move, first: RowPipeline | None = None) -> None:
         """The loop over a source, and in it those over what its rows are joined with.
 
         `first` is what is done with a row before it is joined.
@@ -177,7 +177,7 @@ class Nest:
         emitter.write(before)
         self.follow(emitter, moves, Bound(frozenset(source.places), source.weights))
 
-    def become(self, pipeline: RowPipeline, sink: Sink) -> None:
+    def become(self, pipeline: RowPipeline, sink: LoopSink) -> None:
         """Do something else with the rows of later loops; the sink is of the same kind."""
         self._pipeline, self._sink = pipeline, sink
 
@@ -243,7 +243,7 @@ class Nest:
         return build(name, text, self.values), text
 
 
-class Sink(Protocol):
+class LoopSink(Protocol):
     """`bound` are the values that its lines call by name, `result` what the function returns."""
 
     bound: dict[str, Any]

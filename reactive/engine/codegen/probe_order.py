@@ -24,7 +24,7 @@ Key = tuple[int, tuple[Expr, ...], tuple[Expr, ...]]
 
 
 @record
-class Probe:
+class InputProbe:
     """The next input of a probe order: the index, and what is looked up in it, in terms of the
     others.
 
@@ -45,16 +45,16 @@ class Probe:
 class Intersection:
     """The next two inputs: what is found of each in a trie, and the values below that both have."""
 
-    left: Probe
-    right: Probe
+    left: InputProbe
+    right: InputProbe
 
 
-ProbeStep = Probe | Intersection
+ProbeStep = InputProbe | Intersection
 ProbeOrder = list[list[ProbeStep]]
 """From an input through all others: one order, or two of which the shorter is taken."""
 
 
-def probes_of(moves: Sequence[ProbeStep]) -> Iterator[Probe]:
+def probes_of(moves: Sequence[ProbeStep]) -> Iterator[InputProbe]:
     """All probes of the steps, in their order."""
     for move in moves:
         if isinstance(move, Intersection):
@@ -100,7 +100,7 @@ def _rest(moves: list[ProbeStep], bound: set[int], multiway: MultiwayJoin) -> li
     return moves
 
 
-def _best(steps: Sequence[Probe], multiway: MultiwayJoin) -> Sequence[Probe]:
+def _best(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Sequence[InputProbe]:
     """What finds one row at most; or those of which most is known, if that is little without those
     that another one's row leads to."""
     only = [step for step in steps if step.is_only]
@@ -113,12 +113,12 @@ def _best(steps: Sequence[Probe], multiway: MultiwayJoin) -> Sequence[Probe]:
     return [step for step in best if not _is_led_to(step, best, multiway)] or best
 
 
-def _one_of(steps: Sequence[Probe], multiway: MultiwayJoin) -> ProbeStep:
+def _one_of(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> ProbeStep:
     """The first one; of two of which little is known, both, if they meet."""
     return (_intersection(steps, multiway) if len(steps) > 1 else None) or steps[0]
 
 
-def _is_led_to(step: Probe, others: Sequence[Probe], multiway: MultiwayJoin) -> bool:
+def _is_led_to(step: InputProbe, others: Sequence[InputProbe], multiway: MultiwayJoin) -> bool:
     """Whether the rows of another one say of which key its row is."""
     key, places = multiway.keys[step.place], {other.place for other in others}
     sides = [side for e in multiway.equations for side in _both(e)]
@@ -126,7 +126,7 @@ def _is_led_to(step: Probe, others: Sequence[Probe], multiway: MultiwayJoin) -> 
     return bool(key) and key <= led
 
 
-def _intersection(steps: Sequence[Probe], multiway: MultiwayJoin) -> Intersection | None:
+def _intersection(steps: Sequence[InputProbe], multiway: MultiwayJoin) -> Intersection | None:
     if len(steps[0].exprs) > 1:
         return None
     for left, right in combinations(steps, 2):
@@ -138,12 +138,12 @@ def _intersection(steps: Sequence[Probe], multiway: MultiwayJoin) -> Intersectio
     return None
 
 
-def _over(step: Probe, below: Expr) -> Probe:
+def _over(step: InputProbe, below: Expr) -> InputProbe:
     place, own, _ = step.key
-    return Probe((place, own, (below,)), step.exprs)
+    return InputProbe((place, own, (below,)), step.exprs)
 
 
-def _nexts(bound: set[int], multiway: MultiwayJoin) -> list[Probe]:
+def _nexts(bound: set[int], multiway: MultiwayJoin) -> list[InputProbe]:
     """Each input that an equation leads to from those that are bound."""
     found: dict[int, list[tuple[Expr, Expr]]] = {}
     for e in multiway.equations:
@@ -159,7 +159,7 @@ def _both(e: Equation) -> tuple[tuple[int, Expr, int, Expr], tuple[int, Expr, in
     return (e.left, e.of_left, e.right, e.of_right), (e.right, e.of_right, e.left, e.of_left)
 
 
-def _probe(place: int, pairs: list[tuple[Expr, Expr]], key: UniqueKey) -> Probe:
+def _probe(place: int, pairs: list[tuple[Expr, Expr]], key: UniqueKey) -> InputProbe:
     """The look-up of an input by what is known of it, or by its key alone."""
     pairs = sorted(pairs, key=_own_text)  # one index for any order
     rest = list[tuple[Expr, Expr]]()
@@ -170,7 +170,7 @@ def _probe(place: int, pairs: list[tuple[Expr, Expr]], key: UniqueKey) -> Probe:
         pairs = [by_key[own] for own in sorted(by_key, key=repr)]
     tests = [Operation("==", (substitute(own, (Parameter(place),)), probe)) for own, probe in rest]
     own, probe = zip(*pairs, strict=True)
-    return Probe((place, own, ()), probe, tuple(tests), is_only)
+    return InputProbe((place, own, ()), probe, tuple(tests), is_only)
 
 
 def _own_text(pair: tuple[Expr, Expr]) -> str:

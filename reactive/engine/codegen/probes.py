@@ -17,20 +17,20 @@ from optimizer.expr import Expr, reads
 from optimizer.record import record
 from reactive.engine.codegen.emitter import Emitter
 from reactive.engine.codegen.loop_expressions import KEYS, matching_key, whole
-from reactive.engine.codegen.nest import Bound, Move, Nest, Then
-from reactive.engine.collections.index import NOTHING, Rows, Weighted
+from reactive.engine.codegen.nest import Bound, LoopNest, Move, Then
+from reactive.engine.collections.index import NOTHING, FewRows, Weighted
 from reactive.engine.collections.row_index import Many
 from reactive.engine.collections.trie import meetings, pairs
 from reactive.engine.collections.zset import Pair
 
-Form = Callable[[Nest, Emitter, str, Bound, Then], None]
+Form = Callable[[LoopNest, Emitter, str, Bound, Then], None]
 """Writes the loops over what a variable has that was found."""
 MOST_REPEATED = 4
 """How often the rows of a key are there on average, at most, to be put into a batch."""
 
 
 @record
-class Probe:
+class ProbeCode:
     """What has a key.
 
     Parameters
@@ -57,14 +57,14 @@ class Probe:
     def exprs(self) -> Iterable[Expr]:
         return (*(self.key or ()), *self.tests)
 
-    def look_up(self, nest: Nest, emitter: Emitter) -> None:
+    def look_up(self, nest: LoopNest, emitter: Emitter) -> None:
         nest.values.bind({"NOTHING": NOTHING, **KEYS})
         found = self.found
         emitter.line(f"{found} = {self.find}({self._key(nest, emitter)}, NOTHING)")
         unkeyed = " or key is NO_MATCH" * self.given
         emitter.line(f"if {found} is NOTHING{unkeyed}: continue")
 
-    def produce(self, nest: Nest, emitter: Emitter, bound: Bound, then: Then) -> None:
+    def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:
         def tested(inner: Emitter, now: Bound) -> None:
             for test in self.tests:
                 inner.line(f"if not {inner.use(test, 3)}: continue")
@@ -72,7 +72,7 @@ class Probe:
 
         self.form(nest, emitter, self.found, bound, tested)
 
-    def _key(self, nest: Nest, emitter: Emitter) -> str:
+    def _key(self, nest: LoopNest, emitter: Emitter) -> str:
         if self.key is None:
             return "key"
         if self.is_written is not None:
@@ -87,8 +87,8 @@ class Meeting:
     Where nothing is read of these rows, they are counted. `later` are the moves behind it.
     """
 
-    left: Probe
-    right: Probe
+    left: ProbeCode
+    right: ProbeCode
     places: tuple[int, int]
     times: str
     later: Sequence[Move]
@@ -100,11 +100,11 @@ class Meeting:
     def exprs(self) -> Iterable[Expr]:
         return (*self.left.exprs(), *self.right.exprs())
 
-    def look_up(self, nest: Nest, emitter: Emitter) -> None:
+    def look_up(self, nest: LoopNest, emitter: Emitter) -> None:
         self.left.look_up(nest, emitter)
         self.right.look_up(nest, emitter)
 
-    def produce(self, nest: Nest, emitter: Emitter, bound: Bound, then: Then) -> None:
+    def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:
         nest.values.bind({"pairs": pairs, "meetings": meetings})
         both = f"{self.left.found}, {self.right.found}"
         nest.hoist(emitter, bound)
@@ -117,7 +117,7 @@ class Meeting:
         nest.count(emitter, "1")
         then(emitter, bound.and_found(self.places, self.times))
 
-    def _is_read(self, nest: Nest) -> bool:
+    def _is_read(self, nest: LoopNest) -> bool:
         exprs = [*nest.after(), *(expr for move in self.later for expr in move.exprs())]
         return any(reads(expr).intersection(self.places) for expr in exprs)
 
@@ -136,14 +136,14 @@ class Shorter:
     def exprs(self) -> Iterable[Expr]:
         return (expr for move in (*self.first, *self.second) for expr in move.exprs())
 
-    def look_up(self, nest: Nest, emitter: Emitter) -> None:
+    def look_up(self, nest: LoopNest, emitter: Emitter) -> None:
         self.first[0].look_up(nest, emitter)
         self.second[0].look_up(nest, emitter)
 
-    def produce(self, nest: Nest, emitter: Emitter, bound: Bound, then: Then) -> None:
+    def produce(self, nest: LoopNest, emitter: Emitter, bound: Bound, then: Then) -> None:
         nest.values.bind({"size": _size})
         one, other = self.first[0], self.second[0]
-        assert isinstance(one, Probe) and isinstance(other, Probe)
+        assert isinstance(one, ProbeCode) and isinstance(other, ProbeCode)
         for head, moves in (
             (f"if size({one.found}) <= size({other.found}):", self.first),
             ("else:", self.second),
@@ -158,8 +158,8 @@ def split(*places: int) -> Form:
     there as it weighs; the function returns None if that is less than once, or much.
     """
 
-    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
-        nest.values.bind({"Rows": Rows, "Weighted": Weighted})
+    def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+        nest.values.bind({"Rows": FewRows, "Weighted": Weighted})
         nest.hoist(emitter, bound)
         weighted = emitter.block(f"if {found}.__class__ is Weighted:")
         if bound.weights:
@@ -187,8 +187,8 @@ def split(*places: int) -> Form:
 def paired(times: str, *places: int) -> Form:
     """A loop over pairs of row and weight, made of rows in any form."""
 
-    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
-        nest.values.bind({"Rows": Rows, "Weighted": Weighted, "once": _once})
+    def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+        nest.values.bind({"Rows": FewRows, "Weighted": Weighted, "once": _once})
         nest.hoist(emitter, bound)
         emitter.line(f"if {found}.__class__ is Weighted: {found} = {found}.values()")
         one = f"once({found}) if {found}.__class__ is Rows else (({found}, 1),)"
@@ -205,8 +205,8 @@ def members(*places: int, weight: str = "") -> Form:
     """A loop over the rows of a set, in an index or a relation. `weight` is then that of the pair,
     in terms of `{row}` and `{weight}`."""
 
-    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
-        nest.values.bind({"Rows": Rows, "Weighted": Weighted, "Many": Many})
+    def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+        nest.values.bind({"Rows": FewRows, "Weighted": Weighted, "Many": Many})
         nest.hoist(emitter, bound)
         emitter.line(f"kind = {found}.__class__")
         emitter.line("if kind is not Rows and kind is not Many:")
@@ -227,8 +227,8 @@ def members(*places: int, weight: str = "") -> Form:
 def only(times: str, *places: int) -> Form:
     """The only row, once; if there is more, the function returns None."""
 
-    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
-        nest.values.bind({"Rows": Rows, "Weighted": Weighted})
+    def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+        nest.values.bind({"Rows": FewRows, "Weighted": Weighted})
         nest.hoist(emitter, bound)
         several = f"{found}.__class__ is Weighted or {found}.__class__ is Rows"
         emitter.line(f"if {several}: return None")
@@ -242,7 +242,7 @@ def only(times: str, *places: int) -> Form:
 def only_one(place: int) -> Form:
     """The only row: there is never another one of its key."""
 
-    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+    def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
         nest.values.bind({"Weighted": Weighted})
         emitter.line(f"if {found}.__class__ is Weighted: (({found}, _),) = {found}.values()")
         emitter.line(f"{nest.one((place,))} = {found}")
@@ -268,4 +268,4 @@ def _repeated(found: Weighted) -> list[Any] | None:
 
 
 def _size(found: Any) -> int:
-    return len(found) if found.__class__ is Rows or found.__class__ is Weighted else 1
+    return len(found) if found.__class__ is FewRows or found.__class__ is Weighted else 1

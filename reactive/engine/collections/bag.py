@@ -90,7 +90,7 @@ class Bag(Collection[T], Foldable, Generic[T]):
     def items(self) -> ItemsView[T, int]:
         """Each different value with how often it occurs."""
         tree = self._tree
-        return tree.items() if isinstance(tree, dict) else _Items(self)
+        return tree.items() if isinstance(tree, dict) else _BagItems(self)
 
     def plus(self, changes: Mapping[Any, int]) -> Bag[T]:
         """The bag with values added, or, by a negative number, taken away.
@@ -321,7 +321,7 @@ def _counted(counts: Mapping[Any, int]) -> dict[Any, int]:
     return found
 
 
-class _Items(ItemsView[T, int]):
+class _BagItems(ItemsView[T, int]):
     """The items of a bag in a tree."""
 
     __slots__ = ("_bag",)

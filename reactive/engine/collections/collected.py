@@ -37,10 +37,10 @@ from reactive.engine.collections.zset import EXACT, canonical
 EMPTY: Bag[Any] = bag_of({})
 
 
-class Collected:
+class GroupValues:
     """The values of one group.
 
-    >>> values = Collected()
+    >>> values = GroupValues()
     >>> values.add("a", 1), values.add("b", 1), values.add("a", 1), values.add("c", -1)
     (None, None, None, None)
     >>> values.bag(), values.negative
@@ -66,9 +66,9 @@ class Collected:
         else:
             changes.pop(value, 0)
 
-    def plus(self, value: Any, weight: int) -> Collected:
+    def plus(self, value: Any, weight: int) -> GroupValues:
         """The same with a change; what this one has stays."""
-        made: Collected = Collected.__new__(Collected)
+        made: GroupValues = GroupValues.__new__(GroupValues)
         bag, negative = self._bag, self.negative
         made._bag, made.negative, made._changes = bag, negative, self._changes.copy()
         if negative is not None or made._changes or bag is EMPTY:
@@ -110,7 +110,7 @@ MOST_NOTED = 64
 """Changes that are noted of a bag whose order nobody asks for."""
 
 
-class Order(order_tree.Order, Protocol):
+class ValueOrder(order_tree.TreeOrder, Protocol):
     """What values are arranged by."""
 
     def key(self, value: Any) -> Any:
@@ -118,12 +118,12 @@ class Order(order_tree.Order, Protocol):
         ...
 
 
-class Arranged:
+class ArrangedValues:
     """The values of one bag in an order."""
 
     __slots__ = ("order", "rows", "total", "tree")
 
-    def __init__(self, order: Order, rows: Any, tree: Tree, total: int) -> None:
+    def __init__(self, order: ValueOrder, rows: Any, tree: Tree, total: int) -> None:
         self.order, self.rows, self.tree, self.total = order, rows, tree, total
 
     def after(self, changes: dict[Any, int]) -> Noted | None:
@@ -136,7 +136,7 @@ class Noted:
 
     __slots__ = ("before", "changes")
 
-    def __init__(self, before: Arranged, changes: dict[Any, int]) -> None:
+    def __init__(self, before: ArrangedValues, changes: dict[Any, int]) -> None:
         self.before, self.changes = before, changes
 
     def after(self, changes: dict[Any, int]) -> Noted | None:
@@ -146,10 +146,10 @@ class Noted:
         return Noted(self.before, both)
 
 
-def arranged(bag: Bag[Any], order: Order) -> Any:
+def arranged(bag: Bag[Any], order: ValueOrder) -> Any:
     """The second parts of a bag's pairs in an order: a tuple of a few, a `LongTuple` of more."""
     known = bag._order
-    if isinstance(known, Arranged) and known.order == order:
+    if isinstance(known, ArrangedValues) and known.order == order:
         return known.rows
     if isinstance(known, Noted) and known.before.order == order:
         made = _changed(known.before, known.changes)
@@ -159,16 +159,16 @@ def arranged(bag: Bag[Any], order: Order) -> Any:
     return made.rows
 
 
-def _sorted(bag: Bag[Any], order: Order) -> Arranged:
+def _sorted(bag: Bag[Any], order: ValueOrder) -> ArrangedValues:
     tree = order_tree.sorted_tree([(order.key(value), value[1]) for value in bag], order)
     return _shown(order, tree, sum([mark(row) for leaf in leaves(tree) for row in leaf.rows]))
 
 
-def _shown(order: Order, tree: Tree, total: int) -> Arranged:
-    return Arranged(order, rows_of(tree, total), tree, total)
+def _shown(order: ValueOrder, tree: Tree, total: int) -> ArrangedValues:
+    return ArrangedValues(order, rows_of(tree, total), tree, total)
 
 
-def _changed(before: Arranged, changes: dict[Any, int]) -> Arranged:
+def _changed(before: ArrangedValues, changes: dict[Any, int]) -> ArrangedValues:
     order, tree, total = before.order, before.tree, before.total
     for value, weight in sorted(changes.items(), key=_is_more):
         row = value[1]

@@ -44,7 +44,7 @@ MOST_KEPT = 32
 _FROM_SCRATCH = ContextVar("from scratch", default=False)
 
 
-class Kept:
+class FoldResult:
     """What a fold gave of a bag; its state, until another bag has it; and what it read beside."""
 
     __slots__ = ("beside", "gave", "state")
@@ -109,7 +109,7 @@ def _of_large(bag: Any, fold: Any, each: Each, beside: tuple[Any, ...]) -> Any:
             state = [_state_of(bag, fold, each)]
         if len(kept) >= MOST_KEPT:
             kept.pop(next(iter(kept)), None)
-        found = kept[key] = Kept(state[0], STATES[fold.kind].gives(state[0]), beside)
+        found = kept[key] = FoldResult(state[0], STATES[fold.kind].gives(state[0]), beside)
     return found.gave
 
 
@@ -179,7 +179,7 @@ class State:
         return state
 
 
-class Sum(State):
+class SumState(State):
     __slots__ = ()
 
     def plus(self, state: Any, value: Any, weight: int) -> Any:
@@ -189,7 +189,7 @@ class Sum(State):
         return shown(state)
 
 
-class Count(State):
+class CountState(State):
     __slots__ = ()
 
     def plus(self, state: Any, value: Any, weight: int) -> Any:
@@ -221,23 +221,25 @@ class Extreme(State):
 
     __slots__ = ("_read",)
 
-    def __init__(self, read: Callable[[multisets.Values], Any]) -> None:
+    def __init__(self, read: Callable[[multisets.OrderedValues], Any]) -> None:
         self._read = read
 
-    def zero(self) -> multisets.Values:
-        return multisets.Values(in_order=True)
+    def zero(self) -> multisets.OrderedValues:
+        return multisets.OrderedValues(in_order=True)
 
-    def plus(self, state: multisets.Values, value: Any, weight: int) -> multisets.Values:
+    def plus(
+        self, state: multisets.OrderedValues, value: Any, weight: int
+    ) -> multisets.OrderedValues:
         state.add(value, weight)
         return state
 
-    def gives(self, state: multisets.Values) -> Any:
+    def gives(self, state: multisets.OrderedValues) -> Any:
         if not len(state):
             raise LookupError("no value")
         return self._read(state)
 
 
-class Collected(State):
+class BagState(State):
     """A bag, and what changes of it."""
 
     __slots__ = ()
@@ -258,13 +260,13 @@ class Collected(State):
 
 
 STATES: dict[str, State] = {
-    "sum": Sum(),
-    "count": Count(),
+    "sum": SumState(),
+    "count": CountState(),
     "any": Any_(),
     "all": All(),
-    "min": Extreme(multisets.Values.least),
-    "max": Extreme(multisets.Values.greatest),
-    "bag": Collected(),
+    "min": Extreme(multisets.OrderedValues.least),
+    "max": Extreme(multisets.OrderedValues.greatest),
+    "bag": BagState(),
 }
 
 

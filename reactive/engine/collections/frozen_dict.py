@@ -132,7 +132,7 @@ class FrozenDict(Mapping[K, V], Foldable):
         if not number:
             raise KeyError(key)
         tree = self._order
-        while isinstance(tree, order_tree.Node):
+        while isinstance(tree, order_tree.TreeNode):
             tree = tree.trees[bisect_right(tree.keys, number) - 1]
         return tree.rows[bisect_left(tree.keys, number)][1]  # type: ignore[no-any-return]
 
@@ -150,11 +150,11 @@ class FrozenDict(Mapping[K, V], Foldable):
 
     def keys(self) -> Any:
         """The keys: a set."""
-        return self._viewed(Keys)
+        return self._viewed(KeysOfDict)
 
     def values(self) -> Any:
         """The values, in the order of their keys."""
-        return self._viewed(Values)
+        return self._viewed(ValuesOfDict)
 
     def items(self) -> Any:
         """Pairs of a key and its value: a set."""
@@ -207,16 +207,16 @@ class FrozenDict(Mapping[K, V], Foldable):
         return f"FrozenDict({dict(self.items())!r})"
 
     def _changed_since(self, before: Any) -> list[tuple[Any, int]]:
-        return Keys.changes(before._order, self._order)
+        return KeysOfDict.changes(before._order, self._order)
 
     def _folded(self, fold: Any, each: Any, beside: Any, options: Any) -> Any:
-        return self._viewed(Keys)._folded(fold, each, beside, options)
+        return self._viewed(KeysOfDict)._folded(fold, each, beside, options)
 
 
 def _find(tree: Tree, number: int) -> tuple[int, Item]:
     """The place of a number that is there, and the item."""
     place = 0
-    while isinstance(tree, order_tree.Node):
+    while isinstance(tree, order_tree.TreeNode):
         child = bisect_right(tree.keys, number) - 1
         place += sum([each.size for each in tree.trees[:child]])
         tree = tree.trees[child]
@@ -272,7 +272,7 @@ class _View(Collection[Any], Foldable):
         """All of its places count once."""
 
 
-class Values(_View):
+class ValuesOfDict(_View):
     """The values of a dictionary."""
 
     __slots__ = ()
@@ -285,7 +285,7 @@ class Values(_View):
         return any(value is each or value == each for each in self)
 
 
-class Keys(_View, Set[Any]):
+class KeysOfDict(_View, Set[Any]):
     """The keys of a dictionary."""
 
     __slots__ = ()

@@ -24,7 +24,7 @@ from itertools import repeat
 from typing import Any, Final, Literal, Protocol, overload
 
 from optimizer.record import record
-from reactive.engine.collections.zset import Batch, Pair, Row, consolidate
+from reactive.engine.collections.zset import Pair, Row, UniformDelta, consolidate
 
 # Pairs of a delta beside their keys, and how many of them are added to an index.
 
@@ -69,13 +69,13 @@ def keys_of(keyed: Sequence[Keyed]) -> Sequence[Any]:
     return keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]
 
 
-class Added(Protocol):
+class RowReceiver(Protocol):
     """What rows are added to by a key."""
 
     def add(self, key: Any, row: Row, weight: int) -> None: ...
 
 
-def add_each(index: Added, keyed: Sequence[Keyed]) -> None:
+def add_each(index: RowReceiver, keyed: Sequence[Keyed]) -> None:
     """Add all pairs of a delta one by one, or none."""
     done = 0
     try:
@@ -86,7 +86,7 @@ def add_each(index: Added, keyed: Sequence[Keyed]) -> None:
         raise
 
 
-def take_back(index: Added, keyed: Sequence[Keyed]) -> None:
+def take_back(index: RowReceiver, keyed: Sequence[Keyed]) -> None:
     """Take pairs out again that were added, the last first."""
     for key, (row, weight) in reversed(keyed):
         index.add(key, row, -weight)
@@ -123,7 +123,7 @@ NOTHING: Final[Any] = Mark("NOTHING")
 """What a look-up finds where there is no row."""
 
 
-class Rows(list[Row]):
+class FewRows(list[Row]):
     """A few different rows of a key, each with weight 1."""
 
     __slots__ = ()
@@ -179,11 +179,11 @@ class Index:
 
     def before(self, delta: Iterable[KeyedPair]) -> Callable[..., Any]:
         """The same as it was before a delta that it has taken in."""
-        return Before(self, delta).get
+        return IndexBefore(self, delta).get
 
-    def earlier(self, delta: Iterable[KeyedPair]) -> Before:
+    def earlier(self, delta: Iterable[KeyedPair]) -> IndexBefore:
         """The index as it was before a delta that it has taken in."""
-        return Before(self, delta)
+        return IndexBefore(self, delta)
 
     def pairs(self, key: Key) -> Sequence[Pair]:
         """The rows of a key."""
@@ -197,7 +197,7 @@ class Index:
         if bucket.__class__ is Weighted:
             held: Pair = bucket.get(self._handle(row), (row, 0))
             return held[1]
-        if bucket.__class__ is Rows:
+        if bucket.__class__ is FewRows:
             return int(self._place(bucket, row) >= 0)
         return int(bucket is not NOTHING and self._is_same(bucket, row))
 
@@ -205,7 +205,7 @@ class Index:
         """Every row with its key, those that match nothing too."""
         for key, bucket in self.buckets.items():
             kind = bucket.__class__
-            if kind is Rows:
+            if kind is FewRows:
                 for row in bucket:
                     yield key, (row, 1)
             elif kind is Weighted:
@@ -225,10 +225,10 @@ class Index:
         kind = bucket.__class__
         if kind is Weighted:
             self._add_to_weighted(key, bucket, row, weight)
-        elif kind is Rows:
+        elif kind is FewRows:
             self._add_to_few(key, bucket, row, weight)
         elif weight == 1 and not self._is_same(bucket, row):
-            buckets[key] = Rows((bucket, row))
+            buckets[key] = FewRows((bucket, row))
             self.rows += 1
         elif weight == -1 and self._is_same(bucket, row):
             del buckets[key]
@@ -266,7 +266,7 @@ class Index:
                         more -= 1
                     else:
                         self.add(key, row, weight)
-                elif bucket.__class__ is Rows and weight == 1 and len(bucket) < FEW:
+                elif bucket.__class__ is FewRows and weight == 1 and len(bucket) < FEW:
                     if id(row) in map(id, bucket) if same else row in bucket:
                         self.add(key, row, weight)
                     else:
@@ -307,15 +307,15 @@ class Index:
             bucket = get(key, NOTHING)
             if bucket is NOTHING:
                 buckets[key] = row
-            elif bucket.__class__ is Rows:
+            elif bucket.__class__ is FewRows:
                 bucket.append(row)
             else:
-                buckets[key] = Rows((bucket, row))
+                buckets[key] = FewRows((bucket, row))
         for key, bucket in buckets.items():
-            if bucket.__class__ is Rows and len(bucket) > FEW:
+            if bucket.__class__ is FewRows and len(bucket) > FEW:
                 buckets[key] = Weighted(zip(map(id, bucket), zip(bucket, repeat(1)), strict=False))
 
-    def _add_to_few(self, key: Key, bucket: Rows, row: Row, weight: int) -> None:
+    def _add_to_few(self, key: Key, bucket: FewRows, row: Row, weight: int) -> None:
         place = self._place(bucket, row)
         if place < 0 and weight == 1 and len(bucket) < FEW:
             bucket.append(row)
@@ -360,7 +360,7 @@ class Index:
             self.buckets[key] = bucket
         else:
             self._shrink(key, bucket)
-        self.rows += len(bucket) - (len(held) if held.__class__ is Rows else 1)
+        self.rows += len(bucket) - (len(held) if held.__class__ is FewRows else 1)
 
     def _weighted(self, pairs: list[Pair]) -> Weighted:
         bucket, handle = Weighted(), self._handle
@@ -370,7 +370,7 @@ class Index:
                 bucket[handle(row)] = (held, total + weight)
         return bucket
 
-    def _place(self, bucket: Rows, row: Row) -> int:
+    def _place(self, bucket: FewRows, row: Row) -> int:
         for place, held in enumerate(bucket):
             if held is row:
                 return place
@@ -385,7 +385,7 @@ class Index:
         """Bytes of the index itself: dictionaries and lists, without the rows and keys."""
         size = sys.getsizeof(self.buckets)
         for bucket in self.buckets.values():
-            if bucket.__class__ is Rows or bucket.__class__ is Weighted:
+            if bucket.__class__ is FewRows or bucket.__class__ is Weighted:
                 size += sys.getsizeof(bucket)
             if bucket.__class__ is Weighted:
                 size += len(bucket) * sys.getsizeof((0, 0))
@@ -398,7 +398,7 @@ def _are_different(keys: Sequence[Key]) -> bool:
     return len(set(few)) == len(few) and len(set(keys)) == len(keys)
 
 
-class Before:
+class IndexBefore:
     """An index as it was before a delta that it has already taken in.
 
     Of most deltas few keys are asked for, or none, so that its rows are only then put together by
@@ -427,11 +427,11 @@ class Before:
 
     def _had(self, key: Key) -> Any:
         bucket = self._index.buckets.get(key, NOTHING)
-        rows = bucket if bucket.__class__ is Rows else (bucket,)
+        rows = bucket if bucket.__class__ is FewRows else (bucket,)
         left = len(rows) - self._keys[key]
         if bucket.__class__ is Weighted or left < 0 or not self._have_come(key, rows[left:]):
             return Weighted(enumerate(self.pairs(key))) or NOTHING
-        return NOTHING if left == 0 else rows[0] if left == 1 else Rows(rows[:left])
+        return NOTHING if left == 0 else rows[0] if left == 1 else FewRows(rows[:left])
 
     def _have_come(self, key: Key, rows: Sequence[Row]) -> bool:
         """Whether as many rows of a key as have changed are those that have come."""
@@ -459,8 +459,8 @@ class Before:
 def rows_of(bucket: Any) -> Sequence[Pair]:
     """The rows of what a key has, with their weights."""
     kind = bucket.__class__
-    if kind is Rows:
-        return Batch(bucket, 1)
+    if kind is FewRows:
+        return UniformDelta(bucket, 1)
     return list(bucket.values()) if kind is Weighted else ((bucket, 1),)
 
 

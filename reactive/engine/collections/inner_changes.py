@@ -38,7 +38,7 @@ from typing import Any, NamedTuple
 
 from optimizer.expressions.knowledge import Foldable
 from optimizer.kinds.fields import by_class, class_maker, members
-from reactive.engine.collections.zset import EXACT, Batch, Pair, Pairs, Row, is_mixed
+from reactive.engine.collections.zset import EXACT, Pair, Pairs, Row, UniformDelta, is_mixed
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 Values = tuple[Any, ...]
@@ -47,7 +47,7 @@ Field = tuple[Any, Any]
 `VIEWS`, and the field that is a mapping."""
 
 
-class Inside:
+class InnerRow:
     """Stands for a row: it has some of its attributes, and of its items."""
 
     __slots__ = ("__dict__", "__items")
@@ -134,7 +134,7 @@ class InnerBag:
 
     def __call__(self, delta: Pairs) -> Pairs:
         """A delta, in which rows of one bag that changed have only what changed of it."""
-        if len(delta) < 2 or delta.__class__ is Batch:
+        if len(delta) < 2 or delta.__class__ is UniformDelta:
             return delta
         try:
             if len(delta) == 2 and delta[0][1] < 0 < delta[1][1]:
@@ -250,7 +250,7 @@ class InnerBag:
         """What stands for a row with that in its bag."""
         given = [*values[-len(self._fields) : -1], inside]
         if self._binding is None and len(self._names) == len(given):
-            return Inside(dict(zip(self._names, given, strict=True)), {})
+            return InnerRow(dict(zip(self._names, given, strict=True)), {})
         kept: dict[Any, dict[Any, Any]] = {attrgetter: {}, itemgetter: {}}
         for (read, key), value in zip(self._fields, given, strict=True):
             if read in kept:
@@ -258,7 +258,7 @@ class InnerBag:
             else:
                 inner, name = key
                 kept[inner][name] = InsideMapping(value)
-        stands = Inside(kept[attrgetter], kept[itemgetter])
+        stands = InnerRow(kept[attrgetter], kept[itemgetter])
         place = self._binding
         return stands if place is None else (*row[:place], stands, *row[place + 1 :])
 

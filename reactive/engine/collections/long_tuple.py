@@ -43,7 +43,7 @@ from typing import Any, TypeVar, overload
 
 from optimizer.expressions.knowledge import Foldable
 from reactive.engine.collections import folded, order_tree, weight_tree
-from reactive.engine.collections.order_tree import Leaf, Node, Part, Tree
+from reactive.engine.collections.order_tree import Part, Tree, TreeLeaf, TreeNode
 from reactive.engine.collections.weight_tree import PRIME, without_equal
 from reactive.engine.collections.zset import Row, canonical
 
@@ -184,7 +184,7 @@ class LongTuple(Sequence[T], Foldable):
     def _start_of(self, place: int) -> int:
         """Where the leaf of a place begins."""
         tree, begin = self._tree, 0
-        while isinstance(tree, order_tree.Node):
+        while isinstance(tree, order_tree.TreeNode):
             for each in tree.trees:
                 if place - begin < each.size:
                     tree = each
@@ -198,7 +198,7 @@ def rows_of(tree: order_tree.Tree, total: int | None) -> Any:
 
     total: the sum of their marks, if it is known.
     """
-    if isinstance(tree, order_tree.Leaf):
+    if isinstance(tree, order_tree.TreeLeaf):
         return tree.rows
     made: LongTuple[Any] = LongTuple.__new__(LongTuple)
     made._tree, made._hash = tree, None
@@ -379,17 +379,17 @@ def replaced(tree: Tree, place: int, row: Row, *, has_keys: bool = False) -> Tre
 
     has_keys: whether rows stand by other keys than themselves, which stay.
     """
-    if isinstance(tree, Leaf):
+    if isinstance(tree, TreeLeaf):
         rows = (*tree.rows[:place], row, *tree.rows[place + 1 :])
-        return Leaf(rows, tree.keys if has_keys else rows)
+        return TreeLeaf(rows, tree.keys if has_keys else rows)
     number, place = order_tree.child(tree, place)
     made = replaced(tree.trees[number], place, row, has_keys=has_keys)
     return tree.with_child(number, made)
 
 
 def _by_leaves(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
-    before: list[Leaf] = []
-    behind: list[Leaf] = []
+    before: list[TreeLeaf] = []
+    behind: list[TreeLeaf] = []
     left: Sequence[Row] = ()
     right: Sequence[Row] = ()
     begin = 0
@@ -413,14 +413,14 @@ def _by_leaves(tree: Tree, start: int, stop: int, rows: Sequence[Row]) -> Tree:
 def _leaves(rows: tuple[Row, ...]) -> list[Tree]:
     width = order_tree.FILLED
     cut = [rows[place : place + width] for place in range(0, len(rows), width)]
-    return [Leaf(each, each) for each in cut]
+    return [TreeLeaf(each, each) for each in cut]
 
 
 def _raised(trees: list[Tree]) -> Tree:
     """One tree of several of one height."""
     if not trees:
-        return Leaf((), ())
+        return TreeLeaf((), ())
     width = order_tree.FILLED
     while len(trees) > 1:
-        trees = [Node(trees[place : place + width]) for place in range(0, len(trees), width)]
+        trees = [TreeNode(trees[place : place + width]) for place in range(0, len(trees), width)]
     return trees[0]

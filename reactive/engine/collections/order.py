@@ -239,7 +239,7 @@ def _compared(value: Any, other: Any) -> int:
     return -1 if left < right else int(right < left)
 
 
-class Step(NamedTuple):
+class EditParts(NamedTuple):
     """The parts of an edit that tell where a sequence changes."""
 
     position: Any
@@ -247,7 +247,7 @@ class Step(NamedTuple):
     weight: int
 
 
-class Edit(Step):
+class Edit(EditParts):
     """One step of turning old rows into new ones, to be taken in order.
 
     `weight` 1: insert `row` before `position`; -1: take it out of `position`. Rows in no order have
@@ -389,7 +389,7 @@ class Sequenced:
     __slots__ = ("_came", "_gone", "_items")
 
     def __init__(self) -> None:
-        self._items = _Items()
+        self._items = _SequenceItems()
         self._gone: dict[int, Row] = {}  # the rows that have gone, by their old place
         self._came = 0
 
@@ -445,7 +445,7 @@ class Sequenced:
         return gone, came
 
 
-class _Items:
+class _SequenceItems:
     """What a sequence consists of: rows that have come, each in a tuple, and runs of old places.
 
     The last run has no end. Items are kept in blocks, so that no position is found by looking at

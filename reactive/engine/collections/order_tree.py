@@ -37,7 +37,7 @@ FILLED = 48
 """Of those that are made of many rows."""
 
 
-class Leaf:
+class TreeLeaf:
     """Rows beside each other, with their keys if they are known."""
 
     __slots__ = ("keys", "rows", "size")
@@ -47,28 +47,28 @@ class Leaf:
         self.size: int = len(rows)
 
     @property
-    def first(self) -> Leaf:
+    def first(self) -> TreeLeaf:
         return self
 
 
-class Node:
+class TreeNode:
     """Trees beside each other, and the first key of each."""
 
     __slots__ = ("first", "keys", "size", "trees")
 
     def __init__(self, trees: list[Tree]) -> None:
         self.trees = trees
-        self.first: Leaf = trees[0].first
+        self.first: TreeLeaf = trees[0].first
         self.keys: list[Any] = [_first_key(tree) for tree in trees]
         self.size: int = sum([tree.size for tree in trees])
 
-    def with_child(self, number: int, child: Tree) -> Node:
+    def with_child(self, number: int, child: Tree) -> TreeNode:
         """It with another tree in the place of one."""
-        made = Node.__new__(Node)
+        made = TreeNode.__new__(TreeNode)
         made.trees, keys = trees, made.keys = self.trees.copy(), self.keys
         made.size = self.size + child.size - trees[number].size
         trees[number] = child
-        first = child if child.__class__ is Leaf else child.first
+        first = child if child.__class__ is TreeLeaf else child.first
         key = first.keys[0] if first.keys else None
         if key is not keys[number]:
             made.keys = keys.copy()
@@ -82,7 +82,7 @@ def _first_key(tree: Tree) -> Any:
     return keys[0] if keys else None
 
 
-Tree: TypeAlias = Leaf | Node
+Tree: TypeAlias = TreeLeaf | TreeNode
 Part: TypeAlias = tuple[int, list[Row], int, list[Row]]
 """Where two sequences differ: a place in the old one and the rows there, and so of the new one."""
 
@@ -95,19 +95,19 @@ def made_of(rows: Sequence[Row], keys: Sequence[Any]) -> Tree:
     (1000, 700, 999)
     """
     if not rows:
-        return Leaf((), ())
+        return TreeLeaf((), ())
     trees: list[Tree] = [
-        Leaf(tuple(rows[place : place + FILLED]), tuple(keys[place : place + FILLED]))
+        TreeLeaf(tuple(rows[place : place + FILLED]), tuple(keys[place : place + FILLED]))
         for place in range(0, len(rows), FILLED)
     ]
     while len(trees) > 1:
-        trees = [Node(trees[place : place + FILLED]) for place in range(0, len(trees), FILLED)]
+        trees = [TreeNode(trees[place : place + FILLED]) for place in range(0, len(trees), FILLED)]
     return trees[0]
 
 
-def leaves(tree: Tree, start: int = 0) -> Iterator[Leaf]:
+def leaves(tree: Tree, start: int = 0) -> Iterator[TreeLeaf]:
     """The leaves, without those before a place."""
-    if isinstance(tree, Leaf):
+    if isinstance(tree, TreeLeaf):
         yield tree
         return
     for each in tree.trees:
@@ -124,7 +124,7 @@ def items(tree: Tree) -> Iterator[tuple[Any, Row]]:
 
 def at(tree: Tree, place: int) -> Row:
     """The row at a place that there is."""
-    while isinstance(tree, Node):
+    while isinstance(tree, TreeNode):
         number, place = child(tree, place)
         tree = tree.trees[number]
     return tree.rows[place]
@@ -133,7 +133,7 @@ def at(tree: Tree, place: int) -> Row:
 def count_while(tree: Tree, test: Callable[[Any, Row], bool]) -> int:
     """How many rows pass a test of the key and the row; behind one that does not, none does."""
     count = 0
-    while isinstance(tree, Node):
+    while isinstance(tree, TreeNode):
         trees = tree.trees
         low, high = 0, len(trees)
         while low < high:
@@ -159,8 +159,8 @@ def count_while(tree: Tree, test: Callable[[Any, Row], bool]) -> int:
 
 def inserted(tree: Tree, place: int, key: Any, row: Row) -> Tree:
     """The tree with a row before a place."""
-    path: list[tuple[Node, int]] = []
-    while isinstance(tree, Node):
+    path: list[tuple[TreeNode, int]] = []
+    while isinstance(tree, TreeNode):
         number, place = child(tree, place)
         path.append((tree, number))
         tree = tree.trees[number]
@@ -178,16 +178,16 @@ def deleted(tree: Tree, place: int) -> Tree:
 
 def lowered(made: Tree) -> Tree:
     """A tree without nodes around its only one."""
-    while isinstance(made, Node) and len(made.trees) == 1:
+    while isinstance(made, TreeNode) and len(made.trees) == 1:
         made = made.trees[0]
     return made
 
 
 def _joined(trees: list[Tree]) -> Tree:
-    return trees[0] if len(trees) == 1 else Node(trees)
+    return trees[0] if len(trees) == 1 else TreeNode(trees)
 
 
-def with_row(leaf: Leaf, place: int, key: Any, row: Row) -> list[Tree]:
+def with_row(leaf: TreeLeaf, place: int, key: Any, row: Row) -> list[Tree]:
     """A leaf with a row before a place, or two of its halves."""
     rows = _with(leaf.rows, place, row)
     if leaf.keys is leaf.rows and key is row:
@@ -202,13 +202,13 @@ def _with(values: Sequence[Any], place: int, value: Any) -> Sequence[Any]:
     return (*values[:place], value, *values[place:])
 
 
-def without_row(leaf: Leaf, place: int) -> Leaf:
+def without_row(leaf: TreeLeaf, place: int) -> TreeLeaf:
     """A leaf without the row at a place."""
     rows, keys = leaf.rows, leaf.keys
-    return Leaf((*rows[:place], *rows[place + 1 :]), (*keys[:place], *keys[place + 1 :]))
+    return TreeLeaf((*rows[:place], *rows[place + 1 :]), (*keys[:place], *keys[place + 1 :]))
 
 
-def with_children(node: Node, number: int, made: list[Tree]) -> list[Tree]:
+def with_children(node: TreeNode, number: int, made: list[Tree]) -> list[Tree]:
     """A node with one tree or two in the place of one, or two of its halves."""
     if len(made) == 1:
         return [node.with_child(number, made[0])]
@@ -217,7 +217,7 @@ def with_children(node: Node, number: int, made: list[Tree]) -> list[Tree]:
     return _cut_node(trees)
 
 
-def with_less(node: Node, number: int, small: Tree) -> Node:
+def with_less(node: TreeNode, number: int, small: Tree) -> TreeNode:
     """A node with another tree of fewer rows in the place of one."""
     trees = node.trees
     if len(trees) > 1 and (not small.size or _width(small) < LEAST):
@@ -228,27 +228,27 @@ def with_less(node: Node, number: int, small: Tree) -> Node:
             trees[number : number + 2] = _merged(trees[number], trees[number + 1])
         else:
             del trees[number]
-        return Node(trees)
+        return TreeNode(trees)
     return node.with_child(number, small)
 
 
 def _cut_leaf(rows: Sequence[Row], keys: Sequence[Any]) -> list[Tree]:
     if len(rows) <= MOST:
-        return [Leaf(rows, keys)]
+        return [TreeLeaf(rows, keys)]
     half = len(rows) // 2
     if rows is keys:
-        return [Leaf(part, part) for part in (rows[:half], rows[half:])]
-    return [Leaf(rows[:half], keys[:half]), Leaf(rows[half:], keys[half:])]
+        return [TreeLeaf(part, part) for part in (rows[:half], rows[half:])]
+    return [TreeLeaf(rows[:half], keys[:half]), TreeLeaf(rows[half:], keys[half:])]
 
 
 def _cut_node(trees: list[Tree]) -> list[Tree]:
     if len(trees) <= MOST:
-        return [Node(trees)]
+        return [TreeNode(trees)]
     half = len(trees) // 2
-    return [Node(trees[:half]), Node(trees[half:])]
+    return [TreeNode(trees[:half]), TreeNode(trees[half:])]
 
 
-def child(node: Node, place: int) -> tuple[int, int]:
+def child(node: TreeNode, place: int) -> tuple[int, int]:
     """Which of its trees has a place, or ends before it; and the place in there."""
     trees = node.trees
     if 2 * place <= node.size:
@@ -264,18 +264,18 @@ def child(node: Node, place: int) -> tuple[int, int]:
 
 
 def _deleted(tree: Tree, place: int) -> Tree:
-    if isinstance(tree, Leaf):
+    if isinstance(tree, TreeLeaf):
         return without_row(tree, place)
     number, place = child(tree, place)
     return with_less(tree, number, _deleted(tree.trees[number], place))
 
 
 def _width(tree: Tree) -> int:
-    return tree.size if isinstance(tree, Leaf) else len(tree.trees)
+    return tree.size if isinstance(tree, TreeLeaf) else len(tree.trees)
 
 
 def _merged(left: Any, right: Any) -> list[Tree]:
-    if isinstance(left, Leaf):
+    if isinstance(left, TreeLeaf):
         return _cut_leaf((*left.rows, *right.rows), (*left.keys, *right.keys))
     return _cut_node(left.trees + right.trees)
 
@@ -345,7 +345,7 @@ def _differ(
 
 def _height(tree: Tree) -> int:
     height = 0
-    while isinstance(tree, Node):
+    while isinstance(tree, TreeNode):
         tree, height = tree.trees[0], height + 1
     return height
 
@@ -362,7 +362,7 @@ def _rows(trees: Sequence[Tree]) -> list[Row]:
     return list(chain.from_iterable(leaf.rows for tree in trees for leaf in leaves(tree)))
 
 
-class Order(Protocol):
+class TreeOrder(Protocol):
     """How rows stand by their keys."""
 
     @property
@@ -372,26 +372,26 @@ class Order(Protocol):
         ...
 
 
-def sorted_tree(pairs: Iterable[tuple[Any, Row]], order: Order) -> Tree:
+def sorted_tree(pairs: Iterable[tuple[Any, Row]], order: TreeOrder) -> Tree:
     """The tree of rows, with their keys, in the order that they come in."""
     every = pairs_in_order(pairs, order.descending, order.tie)
     return made_of([row for _, row in every], [sort_key(key) for key, _ in every])
 
 
-def changed(tree: Tree, key: Any, row: Row, weight: int, order: Order) -> Tree:
+def changed(tree: Tree, key: Any, row: Row, weight: int, order: TreeOrder) -> Tree:
     """The tree after a row has come, or gone, a number of times."""
     for _ in range(weight):
         made = _insert_newest(tree, key, row, order)
-        tree = made[0] if len(made) == 1 else Node(made)
+        tree = made[0] if len(made) == 1 else TreeNode(made)
     for _ in range(-weight):
         found = _without(tree, key, row, order)
         tree = deleted(tree, _place_of(tree, key, row, order)) if found is None else lowered(found)
     return tree
 
 
-def _insert_newest(tree: Tree, key: Any, row: Row, order: Order) -> list[Tree]:
+def _insert_newest(tree: Tree, key: Any, row: Row, order: TreeOrder) -> list[Tree]:
     """The tree with a row, as the newest of those that do not compare, or two of its halves."""
-    if isinstance(tree, Leaf):
+    if isinstance(tree, TreeLeaf):
         place = _newest(tree.keys, tree.rows.__getitem__, key, row, order)
         return with_row(tree, place, key, row)
     trees = tree.trees
@@ -401,7 +401,7 @@ def _insert_newest(tree: Tree, key: Any, row: Row, order: Order) -> list[Tree]:
 
 
 def _newest(
-    keys: Sequence[Any], row_at: Callable[[int], Row], key: Any, row: Row, order: Order
+    keys: Sequence[Any], row_at: Callable[[int], Row], key: Any, row: Row, order: TreeOrder
 ) -> int:
     """Where a row belongs, as the newest, among rows or among the first ones of trees."""
     start, stop = _run(keys, key, descending=order.descending)
@@ -417,9 +417,9 @@ def _newest(
     return start
 
 
-def _without(tree: Tree, key: Any, row: Row, order: Order) -> Tree | None:
+def _without(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Tree | None:
     """The tree without a row; None if those with its key may be in other leaves too."""
-    if isinstance(tree, Leaf):
+    if isinstance(tree, TreeLeaf):
         start, stop = _run(tree.keys, key, descending=order.descending)
         is_whole = start and stop < tree.size
         for place in range(start, stop) if is_whole or stop - start == 1 else ():
@@ -455,7 +455,7 @@ def _run(keys: Sequence[Any], key: Any, *, descending: bool) -> tuple[int, int]:
     return start, stop
 
 
-def places(tree: Tree, key: Any, row: Row, order: Order) -> Iterator[int]:
+def places(tree: Tree, key: Any, row: Row, order: TreeOrder) -> Iterator[int]:
     """Where a row stands, the oldest of equal ones first."""
     descending, tie = order.descending, order.tie(row)
 
@@ -472,7 +472,7 @@ def places(tree: Tree, key: Any, row: Row, order: Order) -> Iterator[int]:
         place += 1
 
 
-def _place_of(tree: Tree, key: Any, row: Row, order: Order) -> int:
+def _place_of(tree: Tree, key: Any, row: Row, order: TreeOrder) -> int:
     """Where a row stands, also if the user's callable gives another key than it did."""
     for place in places(tree, key, row, order):
         return place

@@ -49,13 +49,13 @@ from sortedcontainers import SortedList
 from reactive.engine.collections.index import (
     ERROR_KEY,
     NOTHING,
+    FewRows,
     Form,
     Index,
     KeyedBatch,
     KeyedPair,
     Mark,
     Range,
-    Rows,
     Weighted,
     add_each,
     itself,
@@ -134,9 +134,9 @@ class RangeIndex:
         found = [] if key.__class__ is Mark else self._found(key)
         if len(found) < 2:
             return found[0] if found else default
-        rows = Rows()
+        rows = FewRows()
         for bucket in found:
-            if bucket.__class__ is Rows:
+            if bucket.__class__ is FewRows:
                 rows.extend(bucket)
             elif bucket.__class__ is Weighted:
                 return Weighted(enumerate(pair for b in found for pair in rows_of(b)))
@@ -299,7 +299,7 @@ class IntervalTree:
         starts, ends = closed
         self._bisect: Callable[..., int] = bisect_right if starts else bisect_left
         self._reaches: Test = le if ends else lt
-        self._root: _Leaf | _Inner = _Leaf([])
+        self._root: _Leaf | _InnerNode = _Leaf([])
         self._size = 0
         self._gone = 0
 
@@ -317,7 +317,7 @@ class IntervalTree:
         for key in keys:
             other = self._root.insert(key)
             if other is not None:
-                self._root = _Inner([self._root, other])
+                self._root = _InnerNode([self._root, other])
             self._size += 1
 
     def remove(self, key: Key) -> None:
@@ -340,9 +340,9 @@ class IntervalTree:
         return self._root.bytes()
 
     def _build(self, keys: list[Key]) -> None:
-        nodes: list[_Leaf | _Inner] = list(map(_Leaf, _cut(sorted(keys)))) or [_Leaf([])]
+        nodes: list[_Leaf | _InnerNode] = list(map(_Leaf, _cut(sorted(keys)))) or [_Leaf([])]
         while len(nodes) > 1:
-            nodes = list(map(_Inner, _cut(nodes)))
+            nodes = list(map(_InnerNode, _cut(nodes)))
         self._root, self._size, self._gone = nodes[0], len(keys), 0
 
 
@@ -389,12 +389,12 @@ class _Leaf:
         return sys.getsizeof(self) + sys.getsizeof(self.keys)
 
 
-class _Inner:
+class _InnerNode:
     """Nodes in order, each with its first interval and its greatest high end; none is empty."""
 
     __slots__ = ("firsts", "nodes", "tops")
 
-    def __init__(self, nodes: list[_Leaf | _Inner]) -> None:
+    def __init__(self, nodes: list[_Leaf | _InnerNode]) -> None:
         self.nodes = nodes
         self.firsts = [node.first for node in nodes]
         self.tops = [node.top() for node in nodes]
@@ -409,7 +409,7 @@ class _Inner:
     def all(self) -> list[Key]:
         return [key for node in self.nodes for key in node.all()]
 
-    def insert(self, key: Key) -> _Inner | None:
+    def insert(self, key: Key) -> _InnerNode | None:
         place = max(bisect_right(self.firsts, key) - 1, 0)
         other = self.nodes[place].insert(key)
         if other is None:
@@ -422,7 +422,7 @@ class _Inner:
         if len(self.nodes) <= WIDTH:
             return None
         middle = len(self.nodes) // 2
-        upper = _Inner(self.nodes[middle:])
+        upper = _InnerNode(self.nodes[middle:])
         del self.nodes[middle:], self.firsts[middle:], self.tops[middle:]
         return upper
 
@@ -441,7 +441,7 @@ class _Inner:
         lists = sum(map(sys.getsizeof, (self, self.nodes, self.firsts, self.tops)))
         return lists + sum(node.bytes() for node in self.nodes)
 
-    def _put(self, place: int, nodes: list[_Leaf | _Inner]) -> None:
+    def _put(self, place: int, nodes: list[_Leaf | _InnerNode]) -> None:
         """Have nodes stand for the one at a place."""
         self.nodes[place : place + 1] = nodes
         self.firsts[place : place + 1] = [node.first for node in nodes]

@@ -54,11 +54,11 @@ At = tuple[int, int]
 """Where a row stands: its chunk, and its place in there."""
 
 
-class Ranked:
+class RankedIndex:
     """Rows by key. `descending` says that it will be read backwards, so that ties read forwards;
     `one_key` that all copies of a row have the same key, though perhaps another one than before.
 
-    >>> ranked = Ranked(descending=False)
+    >>> ranked = RankedIndex(descending=False)
     >>> ranked.insert(3, "c"), ranked.insert(1, "a")
     ((0, 0), (0, 0))
     >>> list(ranked), ranked.at(1), len(ranked)

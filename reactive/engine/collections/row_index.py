@@ -16,13 +16,13 @@ from typing import Any
 from reactive.engine.collections.index import (
     NO_MATCH,
     NOTHING,
-    Before,
+    IndexBefore,
     Key,
     KeyedBatch,
     KeyedPair,
     add_each,
 )
-from reactive.engine.collections.zset import Batch, Pair, Row
+from reactive.engine.collections.zset import Pair, Row, UniformDelta
 
 
 class Many(dict[Row, None]):
@@ -50,11 +50,11 @@ class RowIndex:
 
     def pairs(self, key: Key) -> Sequence[Pair]:
         """The rows of a key."""
-        return () if key is NO_MATCH else Batch(_rows(self.buckets.get(key, NOTHING)), 1)
+        return () if key is NO_MATCH else UniformDelta(_rows(self.buckets.get(key, NOTHING)), 1)
 
-    def earlier(self, delta: Iterable[KeyedPair]) -> Before:
+    def earlier(self, delta: Iterable[KeyedPair]) -> IndexBefore:
         """The index as it was before a delta that it has taken in."""
-        return Before(self, delta)
+        return IndexBefore(self, delta)
 
     def items(self) -> Iterator[KeyedPair]:
         """Every row with its key, those that match nothing too."""

@@ -27,12 +27,12 @@ from typing import Any
 
 from reactive.engine.collections.index import (
     NOTHING,
+    FewRows,
     Index,
     Key,
     KeyedBatch,
     KeyedPair,
     Mark,
-    Rows,
     Weighted,
     itself,
     rows_of,
@@ -41,7 +41,7 @@ from reactive.engine.collections.index import (
 from reactive.engine.collections.zset import Pair, Row, consolidate
 
 Below = dict[Any, Any]
-SEVERAL = frozenset({Rows, Weighted})
+SEVERAL = frozenset({FewRows, Weighted})
 """What is found of a key, if it is no single row."""
 MANY_TIMES = 32
 """From this factor on, what is below a key, larger than its change, is not copied."""
@@ -73,7 +73,7 @@ class Trie:
     def before(self, delta: Sequence[KeyedPair]) -> Callable[..., Any]:
         """The same as it was before a delta that it has taken in."""
         if len(delta) != 1:
-            return Before(self, delta).get
+            return TrieBefore(self, delta).get
         ((key, pair),) = delta
         return BeforeOne(self, key, pair).get
 
@@ -165,7 +165,7 @@ class Trie:
         return size
 
 
-class Before:
+class TrieBefore:
     """A trie as it was before a delta that it has taken in."""
 
     __slots__ = ("_changed", "_found", "_trie")
@@ -409,7 +409,7 @@ def batch_of(index: Index) -> KeyedBatch | None:
     rows: list[Row] = []
     for key, bucket in index.buckets.items():
         kind = bucket.__class__
-        if kind is Rows:
+        if kind is FewRows:
             rows += bucket
             keys += [key] * len(bucket)
         elif kind is Weighted:

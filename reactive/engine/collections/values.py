@@ -57,10 +57,10 @@ ORDERED = frozenset({int, float, str, bytes, bool, Decimal, Fraction, date, time
 """Classes whose `==` holds exactly where neither is less than the other."""
 
 
-class Values:
+class OrderedValues:
     """A multiset that tells its least and its greatest value.
 
-    >>> values = Values()
+    >>> values = OrderedValues()
     >>> values.add(3, 1), values.add(5, 2), values.add(5, -1), values.add(8, 1), values.add(3, -1)
     (None, None, None, None, None)
     >>> values.least(), values.greatest(), dict(values.weights())
@@ -78,10 +78,10 @@ class Values:
         self._fresh: list[Any] | None = [] if in_order else None  # until they are asked for
 
     @classmethod
-    def of(cls, values: list[Any], *, in_order: bool) -> Values:
+    def of(cls, values: list[Any], *, in_order: bool) -> OrderedValues:
         """As `add` of each once. They are canonical; those in order of `ORDERED`, and no NaN.
 
-        >>> Values.of([3, 5, 3], in_order=False).weights()
+        >>> OrderedValues.of([3, 5, 3], in_order=False).weights()
         {3: 2, 5: 1}
         """
         found = cls(in_order=in_order)

@@ -65,10 +65,10 @@ EXACT: frozenset[type] = frozenset({int, str, bytes, bool, type(None)})
 """Classes of which equal values are one in all that they do."""
 
 
-class Batch(Sequence[Pair]):
+class UniformDelta(Sequence[Pair]):
     """A delta of rows that all have the same weight: it holds rows, and no pairs.
 
-    >>> Batch(["a", "b"], 1)[1], list(Batch(["a", "b"], -1))
+    >>> UniformDelta(["a", "b"], 1)[1], list(UniformDelta(["a", "b"], -1))
     (('b', 1), [('a', -1), ('b', -1)])
     """
 
@@ -86,10 +86,10 @@ class Batch(Sequence[Pair]):
     @overload
     def __getitem__(self, place: int) -> Pair: ...
     @overload
-    def __getitem__(self, place: slice) -> Batch: ...
-    def __getitem__(self, place: int | slice) -> Pair | Batch:
+    def __getitem__(self, place: slice) -> UniformDelta: ...
+    def __getitem__(self, place: int | slice) -> Pair | UniformDelta:
         if isinstance(place, slice):
-            return Batch(self.rows[place], self.weight)
+            return UniformDelta(self.rows[place], self.weight)
         return (self.rows[place], self.weight)
 
     def __len__(self) -> int:
@@ -107,7 +107,7 @@ def consolidate(pairs: Iterable[Pair]) -> list[Pair]:
     """
     if type(pairs) is list and _is_consolidated(pairs):
         return pairs
-    if type(pairs) is Batch:
+    if type(pairs) is UniformDelta:
         return [(row, times * pairs.weight) for row, times in Counter(pairs.rows).items()]
     weights: dict[Row, int] = {}
     for row, weight in pairs:
@@ -166,7 +166,7 @@ def have_one_hash(one: Row, other: Row, error: Exception) -> bool:
 
 def is_mixed(pairs: Pairs) -> bool:
     """Whether rows come and go, so that some may cancel."""
-    if len(pairs) < 2 or pairs.__class__ is Batch:
+    if len(pairs) < 2 or pairs.__class__ is UniformDelta:
         return False
     return len({weight > 0 for _, weight in pairs}) == 2
 
@@ -215,7 +215,7 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
     before = size = len(weights)
     add, are_new = weights.setdefault, False
     try:
-        if type(pairs) is Batch:
+        if type(pairs) is UniformDelta:
             if pairs.weight > 0 and not (pairs.rows and pairs.rows[0] in weights):
                 deque(map(add, pairs.rows, repeat_value(pairs.weight)), 0)
                 are_new = len(weights) == before + len(pairs)
@@ -237,7 +237,7 @@ def insert_new(weights: dict[Row, int], pairs: Pairs) -> bool:
 
 def _fill(weights: dict[Row, int], pairs: Pairs) -> bool:
     """The same where nothing is held yet."""
-    if type(pairs) is Batch:
+    if type(pairs) is UniformDelta:
         if pairs.weight > 0:
             found = dict.fromkeys(pairs.rows, pairs.weight)
             if len(found) == len(pairs):
@@ -260,7 +260,7 @@ def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
 
     As `insert_new`.
     """
-    if type(pairs) is Batch:
+    if type(pairs) is UniformDelta:
         return _delete_batch(weights, pairs)
     done, odd, pop = 0, 0, weights.pop
     try:
@@ -280,7 +280,7 @@ def delete_held(weights: dict[Row, int], pairs: Pairs) -> bool:
     return done == len(pairs)
 
 
-def _delete_batch(weights: dict[Row, int], batch: Batch) -> bool:
+def _delete_batch(weights: dict[Row, int], batch: UniformDelta) -> bool:
     """The same of rows of one weight."""
     if batch.weight >= 0:
         return not len(batch)

@@ -58,8 +58,8 @@ from reactive.engine.remote import remote_operator as remotes
 
 Inputs = tuple[Node, ...]
 WIRED = (
-    *(physical.Scan, physical.Multiway, physical.CyclicCount, physical.CyclicJoin),
-    *(physical.Fixpoint, physical.Loop, physical.Nest),
+    *(physical.Scan, physical.Multiway, physical.PhysicalCyclicCount, physical.PhysicalCyclicJoin),
+    *(physical.PhysicalFixpoint, physical.PhysicalLoop, physical.PhysicalNest),
 )
 """Physical nodes of which it is only known with their inputs what they do."""
 
@@ -132,9 +132,9 @@ def _scan(builder: Builder, node: physical.Scan, inputs: Inputs) -> Node:
     return builder.source(node.source.node)
 
 
-def _values(builder: Builder, node: physical.Values, inputs: Inputs) -> Node:
+def _values(builder: Builder, node: physical.PhysicalValues, inputs: Inputs) -> Node:
     rows = node.of.rows if isinstance(node.of, plan.Values) else ()
-    return builder.node(node, inputs, lambda: matching.Values(rows))
+    return builder.node(node, inputs, lambda: matching.LiteralRows(rows))
 
 
 def _apply(builder: Builder, node: physical.Apply, inputs: Inputs) -> Node:
@@ -159,7 +159,7 @@ def _pipeline(builder: Builder, node: physical.Pipeline, inputs: Inputs) -> Node
     )
 
 
-def _index(builder: Builder, node: physical.Index, inputs: Inputs) -> Node:
+def _index(builder: Builder, node: physical.PhysicalIndex, inputs: Inputs) -> Node:
     handle = id if is_interned(node.chain.top) and not node.deferred else itself
     make, all_rows = _keyed(builder, node, node.side, inputs[0], deferred=node.deferred)
     table = _table_of(builder, node, inputs[0])
@@ -173,7 +173,9 @@ def _index(builder: Builder, node: physical.Index, inputs: Inputs) -> Node:
     )
 
 
-def _table_of(builder: Builder, node: physical.Index, base: Node) -> Callable[[], Any] | None:
+def _table_of(
+    builder: Builder, node: physical.PhysicalIndex, base: Node
+) -> Callable[[], Any] | None:
     """What gives the rows of a table, so that an index of them can be made later; None where that
     is not so."""
     is_table = not base.inputs and isinstance(base.plan, plan.Table) and base.plan.stored
@@ -189,7 +191,7 @@ def _is_restored(builder: Builder, base: Node) -> bool:
     return restoration is not None and restoration.holds(base)
 
 
-def _cannot_raise(node: physical.Index) -> bool:
+def _cannot_raise(node: physical.PhysicalIndex) -> bool:
     """True if no row has an error in the place of its key."""
     (key, terms), of = node.side, shapes(node.chain.top)
     if any(term.is_guard for term in terms) or may_raise(terms, of):
@@ -199,7 +201,7 @@ def _cannot_raise(node: physical.Index) -> bool:
     return not any(part.facts.raises or calls_may_raise(part) for part in node.chain.chain)
 
 
-def _keys(builder: Builder, node: physical.Keys, inputs: Inputs) -> Node:
+def _keys(builder: Builder, node: physical.PhysicalKeys, inputs: Inputs) -> Node:
     below = node.chain
     recall = recall_of(node.known)
     make, _ = keys_of(below, node.side, 1, generate=builder.generates, recall=recall)
@@ -216,7 +218,7 @@ def _lookup(builder: Builder, node: physical.Lookup, inputs: Inputs) -> Node:
     )
 
 
-def _range_index(builder: Builder, node: physical.RangeIndex, inputs: Inputs) -> Node:
+def _range_index(builder: Builder, node: physical.PhysicalRangeIndex, inputs: Inputs) -> Node:
     handle = id if is_interned(node.chain.top) else itself
     make, all_rows = _keyed(builder, node, node.side, inputs[0])
     return builder.node(
@@ -230,7 +232,9 @@ def _range_index(builder: Builder, node: physical.RangeIndex, inputs: Inputs) ->
     )
 
 
-def _probe(builder: Builder, node: physical.Probe | physical.Intervals, inputs: Inputs) -> Node:
+def _probe(
+    builder: Builder, node: physical.PhysicalProbe | physical.Intervals, inputs: Inputs
+) -> Node:
     (left, right), join, chain = inputs, node.join.node, _nodes(*node.chain)
     parts = [join, *chain, *_nodes(node.sink)]
     _introduce(join, left, right)
@@ -273,12 +277,14 @@ def _multiway(builder: Builder, node: physical.Multiway, inputs: Inputs) -> Node
 
 
 def _cyclic(
-    builder: Builder, node: physical.CyclicCount | physical.CyclicJoin, inputs: Inputs
+    builder: Builder,
+    node: physical.PhysicalCyclicCount | physical.PhysicalCyclicJoin,
+    inputs: Inputs,
 ) -> Node:
     join, above = node.joins[0].node, [*_nodes(*node.chain), *_nodes(node.sink)]
     assert isinstance(join, plan.Join)
     top, chain = [join, *above][-1], tuple(_nodes(*node.chain))
-    if isinstance(node, physical.CyclicCount):
+    if isinstance(node, physical.PhysicalCyclicCount):
         assert isinstance(top, plan.Aggregate)
         make = cycles.cyclic_count(join, node.multiway, top, chain, node.chains)
         assert make is not None
@@ -292,7 +298,7 @@ def _cyclic(
     return builder.node(node, ports, make, called(parts), wiring=wiring, constant_tests=tests)
 
 
-def _nest(builder: Builder, node: physical.Nest, inputs: Inputs) -> Node:
+def _nest(builder: Builder, node: physical.PhysicalNest, inputs: Inputs) -> Node:
     ports = tuple(dict.fromkeys(inputs))
     wiring = tuple(map(ports.index, inputs))
     operators, inside = [each.operator for each in inputs], builder.graph.trees.inside
@@ -327,7 +333,7 @@ def _factorized_groups(builder: Builder, node: physical.FactorizedGroups, inputs
     return builder.node(node, inputs, make, called([aggregate, join, *_nodes(*node.between)]))
 
 
-def _fixpoint(builder: Builder, node: physical.Fixpoint, inputs: Inputs) -> Node:
+def _fixpoint(builder: Builder, node: physical.PhysicalFixpoint, inputs: Inputs) -> Node:
     circuit, ports, functions = recursion.circuit_of(
         node.program, node, inputs, generate=builder.generates
     )
@@ -337,7 +343,7 @@ def _fixpoint(builder: Builder, node: physical.Fixpoint, inputs: Inputs) -> Node
     )
 
 
-def _closure(builder: Builder, node: physical.Closure, inputs: Inputs) -> Node:
+def _closure(builder: Builder, node: physical.PhysicalClosure, inputs: Inputs) -> Node:
     closure = node.closure
     ends, of = callable_of(closure.ends), closure.kind if closure.is_row else None
     return builder.node(
@@ -348,7 +354,7 @@ def _closure(builder: Builder, node: physical.Closure, inputs: Inputs) -> Node:
     )
 
 
-def _loop(builder: Builder, node: physical.Loop, inputs: Inputs) -> Node:
+def _loop(builder: Builder, node: physical.PhysicalLoop, inputs: Inputs) -> Node:
     ports = tuple(dict.fromkeys(inputs))  # different inputs may be one node of the graph
     places = tuple(map(ports.index, inputs))
     make = making_inner.loop_of(node.node, places, builder.inner, generate=builder.generates)
@@ -357,17 +363,21 @@ def _loop(builder: Builder, node: physical.Loop, inputs: Inputs) -> Node:
     return builder.node(node, ports, make, called, wiring=places)
 
 
-def _relation(builder: Builder, node: physical.Relation, inputs: Inputs) -> Node:
+def _relation(builder: Builder, node: physical.PhysicalRelation, inputs: Inputs) -> Node:
     operator = inputs[0].operator
-    kind = anew.Output if isinstance(node.fixpoint, physical.Loop) else fixpoint.Output
+    kind = (
+        anew.LoopRelation
+        if isinstance(node.fixpoint, physical.PhysicalLoop)
+        else fixpoint.FixpointRelation
+    )
     return builder.node(node, inputs, lambda: kind(operator, node.index))
 
 
-def _remote(builder: Builder, node: physical.Remote, inputs: Inputs) -> Node:
+def _remote(builder: Builder, node: physical.PhysicalRemote, inputs: Inputs) -> Node:
     def make() -> remotes.RemoteOperator:
         fragment = node.fragment
         remote = node.begin(fragment)
-        kept = remote if fragment.window is None else window.Window(fragment.window, remote)
+        kept = remote if fragment.window is None else window.RemoteWindow(fragment.window, remote)
         return remotes.RemoteOperator(fragment, kept, node.fed)
 
     parts = [*_nodes(*node.parts), *(n for _, chain in node.chains for n in _nodes(*chain))]
@@ -376,28 +386,28 @@ def _remote(builder: Builder, node: physical.Remote, inputs: Inputs) -> Node:
 
 _BUILDS: dict[type[Physical], Callable[[Builder, Any, Inputs], Node]] = {
     physical.Scan: _scan,
-    physical.Values: _values,
+    physical.PhysicalValues: _values,
     physical.Apply: _apply,
     physical.Pipeline: _pipeline,
-    physical.Index: _index,
-    physical.Keys: _keys,
+    physical.PhysicalIndex: _index,
+    physical.PhysicalKeys: _keys,
     physical.Lookup: _lookup,
-    physical.Probe: _probe,
-    physical.RangeIndex: _range_index,
+    physical.PhysicalProbe: _probe,
+    physical.PhysicalRangeIndex: _range_index,
     physical.Intervals: _probe,
     physical.Match: _match,
     physical.Multiway: _multiway,
-    physical.CyclicCount: _cyclic,
-    physical.CyclicJoin: _cyclic,
-    physical.Nest: _nest,
+    physical.PhysicalCyclicCount: _cyclic,
+    physical.PhysicalCyclicJoin: _cyclic,
+    physical.PhysicalNest: _nest,
     physical.PartialSums: _partial_sums,
     physical.PairSums: _pair_sums,
     physical.FactorizedGroups: _factorized_groups,
-    physical.Fixpoint: _fixpoint,
-    physical.Closure: _closure,
-    physical.Loop: _loop,
-    physical.Relation: _relation,
-    physical.Remote: _remote,
+    physical.PhysicalFixpoint: _fixpoint,
+    physical.PhysicalClosure: _closure,
+    physical.PhysicalLoop: _loop,
+    physical.PhysicalRelation: _relation,
+    physical.PhysicalRemote: _remote,
 }
 
 
@@ -407,7 +417,7 @@ def _nodes(*given: Op | None) -> list[plan.Node]:
 
 def _keyed(
     builder: Builder,
-    node: physical.Index | physical.RangeIndex,
+    node: physical.PhysicalIndex | physical.PhysicalRangeIndex,
     side: Side,
     base: Node,
     *,

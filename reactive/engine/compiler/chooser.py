@@ -35,7 +35,14 @@ from optimizer.record import record
 from optimizer.rewriting.optimize import is_low
 from optimizer.traverse import with_inputs
 from reactive.engine.compiler import placement as offloaded_nodes
-from reactive.engine.compiler.physical import Fixpoint, Index, Keys, Loop, Physical, RangeIndex
+from reactive.engine.compiler.physical import (
+    Physical,
+    PhysicalFixpoint,
+    PhysicalIndex,
+    PhysicalKeys,
+    PhysicalLoop,
+    PhysicalRangeIndex,
+)
 from reactive.engine.operators.loops.grouped import is_in_line
 from reactive.engine.operators.plain import (
     INNER,
@@ -57,7 +64,7 @@ Rule = Callable[["Chooser", plan.Node], Asking[Physical] | None]
 Linear = plan.Where | plan.Select | plan.Extend | plan.SelectMany | plan.Unnest
 CLOSURE, MULTIWAY, SUMS = "closure", "multiway", "sums"
 """Ways that may prove not to hold for the rows."""
-ValuesWanted = Callable[[Index | RangeIndex, str], int]
+ValuesWanted = Callable[[PhysicalIndex | PhysicalRangeIndex, str], int]
 """How many values of a field an index of a table by it has; or, if it is not there, how many are
 wanted, if that is by so many readers that it pays; else 0."""
 
@@ -68,7 +75,7 @@ class Candidate:
     greatest `kind` is, and of these the one of the most values."""
 
     kind: int
-    index: Index | RangeIndex
+    index: PhysicalIndex | PhysicalRangeIndex
     field: str
 
 
@@ -109,13 +116,13 @@ class Chooser:
         self.values_wanted = values_wanted
         self.asked: list[Asked] = []
         """What could be looked up, and what of it is."""
-        self.looked_up: list[tuple[Index | RangeIndex, str]] = []
+        self.looked_up: list[tuple[PhysicalIndex | PhysicalRangeIndex, str]] = []
         """The indexes in which values are looked up, with the fields that they are by."""
         self.offloaded = offloaded
         self.readers = Counter(id(n) for node in nodes(root) for n in node.inputs())
         self._narrow = _narrow(root) if generate else set[int]()
-        self.fixpoints: dict[int, Fixpoint] = {}
-        self.loops: dict[int, Loop] = {}
+        self.fixpoints: dict[int, PhysicalFixpoint] = {}
+        self.loops: dict[int, PhysicalLoop] = {}
         self.chosen: dict[int, Physical] = {}
         self._rules = rules
 
@@ -262,19 +269,19 @@ class Chooser:
         *,
         deferred: bool = False,
         trie: bool = False,
-    ) -> Asking[Index]:
+    ) -> Asking[PhysicalIndex]:
         """The index of a chain by a key, for a join to look rows up in."""
         source = yield below.base
-        return Index(owner, source, below, side, arguments, deferred, trie)
+        return PhysicalIndex(owner, source, below, side, arguments, deferred, trie)
 
-    def indexes(self, node: AnyJoin) -> Asking[tuple[Index, Index | Keys]]:
+    def indexes(self, node: AnyJoin) -> Asking[tuple[PhysicalIndex, PhysicalIndex | PhysicalKeys]]:
         """The indexes of both sides of a join; of the right its keys, if they are all it asks."""
         deferred, (ours, theirs) = self.depends(node), sides(node)
         below, other = self.below(node.left), self.below(node.right)
         left = yield from self.index(node, below, ours, bindings(node.left), deferred=deferred)
         if isinstance(node, plan.SemiJoin | plan.AntiJoin) and by_key_alone(node):
             source = yield other.base
-            return left, Keys(node, source, other, theirs)
+            return left, PhysicalKeys(node, source, other, theirs)
         return left, (yield from self.index(node, other, theirs, 1, deferred=deferred))
 
 
@@ -314,7 +321,7 @@ def shaped(written: plan.Node) -> Shaped | None:
     order = None if form is None else _inputs_first(written)
     if form is None or order is None or not is_low(written, form.levels):
         return None
-    reader = _Reader()
+    reader = _NodeReader()
     pattern = reader.pattern_of(order)
     same: dict[Any, int] = {}
     equal = [same.setdefault(value, len(same)) for value in reader.values.values()]
@@ -361,7 +368,7 @@ def _inputs_first(written: plan.Node) -> list[plan.Node] | None:
     return list(found.values())
 
 
-class _Reader:
+class _NodeReader:
     """Reads what nodes of some form share, and the values that may differ."""
 
     def __init__(self) -> None:
@@ -418,7 +425,7 @@ class _Reader:
 
 
 class _Maker:
-    """Makes what nodes hold again, in the order in which `_Reader` reads it."""
+    """Makes what nodes hold again, in the order in which `_NodeReader` reads it."""
 
     def __init__(self, held: Mapping[Place, Held]) -> None:
         self._held = held

@@ -22,31 +22,31 @@ from optimizer.plans.properties import degree, nodes
 from optimizer.traverse import functions_of_rows
 from reactive.engine.compiler.physical import (
     Apply,
-    Closure,
-    CyclicCount,
-    CyclicJoin,
     FactorizedGroups,
-    Fixpoint,
-    Index,
     Intervals,
-    Keys,
-    Loop,
     Match,
     Multiway,
     Op,
     PairSums,
     PartialSums,
     Physical,
+    PhysicalClosure,
+    PhysicalCyclicCount,
+    PhysicalCyclicJoin,
+    PhysicalFixpoint,
+    PhysicalIndex,
+    PhysicalKeys,
+    PhysicalLoop,
+    PhysicalProbe,
+    PhysicalRangeIndex,
     Pipeline,
-    Probe,
-    RangeIndex,
 )
 from reactive.engine.compiler.queries import Running
 from reactive.engine.operators.plain import keys_of
 
-MEETING = (Multiway, CyclicCount, CyclicJoin, PairSums, Intervals)
+MEETING = (Multiway, PhysicalCyclicCount, PhysicalCyclicJoin, PairSums, Intervals)
 """What follows a row to those that go with it, some of them as sums."""
-DERIVING = (Fixpoint, Closure, Loop)
+DERIVING = (PhysicalFixpoint, PhysicalClosure, PhysicalLoop)
 DEAR = {
     Cost.GROUP: "a callable is asked of all rows of a group whenever one of them changes\n"
     "  an `Aggregate` of your own, with a way to take a row back, costs a call",
@@ -63,7 +63,7 @@ def costs_of(node: Physical) -> Costs:
             return op.node.facts.costs(op.node)
         case Pipeline(chain=chain, sink=sink):
             return (max(_of_chain([*map(Op, chain.chain), *_some(sink)])),)
-        case Probe(left=left, right=right, join=join, chain=chain, sink=sink):
+        case PhysicalProbe(left=left, right=right, join=join, chain=chain, sink=sink):
             above = max(_of_chain([*chain, *_some(sink)]))
             return tuple(max(cost, above) for cost in _of_join(join, left, right))
         case Match(left=left, right=right, join=join):
@@ -72,7 +72,7 @@ def costs_of(node: Physical) -> Costs:
             above = max(_of_chain([sink]))
             met = (_cost_of_one(right), _cost_of_one(left))
             return tuple(max(cost, above) for cost in met)
-        case RangeIndex():
+        case PhysicalRangeIndex():
             return (Cost.LOG,) * inputs
     kind = type(node)
     cost = Cost.MATCHES if kind in MEETING else Cost.ROUNDS if kind in DERIVING else Cost.ONE
@@ -149,7 +149,7 @@ def _of_chain(chain: list[Op]) -> Costs:
     return [Cost.ONE, *[max(op.node.facts.costs(op.node)) for op in chain]]
 
 
-def _of_join(join: Op, left: Index, right: Index | Keys) -> Costs:
+def _of_join(join: Op, left: PhysicalIndex, right: PhysicalIndex | PhysicalKeys) -> Costs:
     """Of a join whose partners are looked up, where they have keys; a row of the left meets one of
     the right at most where that has its key alone."""
     if not (_keys(left) and _keys(right)):
@@ -162,20 +162,20 @@ def _of_join(join: Op, left: Index, right: Index | Keys) -> Costs:
     ]
 
 
-def _cost_of_one(side: Index | PartialSums | PairSums) -> Cost:
+def _cost_of_one(side: PhysicalIndex | PartialSums | PairSums) -> Cost:
     """Of what a row of the other side meets: rows, or sums, of which there is one if nothing of
     this side is in the groups."""
-    finds_one = _finds_one(side) if isinstance(side, Index) else not side.sums.groups
+    finds_one = _finds_one(side) if isinstance(side, PhysicalIndex) else not side.sums.groups
     return Cost.ONE if finds_one else Cost.MATCHES
 
 
-def _finds_one(side: Index | Keys) -> bool:
+def _finds_one(side: PhysicalIndex | PhysicalKeys) -> bool:
     key = unique_key(side.source.of)
     some = all(isinstance(node, plan.Where) for node in side.chain.chain)
     return some and bool(key) and key <= _keys(side)
 
 
-def _keys(side: Index | Keys) -> frozenset[Expr | None]:
+def _keys(side: PhysicalIndex | PhysicalKeys) -> frozenset[Expr | None]:
     """By what rows are looked up; None stands for a callable that was not read."""
     found: set[Expr | None] = set()
     for function in keys_of(side.side):

@@ -43,7 +43,13 @@ from optimizer.plans.strata import over_given
 from optimizer.traverse import unrolled
 from reactive.engine.codegen.cycle_rows import NOTHING as NOTHING_BOUND
 from reactive.engine.codegen.functions import callable_of
-from reactive.engine.codegen.probe_order import Intersection, Key, Probe, probe_order, probes_of
+from reactive.engine.codegen.probe_order import (
+    InputProbe,
+    Intersection,
+    Key,
+    probe_order,
+    probes_of,
+)
 from reactive.engine.collections.index import NOTHING, Mark, Weighted, match_key, rows_of
 from reactive.engine.collections.trie import pairs
 from reactive.engine.collections.zset import Pair, Pairs, Row
@@ -132,7 +138,7 @@ class Looking:
         raise NotImplementedError
 
 
-class Pairing:
+class PairHop:
     """Makes moves of rows whose partners have been looked up."""
 
     is_late = True
@@ -148,7 +154,7 @@ class Pairing:
         return _paired(olds, self._found(*new)) if olds else ()
 
 
-class Join(Looking):
+class JoinHop(Looking):
     """One side of a join of two."""
 
     def __init__(
@@ -212,9 +218,11 @@ class MultiwayInput(Looking):
             ]
         return known
 
-    def _along(self, rows: list[Any], move: Probe | Intersection, finds: dict[Key, Find]) -> Known:
+    def _along(
+        self, rows: list[Any], move: InputProbe | Intersection, finds: dict[Key, Find]
+    ) -> Known:
         """The rows, with those of one or two more inputs."""
-        if isinstance(move, Probe):
+        if isinstance(move, InputProbe):
             found = _look_up(finds[move.key], self._probe(move, rows))
             more = [(_with(rows, {move.place: row}), n) for row, n in found]
             tests = self._tests[move.key]
@@ -226,7 +234,7 @@ class MultiwayInput(Looking):
         below = [finds[step.key](key, {}) for step, key in zip((left, right), keys, strict=True)]
         return [(_with(rows, {left.place: a, right.place: b}), n) for a, b, n in pairs(*below)]
 
-    def _probe(self, step: Probe, rows: list[Any]) -> Any:
+    def _probe(self, step: InputProbe, rows: list[Any]) -> Any:
         values = [value(*rows) for value in self._values[step.key]]
         return match_key(values[0] if len(values) == 1 else tuple(values))
 

@@ -12,16 +12,16 @@ from optimizer.plans.properties import groups, is_nested, key_of_group, may_be_n
 from reactive.engine.collections.zset import Pair, Pairs, consolidate, negate
 from reactive.engine.dataflow import restoration
 from reactive.engine.dataflow.leaves import (
-    Bag,
     BorrowedGroups,
     BorrowedOrder,
     BorrowedRows,
     ChangesOnly,
-    Groups,
-    Only,
+    GroupRows,
     Records,
     SignedBag,
     SignedRecords,
+    SingleRow,
+    ViewRows,
 )
 from reactive.engine.dataflow.node import Node
 from reactive.engine.remote import remote_tree
@@ -58,13 +58,13 @@ def contents(node: plan.Node, source: Node) -> Any:
     if is_grouped(node):
         how = naming(node)
         is_tuple = how is None or how.generated
-        return Groups() if is_tuple else Records(key_of_group(node))
+        return GroupRows() if is_tuple else Records(key_of_group(node))
     if groups(node) is not None:
-        return Only()
-    return SignedBag() if may_be_negative(node) else Bag()
+        return SingleRow()
+    return SignedBag() if may_be_negative(node) else ViewRows()
 
 
-KEEPS_ROWS = (Bag, Groups, Only)
+KEEPS_ROWS = (ViewRows, GroupRows, SingleRow)
 """Leaves that are given what there is when they begin; the others read it elsewhere."""
 LOCAL = (*KEEPS_ROWS, BorrowedRows, BorrowedGroups)
 """Leaves whose rows are in the process."""

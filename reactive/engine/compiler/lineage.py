@@ -78,7 +78,7 @@ class Way:
         return partial(_through, _through(moves(), self._before), self._after)
 
 
-class Lineage:
+class LeafLineage:
     """The ways to a leaf, which it follows while it is subscribed to."""
 
     __slots__ = ("_leaf", "_ways")
@@ -145,7 +145,7 @@ def _below(node: Node) -> Iterable[tuple[Node, Hops]]:
             (index,) = node.inputs
             return [(index.inputs[0], _all([*of.chain.chain, asked]))]
         case (
-            physical.Probe(join=op, chain=above, sink=None)
+            physical.PhysicalProbe(join=op, chain=above, sink=None)
             | physical.Intervals(join=op, chain=above, sink=None)
         ) if isinstance(op.node, INNER):
             return _sides(node, node.physical, above)
@@ -153,7 +153,7 @@ def _below(node: Node) -> Iterable[tuple[Node, Hops]]:
             return _sides(node, node.physical, ())
         case physical.Multiway(sink=None) as wide:
             return _inputs(node, wide)
-        case physical.CyclicJoin(sink=None) as wide:
+        case physical.PhysicalCyclicJoin(sink=None) as wide:
             return _cyclic_inputs(node, wide)
         case _:
             return ()
@@ -164,17 +164,19 @@ def _all(chain: Iterable[plan.Node]) -> Hops:
 
 
 def _sides(
-    node: Node, of: physical.Probe | physical.Intervals | physical.Match, above: physical.Ops
+    node: Node,
+    of: physical.PhysicalProbe | physical.Intervals | physical.Match,
+    above: physical.Ops,
 ) -> Iterable[tuple[Node, Hops]]:
     """Both sides of a join."""
     join, (left, right) = of.join.node, node.inputs
     assert isinstance(join, INNER)
     both = ((left, of.left, right, True), (right, of.right, left, False))
     for index, kind, other, is_left in both:
-        assert not isinstance(kind, physical.Keys)
-        hop = ways.Join(join, kind.side, index.operator, other.operator, is_left=is_left)
+        assert not isinstance(kind, physical.PhysicalKeys)
+        hop = ways.JoinHop(join, kind.side, index.operator, other.operator, is_left=is_left)
         before, after = _all(kind.chain.chain), _all(op.node for op in above)
-        yield index.inputs[0], (*before, hop, ways.Pairing(hop.found), *after)
+        yield index.inputs[0], (*before, hop, ways.PairHop(hop.found), *after)
 
 
 def _inputs(node: Node, wide: physical.Multiway) -> Iterable[tuple[Node, Hops]]:
@@ -186,10 +188,10 @@ def _inputs(node: Node, wide: physical.Multiway) -> Iterable[tuple[Node, Hops]]:
         index, of = made[number], wide.indexes[number]
         hop = ways.MultiwayInput(wide.multiway, place, of.side, indexes)
         before, after = _all(of.chain.chain), _all(op.node for op in wide.chain)
-        yield index.inputs[0], (*before, hop, ways.Pairing(hop.found), *after)
+        yield index.inputs[0], (*before, hop, ways.PairHop(hop.found), *after)
 
 
-def _cyclic_inputs(node: Node, wide: physical.CyclicJoin) -> Iterable[tuple[Node, Hops]]:
+def _cyclic_inputs(node: Node, wide: physical.PhysicalCyclicJoin) -> Iterable[tuple[Node, Hops]]:
     """The same of joins in a cycle."""
     made = [node.inputs[place] for place in node.wiring]
     found = cycles.cycle_of(wide.multiway, wide.chains)
@@ -199,7 +201,7 @@ def _cyclic_inputs(node: Node, wide: physical.CyclicJoin) -> Iterable[tuple[Node
     for place, chain in enumerate(wide.chains):
         hop = ways.CyclicInput(wide.multiway, place, node.operator.rows, numbers)
         before, after = _all(chain.chain), _all(op.node for op in wide.chain)
-        yield made[bases.index(id(chain.base))], (*before, hop, ways.Pairing(hop.found), *after)
+        yield made[bases.index(id(chain.base))], (*before, hop, ways.PairHop(hop.found), *after)
 
 
 def _through(moves: Sequence[Move], hops: Hops) -> Sequence[Move]:
@@ -219,12 +221,12 @@ def _composed(ends: Iterable[Moves]) -> Sequence[Move]:
 T = TypeVar("T")
 
 
-class Lost(TableError):
+class RowsFlowedAway(TableError):
     """The rows of a table that is not stored have flowed already."""
 
 
 @record
-class Part:
+class ComputedPart:
     """A part of a query, and the node of the graph that computes it."""
 
     plan: plan.Node
@@ -250,14 +252,14 @@ def over(
 
     def if_known(source: Node) -> T:
         if complete and queries.graph.forgets and not knows(source):
-            raise Lost
+            raise RowsFlowedAway
         return act(source)
 
     while True:
         channel.base = queries.base(written)
         try:
             return queries.over(channel.base, if_known)
-        except Lost:
+        except RowsFlowedAway:
             channel.base = _Late(queries).over(written)
             return queries.over(channel.base, act)
         except Exception as error:
@@ -311,15 +313,15 @@ class _Late:
         """What stands for a part; None if its rows are not held."""
         leaf = self._shown.get(id(node)) or self._shown.get(id(read))
         if leaf is not None:
-            return _standing(Part(leaf.leaf.base, leaf.inputs[0]), str(leaf.leaf))
+            return _standing(ComputedPart(leaf.leaf.base, leaf.inputs[0]), str(leaf.leaf))
         if isinstance(node, (*LINEAR, plan.Table)) or free(node):
             return None  # which hold nothing, or mean nothing alone
         try:
             source = self._queries.node(node)
-        except Lost:
+        except RowsFlowedAway:
             return None
         is_held = knows(source)
-        return _standing(Part(node, source), explain.headline(node)) if is_held else None
+        return _standing(ComputedPart(node, source), explain.headline(node)) if is_held else None
 
     def _check(self, made: plan.Node) -> None:
         """Refuse a plan that still reads a table whose rows are gone."""
@@ -332,9 +334,9 @@ class _Late:
             raise TableError(_refusal(made.name, explain.headline(made)))
 
 
-def lost_of(table: str) -> Lost:
+def lost_of(table: str) -> RowsFlowedAway:
     """The error for a table whose rows are gone."""
-    return Lost(_refusal(table, f"table {table}"))
+    return RowsFlowedAway(_refusal(table, f"table {table}"))
 
 
 def _refusal(table: str, part: str) -> str:
@@ -345,7 +347,7 @@ def _refusal(table: str, part: str) -> str:
     )
 
 
-def _standing(part: Part, name: str) -> plan.Known:
+def _standing(part: ComputedPart, name: str) -> plan.Known:
     return plan.Known(
         number=-part.node.rank,
         name=name,

@@ -84,7 +84,7 @@ class Scan(Physical):
 
 
 @record
-class Values(Physical):
+class PhysicalValues(Physical):
     """Rows that are written in the query, or none."""
 
     source: Op
@@ -117,7 +117,7 @@ class Pipeline(Physical):
 
 
 @record
-class Index(Physical):
+class PhysicalIndex(Physical):
     """The rows of a chain by a key; a `trie` has one of two parts.
 
     One that is `deferred` follows at flushes, as the other side of its join does.
@@ -136,7 +136,7 @@ class Index(Physical):
 
 
 @record
-class Keys(Physical):
+class PhysicalKeys(Physical):
     """The rows of a chain with their keys, which nobody holds."""
 
     source: Physical
@@ -148,11 +148,11 @@ class Keys(Physical):
 
 
 @record
-class Probe(Physical):
+class PhysicalProbe(Physical):
     """The loops of a join over what changes on either side, with the chain above and its sink."""
 
-    left: Index
-    right: Index | Keys
+    left: PhysicalIndex
+    right: PhysicalIndex | PhysicalKeys
     join: Op
     chain: Ops
     sink: Op | None
@@ -162,7 +162,7 @@ class Probe(Physical):
 
 
 @record
-class RangeIndex(Physical):
+class PhysicalRangeIndex(Physical):
     """The rows of a chain that pass their tests, in the order of the points or intervals that they
     have."""
 
@@ -189,7 +189,7 @@ class Lookup(Physical):
     """The rows of an index with a value, or with what `AnyOf` or `Between` says; and of those that
     have no place in it, the rows that pass the condition."""
 
-    index: Index | RangeIndex
+    index: PhysicalIndex | PhysicalRangeIndex
     wanted: Hashable
     condition: Op
 
@@ -202,8 +202,8 @@ class Lookup(Physical):
 class Intervals(Physical):
     """The loops of a join that find partners by ranges, with the chain above and its sink."""
 
-    left: RangeIndex
-    right: RangeIndex
+    left: PhysicalRangeIndex
+    right: PhysicalRangeIndex
     join: Op
     chain: Ops
     sink: Op | None
@@ -216,8 +216,8 @@ class Intervals(Physical):
 class Match(Physical):
     """A join of any kind, a callable at a time."""
 
-    left: Index
-    right: Index | Keys
+    left: PhysicalIndex
+    right: PhysicalIndex | PhysicalKeys
     join: Op
 
     def headline(self) -> str:
@@ -228,7 +228,7 @@ class Match(Physical):
 class Multiway(Physical):
     """Joins of three inputs and more as one: a change of one is followed through the others."""
 
-    indexes: tuple[Index, ...]
+    indexes: tuple[PhysicalIndex, ...]
     keys: tuple[tuple[probe_order.Key, int], ...]
     """For each index that a loop wants, which of `indexes` it is."""
     joins: Ops
@@ -241,7 +241,7 @@ class Multiway(Physical):
 
 
 @record
-class CyclicCount(Physical):
+class PhysicalCyclicCount(Physical):
     """The rows of a cycle of joins, of which nothing is read; a source for each base of the
     chains."""
 
@@ -257,7 +257,7 @@ class CyclicCount(Physical):
 
 
 @record
-class CyclicJoin(Physical):
+class PhysicalCyclicJoin(Physical):
     """The rows of a cycle of joins, by their ends; a source for each base of the chains."""
 
     sources: tuple[Physical, ...]
@@ -272,7 +272,7 @@ class CyclicJoin(Physical):
 
 
 @record
-class Nest(Physical):
+class PhysicalNest(Physical):
     """A nest as flat relations, whose rows show others by labels; `places` says which index is of
     which level: by its label, and, of what is inside, by that of it. Parts `elsewhere` take the
     place of indexes. Once it was read, what has `large` rows or more is kept in the process by
@@ -310,8 +310,8 @@ class PartialSums(Physical):
 class PairSums(Physical):
     """The pairs of a join, after a chain, as sums by a key; nobody holds the pairs."""
 
-    left: Index | PartialSums | PairSums
-    right: Index | PartialSums | PairSums
+    left: PhysicalIndex | PartialSums | PairSums
+    right: PhysicalIndex | PartialSums | PairSums
     join: Op
     chain: Ops
     side: Side
@@ -327,8 +327,8 @@ class PairSums(Physical):
 class FactorizedGroups(Physical):
     """The groups of a join of which sums are kept of one side or both."""
 
-    left: Index | PartialSums | PairSums
-    right: Index | PartialSums | PairSums
+    left: PhysicalIndex | PartialSums | PairSums
+    right: PhysicalIndex | PartialSums | PairSums
     join: Op
     between: Ops
     sink: Op
@@ -339,7 +339,7 @@ class FactorizedGroups(Physical):
 
 
 @record
-class Fixpoint(Physical):
+class PhysicalFixpoint(Physical):
     """All relations of a recursion; `sources` are what its clauses read of inputs, in their order,
     also several times."""
 
@@ -356,7 +356,7 @@ class Fixpoint(Physical):
 
 
 @record
-class Closure(Physical):
+class PhysicalClosure(Physical):
     """A recursion that is the closure of its source by the ends of rows."""
 
     source: Physical
@@ -369,7 +369,7 @@ class Closure(Physical):
 
 
 @record
-class Loop(Physical):
+class PhysicalLoop(Physical):
     """All relations of an iteration, whose rounds are no part of the graph; `sources` are where
     they start, and what its bodies read besides.
 
@@ -389,10 +389,10 @@ class Loop(Physical):
 
 
 @record
-class Relation(Physical):
+class PhysicalRelation(Physical):
     """One of the relations of a recursion."""
 
-    fixpoint: Fixpoint | Loop
+    fixpoint: PhysicalFixpoint | PhysicalLoop
     index: int
 
     def headline(self) -> str:
@@ -401,11 +401,11 @@ class Relation(Physical):
     @property
     def names(self) -> tuple[str, ...]:
         within = self.fixpoint
-        return within.names if isinstance(within, Fixpoint) else within.node.names
+        return within.names if isinstance(within, PhysicalFixpoint) else within.node.names
 
 
 @record
-class Remote(Physical):
+class PhysicalRemote(Physical):
     """A part whose work is elsewhere; `fed` are the sources that are read there, by their place."""
 
     sources: tuple[Physical, ...]

@@ -357,7 +357,7 @@ def feeding(away: OffloadedNodes, node: plan.Node) -> Feeding:
     return away.remote_tables[table.number], table, chain
 
 
-class Definition:
+class StepDefinition:
     """The database of the recursive relations that a step is called with, once it is known."""
 
     def __init__(self, what: str) -> None:
@@ -365,7 +365,7 @@ class Definition:
         """The relations, for messages."""
         self.engine: Any = None
         self.is_open = True
-        self._others: list[Definition] = []
+        self._others: list[StepDefinition] = []
 
     def __getattr__(self, name: str) -> Any:
         raise outside(self.what)
@@ -396,7 +396,7 @@ class Definition:
         self.is_open = False
         return found
 
-    def wait_with(self, other: Definition) -> None:
+    def wait_with(self, other: StepDefinition) -> None:
         """Learn the database when another definition does."""
         self._others.append(other)
         other._others.append(self)
@@ -420,7 +420,7 @@ def without_past(what: str) -> PlanError:
 
 def database_of(engine: Any) -> Any:
     """The database itself, or None where it is not known yet."""
-    if not isinstance(engine, Definition):
+    if not isinstance(engine, StepDefinition):
         return engine
     if not engine.is_open:
         raise outside(engine.what)

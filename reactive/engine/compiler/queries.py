@@ -39,17 +39,17 @@ from reactive.engine.compiler.choices import CHOICES
 from reactive.engine.compiler.chooser import CLOSURE, MULTIWAY, SUMS, Chooser, ValuesWanted, shaped
 from reactive.engine.compiler.leaves import early_leaves, in_place, reattach
 from reactive.engine.compiler.physical import (
-    Closure,
-    CyclicCount,
-    CyclicJoin,
     FactorizedGroups,
-    Index,
     Multiway,
     Physical,
-    RangeIndex,
+    PhysicalClosure,
+    PhysicalCyclicCount,
+    PhysicalCyclicJoin,
+    PhysicalIndex,
+    PhysicalRangeIndex,
     Scan,
 )
-from reactive.engine.compiler.templates import Planned, Prepared, Templates
+from reactive.engine.compiler.templates import Planned, QueryTemplate, Templates
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.node import Node
 from reactive.engine.operators.operator import BailOut
@@ -260,7 +260,7 @@ class Queries:
         optimized = optimize(written, self.phases)
         return optimized, self._chosen(optimized.plan, None, ())
 
-    def _built(self, prepared: Prepared) -> Node:
+    def _built(self, prepared: QueryTemplate) -> Node:
         """The node of a plan that was made by a template."""
         builder = Builder(self.graph, self.source, self.generates, within)
         found = builder.build(prepared.physical)
@@ -359,7 +359,7 @@ class Compiled:
     physical: Physical
     nodes: dict[int, Node]
     made: dict[int, Node]
-    looked_up: Sequence[tuple[Index | RangeIndex, str]]
+    looked_up: Sequence[tuple[PhysicalIndex | PhysicalRangeIndex, str]]
     """The indexes in which it looks values of a field up."""
 
 
@@ -419,14 +419,14 @@ def chosen(
 def values_wanted(graph: Graph, source: Source) -> ValuesWanted:
     """How many values of a field are wanted of a graph."""
 
-    def count(index: Index | RangeIndex, field: str) -> int:
+    def count(index: PhysicalIndex | PhysicalRangeIndex, field: str) -> int:
         table = source(index.chain.base)
         made = graph.find(index.does, (table,))
         if made is not None:
             return int(made.operator.index.keys) or 1
         found = [reader.constant_tests.wants for reader, _ in table.consumers]
         wanted = [wants[field] for wants in found if field in wants]
-        if isinstance(index, RangeIndex):
+        if isinstance(index, PhysicalRangeIndex):
             ranges = len({values for values in wanted if isinstance(values, Between)})
             return ranges if ranges >= MANY_RANGES else 0
         values = [value for value in wanted if not isinstance(value, Between)]
@@ -459,10 +459,10 @@ def ways_that_may_fail(physical: Physical | None) -> set[str]:
     while waiting:
         node = waiting.pop()
         waiting.extend(node.inputs())
-        if isinstance(node, Multiway | CyclicCount | CyclicJoin):
+        if isinstance(node, Multiway | PhysicalCyclicCount | PhysicalCyclicJoin):
             found.add(MULTIWAY)
         elif isinstance(node, FactorizedGroups):
             found.add(SUMS)
-        elif isinstance(node, Closure):
+        elif isinstance(node, PhysicalClosure):
             found.add(CLOSURE)
     return found

@@ -29,7 +29,7 @@ from reactive.engine.collections.index import itself, match_key
 from reactive.engine.collections.row_index import RowIndex
 from reactive.engine.collections.zset import Row
 from reactive.engine.compiler import physical
-from reactive.engine.compiler.physical import Nest
+from reactive.engine.compiler.physical import PhysicalNest
 from reactive.engine.dataflow.node import Node, is_deferred
 from reactive.engine.operators.fixpoint.delta_rules import (
     BaseRule,
@@ -52,7 +52,7 @@ from reactive.engine.operators.fixpoint.recursive_relation import (
     SubsumingRelation,
 )
 from reactive.engine.operators.fuse import chained, keys_of
-from reactive.engine.operators.index_by import IndexBy, KeyBy
+from reactive.engine.operators.index_by import IndexBy, KeyedStream
 from reactive.engine.operators.loops.joined import KeyLoop
 from reactive.engine.operators.loops.nests import DeltaRule
 from reactive.engine.operators.plain import (
@@ -78,7 +78,7 @@ from reactive.engine.remote.remote_operator import RemoteOperator
 
 
 def circuit_of(
-    program: Program, of: physical.Fixpoint, inputs: Sequence[Node], *, generate: bool
+    program: Program, of: physical.PhysicalFixpoint, inputs: Sequence[Node], *, generate: bool
 ) -> tuple[Circuit, list[Node], list[Function]]:
     """The circuit of a recursion, the nodes of the graph that feed it, each once, and the callables
     in it. `inputs` are what its clauses read, in their order."""
@@ -94,7 +94,12 @@ def circuit_of(
 
 class _Builder:
     def __init__(
-        self, program: Program, of: physical.Fixpoint, inputs: Sequence[Node], *, generate: bool
+        self,
+        program: Program,
+        of: physical.PhysicalFixpoint,
+        inputs: Sequence[Node],
+        *,
+        generate: bool,
     ) -> None:
         self._generates = generate
         self._inputs = iter(inputs)
@@ -233,7 +238,7 @@ class _Builder:
         if self._reads(below.chain):
             return keys_of(below, key, arguments, generate=self._generates)
         run = chained(below.chain)
-        return lambda: FilteredKeys(run, KeyBy(side_key(key, arguments))), run
+        return lambda: FilteredKeys(run, KeyedStream(side_key(key, arguments))), run
 
     def _loops(
         self,
@@ -285,7 +290,7 @@ def _relation_of(best: plan.Best | None) -> RecursiveRelation:
 
 
 def tree_of(
-    node: Nest,
+    node: PhysicalNest,
     indexes: Sequence[IndexBy],
     wiring: Sequence[int],
     inside: Callable[[], AbstractContextManager[None]],
@@ -301,7 +306,7 @@ def tree_of(
 
 
 def tree_elsewhere(
-    node: Nest,
+    node: PhysicalNest,
     operators: Sequence[RemoteOperator],
     wiring: Sequence[int],
     inside: Callable[[], AbstractContextManager[None]],
@@ -318,7 +323,7 @@ def tree_elsewhere(
     return remote_tree.RemoteTree(made, ports, inside, every, node.large)
 
 
-def _every(node: Nest, operators: Sequence[RemoteOperator]) -> remote_tree.AllRows | None:
+def _every(node: PhysicalNest, operators: Sequence[RemoteOperator]) -> remote_tree.AllRows | None:
     found: remote_tree.AllRows | None = None
     if node.elsewhere is not None:
         found = node.elsewhere.every(operators)
@@ -326,7 +331,7 @@ def _every(node: Nest, operators: Sequence[RemoteOperator]) -> remote_tree.AllRo
 
 
 def _levels(
-    node: Nest,
+    node: PhysicalNest,
     places: Sequence[Sequence[int]],
     indexes: Sequence[tuple[Any, Any, Callable[[Row], Any]]],
     wiring: Sequence[int],
@@ -365,7 +370,7 @@ def _levels(
     return made
 
 
-def _key(node: Nest) -> Callable[[Row], Any]:
+def _key(node: PhysicalNest) -> Callable[[Row], Any]:
     """The key of the view, of a row of the top level."""
     top, key = node.top, node.nesting.key
     if not top.is_made and bindings(top.rows) == 1:
@@ -383,7 +388,7 @@ def _width(level: Shredded) -> int:
     return len(level.kind._fields) - len(level.inside)  # type: ignore[attr-defined]
 
 
-def orders(node: Nest) -> list[Function]:
+def orders(node: PhysicalNest) -> list[Function]:
     """The callables of what rows stand by."""
     return [level.order for level in levels(node.top) if level.order is not None]
 

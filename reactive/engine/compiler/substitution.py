@@ -49,7 +49,7 @@ class Later:
     value: Any
 
 
-class Unknown(Exception):
+class UnknownPlace(Exception):
     """There may be a place in what cannot be looked into."""
 
 
@@ -64,7 +64,7 @@ def substitution(root: Any, places: Mapping[int, int]) -> Make:
     ------
     Unknown: it has something that is neither a record nor plain.
     """
-    found = _Finder(places).of(root)
+    found = _PlaceFinder(places).of(root)
     if found is None:
         return lambda given: root
     if not places:
@@ -73,7 +73,7 @@ def substitution(root: Any, places: Mapping[int, int]) -> Make:
     return lambda given: found((*given, {}))
 
 
-class _Finder:
+class _PlaceFinder:
     def __init__(self, places: Mapping[int, int]) -> None:
         self._places = places
         self._known: dict[int, Make | None] = {}
@@ -110,7 +110,7 @@ class _Finder:
             inner = [*value.keys(), *value.values()] if kind is dict else list(value)
             if not any(self.of(each) for each in inner):
                 return None
-        raise Unknown(kind.__name__)
+        raise UnknownPlace(kind.__name__)
 
     def _slot(self, value: Slot) -> Make:
         """A constant in the place of a slot, or the one that it has in all queries."""

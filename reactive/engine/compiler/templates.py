@@ -57,7 +57,7 @@ from reactive.engine.compiler.chooser import (
     best_of,
     with_slots,
 )
-from reactive.engine.compiler.physical import Index, Physical, RangeIndex
+from reactive.engine.compiler.physical import Physical, PhysicalIndex, PhysicalRangeIndex
 
 MOST_SHAPES = 256
 """How many are known in a process."""
@@ -72,7 +72,7 @@ Key = tuple[Hashable, ...]
 
 
 @dataclass(slots=True)
-class Shape:
+class QueryShape:
     """What is known of the queries of a shape."""
 
     is_hopeless: bool = False
@@ -136,12 +136,12 @@ class Template:
 
 
 @record
-class Prepared:
+class QueryTemplate:
     """The plan of a query, and the indexes in which it looks up values, with their fields."""
 
     optimized: Callable[[], Optimized]
     physical: Physical
-    looked_up: tuple[tuple[Index | RangeIndex, str], ...]
+    looked_up: tuple[tuple[PhysicalIndex | PhysicalRangeIndex, str], ...]
 
 
 class Templates:
@@ -164,17 +164,17 @@ class Templates:
         self._planned = planned
         self._values_wanted = values_wanted
 
-    def prepared(self, written: plan.Node, given: Shaped) -> Prepared | None:
+    def prepared(self, written: plan.Node, given: Shaped) -> QueryTemplate | None:
         """The plan of a query, by a template that may be learned of it; None if there is none."""
         shape = SHAPES.find((self._phases, given.shape), lambda _: given.home)
         try:
             known = shape.templates.get(key := shape.key(given), [])
             return self._known(known, given) or self._learned(written, given, shape, key)
-        except substitution.Unknown:
+        except substitution.UnknownPlace:
             shape.is_hopeless = True
             return None
 
-    def _known(self, templates: list[Template], given: Shaped) -> Prepared | None:
+    def _known(self, templates: list[Template], given: Shaped) -> QueryTemplate | None:
         for template in templates:
             found = self._made(template, given)
             if found is not None:
@@ -184,7 +184,7 @@ class Templates:
                 return found
         return None
 
-    def _made(self, template: Template, given: Shaped) -> Prepared | None:
+    def _made(self, template: Template, given: Shaped) -> QueryTemplate | None:
         values = _values_of(template, given)
         if values is None:
             return None
@@ -197,11 +197,11 @@ class Templates:
                 return None
             if best is not None:
                 looked_up.append((candidates[best].index, candidates[best].field))
-        return Prepared(optimized, physical, tuple(looked_up))
+        return QueryTemplate(optimized, physical, tuple(looked_up))
 
     def _learned(
-        self, written: plan.Node, given: Shaped, shape: Shape, key: Key
-    ) -> Prepared | None:
+        self, written: plan.Node, given: Shaped, shape: QueryShape, key: Key
+    ) -> QueryTemplate | None:
         """The plan of a query, which is one of the first of its shape that are run so."""
         if shape.is_hopeless or shape.count >= MOST_TEMPLATES or len(shape.seen) > MOST_KEYS:
             return None
@@ -211,7 +211,7 @@ class Templates:
         template = self._template(written, given, shape)
         return None if template is None else self._made(template, given)
 
-    def _template(self, written: plan.Node, given: Shaped, shape: Shape) -> Template | None:
+    def _template(self, written: plan.Node, given: Shaped, shape: QueryShape) -> Template | None:
         """The template that a query is one of, added to those of its shape; None if it may be one
         of none."""
         while True:
@@ -249,7 +249,7 @@ class Templates:
         return found
 
     def _read(
-        self, written: plan.Node, given: Shaped, shape: Shape
+        self, written: plan.Node, given: Shaped, shape: QueryShape
     ) -> tuple[plan.Node, dict[int, Opaque], dict[Place, Held]]:
         """A query with slots where that is possible, its callables, and what the slots are of."""
         while True:
@@ -265,7 +265,7 @@ class Templates:
                 return tagged, opaques, held
 
 
-SHAPES: ClassCache[Shape] = ClassCache(lambda _: Shape(), MOST_SHAPES)
+SHAPES: ClassCache[QueryShape] = ClassCache(lambda _: QueryShape(), MOST_SHAPES)
 """The shapes that are known in the process."""
 
 

@@ -40,7 +40,7 @@ from reactive.engine.dataflow.delta import Delta
 from reactive.engine.dataflow.discrimination import (
     Counts,
     Delivery,
-    Limits,
+    QueueLimits,
     Subscribers,
     checked_delivery,
     merged,
@@ -156,12 +156,12 @@ class DeliveryQueue(deque[Delivery]):
         """True if writers do not wait, and a thread of the queue tells subscribers."""
         self.timeout: float | None = None
         """Seconds that a writer waits at most."""
-        self.limits = Limits()
+        self.limits = QueueLimits()
         self.alone: Callable[[], AbstractContextManager[None]] = nullcontext
         """Keeps commits out while deltas are merged."""
         self.counts = Counts()
 
-    def set_up(self, deliver: str, timeout: float | None, limits: Limits) -> None:
+    def set_up(self, deliver: str, timeout: float | None, limits: QueueLimits) -> None:
         """Say who tells subscribers, how long that is waited for, and how much may wait."""
         checked_delivery(deliver, timeout)
         self.in_background, self.timeout, self.limits = deliver == "background", timeout, limits

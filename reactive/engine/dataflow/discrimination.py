@@ -35,9 +35,9 @@ from operator import attrgetter, itemgetter
 from typing import TYPE_CHECKING, Any
 
 from optimizer.errors import PlanError
-from reactive.engine.collections.zset import Batch, Pair
+from reactive.engine.collections.zset import Pair, UniformDelta
 from reactive.engine.dataflow.delta import Delta
-from reactive.engine.dataflow.leaves import Bag
+from reactive.engine.dataflow.leaves import ViewRows
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.errors import TableError
 
@@ -104,13 +104,13 @@ class _ByField:
             send(self._readers, delta, enqueue)
             return
         for place, items in chosen.items():
-            part = Batch(items, delta.weight) if type(delta) is Batch else items
+            part = UniformDelta(items, delta.weight) if type(delta) is UniformDelta else items
             send(self._readers[place : place + 1], part, enqueue)
 
     def _chosen(self, delta: Sequence[Any]) -> dict[int, list[Any]]:
         """What each reader gets: rows of a batch, pairs of another delta."""
-        is_batch = type(delta) is Batch
-        items: Sequence[Any] = delta.rows if type(delta) is Batch else delta
+        is_batch = type(delta) is UniformDelta
+        items: Sequence[Any] = delta.rows if type(delta) is UniformDelta else delta
         if len(items) == 1 and not self._classes:  # as below, for one row
             value = self._field(items[0] if is_batch else items[0][0])
             if _is_found(type(value)):
@@ -175,10 +175,10 @@ OVERHEAD = 400
 
 
 @dataclass(slots=True)
-class Limits:
+class QueueLimits:
     """Limits of the deltas that wait: their number, their bytes, and what happens to more.
 
-    >>> limits = Limits(most=2, when_full="merge")
+    >>> limits = QueueLimits(most=2, when_full="merge")
     >>> [limits.are_exceeded(length, list) for length in (1, 2, 3)]
     [False, False, True]
     """
@@ -218,11 +218,11 @@ class Limits:
             self._heavy = length
         return bool(self._heavy)
 
-    def of_one(self, maxsize: int | None, when_full: str | None) -> Limits:
+    def of_one(self, maxsize: int | None, when_full: str | None) -> QueueLimits:
         """Return the limits of one subscription, which may have said its own."""
         most = self.most if maxsize is None else maxsize
         policy = when_full or ("merge" if self.when_full == "block" else self.when_full)
-        return Limits(most, self.most_bytes, policy)
+        return QueueLimits(most, self.most_bytes, policy)
 
     def note_merged(self, length: int) -> None:
         """Note how many deltas are left: one for each view at least."""
@@ -304,7 +304,11 @@ def at_hand(node: Node) -> Iterable[Pair] | None:
     if node.contents is not None and not node.forgets:
         return None
     for reader, _ in node.consumers:
-        if isinstance(reader.operator, Bag) and reader.leaf is not None and not reader.deferred:
+        if (
+            isinstance(reader.operator, ViewRows)
+            and reader.leaf is not None
+            and not reader.deferred
+        ):
             return reader.operator.items()
     return None
 
@@ -322,4 +326,4 @@ def _is_whole(source: Node) -> bool:
 
 def as_delta(found: Iterable[Any]) -> Sequence[Any]:
     """What a node gives as a delta of its own: a batch is one already."""
-    return found if isinstance(found, Batch) else list(found)
+    return found if isinstance(found, UniformDelta) else list(found)

@@ -35,7 +35,7 @@ from reactive.engine.dataflow.discrimination import (
     at_hand,
 )
 from reactive.engine.dataflow.error_notes import annotate
-from reactive.engine.dataflow.moment import Kept, Moment, forget, with_past
+from reactive.engine.dataflow.moment import EvaluatedVersions, Moment, forget, with_past
 from reactive.engine.dataflow.node import (
     NOWHERE,
     LeafDelta,
@@ -46,9 +46,9 @@ from reactive.engine.dataflow.node import (
     takes_part,
 )
 from reactive.engine.dataflow.schedule import (
+    CommitStep,
     Fed,
     Schedule,
-    Step,
     Stepped,
     Trees,
     compiled_step,
@@ -104,7 +104,7 @@ class Graph:
         self.past: dict[int, dict[Moment, Sequence[Pair]]] = {}
         """What a commit has changed of rows that are asked for as they were before it, by the
         version that it makes: that of the last one, and of one that is under way."""
-        self.kept: dict[Moment, Kept] = {}
+        self.kept: dict[Moment, EvaluatedVersions] = {}
         """What checks of such rows have evaluated."""
         self.forgets = False
         """Whether there is a table that does not store its rows."""
@@ -276,19 +276,21 @@ class Graph:
         schedule.compiled_step(*[delta for _, delta in changes], version, between=between)
         forget(self)
 
-    def prepare(self, changes: Sequence[Fed], version: int) -> Step:
+    def prepare(self, changes: Sequence[Fed], version: int) -> CommitStep:
         """Step everything that the changes reach; publish it, or undo it.
 
         If anything raises, all that was stepped is undone.
         """
         return self._prepared(with_past(self, changes), version)
 
-    def _prepared(self, changes: Sequence[Fed], version: int, between: Between = None) -> Step:
+    def _prepared(
+        self, changes: Sequence[Fed], version: int, between: Between = None
+    ) -> CommitStep:
         key = tuple([source for source, _ in changes])
         schedule = self._schedules.get(key) or self._schedule(key)
         if schedule.is_in_use and schedule.compiled_step is None:
             self._compile_step(schedule)
-        step = Step(self.delivery_queue, version)
+        step = CommitStep(self.delivery_queue, version)
         self.trees.settle()
         self.stepping = True
         try:
@@ -304,14 +306,14 @@ class Graph:
             raise
         return step
 
-    def publish(self, step: Step) -> None:
+    def publish(self, step: CommitStep) -> None:
         """What was prepared stands, as its version."""
         self.version = step.version
         step.publish()
         forget(self)
         self.stepping = False
 
-    def undo(self, step: Step, error: BaseException) -> None:
+    def undo(self, step: CommitStep, error: BaseException) -> None:
         """Undo what was prepared, because of an error that came afterwards, if that can be done."""
         self._take_back(error, step.stepped)
 

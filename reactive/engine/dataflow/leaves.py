@@ -26,10 +26,10 @@ from typing import Any, overload
 from reactive.engine.collections.index import NOTHING
 from reactive.engine.collections.order import Edit
 from reactive.engine.collections.zset import (
-    Batch,
     Pair,
     Pairs,
     Row,
+    UniformDelta,
     consolidate,
     delete_held,
     have_one_hash,
@@ -47,10 +47,10 @@ MANY = 16
 NONE_BEFORE: Mapping[Any, Row | None] = MappingProxyType({})
 
 
-class Bag:
+class ViewRows:
     """The rows of a view with their weights.
 
-    >>> bag = Bag()
+    >>> bag = ViewRows()
     >>> bag.step([("a", 2), ("b", 1), ("b", -1)])
     [('a', 2)]
     >>> len(bag), list(bag.items())
@@ -105,7 +105,7 @@ class Bag:
             changes = consolidate(delta)
             integrate(self._weights, changes)
         self._last = changes
-        if type(changes) is Batch:
+        if type(changes) is UniformDelta:
             self.size += changes.weight * len(changes)
         else:
             self.size += sum([weight for _, weight in changes])
@@ -135,7 +135,7 @@ class Bag:
         return len(self._weights), sys.getsizeof(self._weights)
 
 
-class SignedBag(Bag):
+class SignedBag(ViewRows):
     """The rows over a table that is not stored: it may delete rows that it never inserted.
 
     Such rows have a negative weight, and are absent until it has become positive.
@@ -156,10 +156,10 @@ class SignedBag(Bag):
         return list(repeat(self._weights.items()))
 
 
-class Only:
+class SingleRow:
     """The row of an aggregate without groups, if a condition above does not drop it.
 
-    >>> only = Only()
+    >>> only = SingleRow()
     >>> only.step([(3, 1)]), only.step([(4, 1), (3, -1)])
     ([(3, 1)], [(4, 1), (3, -1)])
     >>> only.rows()
@@ -226,7 +226,7 @@ class Only:
         return len(self), 0
 
 
-class Groups:
+class GroupRows:
     """The rows of a grouped view by their group: one row of weight 1 each."""
 
     __slots__ = ("_before", "_rows", "touched")
@@ -287,7 +287,7 @@ class Groups:
         return len(self._rows), sys.getsizeof(self._rows)
 
 
-class Records(Bag):
+class Records(ViewRows):
     """The same of rows of the user's class, which are also found by their key.
 
     >>> records = Records(len)
@@ -384,7 +384,7 @@ class BorrowedRows(Borrowed):
         return int(row in self._rows)
 
     def items(self) -> Collection[Pair]:
-        return Batch(list(self._rows), 1)
+        return UniformDelta(list(self._rows), 1)
 
     def rows(self) -> list[Row]:
         return list(self._rows)
@@ -411,7 +411,7 @@ class BorrowedGroups(Borrowed):
         return int(group is not None and group[-1] == row)
 
     def items(self) -> Collection[Pair]:
-        return Batch(self.rows(), 1)
+        return UniformDelta(self.rows(), 1)
 
     def rows(self) -> list[Row]:
         return list(map(_shown, self._groups.values()))
@@ -434,7 +434,9 @@ class BorrowedOrder(Borrowed):
         self.order = order
 
     def step(self, delta: Pairs) -> Pairs:
-        return _Net(delta) if delta.__class__ is Batch or self.order.shows_parts else delta
+        return (
+            _NetDelta(delta) if delta.__class__ is UniformDelta or self.order.shows_parts else delta
+        )
 
     @property
     def edits(self) -> Iterable[Edit]:  # type: ignore[override]
@@ -485,10 +487,10 @@ class ChangesOnly(Borrowed):
         if hasattr(delta, "is_net"):
             return delta
         moves = self.order is not None and self.order.shows_parts
-        return _Net(delta) if moves else consolidate(delta)
+        return _NetDelta(delta) if moves else consolidate(delta)
 
 
-class _Net(Sequence[Pair]):
+class _NetDelta(Sequence[Pair]):
     """A delta, consolidated once somebody looks: a load of which nobody is told hashes no row. It
     is there also where rows have only moved."""
 

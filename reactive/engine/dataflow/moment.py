@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 Rows = Counter[Row]
 
 
-class Kept(NamedTuple):
+class EvaluatedVersions(NamedTuple):
     """The rows of a version and those of the one before, evaluated from scratch."""
 
     version: int
@@ -85,7 +85,7 @@ class Moment:
             was = without
         else:
             was = kept.before if kept.version == version else kept.now
-        graph.kept[self] = Kept(version, now, was)
+        graph.kept[self] = EvaluatedVersions(version, now, was)
         graph.past.setdefault(version, {})
         return was
 

@@ -33,7 +33,7 @@ from reactive.engine.collections.zset import Pair, Row, consolidate, repeat
 from reactive.engine.dataflow.leaves import Borrowed
 from reactive.engine.dataflow.node import Node
 from reactive.engine.operators.aggregate import State, is_restorable
-from reactive.engine.operators.fixpoint.fixpoint import Output
+from reactive.engine.operators.fixpoint.fixpoint import FixpointRelation
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.tree.tree import Tree
 
@@ -107,7 +107,9 @@ class Restoration:
 
     def holds(self, node: Node) -> bool:
         """Return True if the rows of a node are those of an operator that was restored."""
-        return (node.inputs[0] if isinstance(node.operator, Output) else node) in self._held
+        return (
+            node.inputs[0] if isinstance(node.operator, FixpointRelation) else node
+        ) in self._held
 
     def _changes_of(self, node: Node) -> Sequence[Sequence[Any]] | None:
         """Return the changes of the inputs of a node; None if they are not known."""

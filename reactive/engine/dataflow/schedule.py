@@ -51,7 +51,7 @@ from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import TYPE_CHECKING, Any, Protocol
 
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.dataflow.delta import Delta
 from reactive.engine.dataflow.error_notes import annotate, stepped_in
 from reactive.engine.dataflow.leaves import Borrowed
@@ -87,7 +87,7 @@ def compiled_step(
         captured, `watch` at what the leaves of a source did; `take_back` gets an exception and the
         nodes that were stepped.
     """
-    values = Values()
+    values = BoundValues()
     values.by_name |= {"Delta": Delta, "new": Delta.__new__, "traced": traced, "nothing": ()}
     values.by_name |= calls
     values.by_name |= {f"source_{number}": source for number, source in enumerate(sources)}
@@ -280,7 +280,7 @@ class Stepped(Protocol):
     def undo(self) -> Callable[[], object]: ...
 
 
-class Step:
+class CommitStep:
     """What has stepped, and what subscribers are notified of once it is published."""
 
     __slots__ = ("_deliveries", "_queue", "leaf_deltas", "stepped", "version")

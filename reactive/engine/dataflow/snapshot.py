@@ -22,7 +22,7 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 from optimizer import plan
-from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
+from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.dataflow.discrimination import at_hand
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Snapshot:
             del self._weights[-PIECE:]
 
     def _take(self, piece: Sequence[Pair]) -> None:
-        if isinstance(piece, Batch) and piece.weight == 1:
+        if isinstance(piece, UniformDelta) and piece.weight == 1:
             rows, weights = piece.rows, None
         else:
             rows, found = [row for row, _ in piece], [weight for _, weight in piece]
@@ -108,7 +108,7 @@ def _taken(graph: Graph, source: Node) -> Snapshot:
         chain.insert(0, base)
         base = base.inputs[0]
     held = graph.contents(base)
-    is_new = not base.inputs and isinstance(held, Batch)  # a table makes it anew each time
+    is_new = not base.inputs and isinstance(held, UniformDelta)  # a table makes it anew each time
     starts = range(0, len(held), PIECE)
     pieces = [held] if is_new else (held[start : start + PIECE] for start in starts)
     if not chain:

@@ -43,7 +43,7 @@ from reactive.engine.collections.exact import (
 from reactive.engine.collections.zset import canonical
 
 
-class Held(Protocol):
+class ValueState(Protocol):
     """The values of a group, changed in place."""
 
     negative: dict[Any, int] | None
@@ -177,10 +177,10 @@ class ValuesAccumulator:
     def check(self) -> Callable[[Any], object]:
         return hash
 
-    def zero(self) -> Held:
+    def zero(self) -> ValueState:
         raise NotImplementedError
 
-    def add(self, state: Held, value: Any, weight: int) -> Held:
+    def add(self, state: ValueState, value: Any, weight: int) -> ValueState:
         if value is None and self.skip_none:
             return state
         try:
@@ -190,7 +190,7 @@ class ValuesAccumulator:
             raise
         return state
 
-    def is_zero(self, state: Held) -> bool:
+    def is_zero(self, state: ValueState) -> bool:
         return not (len(state) or state.negative)
 
     def result(self, state: Any) -> Any:
@@ -201,25 +201,25 @@ class ValuesAccumulator:
 class MinAccumulator(ValuesAccumulator):
     """The least value; None of no rows."""
 
-    def zero(self) -> multisets.Values:
-        return multisets.Values(in_order=True)
+    def zero(self) -> multisets.OrderedValues:
+        return multisets.OrderedValues(in_order=True)
 
-    def result(self, state: multisets.Values) -> Any:
-        return _asked(state, multisets.Values.least)
+    def result(self, state: multisets.OrderedValues) -> Any:
+        return _asked(state, multisets.OrderedValues.least)
 
 
 @record
 class MaxAccumulator(ValuesAccumulator):
     """The greatest value; None of no rows."""
 
-    def zero(self) -> multisets.Values:
-        return multisets.Values(in_order=True)
+    def zero(self) -> multisets.OrderedValues:
+        return multisets.OrderedValues(in_order=True)
 
-    def result(self, state: multisets.Values) -> Any:
-        return _asked(state, multisets.Values.greatest)
+    def result(self, state: multisets.OrderedValues) -> Any:
+        return _asked(state, multisets.OrderedValues.greatest)
 
 
-def _asked(state: multisets.Values, read: Callable[[multisets.Values], Any]) -> Any:
+def _asked(state: multisets.OrderedValues, read: Callable[[multisets.OrderedValues], Any]) -> Any:
     """What is read of values, which may be compared for the first time."""
     try:
         return read(state)
@@ -228,9 +228,9 @@ def _asked(state: multisets.Values, read: Callable[[multisets.Values], Any]) -> 
         raise
 
 
-def _advise(error: TypeError, state: Held, value: Any = 0) -> None:
+def _advise(error: TypeError, state: ValueState, value: Any = 0) -> None:
     """Say what to do about a None that does not compare with other values."""
-    if value is None or (isinstance(state, multisets.Values) and state.has_none()):
+    if value is None or (isinstance(state, multisets.OrderedValues) and state.has_none()):
         error.add_note(SKIP)
 
 
@@ -241,10 +241,10 @@ SKIP = "  skip_none=True leaves None out"
 class CountDistinctAccumulator(ValuesAccumulator):
     """The number of different values."""
 
-    def zero(self) -> multisets.Values:
-        return multisets.Values()
+    def zero(self) -> multisets.OrderedValues:
+        return multisets.OrderedValues()
 
-    def result(self, state: multisets.Values) -> int:
+    def result(self, state: multisets.OrderedValues) -> int:
         return len(state)
 
 
@@ -254,10 +254,10 @@ class CollectAccumulator(ValuesAccumulator):
 
     over_values = False
 
-    def zero(self) -> collected.Collected:
-        return collected.Collected()
+    def zero(self) -> collected.GroupValues:
+        return collected.GroupValues()
 
-    def result(self, state: collected.Collected) -> Bag[Any]:
+    def result(self, state: collected.GroupValues) -> Bag[Any]:
         return state.bag()
 
 

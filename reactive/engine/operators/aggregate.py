@@ -80,12 +80,12 @@ PLAIN = (CountAccumulator, SumAccumulator, AvgAccumulator)
 _NOTHING: Evaluated = ((), (), ())
 
 
-class Aggregate:
+class GroupAggregates:
     """Keeps groups; `accumulators` are pairs of an accumulator and the value that it reads (None:
     it reads none). `row` is the class of rows that have names.
 
     >>> from reactive.engine.operators.accumulators import CountAccumulator, SumAccumulator
-    >>> totals = Aggregate(len, [(CountAccumulator(), None), (SumAccumulator(), len)])
+    >>> totals = GroupAggregates(len, [(CountAccumulator(), None), (SumAccumulator(), len)])
     >>> totals.step([("anna", 1), ("otto", 1), ("eva", 1)])
     [((4, 2, 8), 1), ((3, 1, 3), 1)]
     >>> totals.step([("otto", -1), ("eva", -1)])
@@ -367,7 +367,7 @@ class KeptGroup(Protocol):
 G = TypeVar("G", bound=KeptGroup)
 
 
-class Groups(Generic[G]):
+class GroupStates(Generic[G]):
     """Groups by their keys: those that a step makes or changes are undone or committed with it."""
 
     __slots__ = ("_groups", "_key", "_made", "_new", "_stepped", "touched")
@@ -429,7 +429,7 @@ class Groups(Generic[G]):
         return group
 
 
-class KeptGroups(Groups[KeptGroup]):
+class KeptGroups(GroupStates[KeptGroup]):
     """Groups of which a function keeps what it needs; rows are shown behind the key of theirs."""
 
     __slots__ = ()

@@ -18,13 +18,13 @@ from reactive.engine.codegen import loop_expressions
 from reactive.engine.codegen import probe_order as order_of_probes
 from reactive.engine.codegen.emitter import RowPipeline, row_names
 from reactive.engine.codegen.functions import Made, Recall, anew, source_of
-from reactive.engine.codegen.nest import CountSink, KeySink, ListSink, Sink
+from reactive.engine.codegen.nest import CountSink, KeySink, ListSink, LoopSink
 from reactive.engine.collections.index import Key
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.operators import index_by, set_operators
 from reactive.engine.operators import join as sums_by
 from reactive.engine.operators.accumulators import CountAccumulator
-from reactive.engine.operators.aggregate import Aggregate
+from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops import cyclic_count as multiway_loop
 from reactive.engine.operators.loops import (
     factored as alone,
@@ -150,7 +150,7 @@ def keys_of(
     identity = is_interned(below.top) and not deferred
     if generate and all_read(side_functions(side)):
         return _keyed(below, side, arguments, key, recall, identity=identity)
-    return (lambda: index_by.KeyBy(key, identity=identity)), (lambda rows: rows)
+    return (lambda: index_by.KeyedStream(key, identity=identity)), (lambda rows: rows)
 
 
 def keys_of_rows(node: plan.Node, side: Side, arguments: int) -> Callable[[list[Any]], Any]:
@@ -188,7 +188,7 @@ def _keyed(
 
     def make() -> keyed.KeyLoop:
         return keyed.KeyLoop(
-            recalled, index_by.KeyBy(key, identity=identity), rows, identity=identity
+            recalled, index_by.KeyedStream(key, identity=identity), rows, identity=identity
         )
 
     return make, rows
@@ -209,11 +209,11 @@ def grouped(
 
     called = read_functions(*below.chain, node)
 
-    def made(plain: Aggregate, kind: type[Grouping]) -> Callable[..., Any]:
+    def made(plain: GroupAggregates, kind: type[Grouping]) -> Callable[..., Any]:
         again = anew if plain.keeps_negative else recall
         return again(kind.__name__, lambda: written(plain, kind))[0]
 
-    def written(plain: Aggregate, kind: type[Grouping]) -> Made:
+    def written(plain: GroupAggregates, kind: type[Grouping]) -> Made:
         pipeline = below.pipeline()
         sink = grouping_sink(node, pipeline, plain, kind)
         return delta_loop("groups, before, delta", pipeline, called, sink)
@@ -260,7 +260,7 @@ def joined(
         rest, of = _residual(join), shapes(join)
         plain = cache(lambda: plain_join(join, left, right))
         operators = PlainChain(chain)
-        pairing = joined_groups.Pairing(left, right, table)
+        pairing = joined_groups.JoinIndexes(left, right, table)
 
         def carefully(*deltas: Sequence[Any]) -> Sequence[Pair]:
             return operators.run(plain().step(*deltas))
@@ -270,7 +270,7 @@ def joined(
             aggregate = plain_aggregate(node)
             again = anew if aggregate.keeps_negative else recall
 
-            def sink_of(pipeline: RowPipeline) -> Sink:
+            def sink_of(pipeline: RowPipeline) -> LoopSink:
                 return grouping_sink(node, pipeline, aggregate)
 
             loops, text = again("loop", lambda: join_loops(count, of, rest, chain, sink_of))
@@ -278,7 +278,7 @@ def joined(
         loops, text = recall("loop", lambda: join_loops(count, of, rest, chain, ListSink))
         plainly = lambda: operators.run(list(plain().contents()))  # noqa: E731
         batch = lambda: batch_join_loops(count, of, rest, chain)  # noqa: E731
-        return joined_groups.Joined(pairing, loops, batch, carefully, plainly, text)
+        return joined_groups.JoinLoops(pairing, loops, batch, carefully, plainly, text)
 
     return make
 
@@ -298,7 +298,7 @@ def matched(
         return outer_loops(count, of, _residual(join), chain, join.kind, sink_of)
 
     def make() -> matched_loop.Matched | matched_loop.GroupedMatched:
-        pairing = joined_groups.Pairing(left, right)
+        pairing = joined_groups.JoinIndexes(left, right)
         plain = plain_join(join, left, right)
         chained = PlainChain(chain).run
         if not isinstance(node, plan.Aggregate):
@@ -341,7 +341,7 @@ def sums_of_rows(
         pipeline.narrow(arguments)
         return pipeline
 
-    def loop_over(parameters: str, kind: type[first_load.Summing]) -> Made:
+    def loop_over(parameters: str, kind: type[first_load.SumColumns]) -> Made:
         pipeline = row_pipeline()
         return delta_loop(
             parameters,
@@ -352,9 +352,9 @@ def sums_of_rows(
         )
 
     def make() -> sums_by.SumsBy:
-        loop, text = recall("loop", lambda: loop_over("delta", first_load.Summing))
+        loop, text = recall("loop", lambda: loop_over("delta", first_load.SumColumns))
         columns = when_large(
-            lambda: _summing(row_pipeline(), side, sums, first_load.Summing).over_columns()
+            lambda: _summing(row_pipeline(), side, sums, first_load.SumColumns).over_columns()
         )
         width, by_group = len(sums.values), bool(sums.groups)
         lists = when_large(
@@ -396,14 +396,14 @@ def sums_of_pairs(
         called = [*read_functions(join, *chain)]
         written = side[0] is not None
 
-        def sink_of(pipeline: RowPipeline) -> first_load.Summing:
+        def sink_of(pipeline: RowPipeline) -> first_load.SumColumns:
             if below is None:
                 pipeline.narrow(arguments)
-                return _summing(pipeline, side, sums, first_load.Summing)
+                return _summing(pipeline, side, sums, first_load.SumColumns)
             parts = list(map(pipeline.take, below.parts))
             values = [_term(pipeline, v) for v in below.values if v is not None]
             count = len(parts) - len(sums.groups)
-            return first_load.Summing(
+            return first_load.SumColumns(
                 parts[:count], parts[count:], values, pipeline, is_written=written
             )
 
@@ -509,8 +509,8 @@ def _pair_loops(
 
 
 def _summing(
-    pipeline: RowPipeline, side: Side, sums: Sums, kind: type[first_load.Summing]
-) -> first_load.Summing:
+    pipeline: RowPipeline, side: Side, sums: Sums, kind: type[first_load.SumColumns]
+) -> first_load.SumColumns:
     for test in sums.tests:
         pipeline.test(test)
     key, is_written = _key(pipeline, side)
@@ -536,7 +536,7 @@ def chained(chain: tuple[plan.Node, ...]) -> Rows:
 def grouping_sink(
     node: plan.Aggregate,
     pipeline: RowPipeline,
-    plain: Aggregate,
+    plain: GroupAggregates,
     kind: type[G] = Grouping,  # type: ignore[assignment]
 ) -> G:
     """What takes the rows of a pipeline into the groups of an aggregate."""

@@ -98,7 +98,7 @@ class IndexBy:
         table: Callable[[], Pairs] | None = None,
         trie: bool = False,
     ) -> None:
-        self._keyed = KeyBy(key, identity=handle is not itself) if keyed is None else keyed
+        self._keyed = KeyedStream(key, identity=handle is not itself) if keyed is None else keyed
         self._all_rows = all_rows
         self._others: tuple[weakref.ref[IndexBy], ...] = ()
         self._last: Sequence[KeyedPair] = ()
@@ -346,13 +346,13 @@ def _check_each(keyed: Sequence[KeyedPair]) -> None:
         hash(key)
 
 
-class KeyBy:
+class KeyedStream:
     """Pairs with their keys; a row without a key function has the key `()`.
 
     The key may be one of the marks of `index.py`. Rejected rows are passed over, unless the other
     side of a join has error rows, which must be told of them.
 
-    >>> KeyBy(len).step([("anna", 1)])
+    >>> KeyedStream(len).step([("anna", 1)])
     [(4, ('anna', 1))]
     """
 

@@ -90,7 +90,7 @@ from optimizer import plan
 from optimizer.expr import Call, constant
 from optimizer.plans.side_conditions import SideTerm, Span
 from optimizer.plans.wanted import AnyOf, Between
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.exact import RunningSum, bytes_of, copied, plus, times
 from reactive.engine.collections.index import (
     ERROR_KEY,
@@ -154,12 +154,12 @@ class Join:
         kept = [(row, -weight) for _, (row, weight) in items]
         left_out = consolidate([*self._left.all_rows(), *kept])
         items += [(FILTERED, pair) for pair in left_out]
-        return self._fitting(self._left_part(items, Candidates(self._right)), self._whole)
+        return self._fitting(self._left_part(items, KeyCandidates(self._right)), self._whole)
 
     def _careful(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
         """The same while there are error rows, here or before the commit."""
-        out = self._left_part(left, Candidates(self._right))
-        out += self._right_part(right, Candidates(self._left, left))
+        out = self._left_part(left, KeyCandidates(self._right))
+        out += self._right_part(right, KeyCandidates(self._left, left))
         self.touched += len(left) + len(right) + len(out)
         return self._fitting(consolidate(out), self._whole)
 
@@ -196,7 +196,7 @@ Change = tuple[Any, Sums]
 """A key, or a key and a part of the group, and what it changes by."""
 
 
-class Kept(dict[Any, Any]):
+class KeptSide(dict[Any, Any]):
     """Sums by key, which stay in the oldest generation of the garbage collector.
 
     Of a plain dictionary of tuples of numbers the collector finds that it leads to nothing, and no
@@ -246,7 +246,7 @@ class SumsBy:
         self._last: Sequence[Change] = ()
         self.by_group = by_group
         self.source = source
-        self.sums: dict[Any, Any] = Kept()
+        self.sums: dict[Any, Any] = KeptSide()
         self.step: Callable[..., Sequence[Change]] = (
             self._step if look_ups is None else self._step_pairs
         )
@@ -418,7 +418,7 @@ def _merging(width: int, by_group: bool) -> Callable[[dict[Any, Any], Sequence[C
         f"            del {of}[{key}]",
     ]
     lines += ["            if not groups: del sums[key]"] * by_group
-    values = Values()
+    values = BoundValues()
     values.by_name |= {"plus": plus, "copied": copied}
     return build("merge", "\n".join([*lines, ""]), values)
 
@@ -545,7 +545,7 @@ class At:
         return self._family is not None and family_of(key) != self._family
 
 
-class Candidates:
+class KeyCandidates:
     """What may match a key on one side of a join.
 
     `since` is a delta that the side has already taken in, and that is taken out again to see the

@@ -57,7 +57,7 @@ from typing import Any, Protocol
 from reactive.engine.collections.index import NO_MATCH, Index, Key, KeyedPair
 from reactive.engine.collections.zset import Pair, Row, consolidate
 from reactive.engine.operators.index_by import IndexBy
-from reactive.engine.operators.join import Candidates, Join
+from reactive.engine.operators.join import Join, KeyCandidates
 
 Change = tuple[Row, int, int]
 """A row, the change of its weight among the partnered, and among those alone."""
@@ -186,7 +186,7 @@ class PredicateMatching:
     def step(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Change]:
         self._last = {}
         if self._left.poisoned or self._right.poisoned:
-            self._asked = (self._whole, Candidates(self._left), Candidates(self._right))
+            self._asked = (self._whole, KeyCandidates(self._left), KeyCandidates(self._right))
         else:
             self._asked = (self._fits, self._left.index, self._right.index)
         try:
@@ -461,10 +461,10 @@ def semi_join(matching: Matching) -> MatchingJoin:
     return MatchingJoin(matching, partnered)
 
 
-class Values:
+class LiteralRows:
     """What a literal relation is made of; one of no rows for an empty relation.
 
-    >>> values = Values(["a", "a"])
+    >>> values = LiteralRows(["a", "a"])
     >>> values.contents(), values.step()
     ([('a', 1), ('a', 1)], [])
     """

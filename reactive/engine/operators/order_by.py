@@ -42,8 +42,15 @@ from reactive.engine.collections.order import (
     sort_key,
     without_copies,
 )
-from reactive.engine.collections.ranked import ABSENT, Ranked
-from reactive.engine.collections.zset import Batch, Pair, Pairs, Row, consolidate, have_one_hash
+from reactive.engine.collections.ranked import ABSENT, RankedIndex
+from reactive.engine.collections.zset import (
+    Pair,
+    Pairs,
+    Row,
+    UniformDelta,
+    consolidate,
+    have_one_hash,
+)
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 _edit: Callable[[type[Edit], tuple[int, Row, int]], Edit] = tuple.__new__
@@ -196,7 +203,9 @@ class OrderBy:
             keys = list(map(self._key, rows))
         except Exception as error:
             reraise_asynchronous(error)
-            return [order for _, order, _ in self._keyed(Batch(rows, 1))]  # says which row it is
+            return [
+                order for _, order, _ in self._keyed(UniformDelta(rows, 1))
+            ]  # says which row it is
         return keys if _are_plain(keys) else list(map(sort_key, keys))
 
     def _keyed(self, delta: Pairs) -> list[tuple[Row, Any, int]]:
@@ -235,7 +244,7 @@ class OrderBy:
         self._log = []
 
     def contents(self) -> Iterable[Pair]:
-        return Batch(self.sequence(), 1)
+        return UniformDelta(self.sequence(), 1)
 
     def follow(self, other: OrderBy) -> None:
         """Have rows that no order tells apart stand as they do in another, which has the same."""
@@ -278,8 +287,8 @@ class OrderBy:
         size = self._ranked.bytes() + (sys.getsizeof(self._owed) if self._owed else 0)
         return len(self._ranked) + len(self._owed), size
 
-    def _no_rows(self) -> Ranked:
-        return Ranked(descending=self._descending, one_key=self._show is None)
+    def _no_rows(self) -> RankedIndex:
+        return RankedIndex(descending=self._descending, one_key=self._show is None)
 
     def _owe(self, row: Row, times: int) -> None:
         """Owe a row once more, or once less."""
@@ -325,7 +334,7 @@ class OrderBy:
             advise(error)
             raise
         self.edits = Insertions(shown)
-        return Batch(shown, 1)
+        return UniformDelta(shown, 1)
 
     def _remove(self, row: Row, order: Any, edits: list[Edit]) -> None:
         ranked, whole, show = self._ranked, row, self._show
@@ -371,7 +380,7 @@ def _nothing(row: Row) -> int:
 
 def _copies(delta: Pairs) -> list[Row] | None:
     """The rows that come, as often as each does; None if some go."""
-    if type(delta) is Batch and delta.weight == 1:
+    if type(delta) is UniformDelta and delta.weight == 1:
         return list(delta.rows)
     if any(weight < 0 for _, weight in delta):
         return None

@@ -78,7 +78,7 @@ from reactive.engine.operators import (
     join as product,
 )
 from reactive.engine.operators.accumulators import CountAccumulator
-from reactive.engine.operators.aggregate import Aggregate, shared_accumulators_of
+from reactive.engine.operators.aggregate import GroupAggregates, shared_accumulators_of
 
 Make = Callable[[], Any]
 LINEAR = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
@@ -173,7 +173,7 @@ def order_key(node: plan.OrderBy) -> Callable[[Row], Any]:
     return sorting.sorted_by(node.keys, [spread(key.function, count) for key in node.keys])
 
 
-def plain_aggregate(node: plan.Aggregate) -> Aggregate:
+def plain_aggregate(node: plan.Aggregate) -> GroupAggregates:
     count = bindings(node.input)
     known: dict[Function | None, Any] = {}
     accumulators = [
@@ -184,7 +184,7 @@ def plain_aggregate(node: plan.Aggregate) -> Aggregate:
         for a in node.aggregates
     ]
     keeps_negative = may_be_negative(node.input)
-    return Aggregate(
+    return GroupAggregates(
         maybe(node.key, count), accumulators, keeps_negative=keeps_negative, row=node.row
     )
 

@@ -95,7 +95,7 @@ from typing import Any
 from reactive.engine.collections.bag import Bag, bag_of
 from reactive.engine.collections.folded import rows_returned
 from reactive.engine.collections.zset import Pair, Pairs, Row, by_group, canonical
-from reactive.engine.operators.aggregate import Groups
+from reactive.engine.operators.aggregate import GroupStates
 from reactive.engine.operators.order_by import OrderBy
 from reactive.errors import FixpointError
 
@@ -358,7 +358,7 @@ def _changed(group: Group, changes: Sequence[Pair]) -> Group:
     return Group(group.key, weights, {})
 
 
-class Top(Groups[OrderBy]):
+class Top(GroupStates[OrderBy]):
     """Keeps the rows of each group sorted, and tells which enter and leave its window.
 
     >>> longest = Top(lambda word: word[0], len, limit=1, descending=True)

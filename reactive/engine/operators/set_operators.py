@@ -86,7 +86,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import islice, repeat
 from typing import TYPE_CHECKING
 
-from reactive.engine.collections.zset import Batch, Pair, Pairs, Row, consolidate
+from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, consolidate
 from reactive.engine.operators.aggregate import Inputs, State, columns_of, weighted_rows
 
 if TYPE_CHECKING:
@@ -216,9 +216,9 @@ class Pointwise:
 
 def _both(left: Pairs, right: Pairs) -> Iterable[tuple[Row, int, int]]:
     """The change of the left and of the right weight, of each row; of a batch in several pieces."""
-    if not right and type(left) is Batch:
+    if not right and type(left) is UniformDelta:
         return zip(left.rows, repeat(left.weight), repeat(0))
-    if not left and type(right) is Batch:
+    if not left and type(right) is UniformDelta:
         return zip(right.rows, repeat(0), repeat(right.weight))
     changed: dict[Row, Weights] = {}
     for row, weight in left:
@@ -258,12 +258,12 @@ class Distinct:
     def step(self, delta: Pairs) -> Sequence[Pair]:
         self.touched += len(delta)
         if self._below is not None:
-            if type(delta) is Batch:
+            if type(delta) is UniformDelta:
                 counts = self._below.counts(delta)
                 is_first = delta.weight > 0 and not (self.shown or self._owed)
                 return self._add_counts(counts) if is_first else self._add_net(counts.items())
             delta = self._below.step(delta)
-        if type(delta) is Batch and delta.weight > 0 and not self._owed:
+        if type(delta) is UniformDelta and delta.weight > 0 and not self._owed:
             return self._add_all(delta)
         return self._add_net(delta if len(delta) == 1 else consolidate(delta))
 
@@ -289,7 +289,7 @@ class Distinct:
         self._last = changes
         return out
 
-    def _add_counts(self, counts: dict[Row, int]) -> Batch:
+    def _add_counts(self, counts: dict[Row, int]) -> UniformDelta:
         """The same, of rows that come where there are none."""
         try:
             self.shown.update(counts)
@@ -297,9 +297,9 @@ class Distinct:
             self.shown.clear()
             raise
         self._last = counts.items()
-        return Batch(list(counts), 1)
+        return UniformDelta(list(counts), 1)
 
-    def _add_all(self, batch: Batch) -> Batch:
+    def _add_all(self, batch: UniformDelta) -> UniformDelta:
         """Rows that come, each as often; those that were not there."""
         shown, weight, new = self.shown, batch.weight, list[Row]()
         get, done = shown.get, 0
@@ -317,7 +317,7 @@ class Distinct:
             self.undo()
             raise
         self._last = batch
-        return Batch(new, 1)
+        return UniformDelta(new, 1)
 
     def undo(self) -> None:
         for row, change in self._last:
@@ -328,7 +328,7 @@ class Distinct:
         self._last = ()
 
     def contents(self) -> Iterable[Pair]:
-        return Batch(list(self.shown), 1)
+        return UniformDelta(list(self.shown), 1)
 
     def state(self) -> State | None:
         """The rows with their weights; None while some weight less than nothing."""

@@ -43,14 +43,14 @@ from reactive.engine.reference.bags import (
     once as each_once,
 )
 from reactive.engine.reference.groups import (
-    Candidates,
     Rooms,
+    RowCandidates,
     equation,
     first_passing,
     grouped,
     grouping,
 )
-from reactive.engine.reference.quantified import Followed, Ranked
+from reactive.engine.reference.quantified import RankedRows, RecursiveRows
 from reactive.engine.runtime.progress import SILENT, Progress
 
 T = TypeVar("T")
@@ -84,10 +84,10 @@ class Around:
         return self._reads.setdefault(index, read)
 
 
-class Asked:
+class QueryAnswers:
     """The rows of a sub-query for some values, stored by these values."""
 
-    def __init__(self, query: Query, around: Around) -> None:
+    def __init__(self, query: RepeatedQuery, around: Around) -> None:
         self.query = query
         self._around = around
         self._is_stored = not reads(query.root) & query.rooms.levels
@@ -100,12 +100,12 @@ class Asked:
         """Return True if there is a row for some values."""
         return self._answer("has row", values, self.query.has_row)
 
-    def ranked(self, symbol: str, *values: Any) -> Ranked | Followed:
+    def ranked(self, symbol: str, *values: Any) -> RankedRows | RecursiveRows:
         """Return the rows for some values by what decides a comparison."""
         root, room = self.query.root, self.query.rooms.now
         if self._is_stored and not self._places and id(root) in room.held:
             return room.followed(root, symbol)
-        return self._answer(symbol, values, lambda: Ranked(self.query.rows(), symbol))
+        return self._answer(symbol, values, lambda: RankedRows(self.query.rows(), symbol))
 
     def _answer(self, kind: str, values: tuple[Any, ...], answer: Callable[[], T]) -> T:
         """An answer for some values, stored by those that the query reads if it depends on no
@@ -141,17 +141,17 @@ class Asked:
 class Exists:
     """True for values for which a query has a row."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: QueryAnswers) -> None:
         self.query, self._asked = asked.query, asked
 
     def __call__(self, *values: Any) -> bool:
         return self._asked.has_row(*values)
 
 
-class Only:
+class SingleAnswer:
     """The only row that a query has for some values."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: QueryAnswers) -> None:
         self.query, self._asked = asked.query, asked
 
     def __call__(self, *values: Any) -> Any:
@@ -162,7 +162,7 @@ class Only:
 class Beside:
     """All rows that a query has for some values, or others if it has none."""
 
-    def __init__(self, asked: Asked, nothing: list[Any]) -> None:
+    def __init__(self, asked: QueryAnswers, nothing: list[Any]) -> None:
         self.query, self._asked, self._nothing = asked.query, asked, nothing
 
     def __call__(self, *values: Any) -> list[Any]:
@@ -172,7 +172,7 @@ class Beside:
 class OfGroup:
     """All rows that a query has for a group of rows, which are those of a level in it."""
 
-    def __init__(self, query: Query, level: Any) -> None:
+    def __init__(self, query: RepeatedQuery, level: Any) -> None:
         self.query, self.level = query, level
 
     def __call__(self, key: Any, rows: Any) -> Iterator[Any]:
@@ -180,7 +180,7 @@ class OfGroup:
         return self.query.rows().elements()
 
 
-class Query:
+class RepeatedQuery:
     """A query that is evaluated again for each values, or each group."""
 
     def __init__(self, root: plan.Node, rooms: Rooms) -> None:
@@ -200,8 +200,8 @@ class Query:
         reading = self._reading()
         return any(n > 0 for n in self._is_there(reading, reading.mine).values())
 
-    def _reading(self) -> _Reading:
-        return _Reading(self, self.rooms.now.stored(self, dict))
+    def _reading(self) -> _NodeRows:
+        return _NodeRows(self, self.rooms.now.stored(self, dict))
 
     def relations(self) -> Iterator[plan.Node]:
         """Return the plans whose rows are asked for and change in a recursion around the query."""
@@ -302,7 +302,7 @@ class Query:
             source = source.input
         return tests, source
 
-    def _candidates(self, node: plan.Where) -> Callable[[Of, dict[Any, Any]], Candidates] | None:
+    def _candidates(self, node: plan.Where) -> Callable[[Of, dict[Any, Any]], RowCandidates] | None:
         """The filters of rows that depend on nothing around, by the equations in them."""
         tests, source = self._filters(node)
         if id(source) in self._open or isinstance(source, plan.Product):
@@ -318,23 +318,23 @@ class Query:
             return None
         key, rooms = ("candidates", id(node)), self.rooms
 
-        def found(of: Of, mine: dict[Any, Any]) -> Candidates:
-            made: Candidates | None = mine.get(key)
+        def found(of: Of, mine: dict[Any, Any]) -> RowCandidates:
+            made: RowCandidates | None = mine.get(key)
             if made is None:
                 made = mine[key] = rooms.now.candidates(
-                    source, lambda: Candidates(source, of(source), tests, pairs)
+                    source, lambda: RowCandidates(source, of(source), tests, pairs)
                 )
             return made
 
         return found
 
 
-class _Reading:
+class _NodeRows:
     """The rows of nodes for some values, each made once."""
 
     __slots__ = ("_known", "_query", "mine")
 
-    def __init__(self, query: Query, mine: dict[Any, Any]) -> None:
+    def __init__(self, query: RepeatedQuery, mine: dict[Any, Any]) -> None:
         self.mine = mine
         self._query, self._known = query, dict[int, Bag]()
 
@@ -381,7 +381,7 @@ def _reads(node: plan.Node) -> frozenset[Any]:
             return of(*node.inputs()).union(*own)
 
 
-def _queries_of(node: plan.Node) -> list[Query]:
+def _queries_of(node: plan.Node) -> list[RepeatedQuery]:
     return [each.query for each in _asks(node)]
 
 
@@ -400,7 +400,7 @@ def asks_of(f: Function) -> list[Any]:
     if isinstance(f, Lifted):
         called = [part.function for part in walk(f.body) if isinstance(part, Call)]
         found = [each.value for each in called if isinstance(each, Constant)]
-    return [each for each in found if isinstance(getattr(each, "query", None), Query)]
+    return [each for each in found if isinstance(getattr(each, "query", None), RepeatedQuery)]
 
 
 # The rows of one node of a plan, with those of its inputs known: one plain comprehension each.

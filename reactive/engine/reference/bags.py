@@ -51,7 +51,7 @@ Found = tuple[Row, int, Row, int]
 
 
 @record
-class Pairing:
+class PairedInputs:
     """Two inputs, and when their rows match: if the keys are equal, and then the predicates true,
     in their order."""
 
@@ -61,7 +61,7 @@ class Pairing:
     predicates: tuple[Function, ...]
 
 
-def pairing(node: plan.Node) -> Pairing | None:
+def pairing(node: plan.Node) -> PairedInputs | None:
     """The rows that a node pairs; None if it does not. Wheres of pairs belong to it."""
     kinds = (plan.Product, plan.Join) if isinstance(node, plan.Where) else JOINS
     below = below_wheres(node)
@@ -76,10 +76,10 @@ def pairing(node: plan.Node) -> Pairing | None:
     if match.left_key is not None and match.right_key is not None:
         keys = match.left_key, match.right_key
     own = () if match.on is None else (match.on,)
-    return Pairing(below.left, below.right, keys, (*own, *reversed(wheres)))
+    return PairedInputs(below.left, below.right, keys, (*own, *reversed(wheres)))
 
 
-def joined(node: plan.Node, found: Pairing, of: Of, progress: Progress = SILENT) -> Bag:
+def joined(node: plan.Node, found: PairedInputs, of: Of, progress: Progress = SILENT) -> Bag:
     """The rows of a join of any kind, or of wheres of one."""
     left, right = of(found.left), of(found.right)
     match node:
@@ -114,7 +114,7 @@ def _by_hash(
     return Counter({row: n for row, n, is_one in asked if is_one is wanted})
 
 
-def _partners(found: Pairing, left: Bag, right: Bag, progress: Progress) -> Bag:
+def _partners(found: PairedInputs, left: Bag, right: Bag, progress: Progress) -> Bag:
     """What the partners of each left row weigh. All pairs are asked, as asking one may raise."""
     if found.keys is None and not found.predicates:
         return bag_of(dict.fromkeys(left, right.total()))
@@ -129,7 +129,9 @@ def _weighed(pairs: Iterable[Pair]) -> Bag:
     return total
 
 
-def _outer(node: plan.OuterJoin, found: Pairing, left: Bag, right: Bag, progress: Progress) -> Bag:
+def _outer(
+    node: plan.OuterJoin, found: PairedInputs, left: Bag, right: Bag, progress: Progress
+) -> Bag:
     pair, count = paired(node.left), bindings(node.left)
     matched = list(matches(found, left, right, progress))
     lefts = _weighed((a, m) for a, _, _, m in matched)
@@ -143,12 +145,14 @@ def _outer(node: plan.OuterJoin, found: Pairing, left: Bag, right: Bag, progress
     return added(pairs)
 
 
-def matches(found: Pairing, left: Bag, right: Bag, progress: Progress = SILENT) -> Iterator[Found]:
+def matches(
+    found: PairedInputs, left: Bag, right: Bag, progress: Progress = SILENT
+) -> Iterator[Found]:
     """Pairs of rows that match, with their weights."""
-    matching = Matching(found)
+    matching = EqualityMatching(found)
     lefts, rights = matching.left.placed(left), matching.right.placed(right)
     if matching.spares and _is_misread(matching, lefts, rights):
-        matching = Matching(found, spare=False)
+        matching = EqualityMatching(found, spare=False)
         lefts, rights = matching.left.placed(left), matching.right.placed(right)
     for place, row, weight in rights:
         matching.right.add(place, row, weight)
@@ -159,7 +163,9 @@ def matches(found: Pairing, left: Bag, right: Bag, progress: Progress = SILENT) 
                 yield row, weight, other, times
 
 
-def _is_misread(matching: Matching, left: Sequence[Placed], right: Sequence[Placed]) -> bool:
+def _is_misread(
+    matching: EqualityMatching, left: Sequence[Placed], right: Sequence[Placed]
+) -> bool:
     """Whether some pair matches that is not looked at; not all of them are asked."""
     for number in range(min(TRIED, len(left) * len(right))):
         place, row, _ = left[number * STRIDE % len(left)]
@@ -176,12 +182,12 @@ def _agree(place: Any, other: Any) -> bool:
     return place is not FILTERED and bool(place == other)
 
 
-class Matching:
+class EqualityMatching:
     """The rows of two sides, by what must be equal in them. Of the predicates that say so, only
     `tests` are asked."""
 
     def __init__(
-        self, found: Pairing, *, spare: bool = True, tests: Sequence[Function] | None = None
+        self, found: PairedInputs, *, spare: bool = True, tests: Sequence[Function] | None = None
     ) -> None:
         self.fits = _fits(found.left, found.predicates if tests is None else tests)
         """Whether the predicates are true of a pair."""
@@ -199,18 +205,20 @@ class Matching:
         agreeing = self.left.agreeing(self.right.place(other))
         return [(row, weight) for row, weight in agreeing if self.fits(row, other)]
 
-    def _sides(self, found: Pairing, *, spare: bool) -> tuple[Side, Side]:
+    def _sides(self, found: PairedInputs, *, spare: bool) -> tuple[SideRows, SideRows]:
         if found.keys is not None:
             of_left, of_right = caller(found.keys[0], found.left), callable_of(found.keys[1])
-            return Side(lambda row: match_key(of_left(row))), Side(lambda b: match_key(of_right(b)))
+            return SideRows(lambda row: match_key(of_left(row))), SideRows(
+                lambda b: match_key(of_right(b))
+            )
         read = places(found.predicates, bindings(found.left)) if spare else None
         if read is None:
-            return Side(_anywhere), Side(_anywhere)
+            return SideRows(_anywhere), SideRows(_anywhere)
         self.spares = True
-        return Side(read[0]), Side(read[1])
+        return SideRows(read[0]), SideRows(read[1])
 
 
-class Side:
+class SideRows:
     """Rows of one side, in their places."""
 
     def __init__(self, place: Place) -> None:
@@ -408,7 +416,7 @@ def runs(node: plan.OrderBy, bag: Bag) -> Iterator[list[Row]]:
     key = order_key(node)
     keyed = [(key(row), row) for row in repeat(bag.items())]
     if any(key is LAST for key, _ in keyed):
-        keyed.sort(key=lambda pair: _Key(pair[0]), reverse=node.descending)
+        keyed.sort(key=lambda pair: _SortKey(pair[0]), reverse=node.descending)
     else:
         keyed.sort(key=_key_of, reverse=node.descending)
     show = node.show or itself
@@ -432,7 +440,7 @@ def _runs(keyed: list[Keyed], *, descending: bool) -> Iterator[list[Row]]:
     before: Any = None
     for key, row in keyed:
         lesser, greater = (key, before) if descending else (before, key)
-        if run and _Key(lesser) < _Key(greater):
+        if run and _SortKey(lesser) < _SortKey(greater):
             yield run
             run = []
         run.append(row)
@@ -446,7 +454,7 @@ def _by_themselves(tied: list[Row]) -> Iterator[list[Row]]:
     return (list(rows) for _, rows in groupby(sorted(tied, key=tie_key), key=tie_key))
 
 
-class _Key:
+class _SortKey:
     """A sort key that may be `LAST`."""
 
     __slots__ = ("key",)
@@ -454,7 +462,7 @@ class _Key:
     def __init__(self, key: Any) -> None:
         self.key = key
 
-    def __lt__(self, other: _Key) -> bool:
+    def __lt__(self, other: _SortKey) -> bool:
         if other.key is LAST:
             return self.key is not LAST
         return self.key is not LAST and bool(self.key < other.key)

@@ -4,7 +4,7 @@
     each(query), rows(query)              of each group: the query, of the rows of that group
 
 A translation keeps the form that it was given beside its result (`strata.py` of the optimizer).
-`Definitions` evaluates that form in place of the joins, so that it shares nothing with the
+`WrittenPlan` evaluates that form in place of the joins, so that it shares nothing with the
 translation. IN, ANY and ALL of SQL are comparisons with each row (`quantified.py`).
 
 An equation between the sub-query and a value of the row around finds the candidate rows by a hash.
@@ -50,12 +50,12 @@ from reactive.engine.codegen.functions import compiled_of
 from reactive.engine.reference.asking import (
     NO_VALUE,
     Around,
-    Asked,
     Beside,
     Exists,
     OfGroup,
-    Only,
-    Query,
+    QueryAnswers,
+    RepeatedQuery,
+    SingleAnswer,
 )
 from reactive.engine.reference.bags import Bag
 from reactive.engine.reference.groups import Rooms
@@ -64,7 +64,7 @@ from reactive.engine.reference.quantified import Quantifier
 Of = Callable[[plan.Node], Bag]
 
 
-class Definitions:
+class WrittenPlan:
     """The plan with its sub-queries as they were asked, which evaluate themselves."""
 
     def __init__(self, closed: Of) -> None:
@@ -93,16 +93,16 @@ class Definitions:
             self._made[self._key(node, values)] = self._written(node, values)
         return self._made[self._key(root, values)]
 
-    def _query(self, root: plan.Node, values: Around) -> Query:
+    def _query(self, root: plan.Node, values: Around) -> RepeatedQuery:
         """A sub-query, whose rows that raise go by the policy of the query around."""
         made = self.of(root, values)
         if self._policy is not None:
             made = _by_policy(made, self._policy)
-        return Query(made, self._rooms)
+        return RepeatedQuery(made, self._rooms)
 
-    def _asked(self, root: plan.Node) -> Asked:
+    def _asked(self, root: plan.Node) -> QueryAnswers:
         around = Around()
-        return Asked(self._query(root, around), around)
+        return QueryAnswers(self._query(root, around), around)
 
     def close(self) -> None:
         """Forget the plans whose callables hold this object, so that no cycle holds the tables."""
@@ -173,12 +173,12 @@ class Definitions:
             return f
 
         def asks(expr: Expr) -> Expr:
-            asked: Exists | Only | Quantifier
+            asked: Exists | SingleAnswer | Quantifier
             match expr:
                 case Outer(index) if values is not None:
                     return Call(constant(values.at(index), "outer"), ())
                 case Subquery(kind, query, arguments):
-                    asked = (Exists if kind == "exists" else Only)(self._asked(query))
+                    asked = (Exists if kind == "exists" else SingleAnswer)(self._asked(query))
                 case Quantified(comparison, query, arguments):
                     asked = Quantifier(comparison, self._asked(query), NO_VALUE.value)
                 case _:

@@ -24,11 +24,11 @@ from optimizer.expr import Function, Lifted, conjuncts
 from reactive.engine.codegen.functions import callable_of
 from reactive.engine.collections.zset import Row
 from reactive.engine.reference.asking import asks_of, inputs_of, linear, rooms_of, rows_of
-from reactive.engine.reference.bags import Bag, Pairing, bag_of, difference, grow, net, pairing
-from reactive.engine.reference.grouped_changes import Groups
+from reactive.engine.reference.bags import Bag, PairedInputs, bag_of, difference, grow, net, pairing
+from reactive.engine.reference.grouped_changes import GroupedChange
 from reactive.engine.reference.groups import Room, Rooms
-from reactive.engine.reference.joined_changes import ByPairs, HalfJoin, Join
-from reactive.engine.reference.parts import Given, Part
+from reactive.engine.reference.joined_changes import ByPairs, HalfJoin, JoinChange
+from reactive.engine.reference.parts import InputRows, NodeChange
 
 WEIGHTS: dict[type[plan.Node], Callable[..., int]] = {
     plan.View: lambda n: n,
@@ -46,7 +46,9 @@ NONE: Mapping[int, Any] = {}
 NOTHING = Bag()
 
 
-def part_of(node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part] = NONE) -> Part:
+def part_of(
+    node: plan.Node, inputs: Sequence[NodeChange], asked: Mapping[int, NodeChange] = NONE
+) -> NodeChange:
     """Return the part of a node that is neither a table nor a recursion; `asked` are the
     relations that sub-queries in its callables read, by the ids of their plans."""
     if not asked:
@@ -59,7 +61,7 @@ def part_of(node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part] =
     return _AskingRows(rooms_of(node), call, *inputs, asked=asked)
 
 
-def _by_pairs(node: plan.Node, inputs: Sequence[Part], pairs: Part) -> Part:
+def _by_pairs(node: plan.Node, inputs: Sequence[NodeChange], pairs: NodeChange) -> NodeChange:
     """Return the part of a join of any kind, by that of the pairs that match."""
     if isinstance(node, plan.OuterJoin | plan.SemiJoin | plan.AntiJoin):
         return _Chain(pairs, ByPairs(node, inputs, pairs))
@@ -67,8 +69,11 @@ def _by_pairs(node: plan.Node, inputs: Sequence[Part], pairs: Part) -> Part:
 
 
 def _asking_pairs(
-    node: plan.Node, found: Pairing, inputs: Sequence[Part], asked: Mapping[int, Part]
-) -> Part:
+    node: plan.Node,
+    found: PairedInputs,
+    inputs: Sequence[NodeChange],
+    asked: Mapping[int, NodeChange],
+) -> NodeChange:
     """Return the part of pairs that match: by the conditions that ask no sub-query, of which the
     others are then asked one by one.
 
@@ -77,7 +82,7 @@ def _asking_pairs(
     tests = [each for predicate in found.predicates for each in _conditions(predicate)]
     quiet = tuple(each for each in tests if not asks_of(each))
     first = next(n for n, each in enumerate(tests) if asks_of(each))
-    pairs = Join(replace(found, predicates=quiet), *inputs, tests=tests[:first])
+    pairs = JoinChange(replace(found, predicates=quiet), *inputs, tests=tests[:first])
     calls = [callable_of(each) for each in tests[first:]]
 
     def matching(bag: Bag) -> Bag:
@@ -86,17 +91,17 @@ def _asking_pairs(
     return _Chain(pairs, _AskingRows(rooms_of(node), matching, pairs, asked=asked))
 
 
-def _alone(node: plan.Node, inputs: Sequence[Part]) -> Part:
+def _alone(node: plan.Node, inputs: Sequence[NodeChange]) -> NodeChange:
     found = pairing(node)
     match node:
         case plan.SemiJoin() | plan.AntiJoin() if found is not None:
             return HalfJoin(node, found, *inputs)
         case plan.OuterJoin() if found is not None:
-            return _by_pairs(node, inputs, Join(found, *inputs))
+            return _by_pairs(node, inputs, JoinChange(found, *inputs))
         case plan.Aggregate() | plan.Reduce() | plan.Top():
-            return Groups(node, *inputs)
+            return GroupedChange(node, *inputs)
     if found is not None:
-        return Join(found, *inputs)
+        return JoinChange(found, *inputs)
     call = linear(node)
     if call is not None:
         return _Linear(call, *inputs)
@@ -114,7 +119,7 @@ def _conditions(predicate: Function) -> list[Function]:
 class _Linear:
     """Of a node that looks at rows one by one."""
 
-    def __init__(self, call: Callable[[Bag], Bag], source: Part) -> None:
+    def __init__(self, call: Callable[[Bag], Bag], source: NodeChange) -> None:
         self.change = Bag()
         self._call = call
         self._source = source
@@ -127,7 +132,7 @@ class _Linear:
 class _Pointwise:
     """Of a node whose rows depend on the same rows of its inputs."""
 
-    def __init__(self, weight: Callable[..., int], inputs: Sequence[Part]) -> None:
+    def __init__(self, weight: Callable[..., int], inputs: Sequence[NodeChange]) -> None:
         self.change = Bag()
         self._weight = weight
         self._inputs = inputs
@@ -149,7 +154,7 @@ class _Pointwise:
 class _Chain:
     """Parts, each of which reads the one before it; the change is that of the last."""
 
-    def __init__(self, *parts: Part) -> None:
+    def __init__(self, *parts: NodeChange) -> None:
         self.change = Bag()
         self._parts = parts
 
@@ -167,9 +172,9 @@ class _AskingRows:
         self,
         rooms: Rooms,
         call: Callable[[Bag], Bag],
-        source: Part,
+        source: NodeChange,
         *,
-        asked: Mapping[int, Part],
+        asked: Mapping[int, NodeChange],
     ) -> None:
         self.change = Bag()
         self._rooms, self._room = rooms, Room()
@@ -207,7 +212,9 @@ class _Asking:
     When these change, all rows may: the node begins anew, over the rows that its inputs have.
     """
 
-    def __init__(self, node: plan.Node, inputs: Sequence[Part], asked: Mapping[int, Part]) -> None:
+    def __init__(
+        self, node: plan.Node, inputs: Sequence[NodeChange], asked: Mapping[int, NodeChange]
+    ) -> None:
         self.change = Bag()
         self._node, self._inputs, self._asked = node, inputs, asked
         self._rooms, self._room = rooms_of(node), Room()
@@ -237,14 +244,14 @@ class _Asking:
         grow(self._rows, self.change)
 
     def _begin(self) -> None:
-        self._given = [Given() for _ in self._inputs]
+        self._given = [InputRows() for _ in self._inputs]
         self._made = _alone(self._node, self._given)
 
 
 class _Anew:
     """Of a node of any other kind."""
 
-    def __init__(self, node: plan.Node, inputs: Sequence[Part]) -> None:
+    def __init__(self, node: plan.Node, inputs: Sequence[NodeChange]) -> None:
         self.change = Bag()
         self._node = node
         self._inputs = inputs

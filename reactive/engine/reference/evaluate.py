@@ -44,7 +44,7 @@ from reactive.engine.collections.values import is_plain
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.reference.asking import inputs_of, rows_of
 from reactive.engine.reference.bags import STRIDE, TRIED, Bag, Of, Tables, Variables, added
-from reactive.engine.reference.by_definition import Definitions
+from reactive.engine.reference.by_definition import WrittenPlan
 from reactive.engine.reference.keys import Conditions, Joint, conditions
 from reactive.engine.reference.recursion import RECURSIONS, iterated, smallest
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -245,7 +245,7 @@ def defined_together(
 ) -> Iterator[tuple[list[plan.Node], Of]]:
     """Do as `defined` for several queries; a node that they share is evaluated once."""
     evaluation = _Evaluation(tables, progress)
-    definitions = [Definitions(lambda source: evaluation.rows(source, {})) for _ in several]
+    definitions = [WrittenPlan(lambda source: evaluation.rows(source, {})) for _ in several]
     try:
         roots = [each.of(node) for each, node in zip(definitions, several, strict=True)]
         yield roots, lambda source: evaluation.rows(source, {})

@@ -15,15 +15,15 @@ from reactive.engine.collections.zset import Row
 from reactive.engine.reference.asking import together
 from reactive.engine.reference.bags import Bag, bag_of, by_key, caller, net
 from reactive.engine.reference.groups import row_maker
-from reactive.engine.reference.parts import Part
+from reactive.engine.reference.parts import NodeChange
 
 NOTHING = Bag()
 
 
-class Groups:
+class GroupedChange:
     """The change of a node that makes rows of each group."""
 
-    def __init__(self, node: plan.Aggregate | plan.Reduce | plan.Top, source: Part) -> None:
+    def __init__(self, node: plan.Aggregate | plan.Reduce | plan.Top, source: NodeChange) -> None:
         self.change = Bag()
         self._source = source
         self._make = _maker(node)

@@ -70,7 +70,7 @@ from reactive.engine.reference.bags import (
     once,
     there,
 )
-from reactive.engine.reference.quantified import Followed
+from reactive.engine.reference.quantified import RecursiveRows
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 EXACTLY = Context(prec=4_000_000, Emax=1_050_000, Emin=-1_050_000, traps=[Inexact])
@@ -330,7 +330,7 @@ def _reads_row(expr: Expr) -> bool:
     return any(isinstance(part, Parameter) for part in walk(expr))
 
 
-class Candidates:
+class RowCandidates:
     """Rows by the values that equations compare. A row whose value raises or has no hash is a
     candidate for every value."""
 
@@ -428,7 +428,7 @@ class Room:
         """Relations, and values of equations, that have been read for a row so far."""
         self._stored: dict[Any, Any] = {}
         self._readers: dict[Any, list[Callable[[], object]]] = {}
-        self._followers: dict[int, list[Candidates | Followed]] = {}
+        self._followers: dict[int, list[RowCandidates | RecursiveRows]] = {}
 
     def stored(self, key: object, make: Callable[[], T]) -> T:
         """Return what is stored by a key, made when it is asked for first."""
@@ -451,18 +451,18 @@ class Room:
                 before |= notes
             self.notes = before
 
-    def candidates(self, source: plan.Node, make: Callable[[], Candidates]) -> Candidates:
+    def candidates(self, source: plan.Node, make: Callable[[], RowCandidates]) -> RowCandidates:
         """Make candidates of the rows of a relation, and have them follow its changes."""
         made = make()
         if id(source) in self.held:
             self._followers.setdefault(id(source), []).append(made)
         return made
 
-    def followed(self, source: plan.Node, symbol: str) -> Followed:
+    def followed(self, source: plan.Node, symbol: str) -> RecursiveRows:
         """Return the rows of a relation by what decides a comparison; they follow its changes."""
 
-        def make() -> Followed:
-            made = Followed(source, self.held[id(source)], symbol, lambda: self.notes)
+        def make() -> RecursiveRows:
+            made = RecursiveRows(source, self.held[id(source)], symbol, lambda: self.notes)
             self._followers.setdefault(id(source), []).append(made)
             return made
 

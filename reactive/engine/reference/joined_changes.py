@@ -25,8 +25,8 @@ from reactive.engine.collections.index import itself
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.reference.bags import (
     Bag,
-    Matching,
-    Pairing,
+    EqualityMatching,
+    PairedInputs,
     bag_of,
     difference,
     grow,
@@ -34,23 +34,23 @@ from reactive.engine.reference.bags import (
     net,
     paired,
 )
-from reactive.engine.reference.parts import Part
+from reactive.engine.reference.parts import NodeChange
 
 
-class Join:
+class JoinChange:
     """The change of pairs. Of the predicates only `tests` are asked, if these are given."""
 
     def __init__(
         self,
-        found: Pairing,
-        left: Part,
-        right: Part,
+        found: PairedInputs,
+        left: NodeChange,
+        right: NodeChange,
         *,
         tests: Sequence[Function] | None = None,
     ) -> None:
         self.change = Bag()
         self._inputs = left, right
-        self._matching = Matching(found, tests=tests)
+        self._matching = EqualityMatching(found, tests=tests)
         self._pair = paired(found.left)
 
     def step(self) -> None:
@@ -78,8 +78,8 @@ class ByPairs:
     def __init__(
         self,
         node: plan.OuterJoin | plan.SemiJoin | plan.AntiJoin,
-        inputs: Sequence[Part],
-        pairs: Part,
+        inputs: Sequence[NodeChange],
+        pairs: NodeChange,
     ) -> None:
         self.change = Bag()
         left, right = inputs
@@ -113,8 +113,8 @@ class _Partners:
 
     def __init__(
         self,
-        source: Part,
-        pairs: Part,
+        source: NodeChange,
+        pairs: NodeChange,
         row_of: Callable[[Row], Row],
         show: Callable[[Row], Row],
         *,
@@ -155,11 +155,15 @@ class HalfJoin:
     """
 
     def __init__(
-        self, node: plan.SemiJoin | plan.AntiJoin, found: Pairing, left: Part, right: Part
+        self,
+        node: plan.SemiJoin | plan.AntiJoin,
+        found: PairedInputs,
+        left: NodeChange,
+        right: NodeChange,
     ) -> None:
         self.change = Bag()
         self._node, self._found, self._inputs = node, found, (left, right)
-        self._matching = Matching(found)
+        self._matching = EqualityMatching(found)
         """Its left side has the rows that are waiting."""
         self._keeps = isinstance(node, plan.SemiJoin)
         self._lefts, self._rights, self._shown = Bag(), Bag(), Bag()

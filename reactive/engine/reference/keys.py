@@ -91,7 +91,7 @@ def conditions(predicates: Sequence[Function], count: int, sides: int) -> Condit
     predicates: of the rows of all sides, or of the first ones.
     count: how many bindings the rows of the first side have; those of the others have one.
     """
-    finder = _Finder(count, sides)
+    finder = _ConditionFinder(count, sides)
     for predicate in predicates:
         if not all(map(finder.take, conjuncts(_read(predicate)))):
             break
@@ -102,12 +102,12 @@ def _read(predicate: Function) -> Expr:
     return predicate.body if isinstance(predicate, Lifted) else lift(predicate).body
 
 
-class _Finder:
+class _ConditionFinder:
     """Goes through the conditions."""
 
     def __init__(self, count: int, sides: int) -> None:
         self._count = count
-        self._sides: list[list[_Step]] = [[] for _ in range(sides)]
+        self._sides: list[list[_ConditionPart]] = [[] for _ in range(sides)]
         self._equations: list[Equation] = []
         self._joint: list[Joint] = []
 
@@ -128,7 +128,7 @@ class _Finder:
             case Operation("not", (Operation(symbol, operands),)) if symbol in COMPARED:
                 return self._compare(operands, COMPARED[symbol]())
             case Operation("==", operands):
-                return self._compare(operands, _Key())
+                return self._compare(operands, _LookUpKey())
             case Operation(symbol, operands) if symbol in COMPARED:
                 return self._compare(operands, COMPARED[symbol]())
             case _:
@@ -137,7 +137,7 @@ class _Finder:
     def found(self) -> Conditions:
         """What was found."""
         steps = [step for side in self._sides for step in side]
-        spares = any(isinstance(step.what, _Key | _Test) for step in steps)
+        spares = any(isinstance(step.what, _LookUpKey | _Test) for step in steps)
         return Conditions(list(map(_place, self._sides)), self._equations, spares, self._joint)
 
     def _read(self, expr: Expr) -> set[int]:
@@ -157,11 +157,11 @@ class _Finder:
             return False
         if side is None or other is None:
             several, single = operands if side is None else reversed(operands)
-            return isinstance(what, _Key) and self._join(several, single)
+            return isinstance(what, _LookUpKey) and self._join(several, single)
         parts = [_keys(self._sides[side]), _keys(self._sides[other])]
         if not self._add((side, operands[0], what), (other, operands[1], what)):
             return False
-        if isinstance(what, _Key):
+        if isinstance(what, _LookUpKey):
             self._equations.append(Equation(side, parts[0], other, parts[1]))
         return True
 
@@ -172,7 +172,7 @@ class _Finder:
         if side is None or side <= before or value is None:
             return False
         part = _keys(self._sides[side])
-        if not self._add((side, single, _Key())):
+        if not self._add((side, single, _LookUpKey())):
             return False
         self._joint.append(Joint(side, part, value))
         return True
@@ -184,18 +184,18 @@ class _Finder:
             return False
         for side, read, what in found:
             if read is not None:
-                self._sides[side].append(_Step(read, what))
+                self._sides[side].append(_ConditionPart(read, what))
         return True
 
     def _binding(self, index: int) -> Read:
         return itself if index >= self._count or self._count == 1 else itemgetter(index)
 
 
-def _keys(steps: Sequence[_Step]) -> int:
-    return sum(isinstance(step.what, _Key) for step in steps)
+def _keys(steps: Sequence[_ConditionPart]) -> int:
+    return sum(isinstance(step.what, _LookUpKey) for step in steps)
 
 
-class _Key:
+class _LookUpKey:
     """Of an equation: what may be looked up."""
 
     def take(self, value: Any, key: list[Any]) -> Any:
@@ -217,7 +217,7 @@ class _Compared:
         return None if is_plain(value) else ERROR_KEY
 
 
-class _Ordered:
+class _OrderedLookUp:
     """Of a comparison, in which all values are of the kind that the first one was of."""
 
     def __init__(self) -> None:
@@ -229,23 +229,23 @@ class _Ordered:
         return None if kind is not None and kind == self._kind else ERROR_KEY
 
 
-_What = _Key | _Test | _Compared | _Ordered
+_What = _LookUpKey | _Test | _Compared | _OrderedLookUp
 COMPARED: dict[str, Callable[[], _What]] = {
     "!=": _Compared,
-    **dict.fromkeys(("<", "<=", ">", ">="), _Ordered),
+    **dict.fromkeys(("<", "<=", ">", ">="), _OrderedLookUp),
 }
 
 
 @record
-class _Step:
+class _ConditionPart:
     """A part of a condition, and what it is for."""
 
     read: Read
     what: _What
 
 
-def _place(steps: Sequence[_Step]) -> Place:
-    if len(steps) == 1 and isinstance(steps[0].what, _Key):
+def _place(steps: Sequence[_ConditionPart]) -> Place:
+    if len(steps) == 1 and isinstance(steps[0].what, _LookUpKey):
         return _place_of_one(steps[0].read)
 
     def place(row: Row) -> Any:

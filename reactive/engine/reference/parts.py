@@ -13,7 +13,7 @@ from typing import Protocol
 from reactive.engine.reference.bags import Bag, bag_of
 
 
-class Part(Protocol):
+class NodeChange(Protocol):
     """The change of a node in this round, made of the changes of its inputs."""
 
     change: Bag
@@ -23,7 +23,7 @@ class Part(Protocol):
         ...
 
 
-class Given:
+class InputRows:
     """Rows that somebody hands in."""
 
     def __init__(self) -> None:

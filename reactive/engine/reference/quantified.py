@@ -21,7 +21,7 @@ from collections.abc import Callable, Hashable, Iterable
 from datetime import date, datetime
 from typing import Any, Protocol, TypeAlias
 
-from optimizer.plans.strata import Comparison
+from optimizer.plans.strata import QuantifiedComparison
 from reactive.engine.reference.bags import Bag
 
 OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
@@ -39,12 +39,12 @@ Truth = bool | None
 """A truth value of SQL; None is NULL."""
 
 
-class Asked(Protocol):
+class ComparedRows(Protocol):
     """The rows of a query for some values, by what decides a comparison with them."""
 
     query: Any
 
-    def ranked(self, symbol: str, *values: Any) -> Ranked | Followed: ...
+    def ranked(self, symbol: str, *values: Any) -> RankedRows | RecursiveRows: ...
 
 
 class Quantifier:
@@ -54,7 +54,9 @@ class Quantifier:
     that raised.
     """
 
-    def __init__(self, comparison: Comparison, rows: Asked, missing: object) -> None:
+    def __init__(
+        self, comparison: QuantifiedComparison, rows: ComparedRows, missing: object
+    ) -> None:
         symbol = OPPOSITE[comparison.symbol] if comparison.is_all else comparison.symbol
         self._wanted = comparison.wanted is not comparison.is_all
         self._symbol, self._count = symbol, comparison.count
@@ -68,7 +70,7 @@ class Quantifier:
         rows = self._rows.ranked(self._symbol, *values[:place])
         return self._any(row, rows) is self._wanted
 
-    def _any(self, row: tuple[Any, ...], rows: Ranked | Followed) -> Truth:
+    def _any(self, row: tuple[Any, ...], rows: RankedRows | RecursiveRows) -> Truth:
         found: Truth = False
         for other in rows.candidates(row):
             truth = _compared(self._symbol, row, other)
@@ -92,7 +94,7 @@ def _compared(symbol: str, row: tuple[Any, ...], other: tuple[Any, ...]) -> Trut
     return found
 
 
-class Ranked:
+class RankedRows:
     """The distinct rows of a query, by what decides a comparison with them."""
 
     def __init__(self, bag: Bag, symbol: str) -> None:
@@ -134,7 +136,7 @@ class Ranked:
         return end
 
 
-class Followed:
+class RecursiveRows:
     """The rows of a relation that a recursion changes, by what decides a comparison with them.
 
     `rows` are those of now. What is read for a row is noted by `noting`, so that after a change

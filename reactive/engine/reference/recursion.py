@@ -27,7 +27,7 @@ from reactive.engine.collections.zset import Row, canonical
 from reactive.engine.reference.asking import inputs_of, reads, relations_asked
 from reactive.engine.reference.bags import Bag, Of, bag_of, caller, difference, grow, net
 from reactive.engine.reference.changes import part_of
-from reactive.engine.reference.parts import Constant, Given, Part
+from reactive.engine.reference.parts import Constant, InputRows, NodeChange
 from reactive.engine.runtime.progress import SILENT, Progress
 from reactive.errors import FixpointError
 
@@ -35,7 +35,7 @@ RECURSIONS = (plan.Fixpoint, plan.Component, plan.Iterate)
 Place = tuple[Any, int]
 """A recursive relation: the level of its definition, and which of its relations it is."""
 Changes = Mapping[Place, Bag]
-Known = Mapping[Place, Part]
+Known = Mapping[Place, NodeChange]
 """What stands for recursive relations."""
 
 
@@ -166,10 +166,10 @@ Take = Callable[[Bag], Bag]
 
 
 def _relation(best: plan.Best | None) -> Take:
-    return _Set().take if best is None else _Kept(best).take
+    return _DistinctRows().take if best is None else _Kept(best).take
 
 
-class _Set:
+class _DistinctRows:
     """A relation that has each row once."""
 
     def __init__(self) -> None:
@@ -210,7 +210,7 @@ class _Kept:
         found[row] += 1
 
 
-class _Inner:
+class _InnerFixpoint:
     """A fixpoint inside another recursion."""
 
     def __init__(self, fixpoint: _Fixpoint, around: Known) -> None:
@@ -227,7 +227,7 @@ class _Inner:
 class _Component:
     """One of the relations of a fixpoint inside another recursion."""
 
-    def __init__(self, inner: _Inner, index: int) -> None:
+    def __init__(self, inner: _InnerFixpoint, index: int) -> None:
         self.change = Bag()
         self._inner = inner
         self._index = index
@@ -241,9 +241,9 @@ class _Circuit:
 
     def __init__(self, bodies: Sequence[plan.Node], outside: Of, places: Iterable[Place]) -> None:
         self._outside = outside
-        self._parts: list[Part] = []
-        self._made: dict[Any, Part] = {}
-        self._given = {place: Given() for place in places}
+        self._parts: list[NodeChange] = []
+        self._made: dict[Any, NodeChange] = {}
+        self._given = {place: InputRows() for place in places}
         self._parts.extend(self._given.values())
         self._bodies = [self._body(body, self._given) for body in bodies]
 
@@ -255,7 +255,7 @@ class _Circuit:
             part.step()
         return [body.change for body in self._bodies]
 
-    def _body(self, root: plan.Node, known: Known) -> Part:
+    def _body(self, root: plan.Node, known: Known) -> NodeChange:
         """What stands for a node; and for all below it, which are made first."""
         waiting = [(root, False)]
         while waiting:
@@ -271,7 +271,7 @@ class _Circuit:
                 waiting.extend((source, False) for source in reversed(sources))
         return self._made[_key(root, known)]
 
-    def _part(self, node: plan.Node, known: Known) -> Part:
+    def _part(self, node: plan.Node, known: Known) -> NodeChange:
         if _is_constant(node, known):
             return self._put(Constant(self._outside(node)))
         match node:
@@ -290,7 +290,7 @@ class _Circuit:
                 asked = {id(s): self._made[_key(s, known)] for s in relations_asked(node)}
                 return self._put(part_of(node, sources, asked))
 
-    def _rounds(self, node: plan.Iterate, known: Known) -> list[Part]:
+    def _rounds(self, node: plan.Iterate, known: Known) -> list[NodeChange]:
         """An iteration inside another recursion, written out."""
         assert node.times is not None
         rows = [self._body(start, known) for start in node.starts]
@@ -299,17 +299,17 @@ class _Circuit:
             rows = [self._body(body, {**known, **given}) for body in node.bodies]
         return rows
 
-    def _component(self, node: plan.Fixpoint, index: int, known: Known) -> Part:
+    def _component(self, node: plan.Fixpoint, index: int, known: Known) -> NodeChange:
         key = "inner", _key(node, known)
         inner = self._made.get(key)
         if inner is None:
             around = {place: part for place, part in known.items() if place[0] in reads(node)}
             fixpoint = _Fixpoint(node, self._outside, around, SILENT)
-            inner = self._made[key] = self._put(_Inner(fixpoint, around))
-        assert isinstance(inner, _Inner)
+            inner = self._made[key] = self._put(_InnerFixpoint(fixpoint, around))
+        assert isinstance(inner, _InnerFixpoint)
         return self._put(_Component(inner, index))
 
-    def _put(self, part: Part) -> Part:
+    def _put(self, part: NodeChange) -> NodeChange:
         self._parts.append(part)
         return part
 

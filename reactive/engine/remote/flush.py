@@ -30,7 +30,7 @@ from typing import Any
 
 from reactive.engine.dataflow.graph import Graph
 from reactive.engine.dataflow.node import Node, is_deferred
-from reactive.engine.dataflow.schedule import Step
+from reactive.engine.dataflow.schedule import CommitStep
 from reactive.engine.remote.remote import Sharing
 from reactive.engine.remote.remote_operator import RemoteOperator
 from reactive.engine.remote.remote_tree import RemoteLeaf
@@ -140,9 +140,9 @@ class Flush:
             if node.operator.is_filled:
                 node.operator.flushed()
 
-    def _prepare(self, nodes: Sequence[Node]) -> tuple[Step, list[Sequence[Any]]]:
+    def _prepare(self, nodes: Sequence[Node]) -> tuple[CommitStep, list[Sequence[Any]]]:
         """Have nodes take in what waits for them, all or none; and what each emits."""
-        step, outs = Step(self._graph.delivery_queue, self.version), list[Sequence[Any]]()
+        step, outs = CommitStep(self._graph.delivery_queue, self.version), list[Sequence[Any]]()
         try:
             for node in nodes:
                 step.stepped.append(_TakenIn(node))

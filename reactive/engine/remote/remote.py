@@ -65,7 +65,7 @@ RESERVE = 64
 """Rows that are held at least beyond those that are needed."""
 
 
-class Window:
+class RemoteWindow:
     """A `Remote` whose output are the first rows of an order and some more; `rows` keeps them all.
 
     Parameters
@@ -240,7 +240,7 @@ class FrameBatch:
     made: float
 
 
-class Prepared(Protocol):
+class StagedBatch(Protocol):
     """A batch that is written aside."""
 
     @property
@@ -285,7 +285,7 @@ class ExternalStream(Protocol):
         """How many changes are still to come, if that is known."""
         ...
 
-    def prepared(self, batch: FrameBatch) -> AbstractContextManager[Prepared]:
+    def prepared(self, batch: FrameBatch) -> AbstractContextManager[StagedBatch]:
         """Write a batch aside.
 
         Raises
@@ -544,7 +544,7 @@ class Remote(Protocol):
 
 
 @runtime_checkable
-class Summing(Protocol):
+class RemoteSums(Protocol):
     """A remote that may keep sums by group, which are compared with rows by their sums."""
 
     def netted(self, entries: Sequence[Entry]) -> list[Entry]:
@@ -553,7 +553,7 @@ class Summing(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class RemotePart:
     """What one of several remotes is given, that take it in together.
 
     `barrier` is the commit up to which it is; None if nobody else is given the same.
@@ -581,7 +581,7 @@ class Sharing(Protocol):
         """Whether others bring the rows of an input, so that they are not to be handed over."""
         ...
 
-    def take_in(self, parts: Sequence[tuple[Any, Part]]) -> None:
+    def take_in(self, parts: Sequence[tuple[Any, RemotePart]]) -> None:
         """Have what some of them are given taken in, once; each can then be asked by `apply` what
         came of it."""
         ...

@@ -46,11 +46,11 @@ from reactive.engine.remote.remote import (
     Entry,
     ExternalInput,
     Output,
-    Part,
     Remote,
+    RemotePart,
+    RemoteSums,
     Sharing,
     Sources,
-    Summing,
     difference,
     refusal,
 )
@@ -97,9 +97,9 @@ class RemoteOperator:
         self._held: list[tuple[int, Snapshot]] = []
         self._is_compared = False
         self._staged = 0
-        self._waiting = Waiting()
+        self._waiting = WaitingEntries()
         self._last: list[Entry] = []
-        self._batches: list[tuple[Waiting, list[ExternalInput]]] = []
+        self._batches: list[tuple[WaitingEntries, list[ExternalInput]]] = []
         self._barriers: list[int] = []
         self._out: list[Output] = []
         self._unseen: list[Output] = []
@@ -167,7 +167,7 @@ class RemoteOperator:
         if self._waiting or fed:
             self._batches.append((self._waiting, fed))
             self._barriers.append(version)
-            self._waiting = Waiting()
+            self._waiting = WaitingEntries()
 
     def _feed(self, place: int) -> ExternalInput | None:
         """What an input has to be fed from where the rows of its table are."""
@@ -188,13 +188,13 @@ class RemoteOperator:
         """Have what failed done again, if one that shared has left since, whose fault it may be."""
         if self._owed is not None and isinstance(self.remote, Sharing):
             if not self._batches and self.remote.left != self._left:
-                self._batches, self._barriers = [(Waiting(), [])], [FILL]
+                self._batches, self._barriers = [(WaitingEntries(), [])], [FILL]
             self._left = self.remote.left
 
-    def _prepare(self) -> tuple[Remote, Part]:
+    def _prepare(self) -> tuple[Remote, RemotePart]:
         """What is sent next, to a remote that takes it in together with others."""
         self._pairs(self._unseen), self._pairs(self._out)  # a later one cannot tell of them
-        return self.remote, Part(self._number, self._barriers[0], *self._batches[0])
+        return self.remote, RemotePart(self._number, self._barriers[0], *self._batches[0])
 
     def _apply(self, *, quiet: bool) -> None:
         began = perf_counter()
@@ -215,7 +215,7 @@ class RemoteOperator:
     def lose(self, error: OffloadError) -> None:
         """Nobody can be reached: what waits is given up, and from now on nothing is kept."""
         self.lost = error
-        self._waiting, self._batches, self._barriers = Waiting(), [], []
+        self._waiting, self._batches, self._barriers = WaitingEntries(), [], []
 
     def _next(self) -> None:
         self._number += 1
@@ -266,7 +266,7 @@ class RemoteOperator:
         is_owed = self.remote.resumed is not None or self.fragment.is_never_empty
         is_owed = is_owed or self.shared is not None
         if not self._batches and (self._held or self._staged or is_owed):
-            self._batches, self._barriers = [(Waiting(), [])], [FILL]
+            self._batches, self._barriers = [(WaitingEntries(), [])], [FILL]
         self.is_filled = not self._batches
 
     def _asks(self, place: int, held: Snapshot) -> bool:
@@ -326,9 +326,9 @@ class RemoteOperator:
                 entries, fed = self._batches[0]
                 wanted = chain(entries, chain.from_iterable(self._pieces()))
                 owed = difference(wanted, self.remote.entries())
-                if isinstance(self.remote, Summing):
+                if isinstance(self.remote, RemoteSums):
                     owed = self.remote.netted(owed)
-                self._batches[0] = (Waiting(owed), fed)
+                self._batches[0] = (WaitingEntries(owed), fed)
                 self._is_compared = True
             return self._batches[0][0]
 
@@ -337,10 +337,10 @@ class RemoteOperator:
         (entries, fed), *others = self._batches
         since = [entry for later, _ in others for entry in later] + self._waiting
         self._batches = [
-            (Waiting(difference([*entries, *since], ())), fed),
-            *((Waiting(), more) for _, more in others),
+            (WaitingEntries(difference([*entries, *since], ())), fed),
+            *((WaitingEntries(), more) for _, more in others),
         ]
-        self._waiting = Waiting()
+        self._waiting = WaitingEntries()
 
     def _pieces(self) -> Iterator[list[Entry]]:
         pack = self.remote.pack
@@ -530,12 +530,12 @@ BESIDE = 24
 """Bytes that a list and the garbage collector take for an entry."""
 
 
-class Waiting(list[Entry]):
+class WaitingEntries(list[Entry]):
     """Entries that wait; more of them are added by `take` only.
 
     Examples
     --------
-    >>> waiting = Waiting([(0, 0, "a" * 1000, 1)])
+    >>> waiting = WaitingEntries([(0, 0, "a" * 1000, 1)])
     >>> waiting.bytes > 1000
     True
     """

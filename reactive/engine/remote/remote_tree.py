@@ -40,7 +40,7 @@ from typing import Any, Protocol
 from reactive.engine.collections.index import NO_MATCH, KeyedPair, match_key
 from reactive.engine.collections.order import Edit
 from reactive.engine.collections.zset import Pair, Pairs, Row, canonical, consolidate, repeat
-from reactive.engine.operators.tree.changes import Changes, Touched
+from reactive.engine.operators.tree.changes import LevelChanges, Touched
 from reactive.engine.operators.tree.levels import Label as LevelLabel
 from reactive.engine.operators.tree.levels import Level
 from reactive.engine.operators.tree.tree import Tree, Unread
@@ -108,7 +108,7 @@ class RemoteTree(Tree):
         super().settle()
         self.outdated()
 
-    def apply(self, changes: Changes, least: int = 0) -> None:
+    def apply(self, changes: LevelChanges, least: int = 0) -> None:
         """Nothing is kept that would have to follow."""
 
     # What it has, as of the last flush.
@@ -184,7 +184,7 @@ class RemoteTree(Tree):
             rows.is_shown = is_shown
 
 
-class RemoteChanges(Changes):
+class RemoteChanges(LevelChanges):
     """What came and went; what is looked up for it is, level by level, together."""
 
     __slots__ = ()

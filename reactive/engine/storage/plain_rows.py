@@ -22,7 +22,7 @@ from types import MemberDescriptorType
 from typing import Any
 
 from optimizer.kinds.fields import by_class, compared
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.zset import Row
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -76,7 +76,7 @@ class RowText:
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
-class Field:
+class RowField:
     """A field that rows of a class may be found by.
 
     kind: the class.
@@ -147,7 +147,7 @@ def _fields(kind: Any, shape: Shape) -> dict[Any, type]:
     return {name: next(iter(kinds)) for name, kinds in found if len(kinds) == 1}
 
 
-def telling_field(rows: Sequence[Row]) -> Field | None:
+def telling_field(rows: Sequence[Row]) -> RowField | None:
     """The first field by which no two of some rows are equal; rows are plain.
 
     >>> from typing import NamedTuple
@@ -168,7 +168,7 @@ def telling_field(rows: Sequence[Row]) -> Field | None:
     return None
 
 
-def named_field(rows: Sequence[Row], name: str | None) -> Field | None:
+def named_field(rows: Sequence[Row], name: str | None) -> RowField | None:
     """The field of a name, if rows may be found by it; rows are plain."""
     kind, shape = _kind(rows), _shape(rows)
     names = () if shape is None or kind in PLAIN else plain_fields(kind) or ()
@@ -283,7 +283,7 @@ def _test(kind: Any, shape: Shape, admitted: Shape) -> PlainTest:
 
 
 @by_class
-def _field(kind: Any, shape: Shape, number: int) -> Field:
+def _field(kind: Any, shape: Shape, number: int) -> RowField:
     """What finds the place of a row by one of its fields."""
     values, unpacked, is_odd, parts = _asked_of(kind, shape)
     mixed = [kinds if len(kinds) == 1 else MIXED for kinds in shape]
@@ -294,14 +294,14 @@ def _field(kind: Any, shape: Shape, number: int) -> Field:
         sure += ["try:", f"    {unpacked[0]}", "except ValueError:", "    raise OtherClass"]
     sure += [f"if {is_odd}:", "    hash(row)", f"return {parts[number]}"]
     place = build("place", _function("place", "row", sure), values)
-    return Field(kind, _reader(kind, number), place, text)
+    return RowField(kind, _reader(kind, number), place, text)
 
 
 def _asked_of(
     kind: Any, shape: Shape, admitted: Shape = ()
-) -> tuple[Values, list[str], str, list[str]]:
+) -> tuple[BoundValues, list[str], str, list[str]]:
     """What texts have by name, the line that unpacks a row, the test, and what its parts are."""
-    values = Values()
+    values = BoundValues()
     values.by_name |= {"Kind": kind, "MIXED": MIXED, "OtherClass": OtherClass}
     values.by_name["reraise_asynchronous"] = reraise_asynchronous
     parts, unpacked = _parts(kind, len(shape))
@@ -331,7 +331,7 @@ def careful(name: str, parameter: str, lines: Sequence[str], otherwise: str) -> 
     return _function(name, parameter, [*tried, *caught])
 
 
-def _asked(part: str, kinds: frozenset[type], mixed: frozenset[type], values: Values) -> str:
+def _asked(part: str, kinds: frozenset[type], mixed: frozenset[type], values: BoundValues) -> str:
     """Whether a part of a row is of another class, or a NaN, as text."""
     if len(kinds) > 1:
         name = "MIXED" if mixed == MIXED else values.name(mixed, "Mixed")

@@ -53,7 +53,7 @@ from optimizer.kinds.kind import (
     name_of as kind_name,
 )
 from optimizer.rewriting import columns
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.zset import Pair, Row, consolidate
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.storage import plain_rows
@@ -69,7 +69,7 @@ ALWAYS_STRICT = "__always_strict__"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class CheckedPart:
     """A part of a row that does not admit everything.
 
     place: the name of the field, or the place of an item; None for all items, or the row itself.
@@ -104,12 +104,12 @@ class RowCheck:
     def __init__(self, kind: Any, row_type: Any, *, strict: bool) -> None:
         self._strict = strict
         self._kind = kind
-        self.parts: list[Part] = self._parts(kind, kind_of(row_type))
+        self.parts: list[CheckedPart] = self._parts(kind, kind_of(row_type))
         self.has_plain_items = bool(self.parts) and not strict and _has_plain_items(kind)
         """True if looking for None among the items of a row calls no code that a user has written,
         as long as the items are as declared."""
 
-    def texts(self, values: Values, *, at_once: bool = True) -> list[str]:
+    def texts(self, values: BoundValues, *, at_once: bool = True) -> list[str]:
         """Return tests, of which one is true if a row may not be as declared.
 
         at_once: whether all items may be asked by one test; `None in row` is many times faster than
@@ -126,7 +126,7 @@ class RowCheck:
         """Return whether a row may not be as declared; None if nothing is to be asked."""
         if not self.parts:
             return None
-        values = Values({"row", "rows"})
+        values = BoundValues({"row", "rows"})
         line = f"return {' or '.join(self.texts(values))}"
         return _built("is_unfit", "row", [line], values.by_name)
 
@@ -150,7 +150,7 @@ class RowCheck:
         part = next((part for part in self.parts if part.place == place), None)
         return None if part is None else self._why(part, value)
 
-    def _why(self, part: Part, value: Any) -> str | None:
+    def _why(self, part: CheckedPart, value: Any) -> str | None:
         if value is None and not admits_none(part.kind):
             return self._none(part)
         if not self._strict or value is _ABSENT or admits(part.kind, value):
@@ -163,7 +163,7 @@ class RowCheck:
             "  give a value of that type, or declare another one"
         )
 
-    def _none(self, part: Part) -> str:
+    def _none(self, part: CheckedPart) -> str:
         kind = part.kind
         if isinstance(part.place, str):
             remedy = f"declare `{part.place}: {with_none(kind)}`"
@@ -175,27 +175,27 @@ class RowCheck:
         what = f"{_called(part)} is None, and is declared {kind_name(kind)}"
         return f"{what}\n  give a value, or {remedy}"
 
-    def _parts(self, kind: Any, declared: Kind) -> list[Part]:
-        found: list[Part] = []
+    def _parts(self, kind: Any, declared: Kind) -> list[CheckedPart]:
+        found: list[CheckedPart] = []
         which = _declared_as(kind, declared)
         match which:
             case Struct():
                 fields = which.fields.items()
-                found = [Part(name, f"row.{name}", of) for name, of in fields]
+                found = [CheckedPart(name, f"row.{name}", of) for name, of in fields]
             case Places(items):
-                found = [Part(place, f"row[{place}]", of) for place, of in enumerate(items)]
+                found = [CheckedPart(place, f"row[{place}]", of) for place, of in enumerate(items)]
             case Items():
-                return [Part(None, "row", which)] if self._is_asked(which.item) else []
+                return [CheckedPart(None, "row", which)] if self._is_asked(which.item) else []
             case None:
                 pass
             case _ if self._strict:
-                found = [Part(None, "row", which)]
+                found = [CheckedPart(None, "row", which)]
         return [part for part in found if self._is_asked(part.kind)]
 
     def _is_asked(self, kind: Kind) -> bool:
         return not isinstance(kind, Anything) if self._strict else not admits_none(kind)
 
-    def _asked(self, part: Part, values: Values) -> str:
+    def _asked(self, part: CheckedPart, values: BoundValues) -> str:
         if not self._strict:
             is_many = part.place is None
             return f"None in {part.text}" if is_many else f"{part.text} is None"
@@ -237,7 +237,7 @@ def row_text(kind: Any, nan: Sequence[str], check: RowCheck) -> plain_rows.RowTe
     Where several items of a named tuple are asked, they are unpacked: to read one by its name takes
     longer than that. `None in row` is faster than both for few items, and slower for many.
     """
-    values = Values({"row", "rows"})
+    values = BoundValues({"row", "rows"})
     values.by_name |= {"Kind": kind, "reraise_asynchronous": reraise_asynchronous}
     at_once = check.has_plain_items and len(kind._fields) <= FEW
     asked = check.texts(values, at_once=at_once)
@@ -280,7 +280,7 @@ def _is_named(kind: Any) -> bool:
 def _built(
     name: str, parameter: str, lines: Sequence[str], by_name: Mapping[str, Any]
 ) -> Callable[[Any], bool]:
-    values = Values({"row", "rows"})
+    values = BoundValues({"row", "rows"})
     values.by_name |= by_name
     values.by_name["reraise_asynchronous"] = reraise_asynchronous
     return build(name, plain_rows.careful(name, parameter, lines, "True"), values)
@@ -289,7 +289,7 @@ def _built(
 _ABSENT = object()
 
 
-def _value(row: Row, part: Part) -> Any:
+def _value(row: Row, part: CheckedPart) -> Any:
     if isinstance(part.place, str):
         return getattr(row, part.place, _ABSENT)
     if part.place is not None:
@@ -309,7 +309,7 @@ def _holds_none(row: Any) -> bool:
     return any(item is None for item in row)
 
 
-def _called(part: Part) -> str:
+def _called(part: CheckedPart) -> str:
     if part.place is None:
         return "an item" if isinstance(part.kind, Items) else "the row"
     return f"field {part.place!r}" if isinstance(part.place, str) else f"item {part.place}"
@@ -340,7 +340,7 @@ class KeyedStore:
         self.by_key: dict[Any, Row] = {}
         """The rows; only this class changes it, and what is generated for it (`one_row.py`); others
         may look."""
-        self.field: plain_rows.Field | None = None
+        self.field: plain_rows.RowField | None = None
         """The field that the key is, if a first load has shown what rows are like."""
 
     @property

@@ -33,7 +33,7 @@ class Duplicate(Exception):
     """The key is taken; the argument is the row that has it."""
 
 
-class Store(Protocol):
+class RowStore(Protocol):
     """What a table needs of its rows. Each method is all or nothing."""
 
     @property
@@ -55,7 +55,7 @@ class Store(Protocol):
     def bytes(self) -> int: ...
 
 
-def rows_of(store: Store) -> list[Row]:
+def rows_of(store: RowStore) -> list[Row]:
     """All rows, each repeated by its weight."""
     distinct = getattr(store, "distinct", None)
     found: list[Row] | None = None if distinct is None else distinct()
@@ -101,7 +101,7 @@ class BagStore:
     def __init__(self) -> None:
         self.held: dict[Any, Row | Copies] = {}
         """The rows; only this class changes it, and what is generated for it (`one_row.py`)."""
-        self.field: plain_rows.Field | None = None
+        self.field: plain_rows.RowField | None = None
         """The field whose values are the keys; else the rows are."""
         self.size = 0
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from optimizer.kinds.fields import compared, members
 from reactive.engine.collections.zset import Pair, Row, negate
-from reactive.engine.storage.store import Store
+from reactive.engine.storage.store import RowStore
 from reactive.errors import TableError
 
 Fields = dict[str, Any]
@@ -39,7 +39,7 @@ class WatchedStore:
 
     __slots__ = ("_fields", "_held", "_table")
 
-    def __init__(self, held: Store, table: str) -> None:
+    def __init__(self, held: RowStore, table: str) -> None:
         self._held = held
         self._table = table
         self._fields: dict[int, Fields] = {}

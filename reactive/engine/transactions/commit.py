@@ -51,7 +51,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from reactive.engine.collections.zset import Pair, negate
 from reactive.engine.compiler import equality_checks
 from reactive.engine.compiler.leaves import rebuild
-from reactive.engine.dataflow.schedule import Fed, Step
+from reactive.engine.dataflow.schedule import CommitStep, Fed
 from reactive.engine.operators.operator import BailOut
 from reactive.engine.runtime.collector import paused
 from reactive.engine.runtime.interrupts import is_asynchronous, surely
@@ -109,7 +109,7 @@ class Commit:
         self._between = between
         self._deltas: list[Fed] = [(table._node, delta) for table, delta in changes]
         self._rows = sum([len(delta) for _, delta in changes])
-        self._step: Step | None = None
+        self._step: CommitStep | None = None
         self._record: Any = None
         """What is to be written to the store before it is published."""
         self._seconds = 0.0

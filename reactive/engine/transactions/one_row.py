@@ -21,12 +21,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.zset import Pair, Row
 from reactive.engine.storage import plain_rows
 from reactive.engine.storage.row_check import KeyedStore
 from reactive.engine.storage.rows import SURE
-from reactive.engine.storage.store import NONE, BagStore, Store
+from reactive.engine.storage.store import NONE, BagStore, RowStore
 
 if TYPE_CHECKING:
     from reactive.engine.transactions.engine import Engine
@@ -39,7 +39,7 @@ def one_row(
     statements: Statements,
     engine: Engine,
     store: BagStore | KeyedStore,
-    field: plain_rows.Field,
+    field: plain_rows.RowField,
 ) -> tuple[Statement, Statement]:
     """The functions that add and remove a row, while it is this store that is found by this field.
 
@@ -48,7 +48,7 @@ def one_row(
     known = {"statements": statements, "engine": engine, "store": store, "field": field}
     known |= {"NONE": NONE, **field.text.by_name}
     is_keyed = isinstance(store, KeyedStore)
-    values = Values()
+    values = BoundValues()
     values.by_name |= known
     unfit = _unfit(field, statements.gate.admitted, values)
     known = values.by_name
@@ -67,11 +67,11 @@ def one_row(
 
 
 def add_by_class(
-    statements: Statements, engine: Engine, store: Store, text: plain_rows.RowText
+    statements: Statements, engine: Engine, store: RowStore, text: plain_rows.RowText
 ) -> Statement | None:
     """The function that adds a row of a class, of which no load has shown more; None where a store
     is of another kind, or its key no field."""
-    values = Values()
+    values = BoundValues()
     values.by_name |= {"statements": statements, "engine": engine, "store": store}
     values.by_name |= {"SURE": SURE, "otherwise": statements.add, **text.by_name}
     asked = [*text.unpacked, f"is_odd = {text.is_odd or False}"]
@@ -86,7 +86,7 @@ def add_by_class(
     return build("add_one", form.format(asked="\n".join(asked)), values)
 
 
-def _looked_at(field: plain_rows.Field) -> list[str]:
+def _looked_at(field: plain_rows.RowField) -> list[str]:
     """The lines that leave what is not as usual to the general way."""
     text = field.text
     first = "row.__class__ is not Kind or statements.store is not store or store.field is not field"
@@ -96,7 +96,7 @@ def _looked_at(field: plain_rows.Field) -> list[str]:
     return [*lines, f"if {text.is_odd}:", "    return otherwise(row)"]
 
 
-def _unfit(field: plain_rows.Field, admitted: plain_rows.Admitted, values: Values) -> str:
+def _unfit(field: plain_rows.RowField, admitted: plain_rows.Admitted, values: BoundValues) -> str:
     """The lines that leave rows to the general way in which a field has a class that is not
     admitted, though it was in rows of the first load, or may be in rows that are plain."""
     parts = field.text.parts
@@ -111,7 +111,7 @@ def _unfit(field: plain_rows.Field, admitted: plain_rows.Admitted, values: Value
 
 
 def _built(name: str, text: str, by_name: dict[str, Any]) -> Statement:
-    values = Values()
+    values = BoundValues()
     values.by_name |= by_name
     return build(name, text, values)
 

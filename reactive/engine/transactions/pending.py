@@ -36,7 +36,14 @@ from collections.abc import Iterable, Sequence
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
-from reactive.engine.collections.zset import Batch, Pair, Row, consolidate, negate, net_by_identity
+from reactive.engine.collections.zset import (
+    Pair,
+    Row,
+    UniformDelta,
+    consolidate,
+    negate,
+    net_by_identity,
+)
 from reactive.engine.runtime.interrupts import surely
 from reactive.engine.runtime.lock import ANOTHER_TASK, BROKEN, IDLE, me
 from reactive.engine.transactions.commit import Broken, Commit, at_once
@@ -74,7 +81,7 @@ class Pending(list["Change"]):
     """The rows that it has replaced by others, while it is set aside."""
     other: Any
     """What is committed with it (`two_commits/others.py`), or None."""
-    _sums: dict[Base, _Net] | None
+    _sums: dict[Base, _NetChanges] | None
     _lost: dict[Base, _Lost] | None
 
     def has(self, changes: Sequence[Pair]) -> bool:
@@ -132,7 +139,7 @@ class Pending(list["Change"]):
             self._sums = {}
         net = self._sums.get(table)
         if net is None:
-            net = self._sums[table] = _Net(table)
+            net = self._sums[table] = _NetChanges(table)
         return net.after(self)
 
 
@@ -160,7 +167,7 @@ class _Lost:
         return self._rows
 
 
-class _Net:
+class _NetChanges:
     """The changes of a table's statements, added up per row."""
 
     __slots__ = ("_pairs", "_seen", "_table")
@@ -202,7 +209,7 @@ def nothing_pending(between: Between) -> Pending:
 
 def _rows(changes: Sequence[Pair], *, come: bool) -> Sequence[Row]:
     """The rows that are inserted, or those that are deleted."""
-    if type(changes) is Batch:
+    if type(changes) is UniformDelta:
         return changes.rows if (changes.weight > 0) is come else ()
     return [row for row, weight in changes if (weight > 0) is come]
 

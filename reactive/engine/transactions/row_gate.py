@@ -42,9 +42,9 @@ from typing import Any, Protocol
 from optimizer import plan
 from reactive.engine.collections.zset import (
     NESTED,
-    Batch,
     Pair,
     Row,
+    UniformDelta,
     canonical,
     consolidate,
     may_hold_nan,
@@ -71,7 +71,7 @@ from reactive.engine.storage.rows import (
     why_changeable,
     wrong_class,
 )
-from reactive.engine.storage.store import BagStore, Store
+from reactive.engine.storage.store import BagStore, RowStore
 from reactive.errors import TableError, VerificationError
 
 log = logging.getLogger("reactive")
@@ -109,7 +109,7 @@ class RowGate:
         "text",
     )
 
-    def __init__(self, table: Base, store: Callable[[], Store], *, strict: bool) -> None:
+    def __init__(self, table: Base, store: Callable[[], RowStore], *, strict: bool) -> None:
         self._table = table
         self._store = store
         self._strict = strict or getattr(table.row_type, ALWAYS_STRICT, False)
@@ -344,7 +344,7 @@ class Updates:
         is_noted = version == self._version
         for table, delta in changes:
             node, keyed = table._node, table._keyed
-            if not node.tracers or len(delta) < 2 or type(delta) is Batch:
+            if not node.tracers or len(delta) < 2 or type(delta) is UniformDelta:
                 continue
             noted = self._noted.get(node, NONE) if is_noted else NONE
             if noted or keyed is not None:
@@ -394,7 +394,7 @@ class Committed:
     __slots__ = ("_changes", "_key", "_store")
 
     def __init__(
-        self, store: Store, changes: Sequence[Pair], key: Callable[[Row], Any] | None = None
+        self, store: RowStore, changes: Sequence[Pair], key: Callable[[Row], Any] | None = None
     ) -> None:
         self._store = store
         self._changes = changes
@@ -421,7 +421,7 @@ class Committed:
         return get(key)
 
 
-def rows_at_rest(store: Store) -> Sequence[Pair]:
+def rows_at_rest(store: RowStore) -> Sequence[Pair]:
     """The rows of a store with their weights, for views that are made now. Cost: O(rows).
 
     >>> rows_at_rest(BagStore())
@@ -432,7 +432,7 @@ def rows_at_rest(store: Store) -> Sequence[Pair]:
         rows = store.distinct()
     if rows is None:
         return list(store.pairs())
-    batch = Batch(rows, 1)
+    batch = UniformDelta(rows, 1)
     batch.differ = True
     return batch
 
@@ -447,7 +447,7 @@ class Base(Protocol):
     identity: bool
     row_type: Any
     _node: Node
-    _store: Store
+    _store: RowStore
     _flowed: bool
 
     @property

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from reactive.engine.collections import folded
 from reactive.engine.collections.zset import (
-    Batch,
     Pair,
     Row,
+    UniformDelta,
     consolidate,
     negate,
     repeat,
@@ -27,7 +27,7 @@ from reactive.engine.storage.rows import (
     label_of,
     times,
 )
-from reactive.engine.storage.store import Absent, BagStore, Duplicate, Store
+from reactive.engine.storage.store import Absent, BagStore, Duplicate, RowStore
 from reactive.engine.transactions import one_row, row_gate
 from reactive.engine.transactions.row_gate import RowGate
 from reactive.errors import TableError
@@ -57,7 +57,7 @@ class Statements:
     def __init__(self, table: Base, engine: Engine) -> None:
         self._table = table
         self._engine = engine
-        self.store: Store
+        self.store: RowStore
         """Of the table; it may be replaced between two commits."""
         self.gate = RowGate(table, lambda: self.store, strict=engine.strict)
         """The gate that rows must pass."""
@@ -70,7 +70,7 @@ class Statements:
         what rows are like."""
         self.remove_one: one_row.Statement = self.remove
 
-    def move_to(self, store: Store) -> None:
+    def move_to(self, store: RowStore) -> None:
         """Change to another store. Generated functions are dropped: they hold the one before."""
         self.store = store
         self.add_one = self.add if self.gate.text is None else self._add_first
@@ -114,7 +114,7 @@ class Statements:
                 checked = self._interned(checked)
             if add is not None and not len(self.store):
                 self.add_one, self.remove_one = self._add_first, self._remove_first
-            batch = Batch((), 1)  # made before: no call comes after the change
+            batch = UniformDelta((), 1)  # made before: no call comes after the change
             batch.rows = self.store.add_rows(checked) if add is None else add(checked)
             if plain is not None and batch.rows is checked:
                 batch.fields = plain.fields
@@ -127,7 +127,7 @@ class Statements:
         checked, _ = self.gate.all_checked(rows, wants_plain=False, is_new=False)
         self._lost_at = self._engine.version
         try:
-            batch = Batch((), -1)
+            batch = UniformDelta((), -1)
             batch.rows = self.store.remove_rows(checked)
             return batch
         except (Absent, TypeError) as error:

@@ -37,22 +37,22 @@ from dataclasses import replace
 
 from optimizer.errors import StratificationError
 from optimizer.record import record
-from reactive.languages.datalog.definitions import Definitions
+from reactive.languages.datalog.definitions import ProgramDefinitions
 from reactive.languages.datalog.inference import Kinds
 from reactive.languages.datalog.rules import (
     Atom,
     Branch,
     Clause,
     Comparison,
-    Each,
     Goal,
     Literal,
     Names,
     Negation,
-    Record,
+    RangeTerm,
+    RecordTerm,
     Rule,
     Term,
-    Total,
+    TotalTerm,
     Unnamed,
     Variable,
     names_in,
@@ -92,9 +92,9 @@ def bound(goals: Iterable[Goal], given: Iterable[str] = ()) -> set[str]:
                 case Comparison("=", left, right):
                     found |= binds(left) if found.issuperset(variables(right)) else set()
                     found |= binds(right) if found.issuperset(variables(left)) else set()
-                case Each(result, functor) if found.issuperset(variables(functor)):
+                case RangeTerm(result, functor) if found.issuperset(variables(functor)):
                     found.add(result.name)
-                case Total(result):
+                case TotalTerm(result):
                     found.add(result.name)
     return found
 
@@ -104,7 +104,7 @@ def binds(pattern: Term) -> set[str]:
     match pattern:
         case Variable(name):
             return {name}
-        case Record(items) | Branch(_, items):
+        case RecordTerm(items) | Branch(_, items):
             return set().union(*map(binds, items))
         case _:
             return set()
@@ -119,7 +119,7 @@ class _Scopes:
         are names that stand around them."""
         found: list[Goal] = []
         for place, goal in enumerate(goals):
-            if not isinstance(goal, Total):
+            if not isinstance(goal, TotalTerm):
                 found.append(goal)
                 continue
             others = [*goals[:place], *goals[place + 1 :]]
@@ -128,7 +128,7 @@ class _Scopes:
             found += self._total(goal, around, here)
         return found
 
-    def _total(self, total: Total, around: frozenset[str], used: set[str]) -> list[Goal]:
+    def _total(self, total: TotalTerm, around: frozenset[str], used: set[str]) -> list[Goal]:
         total = self._own_target(total)
         local, witnesses = dict[str, str](), list[str]()
         for name, at in names_within(total).items():
@@ -151,7 +151,7 @@ class _Scopes:
         own = [n for n in names_within(found) if n not in around and n not in witnesses]
         return [self._renamed(found, inner), *self._witnessed(found, own)]
 
-    def _own_target(self, total: Total) -> Total:
+    def _own_target(self, total: TotalTerm) -> TotalTerm:
         """The variables of the target that the bodies bind are the aggregate's own."""
         if total.target is None:
             return total
@@ -163,20 +163,20 @@ class _Scopes:
         }
         return self._renamed(total, own)
 
-    def _renamed(self, total: Total, names: dict[str, str]) -> Total:
+    def _renamed(self, total: TotalTerm, names: dict[str, str]) -> TotalTerm:
         """The aggregate with other names inside it."""
         bodies = tuple(tuple(renamed_goal(g, names) for g in body) for body in total.bodies)
         target = None if total.target is None else renamed(total.target, names)
         return replace(total, target=target, bodies=bodies)
 
-    def _may_witness(self, total: Total, name: str) -> bool:
+    def _may_witness(self, total: TotalTerm, name: str) -> bool:
         return (
             total.name in ("min", "max")
             and len(total.bodies) == 1
             and (name in bound(total.bodies[0]))
         )
 
-    def _inside(self, total: Total, around: frozenset[str]) -> Total:
+    def _inside(self, total: TotalTerm, around: frozenset[str]) -> TotalTerm:
         """The aggregate with own names in the aggregates inside it."""
         used = {} if total.target is None else variables(total.target)
         bodies = tuple(tuple(self.goals(body, around, {*used, *around})) for body in total.bodies)
@@ -184,7 +184,7 @@ class _Scopes:
             _check_bound(body, used, around)
         return replace(total, bodies=bodies)
 
-    def _witnessed(self, total: Total, own: list[str]) -> list[Goal]:
+    def _witnessed(self, total: TotalTerm, own: list[str]) -> list[Goal]:
         """The body again, of the rows whose target is the result."""
         assert total.target is not None
         (body,) = total.bodies
@@ -199,7 +199,7 @@ def _check_bound(
 ) -> None:
     """Refuse variables without a value."""
     known = bound(goals, around)
-    own = names_in(*(goal for goal in goals if not isinstance(goal, Total)))
+    own = names_in(*(goal for goal in goals if not isinstance(goal, TotalTerm)))
     for name, at in ({**used, **own}).items():
         if name not in known:
             shown = name.partition(" ")[0]
@@ -225,7 +225,7 @@ def dependencies(goals: Sequence[Goal], barrier: str | None = None) -> Iterator[
                 yield Dependency(name, barrier, at)
             case Negation(atom, at):
                 yield Dependency(atom.name, "negation", at)
-            case Total(bodies=bodies):
+            case TotalTerm(bodies=bodies):
                 for body in bodies:
                     yield from dependencies(body, "aggregate")
 
@@ -323,11 +323,11 @@ def inlined(clauses: Sequence[Clause], inline: frozenset[str], names: Names) -> 
     if not inline:
         return list(clauses)
     own = {name: [(h, c) for c in clauses for h in c.heads if h.name == name] for name in inline}
-    writer = _Writer(own, names)
+    writer = _TextWriter(own, names)
     return [replace(clause, bodies=writer.bodies(clause.bodies)) for clause in clauses]
 
 
-class _Writer:
+class _TextWriter:
     def __init__(self, own: Mapping[str, list[tuple[Atom, Clause]]], names: Names) -> None:
         self._own = own
         self._names = names
@@ -375,14 +375,14 @@ class Analysis:
     """The rules and facts of the relations that are computed, the kinds of what is in a rule, by
     its `id`, and the relations in an order in which each comes after what it reads."""
 
-    definitions: Definitions
+    definitions: ProgramDefinitions
     rules: dict[str, tuple[Rule, ...]]
     facts: dict[str, tuple[Rule, ...]]
     kinds: dict[int, Kinds]
     strata: list[list[str]]
 
 
-def analysed(definitions: Definitions) -> Analysis:
+def analysed(definitions: ProgramDefinitions) -> Analysis:
     """The analysis of a program.
 
     Raises
@@ -402,7 +402,7 @@ def analysed(definitions: Definitions) -> Analysis:
     return Analysis(definitions, rules, facts, kinds, strata(rules))
 
 
-def _rules(definitions: Definitions) -> dict[str, list[Rule]]:
+def _rules(definitions: ProgramDefinitions) -> dict[str, list[Rule]]:
     """The rules of each relation that is computed."""
     names = Names()
     inline = definitions.inline()

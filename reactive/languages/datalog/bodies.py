@@ -39,18 +39,18 @@ from optimizer.expr import (
 from optimizer.plans.properties import free
 from reactive.languages.datalog import inference
 from reactive.languages.datalog.expressions import Expressions, Values, each, item, lifted
-from reactive.languages.datalog.inference import Field
+from reactive.languages.datalog.inference import KindedColumn
 from reactive.languages.datalog.rules import (
     Atom,
     Branch,
     Comparison,
-    Each,
     Goal,
     Negation,
     Nil,
-    Record,
+    RangeTerm,
+    RecordTerm,
     Term,
-    Total,
+    TotalTerm,
     Truth,
     Unnamed,
     Variable,
@@ -70,7 +70,7 @@ class Relations(Protocol):
         """The rows of a relation."""
         ...
 
-    def fields(self, name: str) -> tuple[Field, ...]:
+    def fields(self, name: str) -> tuple[KindedColumn, ...]:
         """Its columns."""
         ...
 
@@ -79,7 +79,7 @@ class Relations(Protocol):
         ...
 
 
-class Body:
+class BodyQuery:
     """A query that has a row for each assignment for which some goals hold.
 
     Parameters
@@ -93,7 +93,7 @@ class Body:
         self,
         relations: Relations,
         expressions: Expressions,
-        add_total: Callable[[Body, Total], None],
+        add_total: Callable[[BodyQuery, TotalTerm], None],
         around: frozenset[str] = frozenset(),
         *,
         counts: bool = False,
@@ -120,11 +120,11 @@ class Body:
         """Whether there is nothing in it."""
         return self._node is None
 
-    def inner(self) -> Body:
+    def inner(self) -> BodyQuery:
         """An empty one, for an aggregate in this one."""
         around = self._around.union(self.values)
         of = (self.relations, self.expressions, self._add_total)
-        return Body(*of, around, counts=True)
+        return BodyQuery(*of, around, counts=True)
 
     def begin(self, node: plan.Node, name: str) -> None:
         """Begin with the rows of a query of one binding."""
@@ -146,13 +146,15 @@ class Body:
 
     def _next(self, waiting: Sequence[Goal], later: frozenset[str]) -> Goal | None:
         for goal in waiting:
-            if isinstance(goal, Truth | Comparison | Each) and self._is_ready(goal):
+            if isinstance(goal, Truth | Comparison | RangeTerm) and self._is_ready(goal):
                 return goal
         atoms = [goal for goal in waiting if isinstance(goal, Atom)]
         if atoms:
             return max(atoms, key=lambda atom: self._rank(atom, waiting, later))
         for goal in waiting:
-            if self._is_ready(goal) or (isinstance(goal, Total) and self._is_asked(goal, waiting)):
+            if self._is_ready(goal) or (
+                isinstance(goal, TotalTerm) and self._is_asked(goal, waiting)
+            ):
                 return goal
         return None
 
@@ -163,14 +165,14 @@ class Body:
                 return all(known) or (known[0] and _binds(right)) or (known[1] and _binds(left))
             case Negation(atom):
                 return all(map(self._has, atom.arguments))
-            case Each(_, functor):
+            case RangeTerm(_, functor):
                 return self._has(functor)
-            case Total():
+            case TotalTerm():
                 return False
             case _:
                 return all(name in self.values for name in names_in(goal))
 
-    def _is_asked(self, total: Total, waiting: Sequence[Goal]) -> bool:
+    def _is_asked(self, total: TotalTerm, waiting: Sequence[Goal]) -> bool:
         """Whether the variables from around an aggregate have values."""
         others = [goal for goal in waiting if goal is not total]
         around = {*self._around, *variables(*(t for goal in others for t in terms_of(goal)))}
@@ -212,12 +214,12 @@ class Body:
             case Negation(atom):
                 node = self.node
                 self._node = self._without(node, self.names, atom, self.values)
-            case Each(result, functor):
+            case RangeTerm(result, functor):
                 values = each(self.expressions, functor, self.values)
                 node = self.node
                 self._node = plan.Unnest(node, lifted(values, self.names))
                 self.define(result, self._appended(functor.name))
-            case Total():
+            case TotalTerm():
                 self._add_total(self, goal)
 
     def where(self, test: Expr) -> None:
@@ -252,7 +254,7 @@ class Body:
 
     def _fit(self, term: Term, value: Expr) -> None:
         """Give the variables of a term their values by one that equals it."""
-        pattern = Pattern(self.values, self.expressions)
+        pattern = TermPattern(self.values, self.expressions)
         pattern.fit(term, value)
         for test in (*pattern.tests, *(Operation("==", pair) for pair in pattern.keys)):
             self.where(test)
@@ -260,7 +262,7 @@ class Body:
 
     def _join(self, atom: Atom, waiting: list[Goal], later: frozenset[str]) -> None:
         relations = self.relations
-        pattern = Pattern(self.values, self.expressions)
+        pattern = TermPattern(self.values, self.expressions)
         pattern.fit_row(atom, relations.fields(atom.name))
         name = inference.identifier(atom.name)
         right = pattern.rows(relations.node(atom.name), name)
@@ -278,7 +280,7 @@ class Body:
         self.values |= {name: substitute(e, (row,)) for name, e in pattern.gives.items()}
 
     def _without_early(
-        self, right: plan.Node, name: str, pattern: Pattern, waiting: list[Goal]
+        self, right: plan.Node, name: str, pattern: TermPattern, waiting: list[Goal]
     ) -> plan.Node:
         """The rows of an atom without those that a negation refuses which reads nothing else."""
         if free(right):
@@ -295,7 +297,7 @@ class Body:
     ) -> plan.AntiJoin:
         """The rows for which an atom does not hold."""
         relations = self.relations
-        pattern = Pattern(values, self.expressions)
+        pattern = TermPattern(values, self.expressions)
         pattern.fit_row(atom, relations.fields(atom.name))
         name = inference.identifier(atom.name)
         right = pattern.rows(relations.node(atom.name), name)
@@ -319,7 +321,7 @@ def _binds(term: Term) -> bool:
     match term:
         case Variable():
             return True
-        case Record(items) | Branch(_, items):
+        case RecordTerm(items) | Branch(_, items):
             return all(_binds(each) or not variables(each) for each in items)
         case _:
             return False
@@ -356,7 +358,7 @@ def stuck(goals: Sequence[Goal]) -> Exception:
 ROW = Parameter(0)
 
 
-class Pattern:
+class TermPattern:
     """Terms, compared with values that come."""
 
     def __init__(self, values: Values, expressions: Expressions) -> None:
@@ -369,7 +371,7 @@ class Pattern:
         self.gives: dict[str, Expr] = {}
         """What the row gives to variables that have no value."""
 
-    def fit_row(self, atom: Atom, fields: Sequence[Field]) -> None:
+    def fit_row(self, atom: Atom, fields: Sequence[KindedColumn]) -> None:
         """Compare the arguments of an atom with a row that is the only binding."""
         for argument, field in zip(atom.arguments, fields, strict=True):
             self.fit(argument, Attribute(ROW, field.attribute))
@@ -387,7 +389,7 @@ class Pattern:
                 self._equal(self._values[name], value)
             case Nil():
                 self.tests.append(Operation("is", (value, NONE)))
-            case Record(items):
+            case RecordTerm(items):
                 self.tests.append(Operation("is not", (value, NONE)))
                 for place, each in enumerate(items):
                     self.fit(each, item(value, place))

@@ -14,25 +14,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from optimizer.record import record
-from reactive.languages.datalog.inference import Field, Types
+from reactive.languages.datalog.inference import KindedColumn, ProgramTypes
 from reactive.languages.datalog.parser import parse
 from reactive.languages.datalog.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     Cast,
     Clause,
-    Column,
     Component,
+    ComponentUse,
     Declaration,
-    Definition,
+    DeclaredColumn,
     Directive,
     Init,
     Literal,
     Negation,
     Statement,
     Term,
+    TypeDefinition,
     Unnamed,
-    Use,
     Variable,
     changed,
     walk,
@@ -97,7 +97,7 @@ class _Scope:
             scope = scope.parent
         return None
 
-    def component(self, use: Use) -> tuple[Component, _Scope]:
+    def component(self, use: ComponentUse) -> tuple[Component, _Scope]:
         """A component that can be used here, and where it is written."""
         found = self.finds(use.name)
         if found is not None:
@@ -114,7 +114,7 @@ def _write_out(statements: Sequence[Statement], scope: _Scope, found: list[State
     for statement in statements:
         if isinstance(statement, Declaration):
             scope.relations.add(statement.name)
-        elif isinstance(statement, Definition):
+        elif isinstance(statement, TypeDefinition):
             scope.types.add(statement.name)
         elif isinstance(statement, Init):
             scope.instances.add(statement.name)
@@ -139,7 +139,7 @@ def _instantiate(init: Init, scope: _Scope, found: list[Statement]) -> None:
     _write_out(_statements(replace(init.use, types=types), scope, 0), inside, found)
 
 
-def _statements(use: Use, scope: _Scope, depth: int) -> list[Statement]:
+def _statements(use: ComponentUse, scope: _Scope, depth: int) -> list[Statement]:
     """The statements of a component, after those of the ones that it is based on."""
     component, around = scope.component(use)
     if len(use.types) != len(component.parameters) or depth > MOST:
@@ -151,7 +151,7 @@ def _statements(use: Use, scope: _Scope, depth: int) -> list[Statement]:
     overridden = {s.name for s in own if isinstance(s, Directive) and s.word == "override"}
     below: list[Statement] = []
     for base in component.bases:
-        of = Use(types.get(base.name, base.name), _all(base.types, types), base.at)
+        of = ComponentUse(types.get(base.name, base.name), _all(base.types, types), base.at)
         below += _statements(of, scope if base.name in types else around, depth + 1)
     _check_overridden(own, below)
     kept = [s for s in below if not (isinstance(s, Clause) and _is_about(s, overridden))]
@@ -191,13 +191,13 @@ def _with_types(statement: Statement, types: Mapping[str, str]) -> Statement:
     if not types:
         return statement
 
-    def columns(some: tuple[Column, ...]) -> tuple[Column, ...]:
+    def columns(some: tuple[DeclaredColumn, ...]) -> tuple[DeclaredColumn, ...]:
         return tuple(replace(each, type=types.get(each.type, each.type)) for each in some)
 
     match statement:
         case Declaration():
             return replace(statement, columns=columns(statement.columns))
-        case Definition():
+        case TypeDefinition():
             record = None if statement.record is None else columns(statement.record)
             branches = tuple((name, columns(some)) for name, some in statement.branches)
             of = _all(statement.of, types)
@@ -214,13 +214,13 @@ def _with_types(statement: Statement, types: Mapping[str, str]) -> Statement:
 def _in_scope(statement: Statement, scope: _Scope) -> Statement:
     """A statement with the names of the whole program."""
 
-    def columns(some: tuple[Column, ...]) -> tuple[Column, ...]:
+    def columns(some: tuple[DeclaredColumn, ...]) -> tuple[DeclaredColumn, ...]:
         return tuple(replace(each, type=scope.type(each.type)) for each in some)
 
     match statement:
         case Declaration(name):
             return replace(statement, name=scope.relation(name), columns=columns(statement.columns))
-        case Definition(name, of, record, branches):
+        case TypeDefinition(name, of, record, branches):
             return replace(
                 statement,
                 name=scope.type(name),
@@ -257,26 +257,26 @@ def _with_names(clause: Clause, relation: _Naming, kind: _Naming) -> Clause:
 
 
 @record
-class Declared:
+class DeclaredRelation:
     """A relation of a program."""
 
     name: str
-    fields: tuple[Field, ...]
+    fields: tuple[KindedColumn, ...]
     qualifiers: frozenset[str]
     at: Span
 
 
 @record
-class Definitions:
+class ProgramDefinitions:
     """A program, in which all names have a meaning."""
 
-    types: Types
-    relations: dict[str, Declared]
+    types: ProgramTypes
+    relations: dict[str, DeclaredRelation]
     clauses: tuple[Clause, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
 
-    def columns(self) -> dict[str, tuple[Field, ...]]:
+    def columns(self) -> dict[str, tuple[KindedColumn, ...]]:
         """The columns of each relation."""
         return {name: each.fields for name, each in self.relations.items()}
 
@@ -296,12 +296,12 @@ class Definitions:
                 for part in walk(literal):
                     if isinstance(part, Negation):
                         found.add(part.atom.name)
-                    if isinstance(part, Aggregate):
+                    if isinstance(part, AggregateTerm):
                         found.update(p.name for p in walk(part) if isinstance(p, Atom))
         return frozenset(found)
 
 
-def definitions_of(text: str) -> Definitions:
+def definitions_of(text: str) -> ProgramDefinitions:
     """What a text defines.
 
     Raises
@@ -309,7 +309,7 @@ def definitions_of(text: str) -> Definitions:
     PlanError: it is no program; or a name has no meaning, or two.
     """
     statements = without_components(parse(text))
-    types = Types(s for s in statements if isinstance(s, Definition))
+    types = ProgramTypes(s for s in statements if isinstance(s, TypeDefinition))
     relations = _relations(statements, types)
     clauses = [s for s in statements if isinstance(s, Clause)]
     for clause in clauses:
@@ -320,7 +320,7 @@ def definitions_of(text: str) -> Definitions:
         if isinstance(statement, Directive):
             _check_name(statement.name, statement.at, relations)
             named[statement.word].append(statement.name)
-    return Definitions(
+    return ProgramDefinitions(
         types,
         relations,
         (*clauses, *_equivalences(relations.values())),
@@ -329,8 +329,8 @@ def definitions_of(text: str) -> Definitions:
     )
 
 
-def _relations(statements: Iterable[Statement], types: Types) -> dict[str, Declared]:
-    found: dict[str, Declared] = {}
+def _relations(statements: Iterable[Statement], types: ProgramTypes) -> dict[str, DeclaredRelation]:
+    found: dict[str, DeclaredRelation] = {}
     for statement in statements:
         if not isinstance(statement, Declaration):
             continue
@@ -339,15 +339,17 @@ def _relations(statements: Iterable[Statement], types: Types) -> dict[str, Decla
         fields = types.fields(statement.columns)
         if "eqrel" in statement.qualifiers and not _is_pair(fields):
             raise wrong(statement.at, "an eqrel has two columns of the same type")
-        found[statement.name] = Declared(statement.name, fields, statement.qualifiers, statement.at)
+        found[statement.name] = DeclaredRelation(
+            statement.name, fields, statement.qualifiers, statement.at
+        )
     return found
 
 
-def _is_pair(fields: tuple[Field, ...]) -> bool:
+def _is_pair(fields: tuple[KindedColumn, ...]) -> bool:
     return len(fields) == 2 and fields[0].kind == fields[1].kind
 
 
-def _check_atoms(literal: Literal, relations: dict[str, Declared]) -> None:
+def _check_atoms(literal: Literal, relations: dict[str, DeclaredRelation]) -> None:
     for atom in (part for part in walk(literal) if isinstance(part, Atom)):
         _check_name(atom.name, atom.name_at, relations)
         wanted, given = len(relations[atom.name].fields), len(atom.arguments)
@@ -361,13 +363,13 @@ def _counted(number: int) -> str:
     return f"{number} column" + "s" * (number != 1)
 
 
-def _check_name(name: str, at: Span, relations: dict[str, Declared]) -> None:
+def _check_name(name: str, at: Span, relations: dict[str, DeclaredRelation]) -> None:
     if name not in relations:
         remedy = near(name, relations, "there are") or "declare it by .decl"
         raise wrong(at, f"there is no relation {name!r}", remedy)
 
 
-def _equivalences(relations: Iterable[Declared]) -> Iterator[Clause]:
+def _equivalences(relations: Iterable[DeclaredRelation]) -> Iterator[Clause]:
     """The clauses that make relations equivalences."""
     for declared in relations:
         if "eqrel" not in declared.qualifiers:
@@ -375,7 +377,7 @@ def _equivalences(relations: Iterable[Declared]) -> Iterator[Clause]:
         at = declared.at
         x, y, z = (Variable(name, at) for name in "xyz")
 
-        def atom(*arguments: Variable | Unnamed, of: Declared = declared) -> Atom:
+        def atom(*arguments: Variable | Unnamed, of: DeclaredRelation = declared) -> Atom:
             return Atom(of.name, arguments, of.at, of.at)
 
         any_ = Unnamed(at)

@@ -19,7 +19,7 @@ from optimizer.expressions.evaluated import BINARY, UNARY
 from reactive.engine.codegen.loop_expressions import Shallow
 from reactive.languages.datalog import functors
 from reactive.languages.datalog.functors import call_of
-from reactive.languages.datalog.inference import Kind, Kinds, Types
+from reactive.languages.datalog.inference import Kind, Kinds, ProgramTypes
 from reactive.languages.datalog.rules import (
     Branch,
     Cast,
@@ -27,9 +27,9 @@ from reactive.languages.datalog.rules import (
     Functor,
     Nil,
     Number,
-    Record,
+    RecordTerm,
     Term,
-    Text,
+    TextTerm,
     Variable,
     is_partial,
 )
@@ -42,7 +42,7 @@ PLAIN = frozenset({"+", "-", "*"})
 class Expressions:
     """Makes expressions of the terms of a rule."""
 
-    def __init__(self, kinds: Kinds, types: Types, bits: int | None) -> None:
+    def __init__(self, kinds: Kinds, types: ProgramTypes, bits: int | None) -> None:
         self.kinds = kinds
         self.types = types
         self._bits = bits
@@ -58,11 +58,11 @@ class Expressions:
                 return values[name]
             case Number(value):
                 return constant(self._number(value, self.kinds.of(term)))
-            case Text(text):
+            case TextTerm(text):
                 return constant(text)
             case Nil():
                 return NONE
-            case Record(items):
+            case RecordTerm(items):
                 made = self.types.record_class(self.kinds.of(term))
                 return call(made, [self.of(item, values) for item in items])
             case Branch(name, items):

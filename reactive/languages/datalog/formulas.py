@@ -21,7 +21,7 @@ from typing import Any
 from optimizer.errors import PlanError
 from reactive.languages.datalog.functors import REFUSED, SIGNATURES, TESTS, WORDS
 from reactive.languages.datalog.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     Branch,
     Cast,
@@ -31,9 +31,9 @@ from reactive.languages.datalog.rules import (
     Negation,
     Nil,
     Number,
-    Record,
+    RecordTerm,
     Term,
-    Text,
+    TextTerm,
     Truth,
     Unnamed,
     Variable,
@@ -97,7 +97,7 @@ class Terms:
             case "float":
                 return Number(float(cursor.read().text), False, token.at)
             case "text":
-                return Text(unescaped(cursor.read().text, token.at), token.at)
+                return TextTerm(unescaped(cursor.read().text, token.at), token.at)
             case "name":
                 return self._named()
         if cursor.take("("):
@@ -105,7 +105,7 @@ class Terms:
             cursor.need(")")
             return found
         if cursor.sees("["):
-            return Record(tuple(cursor.within("[", self.term, "]")), cursor.since(token.at))
+            return RecordTerm(tuple(cursor.within("[", self.term, "]")), cursor.since(token.at))
         if cursor.take("$"):
             return self._branch(token.at)
         if cursor.sees("@"):
@@ -190,7 +190,7 @@ class Terms:
             cursor.need("}")
         else:
             bodies = ((self._atom(),),)
-        return Aggregate(name, target, bodies, cursor.since(start))
+        return AggregateTerm(name, target, bodies, cursor.since(start))
 
 
 SIGNS = ("=", "!=", "<", "<=", ">", ">=")
@@ -210,7 +210,7 @@ MOST = 10_000
 """Alternatives of one body."""
 
 
-class TooMany(PlanError):
+class BodyTooLarge(PlanError):
     """Error about a body that is understood, and is too large: nothing else is tried."""
 
 
@@ -242,7 +242,7 @@ class Formulas:
                 f"{count} alternatives are more than {MOST}",
                 "write a relation for parts of it",
             )
-            raise TooMany(str(error))
+            raise BodyTooLarge(str(error))
 
     def _part(self) -> Bodies:
         cursor = self._cursor

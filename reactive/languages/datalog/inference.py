@@ -28,24 +28,24 @@ from optimizer.record import record
 from reactive.engine.storage.row_check import ALWAYS_STRICT
 from reactive.languages.datalog.functors import SIGNATURES, TESTS, Signature
 from reactive.languages.datalog.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     Branch,
     Cast,
-    Column,
     Comparison,
-    Definition,
-    Each,
+    DeclaredColumn,
     Functor,
     Goal,
     Negation,
     Nil,
     Number,
-    Record,
+    RangeTerm,
+    RecordTerm,
     Rule,
     Term,
-    Text,
-    Total,
+    TextTerm,
+    TotalTerm,
+    TypeDefinition,
     Unnamed,
     Variable,
 )
@@ -130,7 +130,7 @@ COMPARED = frozenset({*NUMBERS, "symbol"})
 
 
 @record
-class Field:
+class KindedColumn:
     """A column with its kind, and the name that it has in Python."""
 
     name: str
@@ -138,12 +138,12 @@ class Field:
     attribute: str
 
 
-class Types:
+class ProgramTypes:
     """The types of a program, by name."""
 
-    def __init__(self, definitions: Iterable[Definition]) -> None:
-        self._definitions: dict[str, Definition] = {}
-        self._branches: dict[str, tuple[Kind, tuple[Column, ...]]] = {}
+    def __init__(self, definitions: Iterable[TypeDefinition]) -> None:
+        self._definitions: dict[str, TypeDefinition] = {}
+        self._branches: dict[str, tuple[Kind, tuple[DeclaredColumn, ...]]] = {}
         self._kinds: dict[str, Kind] = dict(PRIMITIVE)
         for definition in definitions:
             self._define(definition)
@@ -154,20 +154,20 @@ class Types:
         """The kind of the values of a type."""
         return self._kind(name, at, ())
 
-    def fields(self, columns: Iterable[Column]) -> tuple[Field, ...]:
+    def fields(self, columns: Iterable[DeclaredColumn]) -> tuple[KindedColumn, ...]:
         """Columns with their kinds."""
         columns = tuple(columns)
         names = field_names([column.name for column in columns])
         return tuple(
-            Field(column.name, self.kind(column.type, column.at), name)
+            KindedColumn(column.name, self.kind(column.type, column.at), name)
             for column, name in zip(columns, names, strict=True)
         )
 
-    def record_fields(self, kind: Kind) -> tuple[Field, ...]:
+    def record_fields(self, kind: Kind) -> tuple[KindedColumn, ...]:
         """The columns of a type of records."""
         return self.fields(self._definitions[kind.type].record or ())
 
-    def branch(self, branch: Branch) -> tuple[Kind, tuple[Field, ...]]:
+    def branch(self, branch: Branch) -> tuple[Kind, tuple[KindedColumn, ...]]:
         """The type that a branch is of, and its columns."""
         found = self._branches.get(branch.name)
         if found is None:
@@ -179,11 +179,11 @@ class Types:
         """The class of the records of a type."""
         return class_of(kind.type, self.record_fields(kind))
 
-    def branch_class(self, name: str, fields: tuple[Field, ...]) -> Any:
+    def branch_class(self, name: str, fields: tuple[KindedColumn, ...]) -> Any:
         """The class of the values of a branch, which begin with its name."""
-        return class_of(name, (Field(TAG, SYMBOL, TAG), *fields))
+        return class_of(name, (KindedColumn(TAG, SYMBOL, TAG), *fields))
 
-    def _define(self, definition: Definition) -> None:
+    def _define(self, definition: TypeDefinition) -> None:
         name = definition.name
         if name in PRIMITIVE or name in self._definitions:
             raise wrong(definition.at, f"there is a type {name!r} already")
@@ -193,7 +193,7 @@ class Types:
                 raise wrong(definition.at, f"there is a branch {branch!r} already")
             self._branches[branch] = Kind("data", name), columns
 
-    def _check(self, definition: Definition) -> None:
+    def _check(self, definition: TypeDefinition) -> None:
         self.kind(definition.name, definition.at)
         for columns in (definition.record or (), *(some for _, some in definition.branches)):
             self.fields(columns)
@@ -210,7 +210,7 @@ class Types:
         self._kinds[name] = found = self._made_of(definition, (*through, name))
         return found
 
-    def _made_of(self, definition: Definition, through: tuple[str, ...]) -> Kind:
+    def _made_of(self, definition: TypeDefinition, through: tuple[str, ...]) -> Kind:
         if definition.record is not None:
             return Kind("record", definition.name)
         if definition.branches:
@@ -222,12 +222,12 @@ class Types:
         return found.pop()
 
 
-def class_of(name: str, fields: Iterable[Field]) -> Any:
+def class_of(name: str, fields: Iterable[KindedColumn]) -> Any:
     """The class of rows with some columns."""
     return row_class(name, tuple((field.name, field.kind.family) for field in fields))
 
 
-Columns = Mapping[str, tuple[Field, ...]]
+Columns = Mapping[str, tuple[KindedColumn, ...]]
 FAMILIES = {"n": NUMBERS, "i": INTEGERS, "c": COMPARED}
 
 
@@ -255,12 +255,12 @@ class _Cell:
 class Kinds:
     """The kinds of the terms and variables of a rule."""
 
-    def __init__(self, rule: Rule, columns: Columns, types: Types) -> None:
+    def __init__(self, rule: Rule, columns: Columns, types: ProgramTypes) -> None:
         self._columns = columns
         self._types = types
         self._cells: dict[int, _Cell] = {}
         self._variables: dict[str, _Cell] = {}
-        self._records: list[Record] = []
+        self._records: list[RecordTerm] = []
         self._known: list[Term] = []  # so that no other term gets the id of one of them
         self._atom(rule.head)
         self._goals(rule.goals)
@@ -287,9 +287,9 @@ class Kinds:
                     self._atom(atom)
                 case Comparison():
                     self._comparison(goal)
-                case Each(result, functor):
+                case RangeTerm(result, functor):
                     self._same(self._cell(result), self._cell(functor), goal.at)
-                case Total():
+                case TotalTerm():
                     self._total(goal)
 
     def _atom(self, atom: Atom) -> None:
@@ -306,7 +306,7 @@ class Kinds:
         if goal.sign not in ("=", "!="):
             self._same(left, _Cell(None, COMPARED), goal.at)
 
-    def _total(self, total: Total) -> None:
+    def _total(self, total: TotalTerm) -> None:
         result = self._cell(total.result)
         for body in total.bodies:
             self._goals(body)
@@ -335,11 +335,11 @@ class Kinds:
                 if is_unsigned:
                     return _Cell(UNSIGNED)
                 return _Cell(FLOAT) if isinstance(value, float) else _Cell(None, NUMBERS)
-            case Text():
+            case TextTerm():
                 return _Cell(SYMBOL)
             case Nil():
                 return _Cell(None, frozenset({"record"}))
-            case Record(items):
+            case RecordTerm(items):
                 self._records.append(term)
                 for item in items:
                     self._cell(item)
@@ -352,7 +352,7 @@ class Kinds:
                 return self._cast(term)
             case Unnamed():
                 return _Cell()
-            case Aggregate():
+            case AggregateTerm():
                 raise TypeError("aggregates are no terms of rules")
             case _:
                 raise TypeError(f"no term: {type(term).__name__}")
@@ -401,7 +401,7 @@ class Kinds:
                 raise wrong(waiting[0].at, "of which type this record is cannot be told", remedy)
             waiting = left
 
-    def _record(self, record: Record) -> None:
+    def _record(self, record: RecordTerm) -> None:
         kind = _settled(self._cells[id(record)])
         fields = self._types.record_fields(kind)
         _check_count(record.at, f"a record of type {kind}", len(fields), len(record.items))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from reactive.languages.datalog.formulas import Formulas
 from reactive.languages.datalog.rules import (
     Clause,
-    Column,
     Component,
+    ComponentUse,
     Declaration,
-    Definition,
+    DeclaredColumn,
     Directive,
     Init,
     Statement,
-    Use,
+    TypeDefinition,
 )
 from reactive.languages.datalog.tokens import Cursor, Span, near, wrong
 
@@ -70,7 +70,7 @@ class _Parser:
                 return [self._definition(start)]
             case "number_type" | "symbol_type" as word:
                 base = word.partition("_")[0]
-                return [Definition(self._cursor.name("a type"), (base,), None, (), start)]
+                return [TypeDefinition(self._cursor.name("a type"), (base,), None, (), start)]
             case "input" | "output" | "printsize" as word:
                 return [*self._directives(word, start)]
             case "comp":
@@ -131,13 +131,13 @@ class _Parser:
         begins = cursor.follows("(") or cursor.is_dotted()
         return cursor.token.kind == "name" and not begins
 
-    def _column(self) -> Column:
+    def _column(self) -> DeclaredColumn:
         start = self._cursor.token.at
         name = self._cursor.name("the name of a column")
         self._cursor.need(":", "a column has a type: x: number")
-        return Column(name, self._type_name(), self._cursor.since(start))
+        return DeclaredColumn(name, self._type_name(), self._cursor.since(start))
 
-    def _no_double(self, columns: tuple[Column, ...]) -> None:
+    def _no_double(self, columns: tuple[DeclaredColumn, ...]) -> None:
         names = [column.name for column in columns]
         for place, column in enumerate(columns):
             if column.name in names[:place]:
@@ -146,24 +146,24 @@ class _Parser:
     def _type_name(self) -> str:
         return ".".join(self._cursor.several(lambda: self._cursor.name("a type"), "."))
 
-    def _definition(self, start: Span) -> Definition:
+    def _definition(self, start: Span) -> TypeDefinition:
         cursor = self._cursor
         name = cursor.name("the name of a type")
         if cursor.take("<:"):
-            return Definition(name, (self._type_name(),), None, (), cursor.since(start))
+            return TypeDefinition(name, (self._type_name(),), None, (), cursor.since(start))
         if not cursor.take("="):
-            return Definition(name, ("symbol",), None, (), cursor.since(start))
+            return TypeDefinition(name, ("symbol",), None, (), cursor.since(start))
         if cursor.sees("["):
             columns = tuple(cursor.within("[", self._column, "]"))
             self._no_double(columns)
-            return Definition(name, (), columns, (), cursor.since(start))
+            return TypeDefinition(name, (), columns, (), cursor.since(start))
         if cursor.follows("{"):
             branches = tuple(cursor.several(self._branch, "|"))
-            return Definition(name, (), None, branches, cursor.since(start))
+            return TypeDefinition(name, (), None, branches, cursor.since(start))
         of = tuple(cursor.several(self._type_name, "|"))
-        return Definition(name, of, None, (), cursor.since(start))
+        return TypeDefinition(name, of, None, (), cursor.since(start))
 
-    def _branch(self) -> tuple[str, tuple[Column, ...]]:
+    def _branch(self) -> tuple[str, tuple[DeclaredColumn, ...]]:
         name = self._cursor.name("the name of a branch")
         columns = tuple(self._cursor.within("{", self._column, "}"))
         self._no_double(columns)
@@ -215,14 +215,14 @@ class _Parser:
             inside += self.statement()
         return Component(use.name, use.types, bases, tuple(inside), at)
 
-    def _use(self) -> Use:
+    def _use(self) -> ComponentUse:
         start = self._cursor.token.at
         name = self._cursor.name("the name of a component")
         types: list[str] = []
         if self._cursor.take("<"):
             types = self._cursor.several(self._type_name)
             self._cursor.need(">")
-        return Use(name, tuple(types), self._cursor.since(start))
+        return ComponentUse(name, tuple(types), self._cursor.since(start))
 
     def _init(self, start: Span) -> Init:
         name = self._cursor.name("a name for the component")

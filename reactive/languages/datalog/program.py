@@ -25,10 +25,10 @@ from reactive.api.relation import AnyRelation, Relation
 from reactive.api.table import Table
 from reactive.engine.runtime.large_stack import call_with_any_stack
 from reactive.languages.datalog.analysis import Analysis, analysed, dependencies
-from reactive.languages.datalog.bodies import Body, stuck
-from reactive.languages.datalog.definitions import Definitions, definitions_of
+from reactive.languages.datalog.bodies import BodyQuery, stuck
+from reactive.languages.datalog.definitions import ProgramDefinitions, definitions_of
 from reactive.languages.datalog.expressions import Expressions, call, item, lifted, value_of
-from reactive.languages.datalog.inference import Field, class_of
+from reactive.languages.datalog.inference import KindedColumn, class_of
 from reactive.languages.datalog.rules import Rule, variables
 from reactive.languages.datalog.tokens import near, too_deep
 from reactive.languages.datalog.totals import add_total
@@ -58,7 +58,7 @@ class Program(Mapping[str, AnyRelation]):
 
     def __init__(
         self,
-        definitions: Definitions,
+        definitions: ProgramDefinitions,
         relations: Mapping[str, AnyRelation],
         tables: Mapping[str, Table[Any]],
     ) -> None:
@@ -123,7 +123,7 @@ def program_of(
     return Program(definitions, relations, reader.tables)
 
 
-def _analysis_of(text: str) -> tuple[Definitions, Analysis]:
+def _analysis_of(text: str) -> tuple[ProgramDefinitions, Analysis]:
     definitions = definitions_of(text)
     return definitions, analysed(definitions)
 
@@ -133,7 +133,7 @@ class _Inputs:
 
     def __init__(
         self,
-        definitions: Definitions,
+        definitions: ProgramDefinitions,
         engine: Any,
         given: Mapping[str, AnyRelation],
         make_table: MakeTable,
@@ -205,7 +205,7 @@ class Translation:
         """The rows of a relation."""
         return self.nodes[name]
 
-    def fields(self, name: str) -> tuple[Field, ...]:
+    def fields(self, name: str) -> tuple[KindedColumn, ...]:
         """Its columns."""
         return self._columns[name]
 
@@ -268,7 +268,7 @@ class Translation:
 
     def _query(self, rule: Rule) -> plan.Node:
         """The rows that a rule gives."""
-        body = Body(self, self._expressions(rule), add_total)
+        body = BodyQuery(self, self._expressions(rule), add_total)
         left = body.hold(rule.goals, variables(rule.head))
         if left:
             raise stuck(left)
@@ -282,7 +282,7 @@ class Translation:
 ROW = Parameter(0)
 
 
-def as_rows(node: plan.Node, name: str, fields: Sequence[Field], kind: Any) -> plan.Node:
+def as_rows(node: plan.Node, name: str, fields: Sequence[KindedColumn], kind: Any) -> plan.Node:
     """The rows of a query, each once, as rows of a class with some columns.
 
     Several bindings are the columns; so are the fields of a row by their names, the items of a
@@ -299,7 +299,7 @@ def as_rows(node: plan.Node, name: str, fields: Sequence[Field], kind: Any) -> p
     return node if is_set(node) else plan.Distinct(node)
 
 
-def _values(shape: Any, name: str, fields: Sequence[Field]) -> Sequence[Expr]:
+def _values(shape: Any, name: str, fields: Sequence[KindedColumn]) -> Sequence[Expr]:
     names = declared(shape)
     if names:
         missing = [each.name for each in fields if each.name not in names]

@@ -55,7 +55,7 @@ class Number:
 
 
 @record
-class Text:
+class TextTerm:
     """A symbol that is written out."""
 
     value: str
@@ -70,7 +70,7 @@ class Nil:
 
 
 @record
-class Record:
+class RecordTerm:
     """`[a, b]`"""
 
     items: tuple[Term, ...]
@@ -105,7 +105,7 @@ class Cast:
 
 
 @record
-class Aggregate:
+class AggregateTerm:
     """`sum x : { body }`, of the assignments that satisfy one of the bodies."""
 
     name: str
@@ -115,7 +115,16 @@ class Aggregate:
 
 
 Term: TypeAlias = (
-    Variable | Unnamed | Number | Text | Nil | Record | Branch | Functor | Cast | Aggregate
+    Variable
+    | Unnamed
+    | Number
+    | TextTerm
+    | Nil
+    | RecordTerm
+    | Branch
+    | Functor
+    | Cast
+    | AggregateTerm
 )
 
 # Literals.
@@ -172,7 +181,7 @@ class Clause:
 
 
 @record
-class Column:
+class DeclaredColumn:
     """A column of a relation, record or branch, with the name of its type."""
 
     name: str
@@ -185,20 +194,20 @@ class Declaration:
     """`.decl path(x: number, y: number) inline`"""
 
     name: str
-    columns: tuple[Column, ...]
+    columns: tuple[DeclaredColumn, ...]
     qualifiers: frozenset[str]
     at: Span = field(compare=False, repr=False)
 
 
 @record
-class Definition:
+class TypeDefinition:
     """`.type name ...`: the types of which it is a subtype or the union; or the columns of a
     record; or the branches of an algebraic data type."""
 
     name: str
     of: tuple[str, ...]
-    record: tuple[Column, ...] | None
-    branches: tuple[tuple[str, tuple[Column, ...]], ...]
+    record: tuple[DeclaredColumn, ...] | None
+    branches: tuple[tuple[str, tuple[DeclaredColumn, ...]], ...]
     at: Span = field(compare=False, repr=False)
 
 
@@ -212,7 +221,7 @@ class Directive:
 
 
 @record
-class Use:
+class ComponentUse:
     """`Graph<number>`: a component with types for its parameters."""
 
     name: str
@@ -226,7 +235,7 @@ class Component:
 
     name: str
     parameters: tuple[str, ...]
-    bases: tuple[Use, ...]
+    bases: tuple[ComponentUse, ...]
     statements: tuple[Statement, ...]
     at: Span = field(compare=False, repr=False)
 
@@ -236,11 +245,11 @@ class Init:
     """`.init g = Graph<number>`"""
 
     name: str
-    use: Use
+    use: ComponentUse
     at: Span = field(compare=False, repr=False)
 
 
-Statement: TypeAlias = Clause | Declaration | Definition | Directive | Component | Init
+Statement: TypeAlias = Clause | Declaration | TypeDefinition | Directive | Component | Init
 
 T = TypeVar("T", bound="Term | Literal")
 
@@ -248,7 +257,7 @@ T = TypeVar("T", bound="Term | Literal")
 def inside(part: Term | Literal) -> tuple[Term | Literal, ...]:
     """The parts of a term or literal, left to right; of an aggregate all literals too."""
     match part:
-        case Record(items) | Branch(_, items):
+        case RecordTerm(items) | Branch(_, items):
             return items
         case Functor(_, arguments) | Atom(_, arguments):
             return arguments
@@ -258,7 +267,7 @@ def inside(part: Term | Literal) -> tuple[Term | Literal, ...]:
             return (atom,)
         case Comparison(_, left, right):
             return (left, right)
-        case Aggregate(_, target, bodies):
+        case AggregateTerm(_, target, bodies):
             own = () if target is None else (target,)
             return (*own, *(literal for body in bodies for literal in body))
         case _:
@@ -292,7 +301,7 @@ def changed(part: T, change: Callable[[Term | Literal], Term | Literal]) -> T:
 
     made: Any = part
     match made:
-        case Record(items) | Branch(_, items):
+        case RecordTerm(items) | Branch(_, items):
             made = replace(made, items=tuple(map(inner, items)))
         case Functor(_, arguments) | Atom(_, arguments):
             made = replace(made, arguments=tuple(map(inner, arguments)))
@@ -302,7 +311,7 @@ def changed(part: T, change: Callable[[Term | Literal], Term | Literal]) -> T:
             made = replace(made, atom=inner(atom))
         case Comparison(_, left, right):
             made = replace(made, left=inner(left), right=inner(right))
-        case Aggregate(_, target, bodies):
+        case AggregateTerm(_, target, bodies):
             new = tuple(tuple(map(inner, body)) for body in bodies)
             made = replace(made, target=None if target is None else inner(target), bodies=new)
     return change(made)  # type: ignore[return-value]
@@ -320,7 +329,7 @@ def renamed(part: T, names: dict[str, str]) -> T:
 
 
 @record
-class Each:
+class RangeTerm:
     """`x in range(a, b)`: the values of a function that has none, one or several."""
 
     result: Variable
@@ -329,7 +338,7 @@ class Each:
 
 
 @record
-class Total:
+class TotalTerm:
     """`n = sum x : { bodies }`"""
 
     result: Variable
@@ -339,7 +348,7 @@ class Total:
     at: Span = field(compare=False, repr=False)
 
 
-Goal: TypeAlias = Atom | Negation | Comparison | Truth | Each | Total
+Goal: TypeAlias = Atom | Negation | Comparison | Truth | RangeTerm | TotalTerm
 
 
 @record
@@ -411,7 +420,7 @@ class _Rules:
 
     def _side(self, term: Term, goals: list[Goal]) -> Term:
         """A side of an equation, which may be what the other side is to look like."""
-        is_pattern = isinstance(term, Record | Branch)
+        is_pattern = isinstance(term, RecordTerm | Branch)
         return self._pattern(term, goals) if is_pattern else self._value(term, goals)
 
     def _atom(self, atom: Atom, goals: list[Goal]) -> Atom:
@@ -421,9 +430,9 @@ class _Rules:
     def _pattern(self, term: Term, goals: list[Goal]) -> Term:
         """An argument of an atom, in which what is computed is a variable."""
         match term:
-            case Record(items) | Branch(_, items):
+            case RecordTerm(items) | Branch(_, items):
                 return replace(term, items=tuple(self._pattern(item, goals) for item in items))
-            case Functor() | Cast() | Aggregate():
+            case Functor() | Cast() | AggregateTerm():
                 value = self._value(term, goals)
                 if isinstance(value, Variable):
                     return value
@@ -438,11 +447,11 @@ class _Rules:
         match term:
             case Unnamed():
                 raise wrong(term.at, "'_' has no value here", "name a variable that has one")
-            case Record(items) | Branch(_, items):
+            case RecordTerm(items) | Branch(_, items):
                 return replace(term, items=tuple(self._value(item, goals) for item in items))
             case Cast(of):
                 return replace(term, of=self._value(of, goals))
-            case Functor() | Aggregate() if self._is_hoisted(term):
+            case Functor() | AggregateTerm() if self._is_hoisted(term):
                 result = Variable(self._names.new(), term.at)
                 goals.append(self._hoisted(term, result, goals))
                 return result
@@ -453,22 +462,22 @@ class _Rules:
                 return term
 
     def _is_hoisted(self, term: Term) -> bool:
-        return isinstance(term, Aggregate) or (
+        return isinstance(term, AggregateTerm) or (
             isinstance(term, Functor) and is_partial(term) and not _divides(term)
         )
 
     def _hoisted(self, term: Term, result: Variable, goals: list[Goal]) -> Goal:
-        if isinstance(term, Aggregate):
+        if isinstance(term, AggregateTerm):
             bodies = tuple(tuple(self.goals(body)) for body in term.bodies)
             target = term.target
             if target is not None:
                 more: list[Goal] = []
                 target = self._value(target, more)
                 bodies = tuple((*body, *more) for body in bodies)
-            return Total(result, term.name, target, bodies, term.at)
+            return TotalTerm(result, term.name, target, bodies, term.at)
         assert isinstance(term, Functor)
         new = tuple(self._value(argument, goals) for argument in term.arguments)
-        return Each(result, replace(term, arguments=new), term.at)
+        return RangeTerm(result, replace(term, arguments=new), term.at)
 
 
 def is_partial(functor: Functor) -> bool:
@@ -490,9 +499,9 @@ def _divides(term: Functor) -> bool:
 def terms_of(goal: Goal) -> tuple[Term | Literal, ...]:
     """The terms of a goal itself; of an aggregate its result alone."""
     match goal:
-        case Each(result, functor):
+        case RangeTerm(result, functor):
             return (result, functor)
-        case Total(result):
+        case TotalTerm(result):
             return (result,)
         case Truth():
             return ()
@@ -505,12 +514,12 @@ def names_in(*goals: Goal) -> dict[str, Span]:
     found: dict[str, Span] = {}
     for goal in goals:
         found |= {k: v for k, v in variables(*terms_of(goal)).items() if k not in found}
-        if isinstance(goal, Total):
+        if isinstance(goal, TotalTerm):
             found |= {k: v for k, v in names_within(goal).items() if k not in found}
     return found
 
 
-def names_within(total: Total) -> dict[str, Span]:
+def names_within(total: TotalTerm) -> dict[str, Span]:
     """The variables in the target and the bodies of an aggregate."""
     own = {} if total.target is None else variables(total.target)
     return own | names_in(*(goal for body in total.bodies for goal in body))
@@ -521,11 +530,11 @@ def renamed_goal(goal: Goal, names: dict[str, str]) -> Goal:
     if not names:
         return goal
     match goal:
-        case Each(result, functor, at):
-            return Each(renamed(result, names), renamed(functor, names), at)
-        case Total(result, name, target, bodies, at):
+        case RangeTerm(result, functor, at):
+            return RangeTerm(renamed(result, names), renamed(functor, names), at)
+        case TotalTerm(result, name, target, bodies, at):
             new = tuple(tuple(renamed_goal(g, names) for g in body) for body in bodies)
             of = None if target is None else renamed(target, names)
-            return Total(renamed(result, names), name, of, new, at)
+            return TotalTerm(renamed(result, names), name, of, new, at)
         case _:
             return renamed(goal, names)

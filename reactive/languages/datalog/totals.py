@@ -40,13 +40,13 @@ from optimizer.expr import (
 from optimizer.plans.clauses import by_left_row
 from optimizer.plans.properties import free
 from reactive.api.aggregates import Avg, Count, Max, Min, Sum, folded
-from reactive.languages.datalog.bodies import Body, joined, matched, stuck
+from reactive.languages.datalog.bodies import BodyQuery, joined, matched, stuck
 from reactive.languages.datalog.expressions import item, lifted
 from reactive.languages.datalog.rules import (
     Comparison,
     Goal,
     Negation,
-    Total,
+    TotalTerm,
     names_within,
     variables,
 )
@@ -63,13 +63,13 @@ WITH_ZERO = frozenset({"count", "sum"})
 ROW = Parameter(0)
 
 
-def add_total(body: Body, total: Total) -> None:
+def add_total(body: BodyQuery, total: TotalTerm) -> None:
     """Give the result of an aggregate its value in each row of a body."""
     _Totals(body, total).add()
 
 
 class _Totals:
-    def __init__(self, around: Body, total: Total) -> None:
+    def __init__(self, around: BodyQuery, total: TotalTerm) -> None:
         self._around = around
         self._total = total
         self._shared = [name for name in names_within(total) if name in around.values]
@@ -84,14 +84,14 @@ class _Totals:
         else:
             self._attach(*self._asked(inner, left))
 
-    def _inside(self) -> tuple[Body, list[Goal]]:
+    def _inside(self) -> tuple[BodyQuery, list[Goal]]:
         """What the bodies are without knowing anything of the rows around, and what is left."""
         inner = self._around.inner()
         if len(self._total.bodies) == 1:
             return inner, inner.hold(self._total.bodies[0], self._needed)
         return self._alternatives(), []
 
-    def _alternatives(self) -> Body:
+    def _alternatives(self) -> BodyQuery:
         """The assignments of several bodies, each once."""
         bodies = [self._around.inner() for _ in self._total.bodies]
         for body, goals in zip(bodies, self._total.bodies, strict=True):
@@ -114,14 +114,14 @@ class _Totals:
         found.values = {name: item(ROW, place) for place, name in enumerate(names)}
         return found
 
-    def _whole(self, inner: Body) -> plan.Node:
+    def _whole(self, inner: BodyQuery) -> plan.Node:
         """The aggregate of all rows of a body."""
         made = self._grouped(inner, None)
         if self._total.name in WITH_ZERO:
             return made
         return plan.Where(made, lifted(Operation("is not", (ROW, NONE)), ("total",)))
 
-    def _grouped(self, inner: Body, key: Expr | None) -> plan.Aggregate:
+    def _grouped(self, inner: BodyQuery, key: Expr | None) -> plan.Aggregate:
         """The aggregate of the rows of a body, by a key."""
         node = inner.node
         by = None if key is None else lifted(key, inner.names)
@@ -138,7 +138,7 @@ class _Totals:
 
     # Asked for the values that there are.
 
-    def _asked(self, inner: Body, left: list[Goal]) -> tuple[plan.Node, Expr, bool]:
+    def _asked(self, inner: BodyQuery, left: list[Goal]) -> tuple[plan.Node, Expr, bool]:
         """The aggregate by the values around, these values, and whether it has a row for each."""
         around = self._around.node
         values = tuple_of(*(self._around.values[name] for name in self._shared))
@@ -161,7 +161,7 @@ class _Totals:
             whole = plan.UnionAll(whole, plan.Extend(rows, (0,), (zero,)))
         return whole, values, is_complete
 
-    def _refused(self, found: Body, left: list[Goal]) -> tuple[list[plan.Node], list[Goal]]:
+    def _refused(self, found: BodyQuery, left: list[Goal]) -> tuple[list[plan.Node], list[Goal]]:
         """The values around that a negation refuses which reads nothing else, and the goals that
         are left without these."""
         shared = {*self._shared}
@@ -180,8 +180,8 @@ class _Totals:
 
     def _joined(
         self,
-        found: Body,
-        inner: Body,
+        found: BodyQuery,
+        inner: BodyQuery,
         known: dict[str, Expr],
         tests: Sequence[Comparison],
         rest: list[Goal],
@@ -204,25 +204,25 @@ class _Totals:
             found.node, lifted(ROW, found.names), (self._fold(self._or_zero(found), found.names),)
         ), True
 
-    def _or_zero(self, found: Body) -> Expr:
+    def _or_zero(self, found: BodyQuery) -> Expr:
         """What is summed of a row that may not be there."""
         target = self._total.target
         value = constant(1) if target is None else found.expressions.of(target, found.values)
         is_missing = Operation("is", (Parameter(1), NONE))
         return Conditional(is_missing, self._zero(), value)
 
-    def _hold(self, found: Body, goals: list[Goal]) -> None:
+    def _hold(self, found: BodyQuery, goals: list[Goal]) -> None:
         left = found.hold(goals, self._needed)
         if left:
             raise stuck(left)
 
-    def _is_test(self, goal: Comparison, inner: Body) -> bool:
+    def _is_test(self, goal: Comparison, inner: BodyQuery) -> bool:
         """Whether it compares values of the bodies and of the rows around."""
         return {*inner.values, *self._shared}.issuperset(variables(goal))
 
     # Back to the rows around.
 
-    def _attach_grouped(self, inner: Body) -> None:
+    def _attach_grouped(self, inner: BodyQuery) -> None:
         """Join the aggregates of groups that need not be asked for."""
         if not self._shared:
             self._attach_whole(self._whole(inner))

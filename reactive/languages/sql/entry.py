@@ -16,17 +16,17 @@ from reactive.languages.sql.expressions import predicate, scalar
 from reactive.languages.sql.queries import query
 from reactive.languages.sql.queries.grouping import freed, misreadings_told
 from reactive.languages.sql.queries.kinds import query as read_query
-from reactive.languages.sql.queries.query import Query
+from reactive.languages.sql.queries.query import SelectQuery
 from reactive.languages.sql.relation import relation_of
 from reactive.languages.sql.statements.changes import run
 from reactive.languages.sql.terms.common_types import DIALECTS, Dialect
 from reactive.languages.sql.terms.errors import nearest, refuse_unread, too_deep
-from reactive.languages.sql.terms.scope import Language, Scope, Text
+from reactive.languages.sql.terms.scope import Language, Scope, SqlText
 from reactive.languages.sql.terms.values import (
+    BindingSchema,
     Catalog,
     Environment,
-    Schema,
-    Value,
+    TypedValue,
     is_relation,
     named,
     record_of,
@@ -121,7 +121,7 @@ def catalog_of(engine: Any) -> Catalog:
     return found
 
 
-def _in_order(query: Query) -> tuple[plan.Node, Schema]:
+def _in_order(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
     """The rows of a query, which stand in its order."""
     places = [_column(key, query) for key in query.sort]
     if None in places:
@@ -136,14 +136,14 @@ def _in_order(query: Query) -> tuple[plan.Node, Schema]:
     return plan.OrderBy(node, keys, query.limit, query.offset), schema
 
 
-def _column(key: plan.SortKey, query: Query) -> int | None:
+def _column(key: plan.SortKey, query: SelectQuery) -> int | None:
     """The column that the rows stand in order by."""
     assert isinstance(key.function, Lifted)
     body = key.function.body
     return next((n for n, v in enumerate(query.values) if whole(v) == body), None)
 
 
-def _by_more(query: Query) -> tuple[plan.Node, Schema]:
+def _by_more(query: SelectQuery) -> tuple[plan.Node, BindingSchema]:
     """Rows that stand in an order by what they do not have, which is beside them."""
     schema, kind = schema_of_values(query.names, query.values)
     row = query.scope.function(record_of(kind, [whole(value) for value in query.values]))
@@ -163,7 +163,7 @@ def _of_rows(expr: Expr, bindings: int) -> Lifted:
 # SQL put together: which module reads what, and the plan of a text.
 
 
-def _value(node: Any, scope: Scope) -> Value:
+def _value(node: Any, scope: Scope) -> TypedValue:
     """A value; ARRAY of a query is one that is made of all its rows."""
     if isinstance(node, exp.Array) and _is_of_query(node.expressions):
         return query.array(node.expressions[0], scope)
@@ -216,4 +216,4 @@ def scope_of(
     constants = {name: v for name, v in parameters.items() if not is_relation(v)}
     environment = Environment(catalog, relations)
     language = LANGUAGE if depth_of(tree) <= MOST_LEVELS else DEEP_LANGUAGE
-    return Scope(Text(text, dialect, language, constants), (), 0, None, environment)
+    return Scope(SqlText(text, dialect, language, constants), (), 0, None, environment)

@@ -8,7 +8,7 @@ from optimizer import plan
 from optimizer.callables.source import caller
 from reactive.api.relation import OrderedRelation, Relation
 from reactive.engine.runtime.boundary import boundary
-from reactive.languages.sql.terms.values import Schema
+from reactive.languages.sql.terms.values import BindingSchema
 
 if TYPE_CHECKING:
     from reactive.api.literal import OnError
@@ -34,7 +34,7 @@ class SqlRelation(Relation[*Ts]):
     [Row(word='three', size=5)]
     """
 
-    schema: Schema | None = None
+    schema: BindingSchema | None = None
     """The columns, with their names in SQL."""
 
     def materialize(
@@ -52,7 +52,7 @@ class SqlRelation(Relation[*Ts]):
 class OrderedSqlRelation(OrderedRelation[*Ts]):
     """The same with an ORDER BY: its view is a sequence."""
 
-    schema: Schema | None = None
+    schema: BindingSchema | None = None
 
     def materialize(
         self, name: str | None = None, *, on_error: OnError = "drop", kept: bool = False
@@ -67,7 +67,7 @@ class OrderedSqlRelation(OrderedRelation[*Ts]):
 def relation_of(
     engine: Engine,
     node: plan.Node,
-    schema: Schema,
+    schema: BindingSchema,
     views: tuple[AnyView, ...],
 ) -> SqlRelation[Any] | OrderedSqlRelation[Any]:
     """The relation of a plan."""

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from reactive import Database, Delta
-from reactive.api.subscriptions.latest import Feed
+from reactive.api.subscriptions.latest import LatestFeed
 from tests.budget import seeds
 from tests.counted_calls import calls_of
 
@@ -100,7 +100,7 @@ def test_what_nobody_reads_any_more_is_not_kept() -> None:
     view = numbers.materialize()
     kept = view.changes(latest=True)
     (feed,) = db._engine.latest.values()
-    assert isinstance(feed, Feed)
+    assert isinstance(feed, LatestFeed)
     for number in range(50):
         reader = view.changes(latest=True)
         numbers.add(number)

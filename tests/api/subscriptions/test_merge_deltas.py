@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Count, Database, Delta, Edit, Max, OrderedView, Relation, Sum, Table
-from reactive.api.subscriptions.waiting import Waiting, told
+from reactive.api.subscriptions.waiting import WaitingDeltas, told
 from reactive.engine.collections.order import Sequenced
 from reactive.engine.dataflow.merge_deltas import Merged
 from tests.budget import examples
@@ -243,7 +243,7 @@ def test_a_merged_delta_is_one_like_any_other() -> None:
 
 
 def test_without_a_bound_all_wait() -> None:
-    waiting = Waiting(None)
+    waiting = WaitingDeltas(None)
     for version in range(5):
         waiting.put(Delta(version, [(version, 1)]))
     assert len(waiting) == 5
@@ -251,7 +251,7 @@ def test_without_a_bound_all_wait() -> None:
 
 
 def test_of_n_that_wait_the_two_newest_are_merged() -> None:
-    waiting = Waiting(3)
+    waiting = WaitingDeltas(3)
     for version in range(1, 7):
         waiting.put(Delta(version, [(version, 1)]))
         assert len(waiting) == min(version, 3)
@@ -263,7 +263,7 @@ def test_of_n_that_wait_the_two_newest_are_merged() -> None:
 
 
 def test_what_comes_to_nothing_does_not_wait() -> None:
-    waiting = Waiting(1)
+    waiting = WaitingDeltas(1)
     for version in range(6):
         waiting.put(Delta(version, [("a", -1 if version % 2 else 1)]))
         assert len(waiting) == (version + 1) % 2
@@ -272,7 +272,7 @@ def test_what_comes_to_nothing_does_not_wait() -> None:
     assert taken(waiting) == []
 
 
-def taken(waiting: Waiting) -> list[Delta[Any]]:
+def taken(waiting: WaitingDeltas) -> list[Delta[Any]]:
     found = []
     while waiting:
         delta = told(waiting.pop())
@@ -282,7 +282,7 @@ def taken(waiting: Waiting) -> list[Delta[Any]]:
 
 def test_a_stalled_reader_of_an_order_keeps_a_window_however_much_happens() -> None:
     table = Database().table(tuple, key=first)
-    waiting = Waiting(1)
+    waiting = WaitingDeltas(1)
     top = table.order_by(lambda r: r[1], descending=True).limit(10).materialize()
     held = top.subscribe(waiting.put)
     for version in range(3_000):

@@ -19,7 +19,7 @@ import pytest
 
 from reactive import Count, Database, Delta, Subscription, Table
 from reactive.api.subscriptions.observe import Relay
-from reactive.engine.dataflow.discrimination import Limits
+from reactive.engine.dataflow.discrimination import QueueLimits
 from reactive.engine.runtime import timer as timers
 from reactive.engine.runtime.timer import Timer
 from tests.errors.golden import place, refused
@@ -756,7 +756,7 @@ def test_every_way_ends_in_the_same_state(seed: int, pool: ThreadPoolExecutor) -
 
 
 def test_a_relay_says_how_much_waits(later: Later) -> None:
-    relay = Relay(print, Manual(), None, later, Limits())
+    relay = Relay(print, Manual(), None, later, QueueLimits())
     for version in range(3):
         relay.put(Delta(version, [("a", 1)]))
     assert len(relay) == 3

@@ -12,7 +12,7 @@ from typing import Any
 
 from reactive import OffloadError
 from reactive.borders.offload.spilling import Spilled
-from reactive.borders.sinks.durable_outbox import CalledTarget, MemoryOutbox, Outbox, Target
+from reactive.borders.sinks.durable_outbox import CalledTarget, MemoryOutbox, Outbox, SinkTarget
 from reactive.borders.sinks.making import SinkOptions
 from reactive.engine.collections.zset import Pair, Pairs, canonical, consolidate, negate, repeat
 from reactive.engine.remote.fragments import Fragment
@@ -94,7 +94,7 @@ class Elsewhere:
     def nested(self, fragment: Fragment, parts: Sequence[Any]) -> None:
         """All rows are had from all levels."""
 
-    def target(self, place: str, options: SinkOptions) -> Target:
+    def target(self, place: str, options: SinkOptions) -> SinkTarget:
         raise OffloadError("there are no files in memory")
 
     def outbox(self, name: str | None, row_type: Any) -> Outbox | None:
@@ -102,7 +102,7 @@ class Elsewhere:
 
     def framed(
         self, function: Callable[[Any, int], object], name: str | None, row_type: Any
-    ) -> Target:
+    ) -> SinkTarget:
         return CalledTarget(lambda number, changes: function(changes, number), MemoryOutbox())
 
     def spill(self, name: str, row_type: Any, rows: BagStore | KeyedStore) -> Spilled:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from reactive import Count, Database, OffloadError, Sum, fixpoint, iterate
 from reactive.engine.dataflow import snapshot
 from reactive.engine.remote.remote import Entry
-from reactive.engine.remote.remote_operator import Waiting
+from reactive.engine.remote.remote_operator import WaitingEntries
 from tests.borders.offload.elsewhere import Elsewhere, Failing
 from tests.budget import examples
 from tests.engine.remote.in_memory import InMemory
@@ -164,7 +164,7 @@ def test_what_callables_prepare_is_handed_over_in_pieces_and_never_waits_as_a_wh
         sizes.append(len(entries))
         stage(self, number, entries)
 
-    def taken(self: Waiting, entries: list[Any]) -> None:
+    def taken(self: WaitingEntries, entries: list[Any]) -> None:
         waiting.append(len(entries))
 
     monkeypatch.setattr(Failing, "stage", staged)
@@ -173,7 +173,7 @@ def test_what_callables_prepare_is_handed_over_in_pieces_and_never_waits_as_a_wh
     view = words.group_by(lambda w: w.text).aggregate(Sum(lambda w: w.size)).materialize()
     words.add_all(Word("abc"[n % 3], n) for n in range(20))
     with monkeypatch.context() as watched:
-        watched.setattr(Waiting, "take", taken)
+        watched.setattr(WaitingEntries, "take", taken)
         view.offload()
     assert sum(sizes) == 20 and max(sizes) == 3 and sum(waiting) == 0
     words.add(Word("a", 100))

@@ -18,7 +18,7 @@ from reactive.engine.remote.remote import Entry, ExternalInput, Remote
 from spark_backend.codec.arrow import from_arrow
 from spark_backend.codec.schema import Record, Typed
 from spark_backend.sinks.rows import WEIGHT, RowColumns
-from spark_backend.sinks.rows_folder import BUCKET, Buckets
+from spark_backend.sinks.rows_folder import BUCKET, HashedRows
 from tests.borders.offload.elsewhere import Elsewhere
 from tests.borders.sinks.histories import bag
 from tests.engine.remote.test_quiet import Telling
@@ -152,7 +152,7 @@ class Rows:
         assert rows == len(more)
         return replace(self, pairs=(*self.pairs, *more))
 
-    def write_changes(self, of: Typed, folder: str, buckets: Buckets | None = None) -> None:
+    def write_changes(self, of: Typed, folder: str, buckets: HashedRows | None = None) -> None:
         net = consolidate(self.pairs)
         self.away.written.append(len(net))
         if buckets is None:
@@ -167,7 +167,7 @@ class Rows:
                     f"{folder}/{BUCKET}={bucket}/p.parquet", self._columns().weighted(pairs)
                 )
 
-    def write_rows(self, of: Typed, folder: str, buckets: Buckets, whose: str) -> None:
+    def write_rows(self, of: Typed, folder: str, buckets: HashedRows, whose: str) -> None:
         net = consolidate(self.pairs)
         self.away.written.append(len(net))
         for bucket, pairs in self._placed(net, buckets).items():
@@ -176,7 +176,7 @@ class Rows:
             rows = list(repeat(pairs))
             self._write(f"{folder}/{BUCKET}={bucket}/p.parquet", self._columns().table(rows))
 
-    def _placed(self, pairs: Sequence[Pair], buckets: Buckets) -> dict[int, list[Pair]]:
+    def _placed(self, pairs: Sequence[Pair], buckets: HashedRows) -> dict[int, list[Pair]]:
         found: dict[int, list[Pair]] = {}
         for row, n in pairs:
             found.setdefault(hash(bag([row]).popitem()[0]) % buckets.count, []).append((row, n))

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from reactive import Count, Database, OffloadError, Sink
-from reactive.borders.sinks.gathered import Gathered
-from reactive.borders.sinks.sink import Followed
+from reactive.borders.sinks.gathered import GatheredChanges
+from reactive.borders.sinks.sink import FollowedChanges
 from spark_backend import ChangesFolder
 from spark_backend.codec.schema import kept_as
 from spark_backend.sinks import outbox
@@ -146,8 +146,13 @@ def test_changes_that_cancel_elsewhere_are_no_batch(tmp_path: Path) -> None:
 
 def test_how_a_view_is_read_is_chosen_anew_when_it_moves(tmp_path: Path) -> None:
     _, words, view, sink = moved(tmp_path)
-    for word, kind in [("a", Followed), ("be", Gathered), ("see", Followed), ("a", Followed)]:
-        if kind is Gathered:
+    for word, kind in [
+        ("a", FollowedChanges),
+        ("be", GatheredChanges),
+        ("see", FollowedChanges),
+        ("a", FollowedChanges),
+    ]:
+        if kind is GatheredChanges:
             view.recall()
         elif word == "see":
             view.offload()
@@ -166,7 +171,7 @@ def test_a_view_that_is_brought_back_while_it_is_written_is_compared_once_more(
     away.step = lambda: view.recall() if view._node.inputs[0].is_remote else None
     words.add("be")
     position = sink.flush()
-    assert isinstance(sink._gathered, Gathered)
+    assert isinstance(sink._gathered, GatheredChanges)
     assert content(tmp_path) == Counter([(2, 2)])
     assert position is not None and position.batch == 1
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Count, Database, Sum, Table, fixpoint
-from reactive.engine.codegen.functions import OWN, Values, build
+from reactive.engine.codegen.functions import OWN, BoundValues, build
 from reactive.engine.operators.loops.grouped import Grouped
 from tests.budget import share_of
 
@@ -35,7 +35,7 @@ def test_the_text_of_generated_code_goes_with_the_view() -> None:
     view.close()
     del view
     gc.collect()
-    after = build("after", "def after():\n    return None\n", Values())
+    after = build("after", "def after():\n    return None\n", BoundValues())
     assert generated() <= {*before, after.__code__.co_filename}
 
 
@@ -44,7 +44,7 @@ def test_functions_of_the_same_text_are_each_in_a_file_of_their_own() -> None:
     text = "def later(x):\n    return lambda: x + more\n"
     made = []
     for more in (1, 2):
-        values = Values()
+        values = BoundValues()
         values.by_name["more"] = more
         made.append(build("later", text, values))
     assert [later(10)() for later in made] == [11, 12]
@@ -160,12 +160,12 @@ def test_parameters_may_be_called_what_the_loops_call_their_variables() -> None:
 
 
 def test_the_text_of_a_function_that_is_gone_goes_when_another_one_is_made() -> None:
-    made = build("one", "def one():\n    return 1\n", Values())
+    made = build("one", "def one():\n    return 1\n", BoundValues())
     file = made.__code__.co_filename
     del made
     gc.collect()
     assert file in linecache.cache
-    build("two", "def two():\n    return 2\n", Values())
+    build("two", "def two():\n    return 2\n", BoundValues())
     assert file not in linecache.cache
 
 

@@ -7,11 +7,11 @@ import builtins
 from optimizer.callables.source import Place
 from reactive import Database
 from reactive.engine.codegen import functions
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 
 
 def test_code_is_generated_at_a_prompt_too_which_keeps_its_last_value() -> None:
-    values = Values(["pairs", "_"])
+    values = BoundValues(["pairs", "_"])
     builtins._ = 1  # type: ignore[attr-defined]
     try:
         text = "def count(pairs):\n    return sum(1 for _ in pairs)\n"

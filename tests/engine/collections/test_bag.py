@@ -19,7 +19,7 @@ import reactive
 from reactive import Bag
 from reactive.engine.collections import bag as bags
 from reactive.engine.collections import weight_tree
-from reactive.engine.collections.collected import Collected
+from reactive.engine.collections.collected import GroupValues
 from tests.thresholds import thresholds
 
 EARLY = {
@@ -112,7 +112,7 @@ def test_every_change_is_that_of_a_counter(history: list[list[tuple[Any, int]]])
 def test_what_is_collected_hides_values_until_they_are_paid_for(
     history: list[list[tuple[Any, int]]], is_hashed: bool
 ) -> None:
-    values, weights = Collected(), Counter[Any]()
+    values, weights = GroupValues(), Counter[Any]()
     for changes in history:
         for value, weight in changes:
             values.add(value, weight)

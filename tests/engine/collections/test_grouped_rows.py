@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from reactive import Database
 from reactive.engine.collections.order import LAST
-from reactive.engine.collections.ranked import Ranked
+from reactive.engine.collections.ranked import RankedIndex
 from reactive.engine.collections.sorting import grouped_rows
 from tests.counted_calls import calls_of
 from tests.thresholds import LOWEST, thresholds
@@ -49,7 +49,7 @@ def test_a_load_ends_as_inserting_row_by_row_does(
 ) -> None:
     pairs = [*pairs, *pairs, *pairs, *pairs]
     with thresholds(settings):
-        loaded, inserted = Ranked(descending=descending), Ranked(descending=descending)
+        loaded, inserted = RankedIndex(descending=descending), RankedIndex(descending=descending)
         told = loaded.load([key for key, _ in pairs], [row for _, row in pairs])
         for key, row in pairs:
             inserted.insert(key, row)

@@ -11,18 +11,20 @@ import pytest
 
 from reactive import Bag, Database, Edit
 from reactive.api.nesting import InSequence
-from reactive.engine.collections.collected import Arranged, arranged
+from reactive.engine.collections.collected import ArrangedValues, arranged
 from reactive.engine.collections.long_tuple import LongTuple, parts_between
-from reactive.engine.collections.order_tree import Leaf, Node
+from reactive.engine.collections.order_tree import TreeLeaf, TreeNode
 
 
 def check_shape(tree: Any, depth: int = 0) -> set[int]:
     """The depths of the leaves; a node knows its size and its first leaf."""
-    if isinstance(tree, Leaf):
+    if isinstance(tree, TreeLeaf):
         assert len(tree.rows) == len(tree.keys) == tree.size <= 64
         return {depth}
     assert (
-        isinstance(tree, Node) and 1 <= len(tree.trees) <= 64 and tree.first is tree.trees[0].first
+        isinstance(tree, TreeNode)
+        and 1 <= len(tree.trees) <= 64
+        and tree.first is tree.trees[0].first
     )
     assert tree.size == sum(each.size for each in tree.trees)
     return set.union(*(check_shape(each, depth + 1) for each in tree.trees))
@@ -78,7 +80,7 @@ def test_an_order_that_is_kept_is_the_order_from_scratch(descending: bool) -> No
         for _, _, start, came in parts_between(before, rows):
             copied[start:start] = came
         assert tuple(copied) == tuple(rows)
-        if isinstance(bag._order, Arranged):
+        if isinstance(bag._order, ArrangedValues):
             assert len(check_shape(bag._order.tree)) == 1
 
 

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from reactive.engine.collections.index import (
     ERROR_KEY,
     NOTHING,
+    FewRows,
     Form,
     KeyedBatch,
     Range,
-    Rows,
     Weighted,
 )
 from reactive.engine.collections.range_index import IntervalTree, RangeIndex
@@ -216,7 +216,7 @@ def test_a_look_up_is_in_a_form_of_an_index() -> None:
     assert index.find((0, 9), NOTHING) is NOTHING
     index.extend(KeyedBatch([1, 2, 2], ["a", "b", "c"], 1))
     assert index.find((0, 1), NOTHING) == "a"
-    assert index.find((0, 9), NOTHING) == Rows(["a", "b", "c"])
+    assert index.find((0, 9), NOTHING) == FewRows(["a", "b", "c"])
     index.add(3, "d", -1)
     found = index.find((2, 3), NOTHING)
     assert sorted(found.values()) == [("b", 1), ("c", 1), ("d", -1)]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from reactive import Database
 from reactive.engine.collections.order import compares, precedes, tie_key
-from reactive.engine.collections.ranked import ABSENT, LOAD, Ranked
+from reactive.engine.collections.ranked import ABSENT, LOAD, RankedIndex
 from reactive.engine.operators.order_by import OrderBy
 from tests.budget import examples
 
@@ -67,7 +67,7 @@ def test_they_stand_as_in_a_sorted_list(
     make: Callable[[int, int], Any], spread: int, descending: bool
 ) -> None:
     random = Random(spread)
-    ranked, model = Ranked(descending=descending), Model(descending=descending)
+    ranked, model = RankedIndex(descending=descending), Model(descending=descending)
     for arrival in range(1, 400):
         if model.entries and random.random() < 0.45:
             key, row, _ = random.choice(model.entries)
@@ -100,7 +100,7 @@ def test_they_stand_as_in_a_sorted_list(
 
 
 def test_chunks_are_split_and_merged_and_go() -> None:
-    ranked, random = Ranked(descending=False), Random(1)
+    ranked, random = RankedIndex(descending=False), Random(1)
     keys = random.sample(range(100_000), 6 * LOAD)
     for key in keys:
         ranked.insert(key, key)
@@ -145,7 +145,7 @@ def test_many_are_loaded_as_they_would_be_inserted(
     random = Random(3)
     keys = [random.randrange(spread) for _ in range(2_000)]
     rows = [make(n) for n in range(2_000)]
-    loaded, inserted = Ranked(descending=descending), Ranked(descending=descending)
+    loaded, inserted = RankedIndex(descending=descending), RankedIndex(descending=descending)
     loaded.load(keys, rows)
     for key, row in zip(keys, rows, strict=True):
         inserted.insert(key, row)
@@ -154,7 +154,7 @@ def test_many_are_loaded_as_they_would_be_inserted(
 
 
 def test_what_cannot_be_compared_changes_nothing() -> None:
-    ranked = Ranked(descending=False)
+    ranked = RankedIndex(descending=False)
     ranked.load([*range(5)], [*range(5)])
     with pytest.raises(TypeError):
         ranked.insert("a", "a")
@@ -180,7 +180,7 @@ class Counted:
 def test_the_key_of_a_row_among_ties_is_compared_as_often_as_a_search_takes(
     descending: bool,
 ) -> None:
-    ranked = Ranked(descending=descending)
+    ranked = RankedIndex(descending=descending)
     rows = [(n % 3, n) for n in range(300)]
     ranked.load([Counted(n % 3) for n in range(300)], rows)
     before, most = list(ranked), 0
@@ -197,7 +197,7 @@ def test_the_key_of_a_row_among_ties_is_compared_as_often_as_a_search_takes(
 
 
 def test_rows_with_one_key_take_no_more_than_others() -> None:
-    alike, apart = Ranked(descending=False), Ranked(descending=False)
+    alike, apart = RankedIndex(descending=False), RankedIndex(descending=False)
     rows = [Thing(n, "x") for n in range(2_000)]
     alike.load([1] * 2_000, rows)
     apart.load([*range(2_000)], rows)
@@ -216,7 +216,7 @@ class Unlucky(Thing):
 
 @pytest.mark.parametrize("descending", [False, True])
 def test_rows_with_one_key_and_one_hash_are_told_apart(descending: bool) -> None:
-    ranked = Ranked(descending=descending)
+    ranked = RankedIndex(descending=descending)
     rows = [Unlucky(n % 40, str(n)) for n in range(100)]
     for row in rows:
         ranked.insert(1, row)
@@ -254,7 +254,7 @@ def test_one_row_precedes_another_as_their_keys_say(one: Any, other: Any) -> Non
 
 
 def test_a_row_whose_key_has_changed_is_searched_for() -> None:
-    ranked = Ranked(descending=False)
+    ranked = RankedIndex(descending=False)
     ranked.load([n % 4 for n in range(20)], [*range(20)])
     assert ranked.search(7) == 3
     assert ranked.search(99) is ABSENT

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Collect, Count, CountDistinct, Database, Max, Min, Sum
-from reactive.engine.collections.values import Values
+from reactive.engine.collections.values import OrderedValues
 
 POOLS: dict[str, list[Any]] = {
     "integers": list(range(12)),
@@ -28,7 +28,7 @@ POOLS: dict[str, list[Any]] = {
 @pytest.mark.parametrize("name", POOLS)
 @pytest.mark.parametrize("asked_from", [0, 20, 3_900, 10_000])
 def test_they_are_those_of_a_dictionary(name: str, asked_from: int) -> None:
-    random, values = Random(name), Values()
+    random, values = Random(name), OrderedValues()
     model: Counter[Any] = Counter()
     for turn in range(4_000 if name == "many integers" else 400):
         value = random.choice(POOLS[name])
@@ -63,7 +63,7 @@ def test_they_are_those_of_a_dictionary(name: str, asked_from: int) -> None:
 
 
 def test_most_are_in_no_dictionary_once_their_order_was_asked_for() -> None:
-    values = Values()
+    values = OrderedValues()
     for number in range(1_000):
         values.add(number, 1)
     before = values.__sizeof__()
@@ -72,7 +72,7 @@ def test_most_are_in_no_dictionary_once_their_order_was_asked_for() -> None:
 
 
 def test_one_of_another_kind_brings_them_back_to_the_dictionary() -> None:
-    values = Values()
+    values = OrderedValues()
     values.add(2.5, 1)
     values.add(7, 2)
     assert values.greatest() == 7
@@ -84,7 +84,7 @@ def test_one_of_another_kind_brings_them_back_to_the_dictionary() -> None:
 
 
 def test_what_does_not_compare_changes_nothing() -> None:
-    values = Values()
+    values = OrderedValues()
     values.add(1, 1)
     values.add(3, 2)
     assert values.least() == 1

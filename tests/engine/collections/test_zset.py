@@ -12,8 +12,14 @@ from reactive.engine.collections.index import (
     Index,
     KeyedBatch,
 )
-from reactive.engine.collections.zset import Batch, consolidate, delete_held, insert_new, integrate
-from reactive.engine.dataflow.leaves import Bag
+from reactive.engine.collections.zset import (
+    UniformDelta,
+    consolidate,
+    delete_held,
+    insert_new,
+    integrate,
+)
+from reactive.engine.dataflow.leaves import ViewRows
 from tests.moody import Moods
 from tests.thresholds import WAYS, thresholds
 
@@ -38,7 +44,7 @@ def test_a_delta_is_applied_or_nothing_is_done(
 def test_a_batch_is_applied_as_its_pairs_are_or_nothing_is_done(
     held: dict[int, int], rows: list[int], weight: int
 ) -> None:
-    batch = Batch(rows, weight)
+    batch = UniformDelta(rows, weight)
     assert Counter(dict(consolidate(batch))) == Counter(dict(consolidate(list(batch))))
     for change in (insert_new, delete_held):
         weights, expected = held.copy(), held.copy()
@@ -58,7 +64,7 @@ def test_a_batch_of_which_a_row_raises_changes_nothing(at: int) -> None:
             return hash(self.value)
 
     old, new = [Moody(n) for n in range(3)], [Moody(n) for n in range(3, 6)]
-    for change, batch in ((insert_new, Batch(new, 1)), (delete_held, Batch(old, -1))):
+    for change, batch in ((insert_new, UniformDelta(new, 1)), (delete_held, UniformDelta(old, -1))):
         weights = dict.fromkeys(old, 1)
         Moody.calls, Moody.at = 0, at
         try:
@@ -112,7 +118,7 @@ def test_what_has_no_hash_leaves_all_as_it_was() -> None:
 @given(st.lists(PAIRS, max_size=4))
 def test_a_bag_emits_the_net_of_a_delta(way: str, deltas: list[list[tuple[int, int]]]) -> None:
     with thresholds(WAYS[way]):
-        bag, held = Bag(), dict[int, int]()
+        bag, held = ViewRows(), dict[int, int]()
         for delta in deltas:
             delta = [(row, weight) for row, weight in delta if weight]
             assert sorted(bag.step(delta)) == sorted(consolidate(list(delta)))
@@ -147,7 +153,7 @@ def test_a_filled_index_of_rows_that_differ_has_all_forms() -> None:
     assert [row for _, (row, _) in index.items()] == rows
     assert [type(bucket).__name__ for bucket in index.buckets.values()] == [
         "tuple",
-        "Rows",
+        "FewRows",
         "Weighted",
     ]
-    assert index.rows == 60 and list(Batch(rows[:1], 1)) == list(index.pairs(0))
+    assert index.rows == 60 and list(UniformDelta(rows[:1], 1)) == list(index.pairs(0))

@@ -18,7 +18,7 @@ from reactive import Count, Database, StaleCaptureError, Sum, live
 from reactive.engine.codegen import functions
 from reactive.engine.compiler import queries, templates
 from reactive.engine.compiler.chooser import shaped
-from reactive.engine.compiler.substitution import Unknown, substitution
+from reactive.engine.compiler.substitution import UnknownPlace, substitution
 from tests.budget import TIMES
 from tests.counted_calls import calls_of
 
@@ -424,9 +424,9 @@ def test_substitution_shares_what_has_no_place_in_it_and_refuses_what_it_cannot_
     make = substitution(Order(1, (kept, mark), kept), {id(mark): 0})
     made = make((7,))
     assert made == Order(1, (kept, 7), kept) and made.amount is kept
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownPlace):
         substitution(Order(1, object(), mark), {id(mark): 0})
-    with pytest.raises(Unknown):
+    with pytest.raises(UnknownPlace):
         substitution(Order(1, [mark], 2), {id(mark): 0})
 
 

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pytest
 
 from reactive import Avg, Count, Database, Delta, Max, Min, Sum
-from reactive.engine.dataflow.leaves import Bag, Only
+from reactive.engine.dataflow.leaves import SingleRow, ViewRows
 from tests.moody import Moods
 from tests.thresholds import WAYS, thresholds
 
@@ -30,8 +30,8 @@ def test_it_is_what_subscribers_have_heard_and_what_there_is(query: Any, optimiz
     random, db = Random(3), Database(optimize=optimize)
     table: Any = db.table(object, name="values")
     view = query(table).materialize()
-    assert type(view._contents) is Only
-    heard = Bag()
+    assert type(view._contents) is SingleRow
+    heard = ViewRows()
     heard.step([(row, 1) for row in view])
 
     def hear(delta: Delta[Any]) -> None:
@@ -57,7 +57,7 @@ def test_it_is_what_subscribers_have_heard_and_what_there_is(query: Any, optimiz
 
 
 def test_what_changes_to_an_equal_row_is_not_told() -> None:
-    only = Only()
+    only = SingleRow()
     assert only.step([(1, 1)]) == [(1, 1)]
     only.commit()
     assert not only.step([(1, -1), (1.0, 1)])
@@ -102,7 +102,7 @@ def test_a_bag_whose_rows_raise_is_as_it_was(way: str, delta: list[tuple[int, in
     raised = 0
     with thresholds(WAYS[way]):
         for moment in range(1, 60):
-            bag = Bag()
+            bag = ViewRows()
             bag.step([(held[1], 1), (held[2], 2), (held[3], 1)])
             bag.commit()
             before, size = [(row.value, weight) for row, weight in bag.items()], len(bag)

@@ -19,7 +19,7 @@ from reactive.borders.durable.rows.packed import Packer, Unpacker
 from reactive.borders.durable.rows.values import Unstorable
 from reactive.engine.collections.zset import consolidate
 from reactive.engine.dataflow.restoration import Restoration, states_of
-from reactive.engine.operators.aggregate import Groups, State
+from reactive.engine.operators.aggregate import GroupStates, State
 from reactive.engine.operators.fixpoint.fixpoint import Fixpoint
 from reactive.engine.operators.index_by import IndexBy
 from tests.random_queries.drawn import SEEDS, commit, draw
@@ -38,7 +38,7 @@ class Rank(NamedTuple):
 COMPUTED = {
     "IndexBy": "made of the rows of its input, and of a table only when it is asked",
     **dict.fromkeys(
-        ("Bag", "SignedBag", "Only", "Groups", "Records", "SignedRecords"),
+        ("ViewRows", "SignedBag", "SingleRow", "GroupRows", "Records", "SignedRecords"),
         "holds the rows of its input and no more",
     ),
     **dict.fromkeys(
@@ -363,7 +363,7 @@ def stateful() -> Iterator[type]:
 
 
 def _has_state(kind: type) -> bool:
-    if getattr(kind, "_is_protocol", False) or kind is Groups:
+    if getattr(kind, "_is_protocol", False) or kind is GroupStates:
         return False
     return all(hasattr(kind, name) for name in ("step", "undo", "commit"))
 
@@ -372,7 +372,7 @@ def test_each_operator_with_state_is_restored_or_computed_for_a_reason() -> None
     restored = {kind.__name__ for kind in stateful() if "restore" in vars(kind)}
     others = {kind.__name__ for kind in stateful()} - restored
     assert others - {"Tolerate"} == COMPUTED.keys()
-    assert {"Fixpoint", "Closure", "Onward", "Measured", "Aggregate", "Distinct"} <= restored
+    assert {"Fixpoint", "Closure", "Onward", "Measured", "GroupAggregates", "Distinct"} <= restored
 
 
 @pytest.mark.parametrize("seed", range(2))

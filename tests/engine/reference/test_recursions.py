@@ -12,7 +12,7 @@ from optimizer import plan
 from optimizer.subqueries import answers, freed, translation
 from reactive import Database, Table, VerificationError, fixpoint, iterate
 from reactive.engine.reference import asking
-from reactive.engine.reference.quantified import Ranked
+from reactive.engine.reference.quantified import RankedRows
 
 Patch = pytest.MonkeyPatch
 Edge = tuple[int, int]
@@ -399,15 +399,15 @@ def test_a_chain_of_rounds_asks_only_what_changed() -> None:
 def test_a_query_that_reads_no_value_around_is_made_once(monkeypatch: Patch) -> None:
     made: list[object] = []
 
-    def ranked(*given: Any) -> Ranked:
+    def ranked(*given: Any) -> RankedRows:
         made.append(given)
-        return Ranked(*given)
+        return RankedRows(*given)
 
     db = Database()
     db.execute("create table o (k integer, v integer)")
     view = db.sql("select k from o where k in (select v from o where v > 0)").materialize()
     for number in range(20):
         db.execute(f"insert into o values ({number}, {number % 7})")
-    monkeypatch.setattr(asking, "Ranked", ranked)
+    monkeypatch.setattr(asking, "RankedRows", ranked)
     view.verify()
     assert len(made) == 1

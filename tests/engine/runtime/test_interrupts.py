@@ -23,7 +23,7 @@ import pytest
 
 import reactive
 from reactive import Count, Database, Delta, Max, Sum
-from reactive.engine.dataflow.leaves import Bag
+from reactive.engine.dataflow.leaves import ViewRows
 from reactive.engine.runtime.interrupts import surely
 from reactive.engine.storage.store import BagStore
 from tests.budget import stride
@@ -201,11 +201,11 @@ def test_one_that_ends_after_those_outside_it_have_ended_gives_the_gate_back() -
 
 
 @pytest.mark.parametrize("in_use", [False, True])
-@pytest.mark.parametrize("operator", [Bag, BagStore])
+@pytest.mark.parametrize("operator", [ViewRows, BagStore])
 def test_ctrl_c_while_a_commit_is_put_back_comes_when_it_is(
     operator: Any, in_use: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    verb = "undo" if operator is Bag else "revert"
+    verb = "undo" if operator is ViewRows else "revert"
     put_back, heard = getattr(operator, verb), list[Any]()
 
     def interrupted(*given: Any) -> None:

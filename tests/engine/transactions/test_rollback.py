@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from reactive import Aggregate, Bag, Collect, Count, Database, Max, Min, Monoid, OrderedView, Sum
-from reactive.engine.collections.collected import Collected
+from reactive.engine.collections.collected import GroupValues
 from reactive.engine.collections.index import Index
 from tests.budget import stride
 
@@ -117,7 +117,7 @@ def _plain(value: Any) -> Any:
         for key, (row, weight) in value.items():
             pairs[key, row] = pairs.get((key, row), 0) + weight
         return sorted(pairs.items(), key=repr)
-    if isinstance(value, Collected):  # what was taken back may wait to be added
+    if isinstance(value, GroupValues):  # what was taken back may wait to be added
         return _plain(value.bag()), _plain(value.negative)
     if isinstance(value, Bag):
         return _plain(dict(value.items()))

@@ -14,24 +14,24 @@ from typing import Any
 from reactive.languages.datalog.definitions import without_components
 from reactive.languages.datalog.parser import parse
 from reactive.languages.datalog.rules import (
-    Aggregate,
+    AggregateTerm,
     Atom,
     Branch,
     Cast,
     Clause,
     Comparison,
     Declaration,
-    Definition,
     Directive,
     Functor,
     Literal,
     Negation,
     Nil,
     Number,
-    Record,
+    RecordTerm,
     Term,
-    Text,
+    TextTerm,
     Truth,
+    TypeDefinition,
     Unnamed,
     Variable,
     inside,
@@ -51,7 +51,7 @@ class Naive:
     def __init__(self, text: str, bits: int | None = None) -> None:
         statements = without_components(parse(text))
         self.declared = {s.name: s for s in statements if isinstance(s, Declaration)}
-        self._types = {s.name: s for s in statements if isinstance(s, Definition)}
+        self._types = {s.name: s for s in statements if isinstance(s, TypeDefinition)}
         directives = [s for s in statements if isinstance(s, Directive)]
         self.inputs = [s.name for s in directives if s.word == "input"]
         self.outputs = [s.name for s in directives if s.word == "output"]
@@ -137,7 +137,7 @@ class Naive:
 
     def _order(self, goal: Literal, known: Assignment) -> int:
         """Tests that can be asked, then atoms, then equations with aggregates, then negations."""
-        aggregates = any(isinstance(part, Aggregate) for part in walk(goal))
+        aggregates = any(isinstance(part, AggregateTerm) for part in walk(goal))
         match goal:
             case Truth():
                 return 0
@@ -158,7 +158,7 @@ class Naive:
 
     def _is_known(self, term: Any, known: Assignment) -> bool:
         match term:
-            case Aggregate():
+            case AggregateTerm():
                 return _key(term) in known
             case Variable(name):
                 return name in known
@@ -230,7 +230,7 @@ class Naive:
                 yield known
             case Variable(name) if name not in known:
                 yield {**known, name: value}
-            case Record(items) if not self._is_known(pattern, known) or _has_unnamed(pattern):
+            case RecordTerm(items) if not self._is_known(pattern, known) or _has_unnamed(pattern):
                 if value is not None:
                     yield from self._fit_all(items, value, known)
             case Branch(name, items) if not self._is_known(pattern, known) or _has_unnamed(pattern):
@@ -253,7 +253,7 @@ class Naive:
             for each in found:
                 if _key(part) in each:
                     new.append(each)
-                elif isinstance(part, Aggregate):
+                elif isinstance(part, AggregateTerm):
                     result = _result_name(terms, part)
                     inner = {k: v for k, v in each.items() if k != result or result in known}
                     for value, more in self._aggregate(part, inner, rows):
@@ -267,7 +267,7 @@ class Naive:
             yield each
 
     def _aggregate(
-        self, part: Aggregate, known: Assignment, rows: Rows
+        self, part: AggregateTerm, known: Assignment, rows: Rows
     ) -> Iterator[tuple[Any, Assignment]]:
         own: set[str] = set()
         if part.target is not None:
@@ -336,11 +336,11 @@ class Naive:
         match term:
             case Variable(name):
                 return known[name]
-            case Number(value) | Text(value):
+            case Number(value) | TextTerm(value):
                 return value
             case Nil():
                 return None
-            case Record(items):
+            case RecordTerm(items):
                 values = [self._value(item, known) for item in items]
                 return NOTHING if NOTHING in values else tuple(values)
             case Branch(name, items):
@@ -425,14 +425,14 @@ _PYTHON = {
 def walk_outer(term: Term) -> Iterator[Term]:
     """The aggregates and ranges in a term, inner ones of functors first, not those in bodies."""
     match term:
-        case Aggregate():
+        case AggregateTerm():
             yield term
         case Functor(name, arguments):
             for each in arguments:
                 yield from walk_outer(each)
             if name == "range":
                 yield term
-        case Record(items) | Branch(_, items):
+        case RecordTerm(items) | Branch(_, items):
             for each in items:
                 yield from walk_outer(each)
         case Cast(of):
@@ -441,10 +441,10 @@ def walk_outer(term: Term) -> Iterator[Term]:
 
 def _key(term: Any) -> Any:
     """Where the value of a part is kept: parts that stand in different places are different."""
-    return (term.at.start, term.at.end) if isinstance(term, Aggregate | Functor) else object
+    return (term.at.start, term.at.end) if isinstance(term, AggregateTerm | Functor) else object
 
 
-def _result_name(terms: Sequence[Term], part: Aggregate) -> str:
+def _result_name(terms: Sequence[Term], part: AggregateTerm) -> str:
     """The variable that an aggregate is the value of, if it is."""
     others = [each for each in terms if each is not part]
     return others[0].name if len(terms) == 2 and isinstance(others[0], Variable) else ""
@@ -472,13 +472,13 @@ def _numbered(literal: Literal, place: int) -> Literal:
 
 
 def _is_pattern(term: Term) -> bool:
-    return isinstance(term, Variable | Record | Branch)
+    return isinstance(term, Variable | RecordTerm | Branch)
 
 
 def _has_unnamed(term: Any) -> bool:
     is_here = isinstance(term, Unnamed)
     return is_here or (
-        not isinstance(term, Aggregate) and any(_has_unnamed(each) for each in inside(term))
+        not isinstance(term, AggregateTerm) and any(_has_unnamed(each) for each in inside(term))
     )
 
 
@@ -490,7 +490,7 @@ def _read(literal: Literal, is_barrier: bool = False) -> Iterator[tuple[str, boo
         case Negation(atom):
             yield atom.name, True
     for part in walk(literal):
-        if isinstance(part, Aggregate):
+        if isinstance(part, AggregateTerm):
             for inner in (each for body in part.bodies for each in body):
                 yield from _read(inner, True)
 

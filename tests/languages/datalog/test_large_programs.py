@@ -70,7 +70,7 @@ def test_the_kinds_of_a_nested_record_are_told_in_one_pass(
         compared.append(one)
         return one is other
 
-    monkeypatch.setattr(rules.Record, "__eq__", compare)
+    monkeypatch.setattr(rules.RecordTerm, "__eq__", compare)
     levels = 500
     Database().datalog(f"{RECORDS}p({'[x, ' * levels}nil{']' * levels}) :- e(x).")
     assert len(compared) < 10 * levels

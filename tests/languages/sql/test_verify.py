@@ -12,7 +12,7 @@ from optimizer import plan
 from optimizer.expr import TRUE
 from optimizer.subqueries import answers, freed
 from reactive import Database, VerificationError
-from reactive.engine.reference.quantified import Followed
+from reactive.engine.reference.quantified import RecursiveRows
 from reactive.languages.sql.queries import grouping, query
 from reactive.languages.sql.queries.query import Compared
 from tests.counted_calls import calls_of
@@ -271,7 +271,7 @@ def test_comparisons_with_the_recursion_itself_are_followed(step: str) -> None:
 def evaluate_anew(view: Any) -> dict[Any, int]:
     """The rows of a query, where each change of a recursion has every row asked again."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Followed, "candidates", lambda self, row: _note_all(self))
+        patch.setattr(RecursiveRows, "candidates", lambda self, row: _note_all(self))
         return {tuple(row): n for row, n in view._evaluated(view.relation.plan).items()}
 
 
@@ -296,13 +296,13 @@ def test_a_row_is_asked_again_where_its_comparison_changes(
     text = f"select e.b from e {joined or 'where'} a {op}(select n from r)"
     view = db.sql(f"with recursive r(n) as (select 0 union {text}) select n from r").materialize()
     asked: list[Any] = []
-    before = Followed.candidates
+    before = RecursiveRows.candidates
 
-    def counted(self: Followed, row: tuple[Any, ...]) -> Any:
+    def counted(self: RecursiveRows, row: tuple[Any, ...]) -> Any:
         asked.append(row)
         return before(self, row)
 
-    monkeypatch.setattr(Followed, "candidates", counted)
+    monkeypatch.setattr(RecursiveRows, "candidates", counted)
     view.verify()
     assert len(view) >= 200
     assert 200 <= len(asked) <= 3 * 200

@@ -18,7 +18,7 @@ from reactive.engine.collections.zset import canonical
 from reactive.languages.sql.partitions import frames as entries
 from reactive.languages.sql.partitions.frames import CURRENT, UNBOUNDED, WHOLE, Edge, Frame
 from reactive.languages.sql.partitions.function import Asked
-from reactive.languages.sql.partitions.kept import Kept
+from reactive.languages.sql.partitions.kept import WindowPartition
 from reactive.languages.sql.partitions.window import Window
 from reactive.languages.sql.runtime.rows import rank_of
 from tests.counted_calls import calls_of
@@ -240,7 +240,9 @@ def changes(random: Random, there: Counter[Row], row: Callable[[], Row]) -> dict
     return {each: weight for each, weight in found.items() if weight}
 
 
-def check(window: Window, shown: dict[Row, int], there: Counter[Row], kept: Kept) -> None:
+def check(
+    window: Window, shown: dict[Row, int], there: Counter[Row], kept: WindowPartition
+) -> None:
     expected = Counter(Slow(window, list(there.elements())).shown)
     if window.limit is not None:
         number, most = window.limit

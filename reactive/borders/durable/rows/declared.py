@@ -82,7 +82,7 @@ STORABLE = frozenset(
 
 
 @dataclass(frozen=True)
-class Declared:
+class DeclaredRows:
     """What is known of a class of rows.
 
     shape: "record", "tuple" or "value".
@@ -101,7 +101,7 @@ class Declared:
         return class_written(self.row_type)
 
 
-def declared_by(row_type: Any) -> Declared:
+def declared_by(row_type: Any) -> DeclaredRows:
     """What a class of rows says.
 
     Raises
@@ -114,7 +114,7 @@ def declared_by(row_type: Any) -> Declared:
         shape, fields = "record", fields_of(kind)
     elif kind is tuple and (parts := places_of(row_type)):
         shape, fields = "tuple", {str(place): part for place, part in enumerate(parts)}
-    found = Declared(row_type, shape, fields)
+    found = DeclaredRows(row_type, shape, fields)
     for name, hint in fields.items():
         try:
             _find(kind_of(hint), found.classes)
@@ -192,7 +192,7 @@ def _is_abstract(kind: type) -> bool:
 Migrate = Callable[[dict[str, Any]], Any]
 
 
-def differences(old: Schema, new: Schema, known: Declared | None) -> list[str]:
+def differences(old: Schema, new: Schema, known: DeclaredRows | None) -> list[str]:
     """What of an earlier class does not fit the class of today, unless `migrate` sees to it.
 
     known: what is known of the class of today; None of a codec.
@@ -207,7 +207,7 @@ def differences(old: Schema, new: Schema, known: Declared | None) -> list[str]:
     return [*found, *_inner_differences(old, new)]
 
 
-def _is_needed(name: str, known: Declared | None) -> bool:
+def _is_needed(name: str, known: DeclaredRows | None) -> bool:
     return known is None or known.shape != "record" or name in needed(known.kind)
 
 
@@ -248,7 +248,7 @@ def refusal(table: str, store: str, row_type: Any, found: Sequence[str]) -> str:
 
 
 def migrated(
-    old: Schema, known: Declared | None, migrate: Migrate | None, rows: Sequence[Values]
+    old: Schema, known: DeclaredRows | None, migrate: Migrate | None, rows: Sequence[Values]
 ) -> Iterator[tuple[Any, int]]:
     """The rows as they are today, each with its place among those that are given.
 
@@ -267,7 +267,7 @@ def migrated(
 
 
 def _as_mappings(
-    old: Schema, known: Declared | None, migrate: Migrate | None, rows: Sequence[Values]
+    old: Schema, known: DeclaredRows | None, migrate: Migrate | None, rows: Sequence[Values]
 ) -> Iterator[dict[str, Any]]:
     classes: dict[str, Any] = {} if known is None else dict(known.classes)
     if migrate is not None:
@@ -293,7 +293,7 @@ def _is_other(name: str, old: Schema, classes: Mapping[str, Any]) -> bool:
     return is_record(kind) and not {*_about(old)[name]} <= {*members(kind)}
 
 
-def _row_of(fields: Any, known: Declared | None) -> Any:
+def _row_of(fields: Any, known: DeclaredRows | None) -> Any:
     """A row of the fields that it has; what is a row already is left as it is."""
     if known is None or not isinstance(fields, dict):
         return fields

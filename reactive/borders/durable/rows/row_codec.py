@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any, Protocol, TypeAlias
 
 from optimizer.expressions.members import row_class, row_of
-from reactive.borders.durable.rows.declared import Declared, about_classes, parameters
+from reactive.borders.durable.rows.declared import DeclaredRows, about_classes, parameters
 from reactive.borders.durable.rows.values import (
     ENUM,
     NAMES,
@@ -41,7 +41,7 @@ from reactive.borders.durable.rows.values import (
 )
 from reactive.borders.durable.store import Column, Schema
 from reactive.borders.durable.store import Values as Stored
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 
 KEY = "key"
 """The column of a key that is no field."""
@@ -93,7 +93,7 @@ class ClassCodec:
 
     key: Callable[[Any], Any] | None = None
 
-    def __init__(self, schema: Schema, known: Declared) -> None:
+    def __init__(self, schema: Schema, known: DeclaredRows) -> None:
         self.schema = schema
         self._known = known
         self._makes_rows = row_class(known.kind) is not known.kind
@@ -140,7 +140,7 @@ class Usual:
 
 
 def codec_of(
-    table: str, known: Declared, key: str | None, key_of: Callable[[Any], Any] | None
+    table: str, known: DeclaredRows, key: str | None, key_of: Callable[[Any], Any] | None
 ) -> RowCodec:
     """The codec of a class of rows.
 
@@ -208,9 +208,9 @@ def _read_as_rows(read: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 
 
 def _writing(
-    known: Declared, columns: Sequence[Column], key: str | None
+    known: DeclaredRows, columns: Sequence[Column], key: str | None
 ) -> tuple[Callable[..., Stored], Usual]:
-    names, values = known_in(known.classes), Values()
+    names, values = known_in(known.classes), BoundValues()
     values.by_name |= {**NAMES, "Kind": row_class(known.kind), "refuse": _refuse}
     variables = [f"v{n}" for n in range(len(columns))]
     tests, written, in_full = [], [], []
@@ -230,14 +230,16 @@ def _writing(
     return build("write", text, values), usual
 
 
-def _enum_in(values: Values, column: Column, known: Declared) -> str:
+def _enum_in(values: BoundValues, column: Column, known: DeclaredRows) -> str:
     if not column.kind.startswith(ENUM):
         return ""
     kind = known.classes[column.kind.removeprefix(ENUM)]
     return values.name(kind, kind.__name__)
 
 
-def _taken_apart(known: Declared, columns: Sequence[Column], variables: Sequence[str]) -> list[str]:
+def _taken_apart(
+    known: DeclaredRows, columns: Sequence[Column], variables: Sequence[str]
+) -> list[str]:
     """The lines that give the fields of a row names."""
     if known.shape == "value":
         return [f"{variables[0]} = row"]
@@ -260,9 +262,9 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _reading(
-    known: Declared, columns: Sequence[Column], read: Callable[..., str]
+    known: DeclaredRows, columns: Sequence[Column], read: Callable[..., str]
 ) -> Callable[..., list[Any]]:
-    values = Values()
+    values = BoundValues()
     values.by_name["unpack"] = lambda stored: unpack(stored, known.classes)
     variables = [f"v{n}" for n in range(len(columns))]
     parts = [
@@ -274,7 +276,7 @@ def _reading(
     return build("read", text, values)
 
 
-def _read(variable: str, column: Column, known: Declared, values: Values) -> str:
+def _read(variable: str, column: Column, known: DeclaredRows, values: BoundValues) -> str:
     of = of_stored(column.kind, known.classes)
     if of is None:
         return f"({variable} if {variable}.__class__ is not bytes else unpack({variable}))"
@@ -286,7 +288,9 @@ def _read_as_stored(variable: str, *_: Any) -> str:
     return variable
 
 
-def _made(known: Declared, names: Sequence[str], parts: Sequence[str], values: Values) -> str:
+def _made(
+    known: DeclaredRows, names: Sequence[str], parts: Sequence[str], values: BoundValues
+) -> str:
     """The row of its parts, as text."""
     if known.shape == "value":
         return parts[0]

@@ -44,7 +44,7 @@ from uuid import UUID
 
 from optimizer.kinds.fields import is_record, members
 from reactive.borders.durable.store import Plain
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.collections.bag import Bag
 from reactive.engine.collections.frozen_dict import FrozenDict, FrozenSet
 from reactive.engine.collections.frozen_object import FrozenObject
@@ -390,7 +390,7 @@ def writer(
     >>> write(True), write(1), write(None)
     (1, b'\\xff1', None)
     """
-    how, values = writing(kind, None), Values()
+    how, values = writing(kind, None), BoundValues()
     enum = classes.get(kind.removeprefix(ENUM))
     values.by_name |= {**NAMES, "enum": enum, "null": marked(None, {}) if is_key else None}
     otherwise = pack if kind == PLAIN else marked

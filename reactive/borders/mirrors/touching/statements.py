@@ -80,7 +80,7 @@ from sqlalchemy.sql import ClauseElement, operators, visitors
 from sqlalchemy.sql.elements import BinaryExpression, BooleanClauseList
 from sqlalchemy.sql.selectable import TextualSelect
 
-from reactive.borders.mirrors.kinds import Key, Kind, among, chunks, key_columns
+from reactive.borders.mirrors.kinds import Key, MirrorKind, among, chunks, key_columns
 from reactive.borders.mirrors.touching.touched import Touched
 
 OPTION = "mirror_touches"
@@ -98,7 +98,7 @@ class Watched:
     tables: all tables that the classes know of.
     """
 
-    def __init__(self, kinds: Sequence[Kind], tables: Iterable[Table]) -> None:
+    def __init__(self, kinds: Sequence[MirrorKind], tables: Iterable[Table]) -> None:
         self.kinds = kinds
         self.tables = list(tables)
         self.cascades = Cascades(self.tables)

@@ -28,7 +28,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table
 
-from reactive.borders.mirrors.kinds import Key, Kind
+from reactive.borders.mirrors.kinds import Key, MirrorKind
 from reactive.errors import TransactionError
 
 
@@ -116,7 +116,7 @@ class Touched:
         self.forget()
         self.is_open = False
 
-    def of(self, kind: Kind) -> set[Key] | None:
+    def of(self, kind: MirrorKind) -> set[Key] | None:
         """The keys of the rows of a kind to be read again; None if it is all of them."""
         if self.everything or not self.whole.isdisjoint(kind.places):
             return None

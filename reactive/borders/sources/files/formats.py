@@ -29,10 +29,10 @@ from reactive.borders.sources.files.texts import (
     MAX_LINE,
     MAX_RATIO,
     Cells,
+    FilePlace,
     Format,
     Lines,
-    Place,
-    Stopped,
+    ReadingStopped,
     Taken,
     TooLarge,
     Unfinished,
@@ -157,7 +157,7 @@ def _named(
             usual = "\t" if named == "tsv" else ","
             return Cells(maker, encoding, grows, delimiter or usual, header)
         case "json":
-            return Json(maker, encoding)
+            return JsonFormat(maker, encoding)
     if find_spec("pyarrow") is None:
         raise PlanError(
             f"Parquet is read by pyarrow, which is not installed\n  {installing('arrow')}"
@@ -165,7 +165,7 @@ def _named(
     return Parquet(maker)
 
 
-class Json:
+class JsonFormat:
     """A list in JSON."""
 
     def grows(self, path: str) -> bool:
@@ -176,7 +176,7 @@ class Json:
         self._make = maker.of_object
         self._encoding = encoding
 
-    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
         text = decoded(data, self._encoding, place)
         try:
             check_depth(text)
@@ -188,7 +188,7 @@ class Json:
         return _each(values, self._make, place, len(data))
 
 
-def _listed(text: str, place: Place) -> list[Any]:
+def _listed(text: str, place: FilePlace) -> list[Any]:
     """Return the elements of a list in JSON, each decoded by itself."""
     begin = SPACE.match(text).end()  # type: ignore[union-attr]
     if not text.startswith("[", begin):
@@ -225,7 +225,7 @@ class Parquet:
     def __init__(self, maker: RecordMaker | ValueMaker) -> None:
         self._maker = maker
 
-    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -260,7 +260,7 @@ class Unpacked:
         """Whether it is not compressed, and its end has rows of its own."""
         return not _is_packed(path) and self._inner.grows(path)
 
-    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
         """As the format, of what was compressed."""
         if not _is_packed(place.path):
             return self._inner.take(data, place, is_calm=is_calm)
@@ -282,14 +282,14 @@ class Read:
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
 
-    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
         try:
             rows = list[Any]()
             for row in self._reader(Path(place.path)):
                 place.limits.go_on()
                 rows.append(row)
             return Taken(rows, length=len(data))
-        except Stopped:
+        except ReadingStopped:
             raise
         except Exception as error:
             reraise_asynchronous(error)
@@ -298,7 +298,7 @@ class Read:
             ) from error
 
 
-def _unpacked(data: bytes, place: Place) -> bytes:
+def _unpacked(data: bytes, place: FilePlace) -> bytes:
     """Return what was compressed, if it is not much more than the file."""
     limits, pieces, size = place.limits, list[bytes](), 0
     with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
@@ -320,7 +320,9 @@ def _is_packed(path: str) -> bool:
     return path.lower().endswith(".gz")
 
 
-def _each(values: Iterable[Any], make: Callable[[Any], Any], place: Place, length: int) -> Taken:
+def _each(
+    values: Iterable[Any], make: Callable[[Any], Any], place: FilePlace, length: int
+) -> Taken:
     rows, refused = [], []
     for number, value in enumerate(values, 1):
         if not number & EVERY:

@@ -48,7 +48,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal, TypeAlias
 
 from optimizer.errors import PlanError
-from reactive.borders.sources.files.texts import Format, Limits, Place, Taken, Unfinished
+from reactive.borders.sources.files.texts import FilePlace, Format, ReadLimits, Taken, Unfinished
 from reactive.engine.runtime.collector import paused
 
 EVERY = 2.0
@@ -108,7 +108,7 @@ class Bell:
 
     @contextmanager
     def watching(
-        self, patterns: Sequence[Pattern], stop: threading.Event, *, told: bool
+        self, patterns: Sequence[PathPattern], stop: threading.Event, *, told: bool
     ) -> Iterator[None]:
         """While a source looks at files: ring as the system tells."""
         over = threading.Event()
@@ -144,7 +144,7 @@ def pause(took: float, *, told: bool) -> float:
     return max(EVERY if told else EVERY / 2, SHARE * took)
 
 
-def _listen(bell: Bell, pattern: Pattern, over: threading.Event) -> None:
+def _listen(bell: Bell, pattern: PathPattern, over: threading.Event) -> None:
     """Ring as files of a pattern change, also in folders that come later; once more after that, as
     nothing is told of files that came before a new folder was watched."""
     base = pattern.base
@@ -198,7 +198,7 @@ TICK, LONG_TICK = 50_000_000, 2_000_000_000
 """Nanoseconds within which two changes may have one time; where times are whole seconds."""
 
 
-class Pattern:
+class PathPattern:
     """Files by a pattern of their paths, as `glob` has it: `*`, `?`, `[...]`, `**`.
 
     What is there by the very name of a part, as a folder `x[1]`, is meant by it. A path that is
@@ -317,11 +317,11 @@ def is_sure(of: Stamp, now: int | None = None) -> bool:
     return not -tick < (time.time_ns() if now is None else now) - latest < tick
 
 
-def folder_pattern(given: str | os.PathLike[str], like: Pattern) -> Pattern:
+def folder_pattern(given: str | os.PathLike[str], like: PathPattern) -> PathPattern:
     """The files of a folder that have the names of a pattern; or a pattern of its own."""
     text = os.fspath(given)
     is_folder = Path(text).is_dir() or not (glob.has_magic(text) or Path(text).suffix)
-    return Pattern(Path(text) / Path(like.text).name if is_folder else text)
+    return PathPattern(Path(text) / Path(like.text).name if is_folder else text)
 
 
 def without(files: dict[str, Stamp], others: Iterable[Any]) -> dict[str, Stamp]:
@@ -394,7 +394,7 @@ def read(
     known: Fingerprint | None,
     form: Format,
     now: int,
-    limits: Limits,
+    limits: ReadLimits,
     *,
     append_only: bool,
 ) -> News:
@@ -414,10 +414,10 @@ def read(
         found = stamp(os.fstat(file.fileno()))
         if found is None:
             raise Unfinished(f"{path} is no file")
-        return _Reading(path, file, known, form, found, now, limits, append_only).news()
+        return _FileReading(path, file, known, form, found, now, limits, append_only).news()
 
 
-class _Reading:
+class _FileReading:
     """One reading of a file."""
 
     def __init__(
@@ -428,7 +428,7 @@ class _Reading:
         form: Format,
         found: Stamp,
         now: int,
-        limits: Limits,
+        limits: ReadLimits,
         append_only: bool,
     ) -> None:
         self._limits = limits
@@ -457,12 +457,12 @@ class _Reading:
                 raise Changed(f"{self._path} was changed, and not only appended to")
         self._file.seek(0)
         data = self._rest(0)
-        taken = self._take(data, Place(self._path, limits=self._limits))
+        taken = self._take(data, FilePlace(self._path, limits=self._limits))
         begun = _hash(data[: taken.length][-TAIL:] if self._append_only else data[: taken.length])
         return self._told("all", taken, _fingerprint(taken, 0, begun))
 
     def _more(self, known: Fingerprint, begun: Any, rest: bytes) -> News:
-        taken = self._take(rest, Place(self._path, known.lines, known.columns, self._limits))
+        taken = self._take(rest, FilePlace(self._path, known.lines, known.columns, self._limits))
         if not (taken.length or taken.refused):
             return self._told("same", taken, known)
         begun.update(rest[: taken.length])
@@ -484,7 +484,7 @@ class _Reading:
             self._limits.check_size(self._path, size - begin)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
-    def _take(self, data: bytes, place: Place) -> Taken:
+    def _take(self, data: bytes, place: FilePlace) -> Taken:
         with paused():
             return self._form.take(data, place, is_calm=self._is_calm)
 

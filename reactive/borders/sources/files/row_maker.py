@@ -20,7 +20,7 @@ from typing import Any
 from optimizer.kinds.fields import members
 from optimizer.kinds.kind import ANYTHING, Items, Kind, Places, Struct, kind_of, may_be_none
 from optimizer.kinds.texts import columns_of
-from reactive.borders.sources.files.values import Made, Misfit, from_json, from_text, plain
+from reactive.borders.sources.files.values import Made, UnfitFieldValue, from_json, from_text, plain
 from reactive.engine.collections.frozen_object import FrozenObject
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -29,7 +29,7 @@ MOST = 1024
 _OBJECTS = frozenset({dict, FrozenObject})
 
 
-class UnfitRow(ValueError):
+class UnmadeRow(ValueError):
     """A row cannot be made: of which column, if that is known, and why."""
 
     def __init__(self, column: str | None, reason: str) -> None:
@@ -87,7 +87,7 @@ class RecordMaker:
             return self.of_values(values)
         if isinstance(value, self._kind):
             return value
-        raise Misfit(value, self._kind)
+        raise UnfitFieldValue(value, self._kind)
 
     def of_values(self, values: tuple[Any, ...]) -> Any:
         """A record of a value for each field."""
@@ -111,10 +111,10 @@ class RecordMaker:
         try:
             places = columns_of([field.name for field in self.fields], columns)
         except ValueError as error:
-            raise UnfitRow(None, str(error)) from None
+            raise UnmadeRow(None, str(error)) from None
         for field in self.fields:
             if field.name not in places and not (field.has_default or field.is_optional):
-                raise UnfitRow(None, f"no column {field.name!r} among {', '.join(columns)}")
+                raise UnmadeRow(None, f"no column {field.name!r} among {', '.join(columns)}")
         there = [(field, places[field.name]) for field in self.fields if field.name in places]
         steps = [(field.text, place) for field, place in there]
         width, kind = len(columns), self._kind
@@ -125,7 +125,7 @@ class RecordMaker:
 
         def made(cells: Sequence[str]) -> Any:
             if len(cells) != width:
-                raise UnfitRow(None, f"{len(cells)} cells, not {width}")
+                raise UnmadeRow(None, f"{len(cells)} cells, not {width}")
             try:
                 values = [convert(cells[place]) for convert, place in steps]
             except Exception:
@@ -152,7 +152,7 @@ class RecordMaker:
             elif field.is_optional and not field.has_default:
                 given[field.name] = None
             elif not field.has_default:
-                raise UnfitRow(None, f"no {field.name!r} in {value!r:.80}")
+                raise UnmadeRow(None, f"no {field.name!r} in {value!r:.80}")
         return self._kind(**given)
 
     def _of(self, field: _Field, value: Any) -> Any:
@@ -222,18 +222,18 @@ def _told(field: _Field, convert: Made, value: Any) -> Any:
     """A value of a field; what it raises says of which."""
     try:
         return convert(value)
-    except UnfitRow as error:
-        raise UnfitRow(field.name, str(error)) from error
+    except UnmadeRow as error:
+        raise UnmadeRow(field.name, str(error)) from error
     except Exception as error:
         reraise_asynchronous(error)
-        told = error if isinstance(error, Misfit) else Misfit(value, field.kind)
-        raise UnfitRow(field.name, str(told)) from error
+        told = error if isinstance(error, UnfitFieldValue) else UnfitFieldValue(value, field.kind)
+        raise UnmadeRow(field.name, str(told)) from error
 
 
 def _of_one_cell(convert: Made) -> Callable[[Sequence[str]], Any]:
     def made(cells: Sequence[str]) -> Any:
         if len(cells) != 1:
-            raise UnfitRow(None, f"{len(cells)} cells, not 1")
+            raise UnmadeRow(None, f"{len(cells)} cells, not 1")
         return convert(cells[0])
 
     return made
@@ -242,7 +242,7 @@ def _of_one_cell(convert: Made) -> Callable[[Sequence[str]], Any]:
 def _of_places(steps: list[Made], columns: Sequence[str]) -> Callable[[Sequence[str]], Any]:
     def made(cells: Sequence[str]) -> Any:
         if len(cells) != len(steps):
-            raise UnfitRow(None, f"{len(cells)} cells, not {len(steps)}")
+            raise UnmadeRow(None, f"{len(cells)} cells, not {len(steps)}")
         found = []
         for place, (convert, cell) in enumerate(zip(steps, cells, strict=True)):
             try:
@@ -250,7 +250,7 @@ def _of_places(steps: list[Made], columns: Sequence[str]) -> Callable[[Sequence[
             except Exception as error:
                 reraise_asynchronous(error)
                 column = columns[place] if place < len(columns) else str(place)
-                raise UnfitRow(column, str(error)) from error
+                raise UnmadeRow(column, str(error)) from error
         return tuple(found)
 
     return made

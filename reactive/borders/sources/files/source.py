@@ -27,7 +27,7 @@ from reactive.borders.sources.files.reading import (
     Changed,
     Fingerprint,
     News,
-    Pattern,
+    PathPattern,
     Stamp,
     folder_pattern,
     has_watchfiles,
@@ -42,8 +42,8 @@ from reactive.borders.sources.files.texts import (
     MAX_LINE,
     MAX_RATIO,
     Format,
-    Limits,
-    Stopped,
+    ReadingStopped,
+    ReadLimits,
     TooLarge,
     Unfinished,
 )
@@ -107,7 +107,7 @@ def files(
     ['to', 'be']
     >>> reading.stop()
     """
-    found = Pattern(pattern)
+    found = PathPattern(pattern)
     given = {"format": format, "reader": reader, "encoding": encoding}
     limits = {"max_line": max_line, "max_bytes": max_bytes, "max_ratio": max_ratio}
     form = format_of(
@@ -132,7 +132,7 @@ def files(
         key,
         append_only or gone is not None,
         poll,
-        Limits(max_line, max_bytes, max_ratio),
+        ReadLimits(max_line, max_bytes, max_ratio),
     )
 
 
@@ -146,13 +146,13 @@ class FileSource:
     def __init__(
         self,
         name: str,
-        pattern: Pattern,
-        deletions: Pattern | None,
+        pattern: PathPattern,
+        deletions: PathPattern | None,
         form: Format,
         key: Callable[[Any], Any] | None,
         append_only: bool,
         poll: float | None,
-        limits: Limits,
+        limits: ReadLimits,
     ) -> None:
         self._limits = limits
         self.name = name
@@ -236,7 +236,12 @@ class _Looks:
     """Looks at files, one round after the other."""
 
     def __init__(
-        self, source: FileSource, known: dict[str, Fingerprint], limits: Limits, *, is_first: bool
+        self,
+        source: FileSource,
+        known: dict[str, Fingerprint],
+        limits: ReadLimits,
+        *,
+        is_first: bool,
     ) -> None:
         self._of = source
         self._limits = limits
@@ -278,7 +283,7 @@ class _Looks:
                 progress.count(self._rows, None)
                 try:
                     piece = self._piece(path, every[path], path in deletions)
-                except Stopped:
+                except ReadingStopped:
                     return
                 self._take(piece, gathered)
                 if self._is_first and gathered.rows >= SIZE:

@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from reactive.borders.sources.batch import Refused
-from reactive.borders.sources.files.row_maker import RecordMaker, UnfitRow, ValueMaker
+from reactive.borders.sources.files.row_maker import RecordMaker, UnmadeRow, ValueMaker
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.runtime.large_stack import NESTED, is_too_deep
 from reactive.errors import SourceError
@@ -48,7 +48,7 @@ class Lines:
         """Whether the end of a line is one byte."""
         return self._grows
 
-    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
         end = data.rfind(b"\n") + 1 if self._grows else len(data)
         texts = decoded(data[:end], self._encoding, place).split("\n")
         rows: list[Any] = []
@@ -77,7 +77,7 @@ class Lines:
             return Taken(rows, refused, end, lines)
         try:
             check_length(len(rest), limits)
-        except UnfitRow as error:
+        except UnmadeRow as error:
             if is_calm:  # before, the next look would report it again
                 told = shown(rest[: 4 * SHOWN].decode(self._encoding, "replace"))
                 refused.append(Refused(told, unfit(place.path, f"line {lines + 1}", error)))
@@ -114,7 +114,7 @@ class Cells:
         """Whether the end of a line is one byte."""
         return self._grows
 
-    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
         end = len(data) if is_calm or not self._grows else data.rfind(b"\n") + 1
         text = decoded(data[:end], self._encoding, place)
         found = _Records(text, self._delimiter, place.limits)
@@ -125,10 +125,10 @@ class Cells:
         try:
             if not columns and (columns := self._columns(found)) == ():
                 if found.is_cut or (is_calm and not found.is_whole):
-                    raise UnfitRow(None, OPEN)
+                    raise UnmadeRow(None, OPEN)
                 return Taken(waits=bool(data.strip()))
             make = self._maker.of_cells(columns)
-        except UnfitRow as error:
+        except UnmadeRow as error:
             refused = [Refused(place.path, unfit(place.path, "line 1", error))]
             return Taken(rows, refused, len(data), is_ragged=True)
         limits = place.limits
@@ -149,7 +149,7 @@ class Cells:
                 refused.append(Refused(told, unfit(place.path, f"line {number}", error)))
         is_open = found.is_cut or (is_calm and not found.is_whole)
         if is_open:
-            found.errors.append((found.lines + 1, UnfitRow(None, OPEN)))
+            found.errors.append((found.lines + 1, UnmadeRow(None, OPEN)))
         for lines, broken in found.errors:
             where = f"line {place.lines + lines}"
             refused.append(Refused(f"{place.path}, {where}", unfit(place.path, where, broken)))
@@ -172,7 +172,7 @@ class Cells:
 class _Records:
     """The records of a text; the last one may have no end, and is none then."""
 
-    def __init__(self, text: str, delimiter: str, limits: Limits) -> None:
+    def __init__(self, text: str, delimiter: str, limits: ReadLimits) -> None:
         self._text = text
         self._limits = limits
         self._source = io.StringIO(text, newline="")
@@ -239,7 +239,7 @@ def _told(error: csv.Error) -> Exception:
     """What is wrong with a record, and what to do about it if that is not plain."""
     if "field limit" not in str(error):
         return error
-    return UnfitRow(
+    return UnmadeRow(
         None,
         f"a cell of more than {csv.field_size_limit():,} characters: a quote is closed too late, "
         "or csv.field_size_limit(...) is to be larger",
@@ -265,7 +265,7 @@ class TooLarge(Unfinished):
     """A file has more than its limits allow."""
 
 
-class Stopped(Exception):
+class ReadingStopped(Exception):
     """A source is to stop while it reads a file."""
 
 
@@ -274,7 +274,7 @@ def _never() -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ReadLimits:
     """Limits of what is read of a file.
 
     max_line: letters of a line, or of a row in several lines.
@@ -289,9 +289,9 @@ class Limits:
     is_stopped: Callable[[], bool] = _never
 
     def go_on(self) -> None:
-        """Raise `Stopped` if the source is to stop."""
+        """Raise `ReadingStopped` if the source is to stop."""
         if self.is_stopped():
-            raise Stopped
+            raise ReadingStopped
 
     def check_size(self, path: str, size: int) -> None:
         """Raise `TooLarge` for more bytes than are read."""
@@ -323,13 +323,13 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FilePlace:
     """From where on bytes are, in a file of a name."""
 
     path: str
     lines: int = 0
     columns: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: ReadLimits = ReadLimits()
 
 
 class Format(Protocol):
@@ -339,7 +339,7 @@ class Format(Protocol):
         """Whether the end of a file of this name has rows of its own."""
         ...
 
-    def take(self, data: bytes, place: Place, *, is_calm: bool) -> Taken:
+    def take(self, data: bytes, place: FilePlace, *, is_calm: bool) -> Taken:
         """The rows of a file from a place on; `is_calm` if nobody has changed it for a while.
 
         Raises
@@ -354,7 +354,7 @@ def unfit(path: str, where: str, error: Exception) -> SourceError:
     reason = f"{error!s:.1000}"
     if isinstance(error, RecursionError):
         reason = "a value is nested too deep"
-    elif not isinstance(error, UnfitRow):
+    elif not isinstance(error, UnmadeRow):
         reason = f"{type(error).__name__}: {reason}"
     found = SourceError(
         f"{path}, {where}: {reason}\n"
@@ -370,7 +370,7 @@ def shown(text: str) -> str:
     return text if text.isascii() else FLAW.sub("\ufffd", text)
 
 
-def decoded(data: bytes, encoding: str, place: Place) -> str:
+def decoded(data: bytes, encoding: str, place: FilePlace) -> str:
     """Text; what is none of the encoding is in it as `surrogateescape` has it."""
     if place.lines == 0 and data[:3] == b"\xef\xbb\xbf" and encoding.lower() in ("utf-8", "utf8"):
         data = data[3:]
@@ -383,22 +383,22 @@ def decoded(data: bytes, encoding: str, place: Place) -> str:
             raise Unfinished(f"{place.path}: {error}") from error
 
 
-def check_length(letters: int, limits: Limits) -> None:
-    """Raise `UnfitRow` for a row of more letters than it may have."""
+def check_length(letters: int, limits: ReadLimits) -> None:
+    """Raise `UnmadeRow` for a row of more letters than it may have."""
     if letters > limits.max_line:
-        raise UnfitRow(
+        raise UnmadeRow(
             None, f"{letters:,} letters are more than max_line={limits.max_line:,} of a row"
         )
 
 
 def check_depth(text: str) -> None:
-    """Raise `UnfitRow` for JSON that is nested so deep that reading it could end the process."""
+    """Raise `UnmadeRow` for JSON that is nested so deep that reading it could end the process."""
     if is_too_deep(text):
-        raise UnfitRow(None, f"a value is nested more than {NESTED} deep")
+        raise UnmadeRow(None, f"a value is nested more than {NESTED} deep")
 
 
 def checked(text: str, encoding: str) -> str:
     """A text without bytes that are none of the encoding."""
     if not text.isascii() and FLAW.search(text):
-        raise UnfitRow(None, f"bytes that are no {encoding}")
+        raise UnmadeRow(None, f"bytes that are no {encoding}")
     return text

@@ -50,7 +50,7 @@ _HASHABLE: dict[type, type] = {list: tuple, set: frozenset, deque: tuple}
 """Hashable classes made in place of collections that have no hash."""
 
 
-class Misfit(ValueError):
+class UnfitFieldValue(ValueError):
     """A value is none of what its field is declared as."""
 
     def __init__(self, value: Any, wanted: Any) -> None:
@@ -146,7 +146,7 @@ def _scalar(python: type) -> Made:
 def _exactly(kind: type) -> Made:
     def made(value: Any) -> Any:
         if type(value) is not kind:
-            raise Misfit(value, kind)
+            raise UnfitFieldValue(value, kind)
         return value
 
     return made
@@ -154,17 +154,17 @@ def _exactly(kind: type) -> Made:
 
 def _float(value: Any) -> float:
     if type(value) not in (float, int):
-        raise Misfit(value, float)
+        raise UnfitFieldValue(value, float)
     return float(value)
 
 
 def _decimal(value: Any) -> Decimal:
     if type(value) not in (Decimal, int, float, str):
-        raise Misfit(value, Decimal)
+        raise UnfitFieldValue(value, Decimal)
     try:
         return value if type(value) is Decimal else Decimal(str(value))
     except ArithmeticError:
-        raise Misfit(value, Decimal) from None
+        raise UnfitFieldValue(value, Decimal) from None
 
 
 def _of_text(kind: Any) -> Made:
@@ -177,10 +177,10 @@ def _of_text(kind: Any) -> Made:
             if kind is UUID and type(value) is bytes:
                 return UUID(bytes=value)
             if type(value) is not str and kind is not timedelta:
-                raise Misfit(value, kind)
+                raise UnfitFieldValue(value, kind)
             return read(value)
         except (ValueError, TypeError, OverflowError):
-            raise Misfit(value, kind) from None
+            raise UnfitFieldValue(value, kind) from None
 
     return made
 
@@ -192,7 +192,7 @@ def _called(kind: Any) -> Made:
         try:
             return kind(value)
         except Exception as error:
-            raise Misfit(value, kind) from error
+            raise UnfitFieldValue(value, kind) from error
 
     return made
 
@@ -204,7 +204,7 @@ def _member(kind: type[Enum], *, by_name: bool) -> Made:
         try:
             return member_of(kind, value, by_name=by_name)
         except ValueError as error:
-            raise Misfit(value, kind) from error
+            raise UnfitFieldValue(value, kind) from error
 
     return made
 
@@ -212,7 +212,7 @@ def _member(kind: type[Enum], *, by_name: bool) -> Made:
 def _word(text: str) -> bool:
     found = WORDS.get(text.strip().lower())
     if found is None:
-        raise Misfit(text, bool)
+        raise UnfitFieldValue(text, bool)
     return found
 
 
@@ -231,7 +231,7 @@ def _first(makers: list[Made], annotation: Any, as_it_is: frozenset[type]) -> Ma
                 return maker(value)
             except (ValueError, TypeError):
                 pass
-        raise Misfit(value, annotation)
+        raise UnfitFieldValue(value, annotation)
 
     return made
 
@@ -242,7 +242,7 @@ def _one_of(values: tuple[Any, ...], kind: Kind) -> Made:
             for written in (known, json_of(known)):
                 if written == value and type(written) is type(value):
                     return known
-        raise Misfit(value, kind)
+        raise UnfitFieldValue(value, kind)
 
     return made
 
@@ -252,7 +252,7 @@ def _one_of_texts(values: tuple[Any, ...], kind: Kind) -> Made:
 
     def made(text: str) -> Any:
         if text not in known:
-            raise Misfit(text, kind)
+            raise UnfitFieldValue(text, kind)
         return known[text]
 
     return made
@@ -264,7 +264,7 @@ def _member_of_text(kind: type[Enum]) -> Made:
 
     def made(text: str) -> Any:
         if text not in known:
-            raise Misfit(text, kind)
+            raise UnfitFieldValue(text, kind)
         return known[text]
 
     return made
@@ -273,7 +273,7 @@ def _member_of_text(kind: type[Enum]) -> Made:
 def _collection(python: Any, item: Made, kind: Kind) -> Made:
     def made(values: Any) -> Any:
         if not isinstance(values, list | tuple):
-            raise Misfit(values, kind)
+            raise UnfitFieldValue(values, kind)
         return python([item(value) for value in values])
 
     return made
@@ -286,7 +286,7 @@ def _places(makers: list[Made], kind: Kind, *, is_struct: bool) -> Made:
         if isinstance(values, dict) and [*values] == names:
             values = [*values.values()]
         if not isinstance(values, list | tuple) or len(values) != len(makers):
-            raise Misfit(values, kind)
+            raise UnfitFieldValue(values, kind)
         return tuple([make(value) for make, value in zip(makers, values, strict=True)])
 
     return made
@@ -297,7 +297,7 @@ def _object(key: Made, value: Made, kind: Kind) -> Made:
 
     def made(values: Any) -> Any:
         if not isinstance(values, Mapping | list):
-            raise Misfit(values, kind)
+            raise UnfitFieldValue(values, kind)
         pairs = values.items() if isinstance(values, Mapping) else values
         return FrozenObject({key(name): value(each) for name, each in pairs})
 

@@ -38,16 +38,22 @@ from reactive.borders.sources.postgres.rows import (
 from reactive.borders.sources.postgres.rows import (
     Values as RowValues,
 )
-from reactive.borders.sources.postgres.schema import FULL, Connection, Schema, Types, check_identity
+from reactive.borders.sources.postgres.schema import (
+    FULL,
+    Connection,
+    PostgresSchema,
+    PostgresTypes,
+    check_identity,
+)
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.engine.runtime.sql_names import quoted
 from reactive.errors import SourceError
 
 
-class Feed:
+class TableFeed:
     """What is known of both tables, and how rows of the one become rows of the other."""
 
-    def __init__(self, schema: Schema, row_type: Any, table: Table[Any]) -> None:
+    def __init__(self, schema: PostgresSchema, row_type: Any, table: Table[Any]) -> None:
         check_identity(schema)
         self.schema = schema
         self.row_type = row_type
@@ -65,7 +71,7 @@ class Feed:
                 f"  db.table(..., key=...), or ALTER TABLE {schema.sql} REPLICA IDENTITY FULL"
             )
         self._places: tuple[int, ...] = ()
-        self._relation: Relation | None = None
+        self._relation: RelationMessage | None = None
         self._key_parts = [field for field in self.fields if field.name in names]
         missing = names - {field.name for field in self.fields}
         if missing:
@@ -73,7 +79,7 @@ class Feed:
         self._key_places: list[int] = []
         self._row = self.maker(range(len(self.fields)))
 
-    def describe(self, relation: Relation, types: Types) -> list[str]:
+    def describe(self, relation: RelationMessage, types: PostgresTypes) -> list[str]:
         """The columns are these from now on; what has changed.
 
         Raises
@@ -191,7 +197,7 @@ class Feed:
         )
         return found[0] if found else None
 
-    def _differences(self, relation: Relation, before: Relation | None) -> list[str]:
+    def _differences(self, relation: RelationMessage, before: RelationMessage | None) -> list[str]:
         """What is told of columns that are others than before, or than the catalog has."""
         now = {column.name: column.type for column in relation.columns}
         if before is None:
@@ -209,7 +215,7 @@ class Feed:
             ),
         ]
 
-    def _check_identity(self, relation: Relation) -> None:
+    def _check_identity(self, relation: RelationMessage) -> None:
         told = {column.name for column in relation.columns if column.is_key}
         needed = {field.column.name for field in self._key_parts}
         if not needed <= told or (not self.is_keyed and relation.identity != FULL):
@@ -240,7 +246,7 @@ Values: TypeAlias = "list[str | None]"
 """The values of a row by the places of its columns."""
 
 
-class Column(NamedTuple):
+class MessageColumn(NamedTuple):
     """A column as a relation's message has it."""
 
     name: str
@@ -256,7 +262,7 @@ class Begin(NamedTuple):
     made: float
 
 
-class Commit(NamedTuple):
+class CommitMessage(NamedTuple):
     """It ends; all that follows is after `end`. `made` is the time of its commit."""
 
     lsn: int
@@ -264,14 +270,14 @@ class Commit(NamedTuple):
     made: float
 
 
-class Relation(NamedTuple):
+class RelationMessage(NamedTuple):
     """What the columns of a table are, from here on."""
 
     number: int
     schema: str
     name: str
     identity: str
-    columns: tuple[Column, ...]
+    columns: tuple[MessageColumn, ...]
 
 
 class Insert(NamedTuple):
@@ -304,13 +310,15 @@ class Truncate(NamedTuple):
     relations: tuple[int, ...]
 
 
-class Other(NamedTuple):
+class OtherMessage(NamedTuple):
     """What changes no row: an origin, the name of a type, a message."""
 
     kind: str
 
 
-Message: TypeAlias = Begin | Commit | Relation | Insert | Update | Delete | Truncate | Other
+Message: TypeAlias = (
+    Begin | CommitMessage | RelationMessage | Insert | Update | Delete | Truncate | OtherMessage
+)
 
 EPOCH = 946_684_800
 """2000-01-01, from which Postgres counts microseconds, in the seconds of `time.time()`."""
@@ -347,13 +355,13 @@ def decode(data: bytes) -> Message:
         return Begin(final, EPOCH + made / 1e6)
     if kind == COMMIT:
         _, lsn, end, made = _COMMIT.unpack_from(data, 1)
-        return Commit(lsn, end, EPOCH + made / 1e6)
+        return CommitMessage(lsn, end, EPOCH + made / 1e6)
     if kind == RELATION:
         return _described(data)
     if kind == TRUNCATE:
         (count,) = _relation(data, 1)
         return Truncate(tuple(_relation(data, 6 + 4 * n)[0] for n in range(count)))
-    return Other(chr(kind))
+    return OtherMessage(chr(kind))
 
 
 def _update(data: bytes) -> Update:
@@ -387,21 +395,21 @@ def _values(data: bytes, at: int) -> tuple[Values, int, tuple[int, ...]]:
     return values, at, unchanged
 
 
-def _described(data: bytes) -> Relation:
+def _described(data: bytes) -> RelationMessage:
     (number,) = _relation(data, 1)
     schema, at = _text(data, 5)
     name, at = _text(data, at)
     identity = chr(data[at])
     (count,) = _count(data, at + 1)
     at += 3
-    columns: list[Column] = []
+    columns: list[MessageColumn] = []
     for _ in range(count):
         is_key = bool(data[at] & 1)
         column, at = _text(data, at + 1)
         kind, modifier = _COLUMN.unpack_from(data, at)
-        columns.append(Column(column, kind, modifier, is_key))
+        columns.append(MessageColumn(column, kind, modifier, is_key))
         at += _COLUMN.size
-    return Relation(number, schema, name, identity, tuple(columns))
+    return RelationMessage(number, schema, name, identity, tuple(columns))
 
 
 def _text(data: bytes, at: int) -> tuple[str, int]:

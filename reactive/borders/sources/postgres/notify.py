@@ -49,13 +49,13 @@ from typing import Any
 from optimizer.errors import PlanError
 from reactive.api.table import Table
 from reactive.borders.sources.batch import Batch, Refused, Token
-from reactive.borders.sources.postgres.feed import Feed, fit
+from reactive.borders.sources.postgres.feed import TableFeed, fit
 from reactive.borders.sources.postgres.rows import native_types, nullable
 from reactive.borders.sources.postgres.schema import (
     Connection,
-    Schema,
-    Stopped,
-    Types,
+    PostgresSchema,
+    PostgresTypes,
+    WaitingStopped,
     asking,
     is_transient,
     read_schema,
@@ -107,7 +107,7 @@ class Reconnecting:
         """What is asked of a connection is answered."""
         self._is_connected, self._lost, self.trouble = True, None, None
 
-    def checked(self, feed: Feed) -> Feed:
+    def checked(self, feed: TableFeed) -> TableFeed:
         """Return a feed, none of whose columns may be NULL over a field that may not be None.
 
         A service that has begun without its server, or has lost it, goes on with a warning, and
@@ -140,7 +140,7 @@ class Reconnecting:
             try:
                 yield from session()
                 return
-            except Stopped:
+            except WaitingStopped:
                 self.state = "stopped"
                 return
             except (driver().Error, SlotInUse) as error:
@@ -301,14 +301,14 @@ class NotifySource:
                     made = time.time()
                     yield replace(_of(connection, feed, keys), made=made)
 
-    def _feed(self, connection: Connection) -> Feed:
+    def _feed(self, connection: Connection) -> TableFeed:
         schema = self._schema(connection)
         (row_type,) = self._into
-        return self._reconnecting.checked(Feed(schema, row_type, self._into[row_type]))
+        return self._reconnecting.checked(TableFeed(schema, row_type, self._into[row_type]))
 
-    def _schema(self, connection: Connection) -> Schema:
+    def _schema(self, connection: Connection) -> PostgresSchema:
         """The table with its primary key as what tells rows apart."""
-        schema = read_schema(connection, self._table, Types(connection), is_queried=True)
+        schema = read_schema(connection, self._table, PostgresTypes(connection), is_queried=True)
         if not schema.primary:
             raise SourceError(
                 f"{self._table!r} has no primary key, by which its rows could be told\n"
@@ -320,9 +320,9 @@ class NotifySource:
         return f"NotifySource({self._table!r}, {self._channel!r}, {self._reconnecting.state})"
 
 
-def _all(connection: Connection, feed: Feed) -> Batch[Any]:
+def _all(connection: Connection, feed: TableFeed) -> Batch[Any]:
     """What differs from all rows."""
-    held, new = Held(feed), []
+    held, new = UnseenRows(feed), []
     connection.rows("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     for rows in read_rows(connection, feed, None, SIZE):
         new += held.new(rows)
@@ -332,7 +332,7 @@ def _all(connection: Connection, feed: Feed) -> Batch[Any]:
     return Batch(rows, deletes=held.gone(), refused={kind: refused}, anew=[kind])
 
 
-def _of(connection: Connection, feed: Feed, told: list[str]) -> Batch[Any]:
+def _of(connection: Connection, feed: TableFeed, told: list[str]) -> Batch[Any]:
     """The rows of the keys that were told, as they are by now."""
     if ALL in told:
         return _all(connection, feed)
@@ -355,11 +355,11 @@ def _of(connection: Connection, feed: Feed, told: list[str]) -> Batch[Any]:
     return Batch(come, deletes=gone, refused={feed.row_type: refused})
 
 
-def _key_columns(schema: Schema) -> list[str]:
+def _key_columns(schema: PostgresSchema) -> list[str]:
     return sorted(schema.primary)
 
 
-def _trigger(schema: Schema, channel: str) -> str:
+def _trigger(schema: PostgresSchema, channel: str) -> str:
     name = f"reactive_notify_{schema.table}"
     function = f"{quoted(schema.schema)}.{quoted(name)}"
 
@@ -395,7 +395,7 @@ CREATE TRIGGER {quoted(name + "_all")} AFTER TRUNCATE ON {schema.sql}
 
 def snapshot(
     connection: Connection,
-    feeds: list[Feed],
+    feeds: list[TableFeed],
     exported: str,
     filters: dict[tuple[str, str], str],
     token: Token,
@@ -421,7 +421,7 @@ def snapshot(
     anew = [feed.row_type for feed in feeds]
     for feed in feeds:
         condition = filters.get((feed.schema.schema, feed.schema.table))
-        held = Held(feed)
+        held = UnseenRows(feed)
         for rows in read_rows(connection, feed, condition, size):
             new, unfit = fit(held.new(rows))
             if whole:
@@ -442,10 +442,10 @@ def snapshot(
     )
 
 
-class Held:
+class UnseenRows:
     """The rows that a table has and that were not seen yet."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: TableFeed) -> None:
         self._feed = feed
         self._by_key = {feed.key(row): row for row in feed.table} if feed.is_keyed else {}
         self._counts = Counter(dict(feed.table.zset().items())) if not feed.is_keyed else Counter()
@@ -476,7 +476,7 @@ def _equal(held: Any, row: Any) -> bool:
 
 def read_rows(
     connection: Connection,
-    feed: Feed,
+    feed: TableFeed,
     condition: str | None,
     size: int,
     values: Sequence[Any] | None = None,

@@ -36,15 +36,15 @@ from optimizer.kinds.texts import columns_of, field_names
 from reactive.api.table import Table
 from reactive.borders.sources.batch import Refused
 from reactive.borders.sources.postgres.schema import (
-    Column,
     Connection,
-    Schema,
-    Types,
+    PostgresColumn,
+    PostgresSchema,
+    PostgresTypes,
     asking,
     read_schema,
 )
 from reactive.borders.sources.postgres.values import NATIVE, TIMESTAMPTZ, Conversion, fitted
-from reactive.engine.codegen.functions import Values as Names
+from reactive.engine.codegen.functions import BoundValues as Names
 from reactive.engine.codegen.functions import build
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 from reactive.errors import SourceError
@@ -53,20 +53,20 @@ Make = Callable[[Sequence[Any]], Any]
 """Values of columns -> a row, or a `Refused` that says why there is none."""
 
 
-class Field(NamedTuple):
+class ColumnField(NamedTuple):
     """A field of the class, and the column that it is."""
 
     name: str
-    column: Column
+    column: PostgresColumn
     conversion: Conversion
     by_name: bool
 
 
-Values: TypeAlias = Sequence[tuple[Field, Any]]
+Values: TypeAlias = Sequence[tuple[ColumnField, Any]]
 """Fields, and what their columns have: texts, or what the driver made of them."""
 
 
-def fields_of(schema: Schema, row_type: Any) -> tuple[Field, ...]:
+def fields_of(schema: PostgresSchema, row_type: Any) -> tuple[ColumnField, ...]:
     """The fields of a class with their columns.
 
     Raises
@@ -78,13 +78,13 @@ def fields_of(schema: Schema, row_type: Any) -> tuple[Field, ...]:
     places = columns_of([name for name, _ in parameters], [c.name for c in schema.columns])
     columns = {name: schema.columns[place] for name, place in places.items()}
     found = [
-        Field(name, *_fit(schema, row_type, columns, name, hints.get(name, Any)), by_name)
+        ColumnField(name, *_fit(schema, row_type, columns, name, hints.get(name, Any)), by_name)
         for name, by_name in parameters
     ]
     return tuple(found)
 
 
-def nullable(schema: Schema, row_type: Any, fields: Sequence[Field]) -> Iterator[str]:
+def nullable(schema: PostgresSchema, row_type: Any, fields: Sequence[ColumnField]) -> Iterator[str]:
     """Return messages for columns that may be NULL over a field that may not be None."""
     hints = hints_of(row_type) if isinstance(row_type, type) else {}
     for field in fields:
@@ -98,16 +98,16 @@ def nullable(schema: Schema, row_type: Any, fields: Sequence[Field]) -> Iterator
             )
 
 
-def native_types(fields: Sequence[Field]) -> frozenset[int]:
+def native_types(fields: Sequence[ColumnField]) -> frozenset[int]:
     """The types of columns that the driver may convert."""
     changed = {field.column.type for field in fields if not _is_plain(field)}
     return NATIVE - changed
 
 
 def maker(
-    schema: Schema,
+    schema: PostgresSchema,
     row_type: Any,
-    fields: Sequence[Field],
+    fields: Sequence[ColumnField],
     places: Sequence[int],
     native: Collection[int] = (),
     key: Callable[[Values], Any] | None = None,
@@ -149,14 +149,14 @@ def shown(given: Values) -> str:
     """Values as they are to be, or as the text that they came as: the same for each way there.
 
     >>> from reactive.borders.sources.postgres.values import BUILT_IN
-    >>> day = Column("day", 1082, BUILT_IN[1082], False)
-    >>> shown([(Field("day", day, day.conversion, False), "infinity")])
+    >>> day = PostgresColumn("day", 1082, BUILT_IN[1082], False)
+    >>> shown([(ColumnField("day", day, day.conversion, False), "infinity")])
     "day='infinity'"
     """
     return ", ".join(f"{field.name}={_value(field, value)!r}" for field, value in given)
 
 
-def _value(field: Field, value: Any) -> Any:
+def _value(field: ColumnField, value: Any) -> Any:
     call = field.conversion.call
     if not isinstance(value, str) or call is None:
         return value
@@ -168,7 +168,7 @@ def _value(field: Field, value: Any) -> Any:
 
 
 def key_of_values(
-    schema: Schema, table: Table[Any], fields: Sequence[Field]
+    schema: PostgresSchema, table: Table[Any], fields: Sequence[ColumnField]
 ) -> tuple[Callable[[Any], Any], frozenset[str]]:
     """The key of a row as the table tells it, and the fields that it reads.
 
@@ -178,7 +178,7 @@ def key_of_values(
     """
     assert table.plan.key is not None
     call = table.plan.key.function
-    reads = _Reads()
+    reads = _AttributeReads()
     try:
         call(reads)
     except Exception as error:
@@ -196,7 +196,7 @@ class KeyValues:
         self.__dict__.update(values)
 
 
-class _Reads:
+class _AttributeReads:
     """Notes which attributes are read."""
 
     def __init__(self) -> None:
@@ -208,7 +208,7 @@ class _Reads:
         return 0
 
 
-def _check_key(schema: Schema, table: str, names: frozenset[str]) -> None:
+def _check_key(schema: PostgresSchema, table: str, names: frozenset[str]) -> None:
     if not names <= schema.identity:
         raise SourceError(
             f"the key of table {table!r} reads {_listed(names)}, and changes of {schema.name!r} "
@@ -228,7 +228,7 @@ def _listed(names: Collection[str]) -> str:
     return ", ".join(sorted(names))
 
 
-def _parameters(schema: Schema, row_type: Any) -> list[tuple[str, bool]]:
+def _parameters(schema: PostgresSchema, row_type: Any) -> list[tuple[str, bool]]:
     """The names that the class takes, and whether by name only."""
     plain = row_type in (tuple, dict, object, str, int, float)
     try:
@@ -246,12 +246,12 @@ def _parameters(schema: Schema, row_type: Any) -> list[tuple[str, bool]]:
 
 
 def _fit(
-    schema: Schema,
+    schema: PostgresSchema,
     row_type: Any,
-    columns: dict[str, Column],
+    columns: dict[str, PostgresColumn],
     name: str,
     hint: Any,
-) -> tuple[Column, Conversion]:
+) -> tuple[PostgresColumn, Conversion]:
     column = columns.get(name)
     if name in {*schema.generated, *field_names(schema.generated)}:
         raise SourceError(
@@ -275,13 +275,13 @@ def _fit(
     return column, found
 
 
-def _is_plain(field: Field) -> bool:
+def _is_plain(field: ColumnField) -> bool:
     return field.conversion is field.column.conversion
 
 
 def _refusal(
-    schema: Schema,
-    fields: Sequence[Field],
+    schema: PostgresSchema,
+    fields: Sequence[ColumnField],
     places: Sequence[int],
     found: Sequence[Any],
     error: Exception,
@@ -308,19 +308,19 @@ def _name(python: Any) -> str:
     return str(getattr(python, "__name__", python))
 
 
-def row_class(schema: Schema, without: Collection[str] = ()) -> type[Any]:
+def row_class(schema: PostgresSchema, without: Collection[str] = ()) -> type[Any]:
     """Make a class of rows, a named tuple, with a field per column that is not left out."""
     made: type[Any] = NamedTuple(class_name(schema), row_fields(schema, without))  # type: ignore[misc]
     return made
 
 
-def class_name(schema: Schema) -> str:
+def class_name(schema: PostgresSchema) -> str:
     """Return the name of the class of the rows of a table."""
     name = "".join(part.capitalize() for part in schema.table.split("_"))
     return name if name.isidentifier() and not iskeyword(name) else "Row"
 
 
-def row_fields(schema: Schema, without: Collection[str] = ()) -> list[tuple[str, Any]]:
+def row_fields(schema: PostgresSchema, without: Collection[str] = ()) -> list[tuple[str, Any]]:
     """Return the names and annotations of the fields of a class of rows.
 
     Raises
@@ -333,7 +333,7 @@ def row_fields(schema: Schema, without: Collection[str] = ()) -> list[tuple[str,
     return list(zip(names, map(_hint, columns), strict=True))
 
 
-def _check_left_out(schema: Schema, without: Collection[str]) -> None:
+def _check_left_out(schema: PostgresSchema, without: Collection[str]) -> None:
     if isinstance(without, str):
         raise SourceError(
             f"without takes names of columns, not {without!r}\n  without=[{without!r}]"
@@ -360,7 +360,7 @@ def _check_left_out(schema: Schema, without: Collection[str]) -> None:
         )
 
 
-def _hint(column: Column) -> Any:
+def _hint(column: PostgresColumn) -> Any:
     """The annotation of the field of a column; of a timestamptz, with its zone."""
     python = column.conversion.python
     if column.type == TIMESTAMPTZ:
@@ -389,7 +389,7 @@ class RowClass(NamedTuple):
     """A class of rows to be written."""
 
     name: str
-    schema: Schema
+    schema: PostgresSchema
     fields: Sequence[tuple[str, Any]]
     left_out: Sequence[str]
 
@@ -407,7 +407,7 @@ def module_text(dsn: str, tables: Sequence[str] = (), *, is_queried: bool = Fals
     """
     with asking(dsn) as connection:
         names = list(dict.fromkeys(tables)) or _all_tables(connection)
-        types = Types(connection)
+        types = PostgresTypes(connection)
         schemas = [read_schema(connection, each, types, is_queried=is_queried) for each in names]
     return text_of(_row_classes(schemas))
 
@@ -430,7 +430,7 @@ def _all_tables(connection: Connection) -> list[str]:
     return found
 
 
-def _row_classes(schemas: Sequence[Schema]) -> list[RowClass]:
+def _row_classes(schemas: Sequence[PostgresSchema]) -> list[RowClass]:
     """Return the classes. Tables of one name, of several schemas, have classes of both names."""
     names = [class_name(schema) for schema in schemas]
     whole = [

@@ -55,7 +55,7 @@ NO_COLUMNS = frozenset[str]()
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class PostgresColumn:
     """A column, and what its texts become."""
 
     name: str
@@ -65,7 +65,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
+class PostgresSchema:
     """A table of Postgres.
 
     name: as it was asked for.
@@ -81,7 +81,7 @@ class Schema:
     schema: str
     table: str
     is_partitioned: bool
-    columns: tuple[Column, ...]
+    columns: tuple[PostgresColumn, ...]
     identity: frozenset[str]
     is_full: bool
     uniques: tuple[frozenset[str], ...]
@@ -101,8 +101,8 @@ class Schema:
 
 
 def read_schema(
-    connection: Connection, name: str, types: Types, *, is_queried: bool = False
-) -> Schema:
+    connection: Connection, name: str, types: PostgresTypes, *, is_queried: bool = False
+) -> PostgresSchema:
     """Read the columns and keys of a table from the catalogs.
 
     Parameters
@@ -132,7 +132,7 @@ def read_schema(
         )
     told = connection.rows(COLUMNS, [number])
     columns = tuple(
-        Column(column, kind, types.conversion(kind), not_null)
+        PostgresColumn(column, kind, types.conversion(kind), not_null)
         for column, kind, not_null, is_generated in told
         if is_queried or not is_generated
     )
@@ -143,7 +143,7 @@ def read_schema(
     is_full = identity == FULL
     if kind == "p":
         _check_leaves(connection, name, number, is_full=is_full)
-    return Schema(
+    return PostgresSchema(
         name,
         number,
         schema,
@@ -158,7 +158,7 @@ def read_schema(
     )
 
 
-def check_identity(schema: Schema) -> None:
+def check_identity(schema: PostgresSchema) -> None:
     """Raise `SourceError` if changes do not tell which row they are of."""
     if not schema.identity:
         raise SourceError(
@@ -182,7 +182,7 @@ def _check_leaves(connection: Connection, name: str, number: int, *, is_full: bo
             )
 
 
-class Types:
+class PostgresTypes:
     """What texts of the types of a database become."""
 
     def __init__(self, connection: Connection) -> None:
@@ -219,7 +219,7 @@ KEEPALIVES = {
 """So that a peer that is gone without a word is missed within a minute."""
 
 
-class Stopped(Exception):
+class WaitingStopped(Exception):
     """The source was stopped while it waited."""
 
 
@@ -309,7 +309,7 @@ class Connection:
 
     def _ready(self, events: int) -> None:
         if self._stop.is_set():
-            raise Stopped
+            raise WaitingStopped
         key = self._selector.register(self.raw.fileno(), events)
         try:
             self._selector.select(STEP)

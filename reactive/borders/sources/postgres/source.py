@@ -22,18 +22,18 @@ from reactive.api.table import Table
 from reactive.borders.sources.batch import Batch, Token
 from reactive.borders.sources.postgres import feed
 from reactive.borders.sources.postgres import stream as slots
-from reactive.borders.sources.postgres.feed import Feed
+from reactive.borders.sources.postgres.feed import TableFeed
 from reactive.borders.sources.postgres.notify import BACKOFF, Reconnecting, line, snapshot
 from reactive.borders.sources.postgres.rows import row_class
 from reactive.borders.sources.postgres.schema import (
     Connection,
-    Types,
+    PostgresTypes,
     asking,
     lsn,
     lsn_text,
     read_schema,
 )
-from reactive.borders.sources.postgres.stream import Progress, Stream
+from reactive.borders.sources.postgres.stream import SlotStream, StreamProgress
 from reactive.errors import SourceError
 
 SIZE = 5000
@@ -110,7 +110,7 @@ class PostgresSource:
         self._decode = decode
         self._into: dict[type, Table[Any]] = {}
         self._is_running = False
-        self._progress = Progress(self._name)
+        self._progress = StreamProgress(self._name)
         self._reconnecting = Reconnecting(self._name, backoff, give_up)
 
     @property
@@ -221,7 +221,7 @@ class PostgresSource:
         """
         with asking(self._dsn) as connection:
             found = table or next(iter(self._wanted))
-            return row_class(read_schema(connection, found, Types(connection)), without)
+            return row_class(read_schema(connection, found, PostgresTypes(connection)), without)
 
     def drop(self) -> None:
         """Remove what the server keeps for sources of this name: the publication, and slots that
@@ -282,7 +282,7 @@ class PostgresSource:
             self._reconnecting.state = "streaming"
             self._reconnecting.connected()
             self._progress.starts_at(position.lsn)
-            stream = Stream(
+            stream = SlotStream(
                 control,
                 replication,
                 feeds,
@@ -297,14 +297,14 @@ class PostgresSource:
                 yield batch
                 position.is_at(batch.token)
 
-    def _feeds(self, control: Connection) -> list[Feed]:
+    def _feeds(self, control: Connection) -> list[TableFeed]:
         slots.check_server(control)
-        types = Types(control)
+        types = PostgresTypes(control)
         found = []
         for name, kind in self._wanted.items():
             row_type = kind or next(iter(self._into))
             schema = read_schema(control, name, types)
-            feed = Feed(schema, row_type, self._into[row_type])
+            feed = TableFeed(schema, row_type, self._into[row_type])
             found.append(self._reconnecting.checked(feed))
         return found
 
@@ -313,7 +313,7 @@ class PostgresSource:
         position: _Position,
         control: Connection,
         replication: Connection,
-        feeds: list[Feed],
+        feeds: list[TableFeed],
     ) -> Iterator[Batch[Any]]:
         """Have a slot that tells what comes after the position; if there is none, a snapshot."""
         schemas = [feed.schema for feed in feeds]

@@ -36,9 +36,9 @@ from typing import Any
 
 from reactive.borders.sources.batch import Batch, Refused, Token
 from reactive.borders.sources.postgres import feed
-from reactive.borders.sources.postgres.feed import Feed, fit
+from reactive.borders.sources.postgres.feed import TableFeed, fit
 from reactive.borders.sources.postgres.notify import SlotInUse
-from reactive.borders.sources.postgres.schema import Connection, Schema, Types, lsn
+from reactive.borders.sources.postgres.schema import Connection, PostgresSchema, PostgresTypes, lsn
 from reactive.engine.runtime.needs import driver, literal
 from reactive.engine.runtime.sql_names import quoted
 from reactive.errors import SourceError
@@ -48,15 +48,15 @@ ASKED = 1.0
 tables there are by now: of one that is dropped, the log tells nothing."""
 
 
-class Stream:
+class SlotStream:
     """The transactions of a slot, in the order of their commits."""
 
     def __init__(
         self,
         control: Connection,
         replication: Connection,
-        feeds: list[Feed],
-        progress: Progress,
+        feeds: list[TableFeed],
+        progress: StreamProgress,
         token: Callable[[int], Token],
         decode: Callable[[bytes], feed.Message],
         is_settled: Callable[[], bool],
@@ -65,14 +65,14 @@ class Stream:
         self._replication = replication
         self._by_name = {(feed.schema.schema, feed.schema.table): feed for feed in feeds}
         self._by_number = {feed.schema.number: feed for feed in feeds}
-        self._feeds: dict[int, Feed] = {}
-        self._changes: dict[int, Changes] = {}
+        self._feeds: dict[int, TableFeed] = {}
+        self._changes: dict[int, TransactionChanges] = {}
         self._progress = progress
         self._token = token
         self._decode = decode
         self._is_settled = is_settled
         self._end = 0
-        self._types = Types(control)
+        self._types = PostgresTypes(control)
         self._asked = 0.0
 
     def batches(self, command: str, since: int) -> Iterator[Batch[Any]]:
@@ -92,7 +92,7 @@ class Stream:
                 self._idle(cursor)
                 continue
             event = decode(message.payload)
-            if isinstance(event, feed.Commit):
+            if isinstance(event, feed.CommitMessage):
                 if event.end > since and self._changes:
                     yield batch_of(self._changes, self._feeds, self._token(event.end), event.made)
                 self._changes = {}
@@ -118,25 +118,25 @@ class Stream:
                 for number in event.relations:
                     if (found := self._of(number)) is not None:
                         found.truncate()
-            case feed.Relation():
+            case feed.RelationMessage():
                 self._describe(event)
-            case feed.Begin() | feed.Other():
+            case feed.Begin() | feed.OtherMessage():
                 self._progress.begins()
             case _:
                 raise SourceError(f"the decoder gave {event!r:.100}, which is no message")
 
-    def _of(self, relation: int) -> Changes | None:
+    def _of(self, relation: int) -> TransactionChanges | None:
         """The changes of a table; None of one that is not fed."""
         found = self._changes.get(relation)
         if found is None:
             feed = self._feeds.get(relation)
             if feed is None:
                 return None
-            found = self._changes[relation] = Changes(feed)
+            found = self._changes[relation] = TransactionChanges(feed)
         self._progress.waiting += 1
         return found
 
-    def _describe(self, relation: feed.Relation) -> None:
+    def _describe(self, relation: feed.RelationMessage) -> None:
         feed = self._by_name.get((relation.schema, relation.name))
         if feed is not self._by_number.get(relation.number):
             raise _other_table(feed or self._by_number[relation.number])
@@ -172,7 +172,7 @@ class Stream:
                     raise _other_table(feed)
 
 
-def _other_table(feed: Feed) -> SourceError:
+def _other_table(feed: TableFeed) -> SourceError:
     return SourceError(
         f"{feed.schema.name!r} is not the table any more that was followed: it was dropped or "
         "renamed, and changes of another one of this name are not told\n"
@@ -228,7 +228,7 @@ def check_server(connection: Connection) -> None:
         )
 
 
-def check_published(connection: Connection, name: str, tables: Sequence[Schema]) -> None:
+def check_published(connection: Connection, name: str, tables: Sequence[PostgresSchema]) -> None:
     """Raise `SourceError` if the publication does not tell of a table, as of one made anew."""
     published = {(row[0], row[1]) for row in connection.rows(PUBLISHED, [name])}
     for table in tables:
@@ -240,7 +240,9 @@ def check_published(connection: Connection, name: str, tables: Sequence[Schema])
             )
 
 
-def publish(connection: Connection, name: str, tables: Sequence[Schema], *, ours: bool) -> None:
+def publish(
+    connection: Connection, name: str, tables: Sequence[PostgresSchema], *, ours: bool
+) -> None:
     """Have the publication tell of the tables; it is made, or tables are added, if it is `ours`.
 
     Raises
@@ -339,10 +341,10 @@ def drop_all(connection: Connection, source: str, publication: str | None) -> No
         connection.rows(f"DROP PUBLICATION IF EXISTS {quoted(publication)}")
 
 
-class Changes:
+class TransactionChanges:
     """Collects what one transaction does to one table."""
 
-    def __init__(self, feed: Feed) -> None:
+    def __init__(self, feed: TableFeed) -> None:
         self._feed = feed
         self.is_cleared = False
         """Whether all rows went that were there before."""
@@ -415,7 +417,9 @@ class Changes:
         return self._feed.table.get(key)
 
 
-def batch_of(changes: dict[int, Changes], feeds: dict[int, Feed], token: Token, made: float) -> Any:
+def batch_of(
+    changes: dict[int, TransactionChanges], feeds: dict[int, TableFeed], token: Token, made: float
+) -> Any:
     """All of a transaction."""
     upserts: dict[type, list[Any]] = {}
     refused: dict[type, list[Refused]] = {}
@@ -453,7 +457,7 @@ GRACE = 2.0
 """Seconds after which a source that has ended, and was not started again, is taken to be so."""
 
 
-class Progress:
+class StreamProgress:
     """See the module. Changed by the thread of the source only."""
 
     def __init__(self, name: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from optimizer import plan
 from reactive.engine.compiler.chooser import Asking, Chooser
-from reactive.engine.compiler.physical import Op, Physical, Values
+from reactive.engine.compiler.physical import Op, Physical, PhysicalValues
 
 
 def have_values(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
@@ -17,4 +17,4 @@ def have_values(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 
 def _values(node: plan.Values | plan.Empty) -> Asking[Physical]:
     yield from ()
-    return Values(node, Op(node))
+    return PhysicalValues(node, Op(node))

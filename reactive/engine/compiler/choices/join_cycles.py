@@ -20,7 +20,7 @@ from reactive.engine.codegen import probe_order
 from reactive.engine.compiler.choices.join_multiway import wide_in
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
-from reactive.engine.compiler.physical import CyclicCount, CyclicJoin, Physical, ops
+from reactive.engine.compiler.physical import Physical, PhysicalCyclicCount, PhysicalCyclicJoin, ops
 from reactive.engine.operators import cycles
 from reactive.engine.operators.plain import (
     LINEAR,
@@ -41,17 +41,17 @@ def join_cycles(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
         isinstance(node, plan.Aggregate)
         and cycles.cyclic_count(join, multiway, node, below.chain, inputs) is not None
     ):
-        return _in_cycle(CyclicCount, node, (join, multiway), below, inputs)
+        return _in_cycle(PhysicalCyclicCount, node, (join, multiway), below, inputs)
     if probe_order.is_led_by_keys(multiway):
         return None
     makes_several = any(each.pipeline().makes_several for each in inputs)
     if makes_several or cycles.cycle_of(multiway, inputs) is None:
         return None
-    return _in_cycle(CyclicJoin, node, (join, multiway), below, inputs)
+    return _in_cycle(PhysicalCyclicJoin, node, (join, multiway), below, inputs)
 
 
 def _in_cycle(
-    kind: type[CyclicCount | CyclicJoin],
+    kind: type[PhysicalCyclicCount | PhysicalCyclicJoin],
     node: plan.Node,
     of: tuple[plan.Join, multiways.MultiwayJoin],
     below: PipelineSource,

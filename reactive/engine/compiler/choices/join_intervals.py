@@ -23,7 +23,7 @@ from reactive.engine.collections.index import Form, Range
 from reactive.engine.collections.zset import declared, may_have_family
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
-from reactive.engine.compiler.physical import Intervals, Op, Physical, RangeIndex, ops
+from reactive.engine.compiler.physical import Intervals, Op, Physical, PhysicalRangeIndex, ops
 from reactive.engine.operators.plain import PipelineSource
 
 _NOTHING = SideConditions((), (), None)
@@ -54,10 +54,12 @@ def _find(
     ours, theirs = chooser.below(join.left), chooser.below(join.right)
     source = yield ours.base
     reach = Range(_form(left), _seen_from(left, right), (starts, ends))
-    first = RangeIndex(join, source, ours, conditions.left, bindings(join.left), left, reach)
+    first = PhysicalRangeIndex(
+        join, source, ours, conditions.left, bindings(join.left), left, reach
+    )
     source = yield theirs.base
     reach = Range(_form(right), _seen_from(right, left), (ends, starts))
-    second = RangeIndex(join, source, theirs, conditions.right, 1, right, reach)
+    second = PhysicalRangeIndex(join, source, theirs, conditions.right, 1, right, reach)
     return Intervals(node, first, second, Op(join), ops(below.chain), sink_of(node, below))
 
 

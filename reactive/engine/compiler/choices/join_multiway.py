@@ -15,7 +15,7 @@ from optimizer.plans.side_conditions import SideTerm
 from reactive.engine.codegen import probe_order
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
-from reactive.engine.compiler.physical import Index, Multiway, Physical, ops
+from reactive.engine.compiler.physical import Multiway, Physical, PhysicalIndex, ops
 from reactive.engine.operators.plain import PipelineSource, inputs_of_multiway, is_read, within
 
 
@@ -50,7 +50,7 @@ def _follow(
     multiway: multiways.MultiwayJoin,
 ) -> Asking[Physical]:
     relations = inputs_of_multiway(join, multiway)
-    found: dict[Any, Index] = {}
+    found: dict[Any, PhysicalIndex] = {}
     for place in range(len(relations)):
         for key in probe_order.keys_of(probe_order.probe_order(place, multiway)):
             if key not in found:
@@ -66,7 +66,7 @@ def _index(
     of: tuple[plan.Join, multiways.MultiwayJoin],
     node: plan.Node,
     key: probe_order.Key,
-) -> Asking[Index]:
+) -> Asking[PhysicalIndex]:
     """The index, or trie, of an input."""
     (owner, multiway), (place, exprs, under) = of, key
     made = [(test, False) for test in multiway.tests[place]]

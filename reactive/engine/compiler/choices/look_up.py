@@ -35,12 +35,12 @@ from reactive.engine.collections.zset import UnorderedError, family_of
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Candidate, Chooser
 from reactive.engine.compiler.physical import (
-    Index,
     Lookup,
     Op,
     Physical,
+    PhysicalIndex,
+    PhysicalRangeIndex,
     Pipeline,
-    RangeIndex,
     Scan,
 )
 from reactive.engine.operators import join
@@ -118,7 +118,9 @@ def _is_of_one_family(values: Between) -> bool:
         return False
 
 
-def _index(table: plan.Node, test: Lifted, what: Wanted) -> Index | RangeIndex | None:
+def _index(
+    table: plan.Node, test: Lifted, what: Wanted
+) -> PhysicalIndex | PhysicalRangeIndex | None:
     """The index of a table by a field; rows of which other fields may make raise what is asked
     before have no key. None for a range whose ends are not in one order."""
     source, below = Scan(table, Op(table)), PipelineSource((), table)
@@ -131,6 +133,6 @@ def _index(table: plan.Node, test: Lifted, what: Wanted) -> Index | RangeIndex |
         if not _is_of_one_family(what.values):
             return None
         span, in_order = side_conditions.Span(by, by), Range("point", "interval")
-        return RangeIndex(table, source, below, (), 1, span, in_order)
+        return PhysicalRangeIndex(table, source, below, (), 1, span, in_order)
     side: Side = (None, (SideTerm(by, is_key=True),))
-    return Index(table, source, below, side, 1)
+    return PhysicalIndex(table, source, below, side, 1)

@@ -15,7 +15,7 @@ from optimizer import plan
 from optimizer.plans.side_conditions import AnyJoin
 from reactive.engine.compiler.choices.run_pipeline import sink_of
 from reactive.engine.compiler.chooser import Asking, Chooser
-from reactive.engine.compiler.physical import Op, Physical, Probe, ops
+from reactive.engine.compiler.physical import Op, Physical, PhysicalProbe, ops
 from reactive.engine.operators.plain import PipelineSource
 
 
@@ -28,4 +28,4 @@ def _probe(
     chooser: Chooser, node: plan.Node, join: AnyJoin, below: PipelineSource
 ) -> Asking[Physical]:
     left, right = yield from chooser.indexes(join)
-    return Probe(node, left, right, Op(join), ops(below.chain), sink_of(node, below))
+    return PhysicalProbe(node, left, right, Op(join), ops(below.chain), sink_of(node, below))

@@ -25,4 +25,4 @@ def run_closure(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
 
 def _run(node: plan.Fixpoint, closure: closures.Closure) -> Asking[Physical]:
     source = yield closure.source
-    return physical.Closure(node, source, closure)
+    return physical.PhysicalClosure(node, source, closure)

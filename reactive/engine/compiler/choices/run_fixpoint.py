@@ -13,7 +13,7 @@ from optimizer import plan
 from optimizer.plans import clauses
 from optimizer.plans.properties import bindings
 from reactive.engine.compiler.chooser import Asking, Chooser
-from reactive.engine.compiler.physical import Fixpoint, Ops, Physical, Relation, ops
+from reactive.engine.compiler.physical import Ops, Physical, PhysicalFixpoint, PhysicalRelation, ops
 from reactive.engine.operators.plain import chain_over, sides
 
 
@@ -27,10 +27,10 @@ def _run(chooser: Chooser, node: plan.Fixpoint | plan.Component) -> Asking[Physi
     assert isinstance(defining, plan.Fixpoint)
     if id(defining) not in chooser.fixpoints:
         chooser.fixpoints[id(defining)] = yield from _fixpoint(chooser, defining)
-    return Relation(node, chooser.fixpoints[id(defining)], index)
+    return PhysicalRelation(node, chooser.fixpoints[id(defining)], index)
 
 
-def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[Fixpoint]:
+def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[PhysicalFixpoint]:
     program, sources = clauses.clauses(node), list[Physical]()
     deferred = chooser.depends(node)
     for clause in program.clauses:
@@ -51,7 +51,7 @@ def _fixpoint(chooser: Chooser, node: plan.Fixpoint) -> Asking[Fixpoint]:
                 index = yield from chooser.index(join, below, side, count, deferred=deferred)
                 sources.append(index)
     rules = tuple(map(_rule, program.clauses))
-    return Fixpoint(
+    return PhysicalFixpoint(
         node, tuple(sources), rules, node.names, node.max_rounds, tuple(program.best), program
     )
 

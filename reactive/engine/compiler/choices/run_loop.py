@@ -13,7 +13,7 @@ from optimizer import plan
 from optimizer.plans import strata
 from reactive.engine.compiler import hops as rounds
 from reactive.engine.compiler.chooser import Asking, Chooser
-from reactive.engine.compiler.physical import Loop, Op, Physical, Relation
+from reactive.engine.compiler.physical import Op, Physical, PhysicalLoop, PhysicalRelation
 
 
 def run_loop(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:
@@ -33,5 +33,7 @@ def _run(chooser: Chooser, node: plan.Node, iterate: plan.Iterate, index: int) -
         for each in inputs:
             sources.append((yield each))
         is_laid_out = rounds.laid_out(given, len(inputs))
-        chooser.loops[id(iterate)] = Loop(iterate, tuple(sources), Op(given), given, is_laid_out)
-    return Relation(node, chooser.loops[id(iterate)], index)
+        chooser.loops[id(iterate)] = PhysicalLoop(
+            iterate, tuple(sources), Op(given), given, is_laid_out
+        )
+    return PhysicalRelation(node, chooser.loops[id(iterate)], index)

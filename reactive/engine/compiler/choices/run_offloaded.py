@@ -9,7 +9,7 @@ from __future__ import annotations
 from optimizer import plan
 from reactive.engine.compiler import placement
 from reactive.engine.compiler.chooser import Asking, Chooser
-from reactive.engine.compiler.physical import Apply, Op, Physical, Remote, Scan, ops
+from reactive.engine.compiler.physical import Apply, Op, Physical, PhysicalRemote, Scan, ops
 from reactive.engine.remote import fragments
 
 
@@ -42,4 +42,6 @@ def _part(
         else:
             sources.append((yield read))
     begin = away.scan if is_scan else away.begin(node)
-    return Remote(node, tuple(sources), ops(fragment.of), tuple(chains), fragment, begin, fed)
+    return PhysicalRemote(
+        node, tuple(sources), ops(fragment.of), tuple(chains), fragment, begin, fed
+    )

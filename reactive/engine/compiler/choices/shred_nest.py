@@ -15,7 +15,7 @@ from optimizer.plans import shredding
 from optimizer.plans.properties import bindings, may_be_negative
 from reactive.engine.compiler import levels
 from reactive.engine.compiler.chooser import Asking, Chooser
-from reactive.engine.compiler.physical import Index, Nest, Op, Physical
+from reactive.engine.compiler.physical import Op, Physical, PhysicalIndex, PhysicalNest
 
 if TYPE_CHECKING:
     from reactive.engine.compiler.levels import Levels
@@ -43,13 +43,13 @@ def _elsewhere(node: plan.Node, found: Levels, away: OffloadedNodes) -> Asking[P
         parts.append((yield part))
     there = levels.Elsewhere(found.names, away.every(node))
     nesting, top, large = found.nesting, found.top, shredding.LARGE
-    return Nest(node, tuple(parts), found.places, Op(node), nesting, top, large, there)
+    return PhysicalNest(node, tuple(parts), found.places, Op(node), nesting, top, large, there)
 
 
 def _tree(
     chooser: Chooser, node: plan.Node, nesting: Nesting, top: shredding.Shredded
 ) -> Asking[Physical]:
-    indexes: list[Index] = []
+    indexes: list[PhysicalIndex] = []
     places: list[tuple[int, ...]] = []
     for level in shredding.levels(top):
         if level.is_made:
@@ -69,4 +69,6 @@ def _tree(
             own.append(len(indexes))
             indexes.append(index)
         places.append(tuple(own))
-    return Nest(node, tuple(indexes), tuple(places), Op(node), nesting, top, shredding.LARGE)
+    return PhysicalNest(
+        node, tuple(indexes), tuple(places), Op(node), nesting, top, shredding.LARGE
+    )

@@ -12,16 +12,16 @@ from optimizer.plans.properties import bindings
 from reactive.engine.compiler.chooser import Asking, Chooser
 from reactive.engine.compiler.physical import (
     FactorizedGroups,
-    Index,
     Op,
     PairSums,
     PartialSums,
     Physical,
+    PhysicalIndex,
     ops,
 )
 from reactive.engine.operators.plain import INNER, Inner, Side, sides
 
-OfSide = Index | PartialSums | PairSums
+OfSide = PhysicalIndex | PartialSums | PairSums
 
 
 def sum_sides(chooser: Chooser, node: plan.Node) -> Asking[Physical] | None:

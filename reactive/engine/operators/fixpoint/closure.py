@@ -30,7 +30,7 @@ from optimizer import plan
 from optimizer.expressions.knowledge import constructor
 from reactive.engine.collections.reachability import Arc, Bits, Reachability, gained, has, picked
 from reactive.engine.collections.trie import Numbering, Unlike
-from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
+from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.aggregate import Inputs, State
 from reactive.engine.operators.operator import BailOut
 
@@ -157,8 +157,8 @@ class Closure:
                 went += rows(node, less)
         self.shown.size += len(came) - len(went)
         if came and went:
-            return [*Batch(went, -1), *Batch(came, 1)]
-        return Batch(came or went, 1 if came else -1) if came or went else ()
+            return [*UniformDelta(went, -1), *UniformDelta(came, 1)]
+        return UniformDelta(came or went, 1 if came else -1) if came or went else ()
 
     def undo(self) -> None:
         self._graph.undo()
@@ -181,7 +181,7 @@ class Closure:
         self._before, self._size = {}, self.shown.size
 
     def contents(self) -> Sequence[Pair]:
-        return Batch(list(self.shown), 1)
+        return UniformDelta(list(self.shown), 1)
 
     def state(self) -> State:
         """The values by their numbers, the arcs, and what each node reaches."""

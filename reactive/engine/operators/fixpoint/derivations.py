@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable
 from itertools import islice, repeat
 from typing import Any
 
-from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
+from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 
 GIVEN = 1
 """The round of what is derived from inputs alone."""
@@ -113,7 +113,7 @@ class Derivations:
             self.take(derivations)
             return
         self.touched += len(derivations)
-        if type(derivations) is Batch:
+        if type(derivations) is UniformDelta:
             if derivations.weight > 0:
                 self._count(derivations)
             else:
@@ -174,7 +174,7 @@ class Derivations:
             self.support[row] = supported
             raise
 
-    def _count(self, derivations: Batch) -> None:
+    def _count(self, derivations: UniformDelta) -> None:
         """Derivations from rows of this round, the latest there is: none is well-founded yet."""
         rows, support = derivations.rows, self.support
         before = len(support)
@@ -186,7 +186,7 @@ class Derivations:
             raise
         finally:
             self.derivations += len(rows)
-            self._note(self._take_back, Batch(rows, derivations.weight))
+            self._note(self._take_back, UniformDelta(rows, derivations.weight))
         new = len(support) - before
         if new == len(rows):
             self._fresh += rows
@@ -236,7 +236,7 @@ class Derivations:
             self._put_out(leaving)
             self._gone.update(leaving)
 
-    def _drop_only_ones(self, derivations: Batch) -> None:
+    def _drop_only_ones(self, derivations: UniformDelta) -> None:
         """Derivations that vanish, each the only one of its row: `has_only_ones` said so."""
         rows, sinces = derivations.rows, list[int]()
         supports: list[int] = []

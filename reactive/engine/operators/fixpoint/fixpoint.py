@@ -49,7 +49,7 @@ from contextlib import AbstractContextManager, ExitStack
 from typing import Any
 
 from reactive.engine.collections.index import KeyedBatch, KeyedPair
-from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
+from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.aggregate import Inputs, State
 from reactive.engine.operators.fixpoint.delta_rules import BaseRule, Circuit, Fed, Negating
 from reactive.engine.operators.fixpoint.derivations import GIVEN
@@ -69,7 +69,7 @@ class Fixpoint:
     def __init__(self, circuit: Circuit) -> None:
         self._circuit = circuit
         self._round = GIVEN
-        self._before: Before | None = None
+        self._before: StateBefore | None = None
         self._is_measured = False
         self._stored: State | None = None
         """The state that was restored, until derivations and indexes are built from it."""
@@ -104,7 +104,7 @@ class Fixpoint:
         self._is_measured = self._circuit.begins_anew
         try:
             return self._followed(inputs)
-        except TooMany:
+        except TooManyLost:
             self._is_measured = False
             changes = self._evaluated()
         if changes is None:
@@ -117,7 +117,7 @@ class Fixpoint:
         circuit = self._circuit
         try:
             given = {port: find() for port, find in circuit.all_rows.items()}
-            self._before = Before(circuit)
+            self._before = StateBefore(circuit)
             for rule, port in circuit.fed:
                 if isinstance(rule, BaseRule):
                     circuit.relations[rule.head].take(rule.given(given[port]))
@@ -137,7 +137,7 @@ class Fixpoint:
                 self._ask(expected(self._circuit, inputs))
             self._take(inputs, self._circuit.fed)
             self._settle()
-        except (FixpointError, TooMany):
+        except (FixpointError, TooManyLost):
             raise
         except Exception as error:
             reraise_asynchronous(error)
@@ -211,7 +211,7 @@ class Fixpoint:
     def _ask(self, gone: int) -> None:
         """Go over to evaluating it anew if it takes too long to follow what vanishes."""
         if self._is_measured and is_dear(self._circuit.relations, gone):
-            raise TooMany
+            raise TooManyLost
 
     def _is_losing(self) -> bool:
         for relation in self._circuit.relations:  # noqa: SIM110 - a generator takes as long as the rest
@@ -225,7 +225,7 @@ class Fixpoint:
         while True:
             self._let_leave()
             now = self._round = self._round + 1
-            entering = [Batch(relation.enter(now, depth), now) for relation in relations]
+            entering = [UniformDelta(relation.enter(now, depth), now) for relation in relations]
             if any(entering):
                 depth = self._depth(entering)
                 self._derive(entering)
@@ -258,7 +258,7 @@ class Fixpoint:
 
     def rows(self, relation: int) -> Sequence[Pair]:
         """All rows of a relation."""
-        return Batch(list(self.shown(relation)), 1)
+        return UniformDelta(list(self.shown(relation)), 1)
 
     def shown(self, relation: int) -> Mapping[Row, object]:
         """The rows of a relation: not a copy."""
@@ -290,7 +290,7 @@ class Fixpoint:
             relation.restore(_state_of(state, place))
         for index in circuit.recursive_indexes:
             index.set_aside()
-            index.change(Batch(list(index.relation.rounds), GIVEN))
+            index.change(UniformDelta(list(index.relation.rounds), GIVEN))
         self._stored = None
         self.commit()
 
@@ -333,7 +333,7 @@ class Fixpoint:
                     recursive_index.change(delta)
         return moved
 
-    def _depth(self, entering: Sequence[Batch]) -> int:
+    def _depth(self, entering: Sequence[UniformDelta]) -> int:
         """How many steps the rows that enter are away from the inputs that changed."""
         relations = self._circuit.relations
         depth = max(f.depth for f, rows in zip(relations, entering, strict=True) if rows)
@@ -359,7 +359,7 @@ class Fixpoint:
         for head, derivations in out:
             circuit.relations[head].follow(derivations)
 
-    def _endless(self, entering: Sequence[Batch]) -> FixpointError:
+    def _endless(self, entering: Sequence[UniformDelta]) -> FixpointError:
         circuit = self._circuit
         named = ", ".join(map(repr, circuit.names))
         rows = [row for batch in entering[: len(circuit.names)] for row in batch.rows]
@@ -392,7 +392,7 @@ def _weight(part: Any) -> int:
     return weight
 
 
-class Output:
+class FixpointRelation:
     """One of the relations of a fixpoint.
 
     It has no state of its own.
@@ -425,7 +425,7 @@ ASKED = 16
 """How many are asked."""
 
 
-class TooMany(Exception):
+class TooManyLost(Exception):
     """More derivations vanish than pays to follow."""
 
 
@@ -476,12 +476,12 @@ def _deleted(delta: Sequence[Any]) -> Sequence[Any]:
     """The pairs of a large change, beside their keys or not, that go."""
     if len(delta) < MANY:
         return ()
-    if isinstance(delta, Batch | KeyedBatch):
+    if isinstance(delta, UniformDelta | KeyedBatch):
         return delta if delta.weight < 0 else ()
     return [part for part in delta if _weight(part) < 0]
 
 
-class Before:
+class StateBefore:
     """What relations and their indexes held before they began from nothing."""
 
     __slots__ = ("_indexes", "_relations")
@@ -524,5 +524,5 @@ def differences(
     came = [row for row in now if row not in was]
     went = [row for row in was if row not in now]
     if came and went:
-        return [*Batch(went, -1), *Batch(came, 1)]
-    return Batch(came or went, 1 if came else -1) if came or went else ()
+        return [*UniformDelta(went, -1), *UniformDelta(came, 1)]
+    return UniformDelta(came or went, 1 if came else -1) if came or went else ()

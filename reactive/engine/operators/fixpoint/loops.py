@@ -33,11 +33,11 @@ from typing import Any
 from optimizer.traverse import read_functions
 from reactive.engine.codegen.functions import source_of
 from reactive.engine.codegen.nest import ListSink
-from reactive.engine.collections.index import Before, KeyedPair
-from reactive.engine.collections.zset import Batch, Pair, Pairs, Row
+from reactive.engine.collections.index import IndexBefore, KeyedPair
+from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta
 from reactive.engine.operators.fixpoint.recursive_relation import RecursiveRelation
-from reactive.engine.operators.index_by import IndexBy, KeyBy
-from reactive.engine.operators.join import Candidates
+from reactive.engine.operators.index_by import IndexBy, KeyedStream
+from reactive.engine.operators.join import KeyCandidates
 from reactive.engine.operators.loops.nests import (
     DeltaRule,
     delta_loop,
@@ -63,8 +63,8 @@ class UnaryLoops:
     def run(self, delta: Pairs) -> Pairs | None:
         """What comes of them."""
         try:
-            if type(delta) is Batch:
-                return Batch(self._enter(delta.rows), delta.weight)
+            if type(delta) is UniformDelta:
+                return UniformDelta(self._enter(delta.rows), delta.weight)
             pairs: Pairs = self._leave(delta)
             return pairs
         except Exception as error:
@@ -105,8 +105,8 @@ class BinaryLoops:
             return None
         find = index.index.buckets.get
         try:
-            if type(delta) is Batch:
-                return Batch(self._loops["enter"](delta.rows, find), delta.weight)
+            if type(delta) is UniformDelta:
+                return UniformDelta(self._loops["enter"](delta.rows, find), delta.weight)
             more = (other.relation.since,) if isinstance(other, RecursiveIndex) else ()
             pairs: Pairs = self._loops["leave"](delta, find, *more)
             return pairs
@@ -174,7 +174,7 @@ class Partners:
         """The rows of the relation that changed rows of the input may match, with their keys."""
         found: dict[Row, Any] = {}
         index = self.left.index_by
-        rows = Candidates(index) if self._is_poisoned() else index.index
+        rows = KeyCandidates(index) if self._is_poisoned() else index.index
         for key, _ in keyed:
             for row, _ in rows.pairs(key):
                 found.setdefault(row, key)
@@ -190,7 +190,7 @@ class Partners:
         if self._is_poisoned():  # keys say nothing then
             others, fits = _Everything(self.right, since), self._whole
         elif since:
-            others = Before(others, since)
+            others = IndexBefore(others, since)
 
         def partners(key: Any, row: Row) -> list[Pair]:
             candidates = others.pairs(key)
@@ -272,15 +272,15 @@ class RecursiveIndex:
 class FilteredKeys:
     """The keys of rows that pass some wheres.
 
-    >>> from reactive.engine.operators.index_by import KeyBy
-    >>> FilteredKeys(lambda pairs: [p for p in pairs if p[0] != "otto"], KeyBy(len)).step(
+    >>> from reactive.engine.operators.index_by import KeyedStream
+    >>> FilteredKeys(lambda pairs: [p for p in pairs if p[0] != "otto"], KeyedStream(len)).step(
     ...     [("anna", 1), ("otto", 1)])
     [(4, ('anna', 1))]
     """
 
     __slots__ = ("_keys", "_wheres")
 
-    def __init__(self, wheres: Callable[[Pairs], Pairs], keys: KeyBy) -> None:
+    def __init__(self, wheres: Callable[[Pairs], Pairs], keys: KeyedStream) -> None:
         self._wheres = wheres
         self._keys = keys
 
@@ -302,6 +302,6 @@ class FilteredKeys:
 
 
 def _weighted(delta: Pairs) -> Sequence[Pair]:
-    if type(delta) is Batch:
-        return Batch(delta.rows, 1 if delta.weight > 0 else -1)
+    if type(delta) is UniformDelta:
+        return UniformDelta(delta.rows, 1 if delta.weight > 0 else -1)
     return [(row, 1 if weight > 0 else -1) for row, weight in delta]

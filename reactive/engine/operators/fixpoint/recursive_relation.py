@@ -42,7 +42,7 @@ from typing import Any, Self
 
 from reactive.engine.collections.index import NOTHING
 from reactive.engine.collections.sorting import Rank, ranker
-from reactive.engine.collections.zset import Batch, Pair, Row, canonical, consolidate
+from reactive.engine.collections.zset import Pair, Row, UniformDelta, canonical, consolidate
 from reactive.engine.operators.aggregate import State, repeated, shortened
 from reactive.engine.operators.fixpoint.derivations import GIVEN, Derivations
 
@@ -120,7 +120,7 @@ class RecursiveRelation(Derivations):
                 del rounds[row]
             self._leaving.update(more)
         if not dated:
-            return Batch(list(self._leaving), -GIVEN)
+            return UniformDelta(list(self._leaving), -GIVEN)
         return [(row, -since) for row, since in self._leaving.items()]
 
     def since(self, row: Row) -> int:
@@ -142,11 +142,11 @@ class RecursiveRelation(Derivations):
         entered = self._entered
         came = entered[0] if len(entered) == 1 else [row for rows in entered for row in rows]
         if not self._left:
-            return Batch(came, 1) if came else ()
+            return UniformDelta(came, 1) if came else ()
         went = [row for rows in self._left for row in rows]
         if not came:
-            return Batch(went, -1)
-        return consolidate([*Batch(went, -1), *Batch(came, 1)])
+            return UniformDelta(went, -1)
+        return consolidate([*UniformDelta(went, -1), *UniformDelta(came, 1)])
 
     def undo(self) -> None:
         """Be as before the commit."""

@@ -293,7 +293,7 @@ class Anew:
         self._careful.forget()
 
 
-class Output:
+class LoopRelation:
     """One of the relations of a loop. It has no state of its own."""
 
     __slots__ = ("_loop", "_relation", "touched")
@@ -360,7 +360,7 @@ def affordable(whole: int, ratio: int) -> int:
     return FEW + whole // (2 * ratio)
 
 
-class Body(Protocol):
+class LoopBody(Protocol):
     """All rounds as operators."""
 
     @property
@@ -376,10 +376,10 @@ class Measured:
 
     __slots__ = ("_anew", "_body", "_is_new", "_make", "_spent", "evaluated", "touched")
 
-    def __init__(self, anew: Anew, make: Callable[[Anew], Body]) -> None:
+    def __init__(self, anew: Anew, make: Callable[[Anew], LoopBody]) -> None:
         self._anew = anew
         self._make = make
-        self._body: Body | None = None
+        self._body: LoopBody | None = None
         self._spent = 0
         self._is_new = False
         self.touched = 0
@@ -436,7 +436,7 @@ class Measured:
         more, sizes = (0, 0) if self._body is None else self._body.footprint()
         return rows + more, size + sizes
 
-    def _followed(self, body: Body, nets: Sequence[Pairs]) -> list[Pairs] | None:
+    def _followed(self, body: LoopBody, nets: Sequence[Pairs]) -> list[Pairs] | None:
         before = body.touched
         found = body.step(nets, affordable(self._anew.whole, RATIO))
         self.touched += body.touched - before

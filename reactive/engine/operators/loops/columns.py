@@ -75,7 +75,7 @@ from reactive.engine.collections.exact import (
     summable,
     summable_or_none,
 )
-from reactive.engine.collections.zset import Batch, Row
+from reactive.engine.collections.zset import Row, UniformDelta
 from reactive.engine.operators.loops import grouped
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -107,7 +107,7 @@ class NotTaken(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ValueColumn:
     """The values of all rows as an array, or a constant; those of texts as a list.
 
     kind: `int`, `float`, `bool` or `str`, of all values.
@@ -160,7 +160,7 @@ class Columns:
         self.numpy = numpy
         self.rows = rows
         self._fields = fields
-        self._known: dict[Expr, Column] = {}
+        self._known: dict[Expr, ValueColumn] = {}
 
     def sample(self, number: int) -> Columns:
         """The same of a few of the rows."""
@@ -182,10 +182,10 @@ class Columns:
         for expr, column in self._known.items():
             if isinstance(column.values, self.numpy.ndarray):
                 values = column.values[passed]
-                chosen._known[expr] = Column(values, column.kind, column.most)
+                chosen._known[expr] = ValueColumn(values, column.kind, column.most)
         return chosen
 
-    def value(self, expr: Expr) -> Column:
+    def value(self, expr: Expr) -> ValueColumn:
         """The values of an expression."""
         found = self._known.get(expr)
         if found is None:
@@ -197,21 +197,21 @@ class Columns:
         field = _field_of(expr)
         return None if field is None else [field[1](self.rows[place]) for place in places]
 
-    def _computed(self, expr: Expr) -> Column:
+    def _computed(self, expr: Expr) -> ValueColumn:
         field = _field_of(expr)
         if field is not None:
             return self._field(*field)
         match expr:
             case Constant(value):
-                return Column(value, type(value), abs(value) if type(value) is int else 0)
+                return ValueColumn(value, type(value), abs(value) if type(value) is int else 0)
             case Operation("not", (operand,)):
-                return Column(self.numpy.logical_not(self._truth(self.value(operand))), bool)
+                return ValueColumn(self.numpy.logical_not(self._truth(self.value(operand))), bool)
             case Operation(operator, (left, right)):
                 return self._operation(operator, self.value(left), self.value(right))
             case And(parts) | Or(parts):
                 truths = [self._truth(self.value(part)) for part in parts]
                 combine = "logical_and" if isinstance(expr, And) else "logical_or"
-                return Column(getattr(self.numpy, combine).reduce(truths), bool)
+                return ValueColumn(getattr(self.numpy, combine).reduce(truths), bool)
             case Attempt(of):
                 return self.value(of)
             case Call(Constant(check), (of,)):
@@ -221,39 +221,39 @@ class Columns:
                 return column
         raise NotTaken
 
-    def _field(self, name: Any, of: Callable[[Row], Any]) -> Column:
+    def _field(self, name: Any, of: Callable[[Row], Any]) -> ValueColumn:
         numpy, rows, kind = self.numpy, self.rows, self._fields.get(name)
         if kind is int:
             values = numpy.fromiter(map(of, rows), numpy.int64, len(rows))
-            return Column(values, int, max(abs(int(values.min())), abs(int(values.max()))))
+            return ValueColumn(values, int, max(abs(int(values.min())), abs(int(values.max()))))
         if kind is float or kind is bool:
-            return Column(numpy.fromiter(map(of, rows), kind, len(rows)), kind)
+            return ValueColumn(numpy.fromiter(map(of, rows), kind, len(rows)), kind)
         if kind is str:
-            return Column(list(map(of, rows)), str)
+            return ValueColumn(list(map(of, rows)), str)
         raise NotTaken
 
-    def _truth(self, column: Column) -> Any:
+    def _truth(self, column: ValueColumn) -> Any:
         """A column of truth values; others have a truth that is not looked for here."""
         if column.kind is not bool or not isinstance(column.values, self.numpy.ndarray):
             raise NotTaken
         return column.values
 
-    def _operation(self, operator: str, left: Column, right: Column) -> Column:
+    def _operation(self, operator: str, left: ValueColumn, right: ValueColumn) -> ValueColumn:
         numpy, kinds = self.numpy, {left.kind, right.kind}
         if kinds == {str}:
             return self._equal(operator, left, right)
         if not kinds <= {int, float} or max(left.most, right.most) >= EXACT:
             raise NotTaken
         if operator in COMPARED:
-            return Column(getattr(numpy, COMPARED[operator])(left.values, right.values), bool)
+            return ValueColumn(getattr(numpy, COMPARED[operator])(left.values, right.values), bool)
         most = left.most * right.most if operator == "*" else left.most + right.most
         if kinds == {int} and most >= EXACT:
             raise NotTaken
         with numpy.errstate(all="ignore"):
             values = getattr(numpy, COMPUTED[operator])(left.values, right.values)
-        return Column(values, int, most) if kinds == {int} else Column(values, float)
+        return ValueColumn(values, int, most) if kinds == {int} else ValueColumn(values, float)
 
-    def _equal(self, operator: str, left: Column, right: Column) -> Column:
+    def _equal(self, operator: str, left: ValueColumn, right: ValueColumn) -> ValueColumn:
         """Whether texts equal a constant."""
         if isinstance(left.values, str):
             left, right = right, left
@@ -263,7 +263,7 @@ class Columns:
         if isinstance(left.values, str):
             raise NotTaken
         asked = constant.__eq__ if operator == "==" else constant.__ne__
-        return Column(self.numpy.fromiter(map(asked, left.values), bool, len(self.rows)), bool)
+        return ValueColumn(self.numpy.fromiter(map(asked, left.values), bool, len(self.rows)), bool)
 
 
 UNLOADED = 200_000
@@ -290,7 +290,7 @@ class ColumnSums:
     keys: tuple[Expr, ...]
     values: tuple[Expr, ...]
 
-    def of(self, delta: Batch) -> Changed | None:
+    def of(self, delta: UniformDelta) -> Changed | None:
         """The sums of a delta by key; None if they are for the loop to compute."""
         numpy = _numpy(len(delta))
         if numpy is None or delta.weight != 1:
@@ -438,7 +438,7 @@ def _whole_sums(numpy: Any, whole: Any, codes: Any, there: Any) -> list[int]:
     return found.astype(numpy.int64).tolist()  # type: ignore[no-any-return]
 
 
-def _scaled(numpy: Any, value: Column, codes: Any, there: Any) -> list[int]:
+def _scaled(numpy: Any, value: ValueColumn, codes: Any, there: Any) -> list[int]:
     """Exact sums of floats, times 2**BITS: some leading bits of all are added at a time."""
     most = float(numpy.abs(value.values).max())
     bits = EXACT.bit_length() - 2 - len(codes).bit_length()

@@ -51,11 +51,11 @@ from optimizer.plans.multiway import MultiwayJoin
 from optimizer.record import record
 from reactive.engine.codegen.cycle_rows import NOTHING, CycleTerms, Occurrence
 from reactive.engine.codegen.emitter import Emitter, RowPipeline, row_names
-from reactive.engine.codegen.functions import Values, build
+from reactive.engine.codegen.functions import BoundValues, build
 from reactive.engine.codegen.probe_order import Key, ProbeOrder, keys_of
 from reactive.engine.collections.neighbour_rows import Neighbours
 from reactive.engine.collections.zset import Pair, consolidate, is_mixed
-from reactive.engine.operators.aggregate import Aggregate
+from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy
 from reactive.engine.operators.loops.grouped import NONE_BEFORE, Grouped, GroupingOfOne
 from reactive.engine.operators.operator import BailOut
@@ -72,7 +72,7 @@ class CyclicCount(Grouped):
 
     def __init__(
         self,
-        plain: Aggregate,
+        plain: GroupAggregates,
         loop: Callable[..., Any],
         source: str,
         owner: plan.Node,
@@ -224,7 +224,7 @@ def cyclic_count_loop(
     of: Cycle, above: RowPipeline, sink: GroupingOfOne, held: Sequence[Neighbours]
 ) -> tuple[Callable[..., Any], str]:
     """The function, and its text; `above` is done with what pairs make."""
-    values = Values()
+    values = BoundValues()
     texts = []
     for number, each in enumerate(held):
         _bind(values, number, each)
@@ -252,7 +252,7 @@ def cyclic_count_loop(
     return build("step", text, values), "\n".join([text, *texts])
 
 
-def _bind(values: Values, number: int, held: Neighbours) -> None:
+def _bind(values: BoundValues, number: int, held: Neighbours) -> None:
     """Bind what the loops read and write of an input."""
     values.bind(
         {
@@ -286,7 +286,7 @@ def _turn(of: Cycle, number: int) -> str:
     return "\n".join([*lines, ""])
 
 
-def _loop(values: Values, of: Cycle, number: int) -> list[str]:
+def _loop(values: BoundValues, of: Cycle, number: int) -> list[str]:
     """The loop over what changes of an input."""
     edges = of.edges[number]
     pipeline = edges.pipeline

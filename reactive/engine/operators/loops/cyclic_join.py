@@ -28,13 +28,13 @@ from optimizer import plan
 from optimizer.record import record
 from reactive.engine.codegen.cycle_rows import CycleRows
 from reactive.engine.codegen.emitter import Emitter, RowPipeline, row_names
-from reactive.engine.codegen.functions import Values, build
-from reactive.engine.codegen.nest import Sink
+from reactive.engine.codegen.functions import BoundValues, build
+from reactive.engine.codegen.nest import LoopSink
 from reactive.engine.collections.index import NOTHING, rows_of
 from reactive.engine.collections.neighbour_rows import NeighbourRows, without
 from reactive.engine.collections.trie import SEVERAL
 from reactive.engine.collections.zset import Pair, consolidate, is_mixed
-from reactive.engine.operators.aggregate import Aggregate
+from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops.cyclic_count import Cycle
 from reactive.engine.operators.loops.grouped import NONE_BEFORE, Grouped
 from reactive.engine.operators.operator import BailOut
@@ -200,7 +200,7 @@ class CyclicJoin(Grouped):
 
     __slots__ = ("_rows", "holds_for")
 
-    def __init__(self, plain: Aggregate, rows: CyclicRows, owner: plan.Node) -> None:
+    def __init__(self, plain: GroupAggregates, rows: CyclicRows, owner: plan.Node) -> None:
         super().__init__(plain, _never, _never, rows.source)
         self._rows = rows
         self.holds_for = owner
@@ -240,14 +240,14 @@ def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
 def cyclic_join_loop(
     of: Cycle,
     above: RowPipeline,
-    sink: Sink,
+    sink: LoopSink,
     held: Sequence[NeighbourRows],
     *,
     crowded: frozenset[int],
     is_whole: bool = False,
 ) -> tuple[Callable[..., Any], str]:
     """The function, and its text; `above` is done with the rows that are joined."""
-    values = Values()
+    values = BoundValues()
     values.bind({"empty": {}, "nothing": None, "NOTHING": NOTHING, "Crowded": Crowded})
     values.bind({"rows_of": rows_of, "without": without, "SEVERAL": SEVERAL, **sink.bound})
     for number, each in enumerate(held):
@@ -262,7 +262,7 @@ def cyclic_join_loop(
                 f"all_{number}": each.items,
             }
         )
-    writer = _Writer(values, of, above, sink, crowded, is_whole)
+    writer = _LoopWriter(values, of, above, sink, crowded, is_whole)
     numbers = [of.occurrences[0].of] if is_whole else range(len(held))
     loops = [line for number in numbers for line in writer.loop(number)]
     deltas = [f"delta_{base}" for base in range(1 + max(each.base for each in of.edges))]
@@ -280,13 +280,13 @@ def cyclic_join_loop(
 
 
 @record
-class _Writer:
+class _LoopWriter:
     """Writes the loops over what changes of an input, or over all of it."""
 
-    values: Values
+    values: BoundValues
     of: Cycle
     above: RowPipeline
-    sink: Sink
+    sink: LoopSink
     crowded: frozenset[int]
     is_whole: bool
 

@@ -54,14 +54,14 @@ from reactive.engine.codegen.emitter import Emitter, RowPipeline
 from reactive.engine.codegen.functions import Recall
 from reactive.engine.codegen.nest import write_plus
 from reactive.engine.collections.index import keys_of
-from reactive.engine.collections.zset import Batch, Pair
+from reactive.engine.collections.zset import Pair, UniformDelta
 from reactive.engine.operators.accumulators import (
     AvgAccumulator,
     CountAccumulator,
     SumAccumulator,
     ValuesAccumulator,
 )
-from reactive.engine.operators.aggregate import Aggregate, Inputs, State
+from reactive.engine.operators.aggregate import GroupAggregates, Inputs, State
 from reactive.engine.operators.index_by import IndexBy
 from reactive.engine.operators.join import SumsBy
 from reactive.engine.operators.loops.columns import ColumnSums, column_sums
@@ -141,7 +141,7 @@ class Factored(Grouped):
 
     def __init__(
         self,
-        plain: Aggregate,
+        plain: GroupAggregates,
         loop: Callable[..., Any],
         source: str,
         sides: Sides | ProbeOrders,
@@ -391,7 +391,7 @@ else: {out} = step_{n}({left}, {right})"""
 
 
 SUMMED = (CountAccumulator, SumAccumulator, AvgAccumulator)
-Columns = Callable[[Batch, dict[Any, Any], dict[Any, Any]], Sequence[Pair] | None]
+Columns = Callable[[UniformDelta, dict[Any, Any], dict[Any, Any]], Sequence[Pair] | None]
 """Of a delta, groups, and groups as they were before: what changes; None if the loop is to run."""
 
 
@@ -404,7 +404,9 @@ def group_columns(
         return None
     loops: list[Callable[..., Sequence[Pair]]] = []
 
-    def step(delta: Batch, groups: dict[Any, Any], before: dict[Any, Any]) -> Sequence[Pair] | None:
+    def step(
+        delta: UniformDelta, groups: dict[Any, Any], before: dict[Any, Any]
+    ) -> Sequence[Pair] | None:
         changed = sums.of(delta)
         if changed is None:
             return None

@@ -56,9 +56,9 @@ from reactive.engine.codegen.emitter import Emitter, RowPipeline
 from reactive.engine.codegen.loop_expressions import KEYS, matching_key
 from reactive.engine.codegen.nest import RUNNING_SUMS, text_plus, text_times, write_plus
 from reactive.engine.collections.exact import BITS, UNIT, RunningSum, scaled_sum
-from reactive.engine.collections.index import Rows
-from reactive.engine.collections.values import ORDERED, Values
-from reactive.engine.collections.zset import EXACT, Batch, Pair, Row
+from reactive.engine.collections.index import FewRows
+from reactive.engine.collections.values import ORDERED, OrderedValues
+from reactive.engine.collections.zset import EXACT, Pair, Row, UniformDelta
 from reactive.engine.operators.accumulators import (
     AvgAccumulator,
     CountAccumulator,
@@ -67,7 +67,7 @@ from reactive.engine.operators.accumulators import (
     MinAccumulator,
     SumAccumulator,
 )
-from reactive.engine.operators.aggregate import WEIGHT, Aggregate
+from reactive.engine.operators.aggregate import WEIGHT, GroupAggregates
 from reactive.engine.operators.loops.columns import Changed, column_sums
 from reactive.engine.operators.loops.factored import Term
 from reactive.engine.operators.loops.grouped import Grouping
@@ -85,7 +85,7 @@ class FirstLoad:
 
     def __init__(
         self,
-        plain: Aggregate,
+        plain: GroupAggregates,
         pipeline: RowPipeline,
         grouping: Callable[[RowPipeline], Grouping],
         called: Sequence[Lifted],
@@ -100,7 +100,7 @@ class FirstLoad:
         self._loop: Loop = delta_loop("groups, delta", pipeline, called, gathering, batch=True)[0]
 
     def step(
-        self, delta: Batch, groups: dict[Any, Any], before: dict[Any, Any]
+        self, delta: UniformDelta, groups: dict[Any, Any], before: dict[Any, Any]
     ) -> Sequence[Pair] | None:
         """As that of a loop; None if there are groups with rows."""
         plain = self._plain
@@ -116,15 +116,15 @@ class FirstLoad:
         new = dict(zip(found, made, strict=True))
         before.update({key: group.copy() for key, group in groups.items()} or dict.fromkeys(new))
         groups.update(new)
-        return Batch(rows, 1) if self._is_keyed else plain.differences(before)
+        return UniformDelta(rows, 1) if self._is_keyed else plain.differences(before)
 
     def _states(self, lists: list[list[Any]]) -> list[Sequence[Any]]:
         """Those of all groups, of one accumulator after the other."""
         columns = (
-            [Gathered(lists)]
+            [GroupColumn(lists)]
             if self._width < 2
             else [
-                Gathered([list(map(itemgetter(place), values)) for values in lists])
+                GroupColumn([list(map(itemgetter(place), values)) for values in lists])
                 for place in range(self._width)
             ]
         )
@@ -151,7 +151,7 @@ def _values(sink: Grouping) -> list[Expr]:
     return list(dict.fromkeys(value for _, value in sink.accumulators if value is not None))
 
 
-class Summing:
+class SumColumns:
     """Takes rows or pairs as sums by key, and by a part of the group."""
 
     result = "changed"
@@ -182,7 +182,7 @@ class Summing:
     def epilogue(self) -> list[str]:
         return []
 
-    def over_columns(self) -> Callable[[Batch], Changed | None] | None:
+    def over_columns(self) -> Callable[[UniformDelta], Changed | None] | None:
         """The same, of many rows over columns."""
         if len(self._key) != 1 or self._groups:
             return None
@@ -215,7 +215,7 @@ class Summing:
         return matching_key(emitter, self._key, self._pipeline.shapes, is_written=self._is_written)
 
 
-class SummingInLists(Summing):
+class SummingInLists(SumColumns):
     """Takes rows without weights as lists of values by key, of which all sums are made together."""
 
     is_of_batch = True
@@ -233,10 +233,12 @@ class SummingInLists(Summing):
         emitter.line(f"changed[{key}].append({value})")
 
 
-def of_lists(loop: Callable[..., dict[Any, list[Any]]], width: int) -> Callable[[Batch], Any]:
+def of_lists(
+    loop: Callable[..., dict[Any, list[Any]]], width: int
+) -> Callable[[UniformDelta], Any]:
     """What gives the sums of a batch by such a loop; None where rows have another weight than 1."""
 
-    def sums(delta: Batch) -> Changed | None:
+    def sums(delta: UniformDelta) -> Changed | None:
         if delta.weight != 1:
             return None
         found = loop(defaultdict(list), delta.rows)
@@ -248,13 +250,13 @@ def of_lists(loop: Callable[..., dict[Any, list[Any]]], width: int) -> Callable[
                 [list(map(itemgetter(place), values)) for values in lists] for place in range(width)
             ]
         )
-        made = [Gathered(column).states(SumAccumulator()) for column in columns]
+        made = [GroupColumn(column).states(SumAccumulator()) for column in columns]
         return dict(zip(found, zip(map(len, lists), *made, strict=True), strict=True))
 
     return sums
 
 
-class SummingOfOne(Summing):
+class SummingOfOne(SumColumns):
     """Adds a single row to the sums; all that may raise is done before."""
 
     result = "()"
@@ -299,18 +301,18 @@ class Slow(Exception):
     """Values are not such that a way fits them."""
 
 
-class Gathered:
+class GroupColumn:
     """The values that one expression has in all groups."""
 
     def __init__(self, groups: Groups) -> None:
         self._groups = groups
         self._kinds = frozenset(map(type, chain.from_iterable(groups)))
 
-    def without_none(self) -> Gathered:
+    def without_none(self) -> GroupColumn:
         """The same, but for None."""
         if type(None) not in self._kinds:
             return self
-        return Gathered([[v for v in values if v is not None] for values in self._groups])
+        return GroupColumn([[v for v in values if v is not None] for values in self._groups])
 
     def states(self, accumulator: Any) -> list[Any]:
         """What an accumulator holds of each group."""
@@ -331,9 +333,9 @@ class Gathered:
             case AvgAccumulator():
                 return list(zip(self._sums(), map(len, groups), strict=True))
             case MinAccumulator() | MaxAccumulator() if self._are_ordered():
-                return [Values.of(values, in_order=True) for values in groups]
+                return [OrderedValues.of(values, in_order=True) for values in groups]
             case CountDistinctAccumulator() if self._kinds <= EXACT:
-                return [Values.of(values, in_order=False) for values in groups]
+                return [OrderedValues.of(values, in_order=False) for values in groups]
         raise Slow
 
     def _are_ordered(self) -> bool:
@@ -356,7 +358,7 @@ class Gathered:
 def shown(accumulator: Any, states: Sequence[Any]) -> list[Any]:
     """What an accumulator shows of each state.
 
-    >>> shown(SumAccumulator(), Gathered([[1, 2], [0.5, 1]]).states(SumAccumulator()))
+    >>> shown(SumAccumulator(), GroupColumn([[1, 2], [0.5, 1]]).states(SumAccumulator()))
     [3, 1.5]
     """
     match accumulator:
@@ -432,13 +434,13 @@ def value_of(pipeline: RowPipeline, value: Any) -> Expr:
     return pipeline.take(value.body)
 
 
-def indexed(keys: Sequence[Any], rows: Sequence[Row]) -> dict[Any, Rows]:
+def indexed(keys: Sequence[Any], rows: Sequence[Row]) -> dict[Any, FewRows]:
     """Rows by their keys."""
-    found: dict[Any, Rows] = {}
+    found: dict[Any, FewRows] = {}
     get = found.get
     for key, row in zip(keys, rows, strict=True):
         bucket = get(key)
         if bucket is None:
-            found[key] = bucket = Rows()
+            found[key] = bucket = FewRows()
         bucket.append(row)
     return found

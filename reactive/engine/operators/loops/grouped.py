@@ -39,7 +39,7 @@ from optimizer.expr import Expr
 from reactive.engine.codegen.emitter import Emitter
 from reactive.engine.codegen.nest import RUNNING_SUMS, text_mean, text_shown, write_plus_value
 from reactive.engine.collections import values as multisets
-from reactive.engine.collections.zset import Batch, Pair
+from reactive.engine.collections.zset import Pair, UniformDelta
 from reactive.engine.operators.accumulators import (
     AvgAccumulator,
     CollectAccumulator,
@@ -49,7 +49,7 @@ from reactive.engine.operators.accumulators import (
     SumAccumulator,
     ValuesAccumulator,
 )
-from reactive.engine.operators.aggregate import Aggregate, Inputs, State
+from reactive.engine.operators.aggregate import GroupAggregates, Inputs, State
 from reactive.engine.operators.loops import joined
 from reactive.engine.operators.operator import InLine
 from reactive.engine.runtime.interrupts import reraise_asynchronous
@@ -266,7 +266,7 @@ class Remembered(dict[Any, Any]):
     __slots__ = ("log",)
 
     def __init__(self) -> None:
-        self.log: list[tuple[multisets.Values, Any, int]] = []
+        self.log: list[tuple[multisets.OrderedValues, Any, int]] = []
 
 
 class Grouped:
@@ -282,11 +282,11 @@ class Grouped:
 
     def __init__(
         self,
-        plain: Aggregate,
+        plain: GroupAggregates,
         loop: Loop,
         carefully: Callable[..., Sequence[Pair]],
         source: str,
-        pairing: joined.Pairing | None = None,
+        pairing: joined.JoinIndexes | None = None,
         one: Loop | None = None,
         at_once: Loop | None = None,
     ) -> None:
@@ -317,7 +317,7 @@ class Grouped:
             loop = self._one
         try:
             out: Sequence[Pair] | None = None
-            if self._at_once is not None and delta.__class__ is Batch:
+            if self._at_once is not None and delta.__class__ is UniformDelta:
                 out = self._at_once(delta, self._groups, before)
             return loop(self._groups, before, delta) if out is None else out
         except Exception as error:
@@ -376,11 +376,11 @@ class Grouped:
         return self._plain.contents()
 
     def state(self) -> State | None:
-        """Return the same state as `Aggregate.state`."""
+        """Return the same state as `GroupAggregates.state`."""
         return self._plain.state()
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Restore it as `Aggregate.restore` does."""
+        """Restore it as `GroupAggregates.restore` does."""
         self._plain.restore(state, inputs)
 
     def footprint(self) -> tuple[int, int]:
@@ -434,7 +434,7 @@ def when_large(
     made: list[Callable[..., Any] | None] = []
 
     def of(delta: Sequence[Any], *state: Any) -> Any:
-        if delta.__class__ is not Batch or len(delta) < MANY:
+        if delta.__class__ is not UniformDelta or len(delta) < MANY:
             return None
         if needs_fields and delta.fields is None:
             return None

@@ -55,8 +55,8 @@ from typing import Any, ClassVar
 from reactive.engine.codegen.nest import CountSink, ListSink
 from reactive.engine.collections.index import NOTHING, Index, KeyedBatch, KeyedPair, Weighted
 from reactive.engine.collections.trie import batch_of
-from reactive.engine.collections.zset import Batch, Pair, Pairs, Row, consolidate, is_mixed
-from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy, KeyBy
+from reactive.engine.collections.zset import Pair, Pairs, Row, UniformDelta, consolidate, is_mixed
+from reactive.engine.operators.index_by import FINDS_NOTHING, IndexBy, KeyedStream
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 MANY = 16
@@ -65,7 +65,7 @@ Sides = tuple[Any, Any, Callable[..., Any], Callable[..., Any]]
 """What changes on the left and on the right, and how the partners of either are found."""
 
 
-class Pairing:
+class JoinIndexes:
     """The two indexes of a join, and when its loops may run."""
 
     __slots__ = ("_table", "left", "right")
@@ -159,7 +159,7 @@ class Pairing:
         if self._table is None or not self.left.is_made or self.left.index.rows < MANY:
             return None
         rows, held = self._table(), self.left.index.rows
-        if type(rows) is not Batch or len(rows) > 2 * held:
+        if type(rows) is not UniformDelta or len(rows) > 2 * held:
             return None
         keyed = self.left.keyed(rows)
         return keyed if type(keyed) is KeyedBatch and len(keyed) == held else None
@@ -194,7 +194,7 @@ def _removes(delta: Sequence[KeyedPair]) -> bool:
     return any(pair[1] < 0 for _, pair in delta)
 
 
-class Joined:
+class JoinLoops:
     """Runs the loops into a list; when they may not run, or raise, the plain operators.
 
     These give their `contents` `plainly`.
@@ -207,7 +207,7 @@ class Joined:
 
     def __init__(
         self,
-        pairing: Pairing,
+        pairing: JoinIndexes,
         loop: Callable[..., Any],
         made: Callable[[], Callable[..., Any]],
         carefully: Callable[..., Sequence[Pair]],
@@ -227,7 +227,7 @@ class Joined:
         self.touched += len(left) + len(right)
         batch = self._pairing.batch(left, right)
         if batch is not None and (rows := self._batched(batch[0])) is not None:
-            return Batch(rows, batch[1])
+            return UniformDelta(rows, batch[1])
         out: list[Pair] | None = None
         try:
             for part in self._pairing.parts(left, right):
@@ -260,7 +260,7 @@ class Joined:
         rows = None if sides is None else self._batched(sides)
         if rows is not None:
             self.touched = touched
-            return Batch(rows, 1)
+            return UniformDelta(rows, 1)
         out: list[Pair] | None = None
         try:
             for part in self._pairing.all():
@@ -272,7 +272,7 @@ class Joined:
 
 
 class KeyLoop:
-    """A `KeyBy` that runs the loop; when it raises, the plain one over the plain chain.
+    """A `KeyedStream` that runs the loop; when it raises, the plain one over the plain chain.
 
     `made` gives the loop over pairs, or over the rows of a batch, and its text.
     """
@@ -286,7 +286,7 @@ class KeyLoop:
     def __init__(
         self,
         made: Callable[[bool], tuple[Callable[..., Any], str]],
-        plain: KeyBy,
+        plain: KeyedStream,
         rows: Callable[[Pairs], Pairs],
         *,
         identity: bool,
@@ -305,7 +305,7 @@ class KeyLoop:
         keyed: Sequence[KeyedPair] | None = None
         if not self.emits_filtered:
             try:
-                if type(delta) is Batch:
+                if type(delta) is UniformDelta:
                     keyed = self._of_batch(delta)
                 else:
                     loop = self._loop
@@ -324,7 +324,7 @@ class KeyLoop:
         self._batch, _ = self._made(True)
         return self._batch
 
-    def _of_batch(self, delta: Batch) -> KeyedBatch:
+    def _of_batch(self, delta: UniformDelta) -> KeyedBatch:
         batch = self._batch or self.make_batch()
         keys, rows = batch(delta.rows)
         keyed = KeyedBatch(keys, rows, delta.weight)
@@ -376,17 +376,17 @@ class Linear:
     def step(self, delta: Pairs) -> Sequence[Pair]:
         self.touched += len(delta)
         try:
-            if type(delta) is not Batch:
+            if type(delta) is not UniformDelta:
                 loop = self._loop
                 return loop(delta)
             if self._batch is None:
                 self._batch = self._made(ListSink)
-            return Batch(self._batch(delta.rows), delta.weight)
+            return UniformDelta(self._batch(delta.rows), delta.weight)
         except Exception as error:  # the plain operators raise it, or see that it does not count
             reraise_asynchronous(error)
         return self._carefully(delta)
 
-    def counts(self, batch: Batch) -> dict[Row, int]:
+    def counts(self, batch: UniformDelta) -> dict[Row, int]:
         """The rows that it makes of a batch, with their weights; equal ones are not kept apart."""
         self.touched += len(batch)
         try:

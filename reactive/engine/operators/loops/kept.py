@@ -41,7 +41,7 @@ from reactive.engine.operators.accumulators import (
     MinAccumulator,
     SumAccumulator,
 )
-from reactive.engine.operators.loops.layout import Groups, Layout, Pairs, Value
+from reactive.engine.operators.loops.layout import GroupLayout, Layout, PairColumn, Pairs
 
 Row = Any
 SINGLE = frozenset({int, str, bytes, type(None)})
@@ -49,7 +49,7 @@ SINGLE = frozenset({int, str, bytes, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
-class Arranged:
+class ArrangedPairs:
     """The pairs of a loop, those of each group side by side.
 
     at: the position of the round's row of each pair. ends: where groups begin and end.
@@ -66,9 +66,9 @@ class Arranged:
 class Arrangement:
     """What stays of an aggregate; `names` are the keys of its groups by position."""
 
-    groups: Groups
+    groups: GroupLayout
     names: Column
-    parts: list[Arranged]
+    parts: list[ArrangedPairs]
     given: list[list[list[Any]]]
     """For each aggregate of values, the values that stay of each group, if there are any."""
     kinds: list[set[type]]
@@ -76,7 +76,7 @@ class Arrangement:
     """How many rows each group has."""
 
 
-class Kept:
+class KeptRounds:
     """The rounds of one evaluation."""
 
     def __init__(
@@ -120,7 +120,7 @@ class Kept:
         return found
 
 
-def kept(layout: Layout, slots: list[Any], rows: Sequence[list[Row]]) -> Kept | None:
+def kept(layout: Layout, slots: list[Any], rows: Sequence[list[Row]]) -> KeptRounds | None:
     """The rounds from some rows on; None if the keys do not stay."""
     arranging = _Arranging(layout, slots, rows)
     arranged = {}
@@ -129,7 +129,7 @@ def kept(layout: Layout, slots: list[Any], rows: Sequence[list[Row]]) -> Kept | 
         if found is None:
             return None
         arranged[relation] = found
-    return Kept(layout, arranging.fields, arranged)
+    return KeptRounds(layout, arranging.fields, arranged)
 
 
 class _Arranging:
@@ -146,7 +146,7 @@ class _Arranging:
         self.fields += [[[]] * len(readers) for readers in layout.readers[len(rows) :]]
         self._sizes = list(map(len, rows))
 
-    def of(self, relation: int, groups: Groups) -> Arrangement | None:
+    def of(self, relation: int, groups: GroupLayout) -> Arrangement | None:
         met = []
         for pairs in groups.pairs:
             found = self._met(pairs)
@@ -204,7 +204,7 @@ class _Arranging:
             ]
         return [row for row, _ in both], [place for _, place in both]
 
-    def _column(self, pairs: Pairs, value: Value, outer: list[Row], at: list[int]) -> Column:
+    def _column(self, pairs: Pairs, value: PairColumn, outer: list[Row], at: list[int]) -> Column:
         """A column of pairs, of what stays."""
         fields = self.fields[pairs.form]
         rows = [at] if pairs.outer is None else [at, outer]
@@ -238,7 +238,7 @@ class _Arranging:
 
     def _arranged(
         self, pairs: Pairs, outer: list[Row], at: list[int], of: list[int], size: int
-    ) -> Arranged:
+    ) -> ArrangedPairs:
         """The pairs by their groups, which are `of` them."""
         members: list[list[int]] = [[] for _ in range(size)]
         for number, group in enumerate(of):
@@ -251,7 +251,7 @@ class _Arranging:
         columns = [self._column(pairs, value, outer, at) for value in pairs.kept]
         kept = [_ordered(values, order) for values in columns]
         kinds = {Local(f"kept_{place}"): kind for place, kind in _single(columns)}
-        return Arranged(pairs, _ordered(at, order), ends, kept, kinds)
+        return ArrangedPairs(pairs, _ordered(at, order), ends, kept, kinds)
 
 
 def are_alike(keys: Column) -> bool:
@@ -320,7 +320,7 @@ def _shown(
     return totals(accumulator, lists or [], kinds)
 
 
-def _values(part: Arranged, value: Value, columns: list[Column]) -> Column:
+def _values(part: ArrangedPairs, value: PairColumn, columns: list[Column]) -> Column:
     kept = [part.kept[place] for place in value.kept]
     return value.make(part.at, *kept, *[columns[place] for place in value.found])
 

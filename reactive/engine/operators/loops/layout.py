@@ -61,7 +61,7 @@ class Unfit(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class AggregateLoop:
     """A loop into an aggregate: its chain, what it is over, which may be a join, and what slots it
     reads."""
 
@@ -77,7 +77,7 @@ class Stream:
 
 
 @dataclass(frozen=True, slots=True)
-class Value:
+class PairColumn:
     """A column with a value for each pair, of columns that are kept and of those of the round."""
 
     make: Callable[..., Column]
@@ -104,15 +104,15 @@ class Pairs:
     form: int
     outer: int | None
     keys: Keyed | None
-    inner: Value | None
-    key: Value
-    kept: tuple[Value, ...]
-    checked: tuple[Value, ...]
-    values: tuple[Value, ...]
+    inner: PairColumn | None
+    key: PairColumn
+    kept: tuple[PairColumn, ...]
+    checked: tuple[PairColumn, ...]
+    values: tuple[PairColumn, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Groups:
+class GroupLayout:
     """An aggregate: its slot, what makes the values that stay, and the pairs of each round."""
 
     node: plan.Aggregate
@@ -130,7 +130,7 @@ class Groups:
         ]
 
 
-Told = tuple[int, int | None, Keyed | None, Value | None]
+Told = tuple[int, int | None, Keyed | None, PairColumn | None]
 
 
 class Fields:
@@ -207,7 +207,7 @@ class Layout:
     def __init__(
         self,
         bodies: Sequence[plan.Node],
-        loops: Sequence[tuple[plan.Aggregate, int, Sequence[Stream]]],
+        loops: Sequence[tuple[plan.Aggregate, int, Sequence[AggregateLoop]]],
         slot_of: Callable[[plan.Node], tuple[int, bool]],
     ) -> None:
         self._slot_of = slot_of
@@ -216,7 +216,7 @@ class Layout:
         self._owners = {id(form.aggregate): place for place, form in enumerate(self._forms)}
         if len(self._owners) != len(bodies) or len(loops) != len(bodies):
             raise Unfit
-        self.groups: dict[int, Groups] = {}
+        self.groups: dict[int, GroupLayout] = {}
         """By the relation that they make, in the order in which a round makes them."""
         self.reads: list[int] = []
         """The slots, of what stays, that it is made of."""
@@ -231,7 +231,9 @@ class Layout:
         self.of_keys = [form.of_keys() for form in self._forms]
         self.of_totals = [form.of_totals() for form in self._forms]
 
-    def _groups(self, node: plan.Aggregate, slot: int, streams: Sequence[Stream]) -> Groups:
+    def _groups(
+        self, node: plan.Aggregate, slot: int, streams: Sequence[AggregateLoop]
+    ) -> GroupLayout:
         given, pairs = [], []
         for stream in streams:
             if any(self._slot_of(each)[1] for each in stream.inputs):
@@ -240,7 +242,7 @@ class Layout:
             else:
                 given.append(stream.loop)
                 self.reads += stream.reads
-        return Groups(node, slot, tuple(given), tuple(pairs))
+        return GroupLayout(node, slot, tuple(given), tuple(pairs))
 
     def _form(self, node: plan.Node) -> int:
         """The form of the rows of a node: those of the round before, or what this one makes."""
@@ -255,7 +257,7 @@ class Layout:
             self._forms.append(form)
         return place
 
-    def _pairs(self, node: plan.Aggregate, stream: Stream) -> Pairs:
+    def _pairs(self, node: plan.Aggregate, stream: AggregateLoop) -> Pairs:
         chain, base, join = stream.chain, stream.base, stream.join
         if join is None:
             form = self._form(base)
@@ -280,7 +282,7 @@ class Layout:
         told = (form, outer, keys, self._inner(form, sides(join)[of_right]))
         return self._read(node, pipeline, reader, told)
 
-    def _inner(self, form: int, side: Side) -> Value:
+    def _inner(self, form: int, side: Side) -> PairColumn:
         """The key of a side, which may read what stays."""
         written, steps = side
         functions = [*([] if written is None else [written]), *(step.function for step in steps)]
@@ -384,7 +386,7 @@ def _with_parts(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     return rebuilt(expr, tuple(map(change, old))) if old else expr
 
 
-def _value(expr: Expr) -> Value:
+def _value(expr: Expr) -> PairColumn:
     """What computes an expression over pairs, from the columns that it reads."""
     names = {part.name for part in walk(expr) if isinstance(part, Local)}
     kept = _numbers(names, "kept_")
@@ -393,7 +395,7 @@ def _value(expr: Expr) -> Value:
     width = len(each)
     each += [f"kept_{place}" for place in kept]
     made = column(expr, each, [f"found_{place}" for place in found])
-    return Value(made, expr, width, kept, found)
+    return PairColumn(made, expr, width, kept, found)
 
 
 def _numbers(names: set[str], prefix: str) -> tuple[int, ...]:

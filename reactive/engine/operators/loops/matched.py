@@ -17,9 +17,9 @@ from typing import Any
 
 from reactive.engine.collections.index import KeyedPair
 from reactive.engine.collections.zset import Pair, Pairs
-from reactive.engine.operators.aggregate import Aggregate
+from reactive.engine.operators.aggregate import GroupAggregates
 from reactive.engine.operators.loops.grouped import Grouped
-from reactive.engine.operators.loops.joined import Pairing
+from reactive.engine.operators.loops.joined import JoinIndexes
 from reactive.engine.operators.matching import OuterJoin
 from reactive.engine.runtime.interrupts import reraise_asynchronous
 
@@ -36,7 +36,7 @@ class Matched:
     def __init__(
         self,
         plain: OuterJoin,
-        pairing: Pairing,
+        pairing: JoinIndexes,
         loop: Callable[..., tuple[list[Pair], int]],
         source: str,
         chained: Callable[[Pairs], Sequence[Pair]],
@@ -95,9 +95,9 @@ class GroupedMatched(Grouped):
 
     def __init__(
         self,
-        plain: Aggregate,
+        plain: GroupAggregates,
         join: OuterJoin,
-        pairing: Pairing,
+        pairing: JoinIndexes,
         loop: Callable[..., Any],
         source: str,
         chained: Callable[[Pairs], Sequence[Pair]],
@@ -166,7 +166,7 @@ def _never(*deltas: Sequence[Any]) -> Sequence[Pair]:
 def _run(
     loop: Callable[..., Any],
     into: tuple[Any, Any],
-    pairing: Pairing,
+    pairing: JoinIndexes,
     left: Sequence[KeyedPair],
     right: Sequence[KeyedPair],
     alone: Sequence[Sequence[Pair]],

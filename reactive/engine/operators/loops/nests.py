@@ -34,11 +34,20 @@ from reactive.engine.codegen import loop_expressions, probe_order
 from reactive.engine.codegen import probes as probing
 from reactive.engine.codegen.emitter import Chain, Emitter, RowPipeline, row_names
 from reactive.engine.codegen.functions import Made
-from reactive.engine.codegen.nest import Bound, KeySink, ListSink, Move, Nest, Sink, Source, Then
+from reactive.engine.codegen.nest import (
+    Bound,
+    KeySink,
+    ListSink,
+    LoopNest,
+    LoopSink,
+    LoopSource,
+    Move,
+    Then,
+)
 from reactive.engine.collections.index import Mark
 
 KeySide = tuple[Lifted | None, tuple[SideTerm, ...]]
-SinkOf = Callable[[RowPipeline], Sink]
+SinkOf = Callable[[RowPipeline], LoopSink]
 LEFT, RIGHT = "left", "right"
 OF_SIDES = "left, right, find_right, find_left"
 """The parameters of loops over both sides of a join."""
@@ -51,12 +60,12 @@ def delta_loop(
     parameters: str,
     pipeline: RowPipeline,
     called: Iterable[Lifted],
-    sink: Sink,
+    sink: LoopSink,
     *,
     batch: bool = False,
 ) -> Made:
     """The loop over the pairs of a delta, or the rows of a batch."""
-    nest = Nest(row_names(called, pipeline.bindings), pipeline, sink)
+    nest = LoopNest(row_names(called, pipeline.bindings), pipeline, sink)
     places = range(pipeline.bindings)
     if not batch:
         _look_inside(nest, pipeline, sink, "delta", places)
@@ -65,9 +74,9 @@ def delta_loop(
 
 
 def _look_inside(
-    nest: Nest,
+    nest: LoopNest,
     pipeline: RowPipeline,
-    sink: Sink,
+    sink: LoopSink,
     over: str,
     places: Sequence[int],
     *,
@@ -86,23 +95,23 @@ def keyed_loop(
     pipeline: RowPipeline, called: Iterable[Lifted], sink: KeySink, *, batch: bool
 ) -> Made:
     """The loop that puts keys beside pairs, or rows of a batch."""
-    nest = Nest(row_names(called, pipeline.bindings), pipeline, sink)
+    nest = LoopNest(row_names(called, pipeline.bindings), pipeline, sink)
     places = tuple(range(pipeline.bindings))
-    source = Source("delta", "pair", ("row, weight = pair",), places=places)
+    source = LoopSource("delta", "pair", ("row, weight = pair",), places=places)
     if not batch:
         _look_inside(nest, pipeline, sink, "delta", places)
     nest.loop(_rows(nest, places) if batch else source)
     return nest.build("delta", "keyed")
 
 
-def _pairs(nest: Nest, places: Iterable[int]) -> Source:
+def _pairs(nest: LoopNest, places: Iterable[int]) -> LoopSource:
     places = tuple(places)
-    return Source("delta", f"{nest.one(places)}, weight", places=places)
+    return LoopSource("delta", f"{nest.one(places)}, weight", places=places)
 
 
-def _rows(nest: Nest, places: Iterable[int]) -> Source:
+def _rows(nest: LoopNest, places: Iterable[int]) -> LoopSource:
     places = tuple(places)
-    return Source("delta", nest.one(places), weights=(), places=places)
+    return LoopSource("delta", nest.one(places), weights=(), places=places)
 
 
 # Joins of two.
@@ -144,7 +153,7 @@ def outer_loops(
             sink = sink_of(pipeline)
             nest.become(pipeline, sink)
             _look_inside(nest, pipeline, sink, f"alone_{side}", own)
-            nest.loop(Source(f"alone_{side}", f"{nest.one(own)}, weight", places=own))
+            nest.loop(LoopSource(f"alone_{side}", f"{nest.one(own)}, weight", places=own))
     return nest.build(f"groups, before, {OF_SIDES}, alone_left, alone_right")
 
 
@@ -156,22 +165,22 @@ def _nest_of_pairs(
     sink_of: SinkOf,
     *,
     batch: bool = False,
-) -> Nest:
+) -> LoopNest:
     asked = [] if rest is None else [rest]
     pipeline = _of_joined(shapes, [test.body for test in asked], chain)
     names = row_names([*asked, *read_functions(*chain)], bindings + 1)
     sink = sink_of(pipeline)
-    nest = Nest(names, pipeline, sink, counts=True)
+    nest = LoopNest(names, pipeline, sink, counts=True)
     left, right = tuple(range(bindings)), (bindings,)
     for over, mine, find, theirs in (
         ("left", left, "find_right", right),
         ("right", right, "find_left", left),
     ):
-        keyed = Source(over, f"key, {nest.one(mine)}", weights=(), places=mine)
+        keyed = LoopSource(over, f"key, {nest.one(mine)}", weights=(), places=mine)
         source = keyed if batch else _keyed(nest, over, "weight", mine)
         if not batch:
             _look_inside(nest, pipeline, sink, over, mine, keyed=True)
-        nest.loop(source, probing.Probe(find, probing.split(*theirs)))
+        nest.loop(source, probing.ProbeCode(find, probing.split(*theirs)))
     return nest
 
 
@@ -195,8 +204,10 @@ def _of_joined(
     return pipeline
 
 
-def _keyed(nest: Nest, over: str, weight: str, places: tuple[int, ...]) -> Source:
-    return Source(over, "key, pair", (f"{nest.one(places)}, {weight} = pair",), (weight,), places)
+def _keyed(nest: LoopNest, over: str, weight: str, places: tuple[int, ...]) -> LoopSource:
+    return LoopSource(
+        over, "key, pair", (f"{nest.one(places)}, {weight} = pair",), (weight,), places
+    )
 
 
 # Joins of sums.
@@ -221,17 +232,17 @@ def sums_loops(
     nest = _nest_of_sums(names, shapes, factors, chain, sink_of, counts=counts)
     for outer, inner in ((LEFT, RIGHT), (RIGHT, LEFT)):
         form = _form(factors, names, inner)
-        nest.loop(_kept(nest, factors, outer), probing.Probe(f"find_{inner}", form))
+        nest.loop(_kept(nest, factors, outer), probing.ProbeCode(f"find_{inner}", form))
     given = "groups, before, " if counts else ""
     return nest.build(f"{given}{OF_SIDES}")
 
 
-def changes_loop(sums: Sequence[str], pipeline: RowPipeline, sink: Sink) -> Callable[..., Any]:
+def changes_loop(sums: Sequence[str], pipeline: RowPipeline, sink: LoopSink) -> Callable[..., Any]:
     """The loop over sums by key, which are joined with nothing."""
     more = ("key", "times_left", "times_right", *sums)
-    nest = Nest(("row",), pipeline, sink, more=more)
+    nest = LoopNest(("row",), pipeline, sink, more=more)
     taken = (f"{', '.join(('times_left', *sums))}, = sums", "times_right = 1")
-    nest.loop(Source("left", "key, sums", taken, ("times_left",), ()))
+    nest.loop(LoopSource("left", "key, sums", taken, ("times_left",), ()))
     return nest.build("groups, before, left")[0]
 
 
@@ -242,7 +253,7 @@ def loop_of_one(
     nest = _nest_of_sums(names, shapes, factors, (), sink_of, counts=False)
     inner = RIGHT if outer == LEFT else LEFT
     form = _form(factors, names, inner, alone=True)
-    nest.loop(_kept(nest, factors, outer), probing.Probe(f"find_{inner}", form))
+    nest.loop(_kept(nest, factors, outer), probing.ProbeCode(f"find_{inner}", form))
     return nest.build(f"groups, before, {outer}, find_{inner}")
 
 
@@ -254,12 +265,12 @@ def _nest_of_sums(
     sink_of: SinkOf,
     *,
     counts: bool,
-) -> Nest:
+) -> LoopNest:
     pipeline = _of_joined(shapes, factors.tests, chain)
     kept = ((LEFT, factors.left), (RIGHT, factors.right))
     spelled = [name for side, of in kept if of for name in (*_groups(side, of), *_sums(side, of))]
     more = (*spelled, "times_left", "times_right")
-    return Nest(names, pipeline, sink_of(pipeline), more=more, counts=counts)
+    return LoopNest(names, pipeline, sink_of(pipeline), more=more, counts=counts)
 
 
 def _side(factors: Factorization, side: str) -> Sums | None:
@@ -271,13 +282,13 @@ def _places(names: Sequence[str], side: str) -> tuple[int, ...]:
     return tuple(range(count)) if side == LEFT else (count,)
 
 
-def _kept(nest: Nest, factors: Factorization, side: str) -> Source:
+def _kept(nest: LoopNest, factors: Factorization, side: str) -> LoopSource:
     """What changes of a side, of which rows are kept, or sums."""
     of, weight = _side(factors, side), f"times_{side}"
     if of is None:
         return _keyed(nest, side, weight, _places(nest.names, side))
     each = "(key, part), sums" if of.groups else "key, sums"
-    return Source(side, each, tuple(_taken(side, of)), (weight,), ())
+    return LoopSource(side, each, tuple(_taken(side, of)), (weight,), ())
 
 
 def _form(
@@ -290,7 +301,7 @@ def _form(
         return probing.only(weight, *places) if alone else probing.paired(weight, *places)
     taken = _taken(side, of)
 
-    def form(nest: Nest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
+    def form(nest: LoopNest, emitter: Emitter, found: str, bound: Bound, then: Then) -> None:
         nest.hoist(emitter, bound)
         if of.groups:
             nest.count(emitter, f"len({found})")
@@ -335,7 +346,7 @@ def multiway_loops(
     pipeline = joined_plan(multiway, chain, shapes)
     more = [f"{name}_{n}" for name in ("times", "found", "also") for n in range(len(names))]
     sink = sink_of(pipeline)
-    nest = Nest(names, pipeline, sink, more=more, counts=True)
+    nest = LoopNest(names, pipeline, sink, more=more, counts=True)
     nest.values.bind({"Mark": Mark})
     parameters = ["groups", "before"]
     for place, path in enumerate(paths):
@@ -344,7 +355,7 @@ def multiway_loops(
         }
         parameters += [f"delta_{place}", *finds.values()]
         taken = ("if key.__class__ is Mark: continue", f"{names[place]}, times_{place} = pair")
-        source = Source(f"delta_{place}", "key, pair", taken, (f"times_{place}",), (place,))
+        source = LoopSource(f"delta_{place}", "key, pair", taken, (f"times_{place}",), (place,))
         orders = [_moves(moves, finds) for moves in path]
         every = [move for order in orders for move in order]
         _look_inside(nest, pipeline, sink, source.over, (place,), keyed=True, moves=every)
@@ -369,7 +380,7 @@ def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, 
         number = len(moves) - len(made)
         if isinstance(move, probe_order.Intersection):
             left, right = (
-                probing.Probe(
+                probing.ProbeCode(
                     finds[step.key], probing.paired("times"), step.exprs, found=f"{name}_{number}"
                 )
                 for step, name in ((move.left, "found"), (move.right, "also"))
@@ -382,21 +393,21 @@ def _moves(moves: Sequence[probe_order.ProbeStep], finds: dict[probe_order.Key, 
                 probing.only_one(place) if move.is_only else probing.paired(f"times_{place}", place)
             )
             made.insert(
-                0, probing.Probe(finds[move.key], form, move.exprs, None, found, move.tests)
+                0, probing.ProbeCode(finds[move.key], form, move.exprs, None, found, move.tests)
             )
     return made
 
 
 def _found_as(moves: Sequence[Move], found: str) -> list[Move]:
     first = moves[0]
-    assert isinstance(first, probing.Probe)
+    assert isinstance(first, probing.ProbeCode)
     return [replace(first, found=found), *moves[1:]]
 
 
 # Recursion.
 
 
-def _batch(pipeline: RowPipeline) -> Sink:
+def _batch(pipeline: RowPipeline) -> LoopSink:
     return ListSink(pipeline, batch=True)
 
 
@@ -455,12 +466,17 @@ def meeting(rule: DeltaRule) -> Made:
     """
     nest = _nest_of(rule)
     form = probing.members(*rule.mine, weight="{weight} * rounds[{row}]")
-    nest.loop(_keyed(nest, "delta", "weight", rule.theirs), probing.Probe("find", form))
+    nest.loop(_keyed(nest, "delta", "weight", rule.theirs), probing.ProbeCode("find", form))
     return nest.build("delta, find, rounds", "meeting")
 
 
 def _outward(
-    rule: DeltaRule, nest: Nest, source: Source, parameters: str, name: str, weight: str = ""
+    rule: DeltaRule,
+    nest: LoopNest,
+    source: LoopSource,
+    parameters: str,
+    name: str,
+    weight: str = "",
 ) -> Made:
     """From rows of the relation to their partners."""
     first = RowPipeline((), rule.bindings, rule.shapes)
@@ -473,16 +489,16 @@ def _outward(
         first, None if written is None else _moved_in(rule, written), moved
     )
     form = probing.members(*rule.theirs, weight=weight)
-    probe = probing.Probe("find", form, tuple(key), is_written=written is not None)
+    probe = probing.ProbeCode("find", form, tuple(key), is_written=written is not None)
     nest.loop(source, probe, first=first)
     return nest.build(parameters, name)
 
 
-def _nest_of(rule: DeltaRule, sink_of: SinkOf = ListSink) -> Nest:
+def _nest_of(rule: DeltaRule, sink_of: SinkOf = ListSink) -> LoopNest:
     asked = [] if rule.residual is None else [rule.residual]
     pipeline = _of_joined(rule.shapes, [test.body for test in asked], rule.above)
     names = row_names([*asked, *read_functions(*rule.above)], rule.bindings)
-    return Nest(names, pipeline, sink_of(pipeline))
+    return LoopNest(names, pipeline, sink_of(pipeline))
 
 
 def _moved_in(rule: DeltaRule, function: Lifted) -> Lifted:

@@ -29,12 +29,12 @@ from optimizer.plans.properties import bindings, nodes, row_shape, shapes
 from optimizer.plans.side_conditions import has_keys, residual
 from optimizer.traverse import read_functions
 from reactive.engine.codegen.emitter import RowPipeline
-from reactive.engine.codegen.nest import ListSink, Sink
+from reactive.engine.codegen.nest import ListSink, LoopSink
 from reactive.engine.operators.accumulators import CountAccumulator
 from reactive.engine.operators.fuse import keys_of_rows
 from reactive.engine.operators.loops.first_load import Gathering, indexed, value_of
-from reactive.engine.operators.loops.kept import Kept, kept, totals_of
-from reactive.engine.operators.loops.layout import Joined, Layout, Stream, Unfit
+from reactive.engine.operators.loops.kept import KeptRounds, kept, totals_of
+from reactive.engine.operators.loops.layout import AggregateLoop, Joined, Layout, Unfit
 from reactive.engine.operators.loops.nests import DeltaRule, SinkOf, delta_loop, entering
 from reactive.engine.operators.plain import (
     LINEAR,
@@ -63,7 +63,7 @@ LONGEST = 64
 """Evaluations that have no layout at most, after those in which keys did not stay."""
 
 
-class Refused(Exception):
+class NoWholeRound(Exception):
     """A plan that has no such passes."""
 
 
@@ -79,9 +79,9 @@ class Whole:
         self.given = given
         self.changing = changing
         if sum(len(nodes(body)) for body in bodies) > MOST_NODES:
-            raise Refused
+            raise NoWholeRound
         self._passes: list[tuple[Pass, Sequence[int]]] = []
-        self._grouped: list[tuple[plan.Aggregate, list[Stream]]] = []
+        self._grouped: list[tuple[plan.Aggregate, list[AggregateLoop]]] = []
         self._made: dict[Any, int] = {}
         self._varies = {place: place < changing for place in range(given)}
         self._readers: Counter[int] = Counter()
@@ -166,7 +166,7 @@ class Whole:
         self._waits -= 1
         return self._waits < 0
 
-    def _kept(self, rows: Sequence[list[Row]]) -> Kept | None:
+    def _kept(self, rows: Sequence[list[Row]]) -> KeptRounds | None:
         """The layout of rounds from some rows on, if there is one."""
         assert self.layout is not None
         try:
@@ -185,7 +185,7 @@ class Whole:
                 self._fill(read)
             self._slots[place] = make(self._slots)
 
-    def _run(self, kept: Kept, times: int) -> list[list[Row]]:
+    def _run(self, kept: KeptRounds, times: int) -> list[list[Row]]:
         """Rounds over a layout, and the rows of the last."""
         slots = self._slots
         made = kept.run(times)
@@ -237,7 +237,7 @@ class Whole:
             case _ if isinstance(node, LINEAR):
                 return self._joined_up(node)
             case _:
-                raise Refused
+                raise NoWholeRound
 
     def _joined_up(self, node: plan.Node) -> tuple[Pass, list[int]]:
         """The rows of loops, one after the other."""
@@ -252,7 +252,7 @@ class Whole:
 
         return make, _read_by(streams)
 
-    def _loops(self, node: plan.Node, sink_of: SinkOf, into: str) -> list[Stream]:
+    def _loops(self, node: plan.Node, sink_of: SinkOf, into: str) -> list[AggregateLoop]:
         """The loops that give the rows of a node to a sink; `into` is what they are given."""
         streams = []
         for chain, base, join in self._chains(node):
@@ -260,7 +260,7 @@ class Whole:
                 loop, places = self._chain_loop(base, chain, sink_of, into)
             else:
                 loop, places = self._join_loop(join, chain, sink_of, into)
-            streams.append(Stream(chain, base, join, loop, tuple(places)))
+            streams.append(AggregateLoop(chain, base, join, loop, tuple(places)))
         return streams
 
     def _chains(self, node: plan.Node) -> list[Chained]:
@@ -272,7 +272,7 @@ class Whole:
             is_ours = part is node or self._readers[id(part)] < 2
             if isinstance(part, LINEAR) and is_ours:
                 if not is_read(part) or not can_nest(2 + nested((part, *chain))):
-                    raise Refused
+                    raise NoWholeRound
                 waiting.append((part.input, (part, *chain)))
             elif isinstance(part, plan.UnionAll) and is_ours:
                 waiting += [(part.right, chain), (part.left, chain)]
@@ -303,7 +303,7 @@ class Whole:
         rest = residual(join)
         called = [f for side in sides(join) for f in side_functions(side) if f is not None]
         if not all(isinstance(f, Lifted) for f in (*called, *([rest] * (rest is not None)))):
-            raise Refused
+            raise NoWholeRound
         is_left = self._varies[left] or not self._varies[right]
         outer, inner = (left, right) if is_left else (right, left)
         of = (*shapes(join.left), row_shape(join.right))
@@ -331,7 +331,7 @@ class Whole:
         functions = [f for side in sides(join) for f in side_functions(side) if f is not None]
         has_rest = residual(join) is not None or not has_keys(join)
         if has_rest or not all(isinstance(f, Lifted) for f in functions):
-            raise Refused
+            raise NoWholeRound
         left, wanted = self._list(join.left), isinstance(join, plan.SemiJoin)
         keyed = keys_of_rows(join.left, sides(join)[0], bindings(join.left))
         index = self._index(join, self._list(join.right), is_left=False)
@@ -345,11 +345,11 @@ class Whole:
 
     def _aggregate(self, node: plan.Aggregate) -> tuple[Pass, list[int]]:
         if not is_read(node) or node.row is not None:
-            raise Refused
+            raise NoWholeRound
         asked = [a for a in node.aggregates if not isinstance(a.accumulator, CountAccumulator)]
         places = [a.value for a in asked]
 
-        def sink_of(pipeline: RowPipeline) -> Sink:
+        def sink_of(pipeline: RowPipeline) -> LoopSink:
             values = [value_of(pipeline, value) for value in places]
             key = node.key
             assert key is None or isinstance(key, Lifted)
@@ -376,7 +376,7 @@ def whole_of(bodies: Sequence[plan.Node], given: int, changing: int) -> Whole | 
     """The passes of a round; None where there are none."""
     try:
         return Whole(bodies, given, changing)
-    except Refused:
+    except NoWholeRound:
         return None
 
 
@@ -385,5 +385,5 @@ def has_layout(times: int) -> bool:
     return times >= FEWEST
 
 
-def _read_by(streams: Sequence[Stream]) -> list[int]:
+def _read_by(streams: Sequence[AggregateLoop]) -> list[int]:
     return [place for stream in streams for place in stream.reads]

@@ -30,7 +30,7 @@ Touched = dict[Any, tuple[Row, int]]
 they came more than went."""
 
 
-class Changes:
+class LevelChanges:
     """What came and went at each level in a commit, and which rows that is inside of."""
 
     __slots__ = ("_around_too", "_bags", "_before", "_deltas", "_own", "_tree")
@@ -290,7 +290,7 @@ def _is_shown(level: Level, label: Label) -> bool:
     return any(_is_shown(above, above.label(row)) for row, _ in pairs)
 
 
-def change_bags(tree: Tree, changes: Changes, least: int) -> None:
+def change_bags(tree: Tree, changes: LevelChanges, least: int) -> None:
     """Have the bags that are kept be as of a commit; drop those whose label nobody shows any more,
     and, of which nobody reads how they change, those of fewer rows, and those that are at hand."""
     for level in tree.levels:

@@ -31,7 +31,7 @@ from reactive.engine.collections import order_tree
 from reactive.engine.collections.index import NO_MATCH
 from reactive.engine.collections.long_tuple import mark, rows_of, sum_of, tree_of
 from reactive.engine.collections.order import advise, sort_key
-from reactive.engine.collections.order_tree import Leaf, Tree
+from reactive.engine.collections.order_tree import Tree, TreeLeaf
 from reactive.engine.collections.zset import Pair, Row, canonical
 
 Label = Any
@@ -170,7 +170,7 @@ def _no_label(row: Row) -> Label:
     return NO_MATCH
 
 
-NO_ROWS: Tree = Leaf((), ())
+NO_ROWS: Tree = TreeLeaf((), ())
 MANY = 16
 """Rows that come to a label from which on it may be sorted again."""
 

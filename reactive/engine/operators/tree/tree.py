@@ -36,7 +36,7 @@ from reactive.engine.collections.collected import EMPTY
 from reactive.engine.collections.index import KeyedPair
 from reactive.engine.collections.order import Edit
 from reactive.engine.collections.zset import Pair, Row, canonical
-from reactive.engine.operators.tree.changes import Changes, change_bags
+from reactive.engine.operators.tree.changes import LevelChanges, change_bags
 from reactive.engine.operators.tree.levels import Label, Level, sequence_of
 
 
@@ -69,7 +69,7 @@ class Tree:
         self.inside = inside
         """Within which what only commits change is read."""
         self.touched = 0
-        self._changes: Changes | None = None
+        self._changes: LevelChanges | None = None
         self._last: weakref.ref[Unread] | None = None
         self._by_key: dict[Any, Row] | None = None
         self._ordered = [level.sequences for level in levels if level.sequences is not None]
@@ -79,7 +79,7 @@ class Tree:
     def step(self, *deltas: Sequence[KeyedPair]) -> Unread:
         for delta in deltas:
             self.touched += len(delta)
-        changes = Changes(self, deltas)
+        changes = LevelChanges(self, deltas)
         if self._ordered:
             changes.step()
         self._changes = changes
@@ -96,7 +96,7 @@ class Tree:
         if self._changes is not None:
             self.apply(self._changes, self._large)
 
-    def apply(self, changes: Changes, least: int = 0) -> None:
+    def apply(self, changes: LevelChanges, least: int = 0) -> None:
         """Have what is kept be as of the last commit; of bags with fewer rows, nothing."""
         if self._changes is changes:
             self._changes = None
@@ -212,7 +212,7 @@ class Tree:
             self._by_key = {top.naming.key(top.parts(row)): row for row, _ in self._top()}
         return self._by_key
 
-    def _find_again(self, changes: Changes) -> None:
+    def _find_again(self, changes: LevelChanges) -> None:
         top, by_key = self.levels[0], self._by_key
         assert by_key is not None
         pairs = [*changes.own(top).get(None, {}).values()]
@@ -228,9 +228,9 @@ class Unread(Sequence[Pair]):
     __slots__ = ("__weakref__", "_changes", "_edits", "_is_some", "_pairs", "_tree")
     is_net = True
 
-    def __init__(self, tree: Tree, changes: Changes) -> None:
+    def __init__(self, tree: Tree, changes: LevelChanges) -> None:
         self._tree = tree
-        self._changes: Changes | None = changes
+        self._changes: LevelChanges | None = changes
         self._pairs: list[Pair] | None = None
         self._edits: tuple[Edit, ...] | None = None
         self._is_some: bool | None = None

@@ -54,7 +54,7 @@ from reactive.languages.sql.sqlite.values import addend
 from reactive.languages.sql.terms.errors import peek, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import ANY, DECIMAL, FLOAT, INT, TEXT, SqlType
-from reactive.languages.sql.terms.values import Value, callee, itself, present, whole
+from reactive.languages.sql.terms.values import TypedValue, callee, itself, present, whole
 
 
 @record
@@ -62,11 +62,11 @@ class Aggregated:
     """The folds of an aggregate, and its value of their results, which are in that order."""
 
     folds: tuple[plan.Folded, ...]
-    result: Callable[[tuple[Expr, ...]], Value] = field(compare=False)
+    result: Callable[[tuple[Expr, ...]], TypedValue] = field(compare=False)
 
 
 @record
-class Asked:
+class AggregateCall:
     """A call of an aggregate: its arguments, and what is written around them."""
 
     node: Any
@@ -81,14 +81,14 @@ class Asked:
     taken: set[int] = field(default_factory=set, compare=False)
     """The places of the arguments that were read."""
 
-    def value(self, place: int = 0) -> Value:
+    def value(self, place: int = 0) -> TypedValue:
         """An argument, NULL where FILTER leaves the row out."""
         if place >= len(self.arguments):
             raise self.scope.error(self.node, f"{name_of(self.node)} needs one more argument")
         self.taken.add(place)
         return self.only(self.scope.value(self.arguments[place]))
 
-    def only(self, value: Value) -> Value:
+    def only(self, value: TypedValue) -> TypedValue:
         """A value where FILTER lets it be."""
         if self.test is None:
             return value
@@ -106,11 +106,11 @@ class Asked:
         return tuple(items)
 
 
-Maker: TypeAlias = Callable[[Asked], Aggregated]
+Maker: TypeAlias = Callable[[AggregateCall], Aggregated]
 """Makes the folds of a call; those of an aggregate are one line of a table."""
 
 
-def asked_of(node: Any, scope: Scope, *, grouped: bool) -> Asked:
+def asked_of(node: Any, scope: Scope, *, grouped: bool) -> AggregateCall:
     """What is written of an aggregate: FILTER, DISTINCT, ORDER BY, WITHIN GROUP."""
     test: Expr | None = None
     within: tuple[exp.Expr, ...] = ()
@@ -132,7 +132,7 @@ def asked_of(node: Any, scope: Scope, *, grouped: bool) -> Asked:
     if within:  # percentile_cont(0.5) within group (order by x) is quantile_cont(x, 0.5)
         arguments = (within[0].this, *arguments)
         order = within
-    return Asked(node, scope, arguments, distinct, order, test, grouped)
+    return AggregateCall(node, scope, arguments, distinct, order, test, grouped)
 
 
 def _is_any_value(node: Any) -> bool:
@@ -168,12 +168,12 @@ def name_of(node: Any) -> str:
     return str(node.this).lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
 
 
-def fold(aggregate: Aggregation[Any], of: Value | None, scope: Scope) -> plan.Folded:
+def fold(aggregate: Aggregation[Any], of: TypedValue | None, scope: Scope) -> plan.Folded:
     """An aggregate of the API as the plan holds it, of a value of the rows."""
     return folded(aggregate, lambda function, role: _function(of, scope))
 
 
-def _function(of: Value | None, scope: Scope) -> Any:
+def _function(of: TypedValue | None, scope: Scope) -> Any:
     assert of is not None
     return scope.function(whole(of))
 
@@ -182,30 +182,30 @@ def nothing(*row: Any) -> Any:
     """Stands where the plan has an expression."""
 
 
-def count_of(of: Value, scope: Scope) -> plan.Folded:
+def count_of(of: TypedValue, scope: Scope) -> plan.Folded:
     """How many values are not NULL."""
     if not of.nullable:
         return fold(Count(), None, scope)
     one = Conditional(conjunction(present(of)), constant(1), constant(0))
-    return fold(Sum(nothing), Value(one, INT), scope)
+    return fold(Sum(nothing), TypedValue(one, INT), scope)
 
 
-def collected(of: Value, scope: Scope) -> plan.Folded:
+def collected(of: TypedValue, scope: Scope) -> plan.Folded:
     """All values, without NULL."""
     accumulator = CollectAccumulator(of.nullable)
     return plan.Folded("Collect", accumulator, _function(of, scope), (), of.nullable)
 
 
-def pair(*values: Value) -> Value:
+def pair(*values: TypedValue) -> TypedValue:
     """Several values as a tuple, NULL where one is."""
     packed = tuple_of(*(value.expr for value in values))
     tests = present(*values)
     if not tests:
-        return Value(packed, SqlType("struct", items=tuple(v.type for v in values)))
+        return TypedValue(packed, SqlType("struct", items=tuple(v.type for v in values)))
     return itself(Conditional(conjunction(tests), packed, NONE), ANY)
 
 
-def number(asked: Asked, place: int = 0) -> Value:
+def number(asked: AggregateCall, place: int = 0) -> TypedValue:
     """An argument that is added up; a text is a number where the dialect says so."""
     value = asked.value(place)
     if asked.scope.dialect.numeric_booleans:
@@ -215,7 +215,9 @@ def number(asked: Asked, place: int = 0) -> Value:
     return value
 
 
-def of_values(function: Callable[..., Any], of: Value, kind: SqlType, scope: Scope) -> Aggregated:
+def of_values(
+    function: Callable[..., Any], of: TypedValue, kind: SqlType, scope: Scope
+) -> Aggregated:
     return Aggregated(
         (collected(of, scope),),
         lambda found: itself(Call(callee(function), found), kind),
@@ -246,7 +248,7 @@ class Of:
 def whole_group(function: Callable[..., Any], kind: SqlType | None = None) -> Maker:
     """A function of all values that are not NULL."""
 
-    def made(asked: Asked) -> Aggregated:
+    def made(asked: AggregateCall) -> Aggregated:
         of = number(asked) if kind is FLOAT else asked.value()
         called = OfDifferent(function) if asked.distinct else function
         return of_values(called, of, kind or of.type, asked.scope)
@@ -255,7 +257,7 @@ def whole_group(function: Callable[..., Any], kind: SqlType | None = None) -> Ma
 
 
 def quantile(function: Callable[..., Any], at: Any = None) -> Maker:
-    def made(asked: Asked) -> Aggregated:
+    def made(asked: AggregateCall) -> Aggregated:
         of = asked.value()
         place = asked.constant(1) if at is None else at
         descending = bool(asked.order and asked.order[0].args.get("desc"))
@@ -300,13 +302,18 @@ def directions_of(order: Sequence[Any]) -> tuple[tuple[bool, bool], ...]:
 
 
 def _in_order(
-    asked: Asked, function: Callable[..., Any], of: Value, kind: SqlType, *more: Any, nulls: bool
+    asked: AggregateCall,
+    function: Callable[..., Any],
+    of: TypedValue,
+    kind: SqlType,
+    *more: Any,
+    nulls: bool,
 ) -> Aggregated:
     """An aggregate whose result depends on the order: ORDER BY's, or else that of the values."""
     scope = asked.scope
     order = asked.order or (() if asked.in_order else (exp.Ordered(nulls_first=False),))
     keys = [scope.value(o.this) for o in order if asked.order] or [of][: len(order)]
-    packed = Value(tuple_of(*map(whole, keys), whole(of)), ANY)
+    packed = TypedValue(tuple_of(*map(whole, keys), whole(of)), ANY)
     test = (
         asked.test if nulls else _both(asked.test, conjunction(present(of)) if of.nulls else None)
     )
@@ -322,7 +329,7 @@ def _both(one: Expr | None, other: Expr | None) -> Expr | None:
     return conjunction((one, other))
 
 
-def joined(asked: Asked) -> Aggregated:
+def joined(asked: AggregateCall) -> Aggregated:
     """STRING_AGG, GROUP_CONCAT, LISTAGG."""
     separator = asked.constant(1) if len(asked.arguments) > 1 else ","
     unfiltered = replace(asked, test=None)
@@ -330,7 +337,7 @@ def joined(asked: Asked) -> Aggregated:
     return _in_order(asked, folds.joined, of, TEXT, separator, nulls=False)
 
 
-def listed(asked: Asked) -> Aggregated:
+def listed(asked: AggregateCall) -> Aggregated:
     """ARRAY_AGG, which keeps NULL."""
     of = replace(asked, test=None).value()
     kind = SqlType("array", items=(of.type,))
@@ -338,35 +345,35 @@ def listed(asked: Asked) -> Aggregated:
 
 
 def end(function: Callable[..., Any], *, nulls: bool) -> Maker:
-    def made(asked: Asked) -> Aggregated:
+    def made(asked: AggregateCall) -> Aggregated:
         of = replace(asked, test=None).value()
         return _in_order(asked, function, of, of.type, nulls=nulls)
 
     return made
 
 
-def _exact(of: Value, power: int = 1, other: Value | None = None) -> Value:
+def _exact(of: TypedValue, power: int = 1, other: TypedValue | None = None) -> TypedValue:
     """A number, its square, or its product with another, exactly."""
 
-    def part(value: Value) -> Expr:
+    def part(value: TypedValue) -> Expr:
         is_whole = value.type.kind == "int"
         return value.expr if is_whole else Call(constant(folds.exact), (value.expr,))
 
     if other is not None:
-        return Value(Operation("*", (part(of), part(other))), ANY, (*of.nulls, *other.nulls))
+        return TypedValue(Operation("*", (part(of), part(other))), ANY, (*of.nulls, *other.nulls))
     if power == 2:
-        return Value(Operation("*", (part(of), part(of))), ANY, of.nulls)
-    return Value(part(of), ANY, of.nulls)
+        return TypedValue(Operation("*", (part(of), part(of))), ANY, of.nulls)
+    return TypedValue(part(of), ANY, of.nulls)
 
 
-def _sum_of(of: Value, scope: Scope) -> plan.Folded:
+def _sum_of(of: TypedValue, scope: Scope) -> plan.Folded:
     return fold(Sum(nothing, skip_none=of.nullable), of, scope)
 
 
 def spread(of_float: Callable[..., Any], of_numeric: Callable[..., Any], less: int) -> Maker:
     """Variance and deviation; of integers and numerics Postgres has its own."""
 
-    def made(asked: Asked) -> Aggregated:
+    def made(asked: AggregateCall) -> Aggregated:
         of, scope = number(asked), asked.scope
         function, kind = of_float, FLOAT
         if scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT_KINDS:
@@ -390,7 +397,7 @@ def _of_different(values: Any, function: Callable[..., Any], less: int) -> Any:
 def together(function: Callable[..., Any], *parts: str, less: int | None = None) -> Maker:
     """Aggregates of two numbers, of rows that have both; `parts` are the sums that it takes."""
 
-    def made(asked: Asked) -> Aggregated:
+    def made(asked: AggregateCall) -> Aggregated:
         scope = asked.scope
         x, y = number(asked), number(asked, 1)
         both = pair(x, y)
@@ -398,7 +405,8 @@ def together(function: Callable[..., Any], *parts: str, less: int | None = None)
             called = Of(_of_different_pairs, (function, parts, () if less is None else (less,)))
             return of_values(called, both, FLOAT, scope)
         one, two = (
-            Value(Item(both.expr, constant(n)), v.type, both.nulls) for n, v in enumerate((x, y))
+            TypedValue(Item(both.expr, constant(n)), v.type, both.nulls)
+            for n, v in enumerate((x, y))
         )
         of = {"x": (one, None), "y": (two, None), "xy": (one, two), "xx": (one, one)}
         of["yy"] = (two, two)
@@ -421,9 +429,9 @@ def _of_different_pairs(
     return function(len(found), *(sum(of[part](*pair) for pair in found) for part in parts), *more)
 
 
-def pairs(asked: Asked) -> Aggregated:
+def pairs(asked: AggregateCall) -> Aggregated:
     """REGR_COUNT: the rows that have both numbers."""
     both = pair(asked.value(), asked.value(1))
     if asked.distinct:
         return of_values(OfDifferent(len), both, INT, asked.scope)
-    return Aggregated((count_of(both, asked.scope),), lambda found: Value(found[0], INT))
+    return Aggregated((count_of(both, asked.scope),), lambda found: TypedValue(found[0], INT))

@@ -33,9 +33,8 @@ from reactive.api.aggregates import (
     Monoid,
     Sum,
 )
-from reactive.languages.sql.aggregates.calls import Aggregated as Aggregated
 from reactive.languages.sql.aggregates.calls import (
-    Asked,
+    AggregateCall,
     Maker,
     OfDifferent,
     asked_of,
@@ -54,6 +53,7 @@ from reactive.languages.sql.aggregates.calls import (
     together,
     whole_group,
 )
+from reactive.languages.sql.aggregates.calls import Aggregated as Aggregated
 from reactive.languages.sql.aggregates.calls import fold as fold
 from reactive.languages.sql.expressions.casts import cast
 from reactive.languages.sql.expressions.comparisons import by_parts, from_parts
@@ -78,7 +78,7 @@ from reactive.languages.sql.terms.types import (
     SqlType,
     sql_name,
 )
-from reactive.languages.sql.terms.values import Value, itself, present
+from reactive.languages.sql.terms.values import TypedValue, itself, present
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
@@ -110,7 +110,7 @@ def made(node: Any, scope: Scope, *, grouped: bool) -> Aggregated:
     return made_of(asked_of(node, scope, grouped=grouped))
 
 
-def made_of(asked: Asked) -> Aggregated:
+def made_of(asked: AggregateCall) -> Aggregated:
     """The folds of what is asked."""
     key = (
         str(asked.node.this).lower()
@@ -136,7 +136,7 @@ def made_of(asked: Asked) -> Aggregated:
     return aggregated
 
 
-def _read_order(asked: Asked) -> None:
+def _read_order(asked: AggregateCall) -> None:
     """Check an ORDER BY inside of an aggregate whose value no order changes.
 
     Raises
@@ -153,7 +153,7 @@ def _read_order(asked: Asked) -> None:
             )
 
 
-def _count(asked: Asked) -> Aggregated:
+def _count(asked: AggregateCall) -> Aggregated:
     scope = asked.scope
     if asked.order and not asked.arguments:
         raise scope.error(asked.node, "count(*) has no ORDER BY", "leave it out")
@@ -170,15 +170,15 @@ def _count(asked: Asked) -> Aggregated:
         if scope.dialect.numeric_booleans:
             of = grouped_by(of)
         function = fold(CountDistinct(nothing, skip_none=of.nullable), of, scope)
-        return Aggregated((function,), lambda found: Value(found[0], INT))
+        return Aggregated((function,), lambda found: TypedValue(found[0], INT))
     if len(asked.arguments) > 1:
         message = f"count() takes 0 or 1 argument, and got {len(asked.arguments)}"
         raise asked.scope.error(asked.node, message, "count(DISTINCT (a, b)) counts pairs")
-    of = asked.value() if asked.arguments else asked.only(Value(constant(1), INT))
-    return Aggregated((count_of(of, scope),), lambda found: Value(found[0], INT))
+    of = asked.value() if asked.arguments else asked.only(TypedValue(constant(1), INT))
+    return Aggregated((count_of(of, scope),), lambda found: TypedValue(found[0], INT))
 
 
-def _count_if(asked: Asked) -> Aggregated:
+def _count_if(asked: AggregateCall) -> Aggregated:
     """DuckDB's COUNT_IF is the sum of truth values, which of no rows is NULL."""
     of = cast(asked.value(), INT, asked.scope)
     if asked.distinct:
@@ -199,7 +199,7 @@ def sum_type(kind: SqlType, scope: Scope) -> SqlType:
             return kind
 
 
-def _sum(asked: Asked) -> Aggregated:
+def _sum(asked: AggregateCall) -> Aggregated:
     of = number(asked)
     kind = sum_type(of.type, asked.scope)
     if asked.distinct and kind.kind == "decimal":
@@ -211,53 +211,55 @@ def _sum(asked: Asked) -> Aggregated:
     return _sum_of_value(asked, of)
 
 
-def _of_intervals(asked: Asked, of: Value, function: Any) -> Aggregated:
+def _of_intervals(asked: AggregateCall, of: TypedValue, function: Any) -> Aggregated:
     """A function of the sums of months, days and microseconds: intervals that are equal may differ
     in these."""
     parts = (intervals.months_of, intervals.days_of, intervals.micros_of)
     sums = [
         fold(
             Sum(nothing, skip_none=of.nullable),
-            Value(Call(constant(part), (of.expr,)), INT, of.nulls),
+            TypedValue(Call(constant(part), (of.expr,)), INT, of.nulls),
             asked.scope,
         )
         for part in parts
     ]
     count = count_of(of, asked.scope)
 
-    def value(found: tuple[Expr, ...]) -> Value:
+    def value(found: tuple[Expr, ...]) -> TypedValue:
         given = found if function is intervals.mean_of_intervals else found[:3]
         return itself(Conditional(found[3], Call(constant(function), given), NONE), INTERVAL)
 
     return Aggregated((*sums, count), value)
 
 
-def _sum_of_value(asked: Asked, of: Value) -> Aggregated:
+def _sum_of_value(asked: AggregateCall, of: TypedValue) -> Aggregated:
     kind = sum_type(of.type, asked.scope)
     if kind.kind == "decimal" and of.type.kind == "int":
         of = cast(of, kind, asked.scope)
     function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
     if asked.grouped and not of.nullable:
-        return Aggregated((function,), lambda found: Value(found[0], kind))
+        return Aggregated((function,), lambda found: TypedValue(found[0], kind))
     count = count_of(of, asked.scope)
     return Aggregated((function, count), lambda found: _if_any(found, kind))
 
 
-def _if_any(found: tuple[Expr, ...], kind: SqlType) -> Value:
+def _if_any(found: tuple[Expr, ...], kind: SqlType) -> TypedValue:
     """The first result, where the second is not 0."""
     return itself(Conditional(found[1], found[0], NONE), kind)
 
 
-def _total(asked: Asked) -> Aggregated:
+def _total(asked: AggregateCall) -> Aggregated:
     """SQLite's: a float, of nothing 0."""
     of = number(asked)
     if asked.distinct:
         return of_values(folds.total_or_zero_of_different, of, FLOAT, asked.scope)
     function = fold(Sum(nothing, skip_none=of.nullable), of, asked.scope)
-    return Aggregated((function,), lambda found: Value(Call(constant(float), (found[0],)), FLOAT))
+    return Aggregated(
+        (function,), lambda found: TypedValue(Call(constant(float), (found[0],)), FLOAT)
+    )
 
 
-def _avg(asked: Asked) -> Aggregated:
+def _avg(asked: AggregateCall) -> Aggregated:
     of = number(asked)
     if asked.scope.dialect.name == "postgres" and of.type.kind in postgres.EXACT_KINDS:
         return _numeric_avg(asked, of)
@@ -272,11 +274,11 @@ def _avg(asked: Asked) -> Aggregated:
     if kind is not FLOAT or of.type.kind != "decimal":
         return Aggregated((mean,), lambda found: itself(found[0], kind))
     return Aggregated(
-        (mean,), lambda found: Value(Call(constant(float), found), FLOAT, (found[0],))
+        (mean,), lambda found: TypedValue(Call(constant(float), found), FLOAT, (found[0],))
     )
 
 
-def _numeric_avg(asked: Asked, of: Value) -> Aggregated:
+def _numeric_avg(asked: AggregateCall, of: TypedValue) -> Aggregated:
     """AVG of integers and numerics in Postgres."""
     if asked.distinct:
         return of_values(postgres.mean_of_different, of, DECIMAL, asked.scope)
@@ -287,14 +289,14 @@ def _numeric_avg(asked: Asked, of: Value) -> Aggregated:
     )
 
 
-def _mean_of_times(asked: Asked, of: Value) -> Aggregated:
+def _mean_of_times(asked: AggregateCall, of: TypedValue) -> Aggregated:
     """The mean of moments, by the exact sum of their microseconds."""
     if asked.scope.dialect.name != "duckdb":
         raise asked.scope.error(
             asked.node, f"{asked.scope.dialect.name} has no avg of {sql_name(of.type)}"
         )
     kind = TIMESTAMP if of.type.kind == "date" else of.type
-    whole_numbers = Value(Call(constant(folds.microseconds_of), (of.expr,)), INT, of.nulls)
+    whole_numbers = TypedValue(Call(constant(folds.microseconds_of), (of.expr,)), INT, of.nulls)
     back = {"time": folds.time_of_mean, "timestamptz": folds.instant_of_mean}
     function = back.get(of.type.kind, folds.moment_of_mean)
     if asked.distinct:
@@ -305,7 +307,7 @@ def _mean_of_times(asked: Asked, of: Value) -> Aggregated:
 
 
 def _extreme(kind: Any) -> Maker:
-    def made(asked: Asked) -> Aggregated:
+    def made(asked: AggregateCall) -> Aggregated:
         of = asked.value()
         if len(asked.arguments) > 1:
             raise asked.scope.error(asked.node, "least or greatest values of a number: array_agg")
@@ -316,24 +318,26 @@ def _extreme(kind: Any) -> Maker:
         never = asked.grouped and not of.nullable
         return Aggregated(
             (function,),
-            lambda found: Value(from_parts(found[0], of), of.type, () if never else found),
+            lambda found: TypedValue(from_parts(found[0], of), of.type, () if never else found),
         )
 
     return made
 
 
-def _extreme_by_class(kind: Any, of: Value, asked: Asked) -> Aggregated:
+def _extreme_by_class(kind: Any, of: TypedValue, asked: AggregateCall) -> Aggregated:
     """The least or greatest of values of several classes, by their ranks."""
     place = ranked_by_collation(of)
     function = fold(kind(nothing, skip_none=of.nullable), place, asked.scope)
     kind_of = bare(of).type
-    return Aggregated((function,), lambda found: unranked(Value(found[0], kind_of, (found[0],))))
+    return Aggregated(
+        (function,), lambda found: unranked(TypedValue(found[0], kind_of, (found[0],)))
+    )
 
 
 def _truth(kind: Any) -> Maker:
     """BOOL_AND is the least of truth values, BOOL_OR the greatest."""
 
-    def made(asked: Asked) -> Aggregated:
+    def made(asked: AggregateCall) -> Aggregated:
         of = cast(asked.value(), BOOL, asked.scope)
         function = fold(kind(nothing, skip_none=of.nullable), of, asked.scope)
         return Aggregated((function,), lambda found: itself(found[0], BOOL))
@@ -342,14 +346,14 @@ def _truth(kind: Any) -> Maker:
 
 
 def _bits(aggregation: Callable[[], Aggregation[Any]], neutral: int) -> Maker:
-    def made(asked: Asked) -> Aggregated:
+    def made(asked: AggregateCall) -> Aggregated:
         of, scope = asked.value(), asked.scope
         if asked.distinct and aggregation is _xor:
             return of_values(folds.exclusive_or_of_different, of, of.type, scope)
         bits = Call(constant(folds.whole_number), (of.expr,))
-        filled = Value(bits, INT)
+        filled = TypedValue(bits, INT)
         if of.nullable:
-            filled = Value(Conditional(conjunction(present(of)), bits, constant(neutral)), INT)
+            filled = TypedValue(Conditional(conjunction(present(of)), bits, constant(neutral)), INT)
         function, count = fold(aggregation(), filled, scope), count_of(of, scope)
         return Aggregated((function, count), lambda found: _if_any(found, of.type))
 
@@ -371,13 +375,13 @@ def _xor() -> Aggregation[Any]:
 def _at_extreme(kind: Any) -> Maker:
     """ARG_MIN and ARG_MAX: of the row with the least or greatest key; of several, by the value."""
 
-    def made(asked: Asked) -> Aggregated:
+    def made(asked: AggregateCall) -> Aggregated:
         value, key = asked.value(), asked.value(1)
         both = pair(by_parts(key), by_parts(value))
         function = fold(kind(nothing, skip_none=both.nullable), both, asked.scope)
         return Aggregated(
             (function,),
-            lambda found: Value(
+            lambda found: TypedValue(
                 from_parts(Item(found[0], constant(1)), value), value.type, (found[0],)
             ),
         )

@@ -31,7 +31,14 @@ from reactive.languages.sql.terms.types import (
     range_of,
     sql_name,
 )
-from reactive.languages.sql.terms.values import NULL_VALUE, Value, callee, is_null, literal, strict
+from reactive.languages.sql.terms.values import (
+    NULL_VALUE,
+    TypedValue,
+    callee,
+    is_null,
+    literal,
+    strict,
+)
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
@@ -77,7 +84,7 @@ def is_operator(node: exp.Expr) -> bool:
     )
 
 
-def operation(node: Any, scope: Scope) -> Value:
+def operation(node: Any, scope: Scope) -> TypedValue:
     """The value of an operator.
 
     Raises
@@ -91,11 +98,11 @@ def operation(node: Any, scope: Scope) -> Value:
         if "null" in (left.type.kind, right.type.kind):
             return NULL_VALUE
         of = _of_two(node, left, right, scope)  # to have its type, or to be refused
-        return Value(NULL_VALUE.expr, of.type, NULL_VALUE.nulls)
+        return TypedValue(NULL_VALUE.expr, of.type, NULL_VALUE.nulls)
     return _of_two(node, left, right, scope)
 
 
-def _of_two(node: Any, left: Value, right: Value, scope: Scope) -> Value:
+def _of_two(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
     is_list = isinstance(node, exp.Add) and left.type.kind == right.type.kind == "array"
     if isinstance(node, exp.DPipe) or is_list:
         return _concatenated(left, right, node, scope)
@@ -104,7 +111,7 @@ def _of_two(node: Any, left: Value, right: Value, scope: Scope) -> Value:
     return combined(SYMBOLS[type(node)], left, right, node, scope)
 
 
-def _unary(node: Any, scope: Scope) -> Value:
+def _unary(node: Any, scope: Scope) -> TypedValue:
     of = scope.value(node.this)
     if isinstance(node, exp.BitwiseNot):
         if of.type.names == UNSIGNED:
@@ -127,7 +134,7 @@ def _unary(node: Any, scope: Scope) -> Value:
     return ranged(made)
 
 
-def _negative(of: Value) -> Value:
+def _negative(of: TypedValue) -> TypedValue:
     """Return a constant integer with the other sign, of a type that has it."""
     given, size = of.expr.value, of.type.size  # type: ignore[attr-defined]
     if given is None or size is None:
@@ -135,10 +142,12 @@ def _negative(of: Value) -> Value:
     value = -given
     kinds = (SqlType("int", size=each) for each in (1, 2, 4, 8, 16) if each >= size)
     kind = next((k for k in kinds if range_of(k)[0] <= value <= range_of(k)[1]), INT)
-    return Value(constant(value), kind)
+    return TypedValue(constant(value), kind)
 
 
-def combined(symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scope) -> Value:
+def combined(
+    symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope
+) -> TypedValue:
     """The value of `+`, `-`, `*`, `&` or `|`."""
     of_zones = zones.combined(symbol, left, right, node, scope, applied)
     if of_zones is not None:
@@ -164,7 +173,9 @@ def combined(symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scop
     return strict(Operation(symbol, (left.expr, right.expr)), kind, left, right)
 
 
-def _of_duckdb(symbol: str, left: Value, right: Value, node: Any, scope: Scope) -> Value:
+def _of_duckdb(
+    symbol: str, left: TypedValue, right: TypedValue, node: Any, scope: Scope
+) -> TypedValue:
     """The result of an operator in the type that DuckDB has for it, which it must not leave."""
     kinds = {left.type.kind, right.type.kind}
     if kinds == {"int"}:
@@ -211,7 +222,7 @@ def _are_numbers(*kinds: SqlType) -> bool:
     return all(kind.kind in NUMBERS for kind in kinds)
 
 
-def integer_of(left: Value, right: Value, node: Any) -> SqlType:
+def integer_of(left: TypedValue, right: TypedValue, node: Any) -> SqlType:
     """The type of a result of two integers; without a size if that of one is not known.
 
     A number that is written is of the type of the other operand, if it is in its range.
@@ -242,7 +253,7 @@ def integer_of(left: Value, right: Value, node: Any) -> SqlType:
     return SqlType("int", size=16 if unsigned.size >= 8 else 8)
 
 
-def _shallow(value: Value) -> Value:
+def _shallow(value: TypedValue) -> TypedValue:
     """Return a value without the checks inside of it if they are nested too deeply."""
     levels, expr = 0, value.expr
     while levels < MOST_CHECKS:
@@ -263,7 +274,7 @@ def _unchecked(expr: Expr) -> Expr:
             return expr
 
 
-def ranged(value: Value) -> Value:
+def ranged(value: TypedValue) -> TypedValue:
     """An integer that has to be in the range of its type, where that is known."""
     if value.type.size is None:
         return value
@@ -298,7 +309,9 @@ def _decimal(symbol: str, left: SqlType, right: SqlType, kind: SqlType) -> SqlTy
     return SqlType("decimal", 38, scale)
 
 
-def _read_beside(left: Value, right: Value, node: Any, scope: Scope) -> tuple[Value, Value]:
+def _read_beside(
+    left: TypedValue, right: TypedValue, node: Any, scope: Scope
+) -> tuple[TypedValue, TypedValue]:
     """Return operands, of which one that is a written text is what the other is.
 
     Raises
@@ -326,7 +339,7 @@ def _symbol(node: Any) -> str:
     return {exp.Div: "/", exp.IntDiv: "//", exp.Mod: "%"}.get(type(node)) or SYMBOLS[type(node)]
 
 
-def _divided(node: Any, left: Value, right: Value, scope: Scope) -> Value:
+def _divided(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
     whole_numbers = left.type.kind == right.type.kind == "int"
     if isinstance(node, exp.Mod):
         return _remainder(left, right, scope)
@@ -356,7 +369,7 @@ def _divided(node: Any, left: Value, right: Value, scope: Scope) -> Value:
     return applied(numbers.quotient, FLOAT, left, right)
 
 
-def _remainder(left: Value, right: Value, scope: Scope) -> Value:
+def _remainder(left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
     kind = common(left.type, right.type)
     if scope.dialect.name == "duckdb" and is_real(left.type, right.type):
         left, right = cast(left, REAL, scope), cast(right, REAL, scope)
@@ -371,7 +384,7 @@ def _remainder(left: Value, right: Value, scope: Scope) -> Value:
     return applied(numbers.remainder, kind, left, right)
 
 
-def _concatenated(left: Value, right: Value, node: Any, scope: Scope) -> Value:
+def _concatenated(left: TypedValue, right: TypedValue, node: Any, scope: Scope) -> TypedValue:
     """`||` of texts, or of arrays."""
     kinds = (left.type.kind, right.type.kind)
     if "array" in kinds:

@@ -40,7 +40,7 @@ from reactive.languages.sql.terms.types import (
 )
 from reactive.languages.sql.terms.values import (
     ArgumentError,
-    Value,
+    TypedValue,
     called,
     callee,
     check_arguments,
@@ -91,14 +91,14 @@ NATIVE: dict[tuple[str, str], Callable[..., Any]] = {
 
 
 def cast(
-    value: Value, to: SqlType, scope: Scope, *, attempt: bool = False, exact: bool = False
-) -> Value:
+    value: TypedValue, to: SqlType, scope: Scope, *, attempt: bool = False, exact: bool = False
+) -> TypedValue:
     """A value as one of a type; what cannot be one raises, or is NULL if it is an `attempt`.
 
     An `exact` cast is one that is written: in DuckDB its integers have the range of their type.
     """
     if value.type.kind == "null":
-        return Value(value.expr, to, value.nulls)
+        return TypedValue(value.expr, to, value.nulls)
     if scope.dialect.numeric_booleans:
         function = OF_SQLITE.get(to.kind)
         return value if function is None else sqlite.mapped(function, to, value)
@@ -167,22 +167,22 @@ def _check_uuid(of: SqlType, to: SqlType, scope: Scope) -> None:
 
 def _by(
     made: tuple[Callable[..., Any] | None, tuple[Any, ...]],
-    value: Value,
+    value: TypedValue,
     to: SqlType,
     *,
     attempt: bool,
-) -> Value:
+) -> TypedValue:
     """A value as a function makes it, with further arguments."""
     function, more = made
     if function is None:
-        return Value(value.expr, to, value.nulls)
+        return TypedValue(value.expr, to, value.nulls)
     if attempt:
         given = (callee(function), whole(value), *map(constant, more))
         return itself(Call(constant(moments.attempt), given), to)
     return _made(function, to, value, *more)
 
 
-def _of_postgres(value: Value, to: SqlType, scope: Scope) -> Value:
+def _of_postgres(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     """A value cast as Postgres does.
 
     Raises
@@ -197,7 +197,7 @@ def _of_postgres(value: Value, to: SqlType, scope: Scope) -> Value:
         )
     function, more = found
     if function is None:
-        return Value(value.expr, to, value.nulls)
+        return TypedValue(value.expr, to, value.nulls)
     return _made(function, to, value, *more)
 
 
@@ -362,7 +362,7 @@ class _Fields:
         )
 
 
-def argument(value: Value, to: SqlType, scope: Scope) -> Value:
+def argument(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     """Cast an argument to the type that a function takes.
 
     Raises
@@ -376,17 +376,17 @@ def argument(value: Value, to: SqlType, scope: Scope) -> Value:
     return made
 
 
-def _made(function: Callable[..., Any], to: SqlType, value: Value, *more: Any) -> Value:
+def _made(function: Callable[..., Any], to: SqlType, value: TypedValue, *more: Any) -> TypedValue:
     """A call, done at once where its value is constant and it does not raise."""
     if isinstance(value.expr, Constant) and not value.nulls:
         try:
-            return Value(literal(function(value.expr.value, *more)).expr, to)
+            return TypedValue(literal(function(value.expr.value, *more)).expr, to)
         except (ArithmeticError, ValueError, TypeError):
             pass
     return strict(Call(callee(function), (value.expr, *map(constant, more))), to, value)
 
 
-def applied(function: Callable[..., Any], kind: SqlType, *values: Value) -> Value:
+def applied(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> TypedValue:
     """A call of a function that gives no NULL, which is NULL where a value is.
 
     Leaves that are calls themselves are evaluated once, in the call.
@@ -396,7 +396,7 @@ def applied(function: Callable[..., Any], kind: SqlType, *values: Value) -> Valu
     return maybe(function, kind, *values)
 
 
-def maybe(function: Callable[..., Any], kind: SqlType, *values: Value) -> Value:
+def maybe(function: Callable[..., Any], kind: SqlType, *values: TypedValue) -> TypedValue:
     """A call of a function that may give NULL, and does where a value is."""
     check_arguments(function, values)
     if not leaves(*values):
@@ -405,7 +405,7 @@ def maybe(function: Callable[..., Any], kind: SqlType, *values: Value) -> Value:
     return itself(Call(constant(moments.strict_call), given), kind)
 
 
-def assigned(value: Value, to: SqlType, scope: Scope) -> Value:
+def assigned(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     """A value as a column of a type keeps it."""
     if not scope.dialect.numeric_booleans:
         return cast(value, to, scope, exact=True)
@@ -426,8 +426,8 @@ class _Stored:
 
 
 def aligned(
-    node: exp.Expr, scope: Scope, *values: Value, place: Place = "equality"
-) -> tuple[Value, ...]:
+    node: exp.Expr, scope: Scope, *values: TypedValue, place: Place = "equality"
+) -> tuple[TypedValue, ...]:
     """Values that can be compared with one another.
 
     Raises
@@ -442,12 +442,12 @@ def aligned(
 
 
 def equal_types(
-    values: tuple[Value, ...],
+    values: tuple[TypedValue, ...],
     scope: Scope,
     node: exp.Expr | None = None,
     *,
     place: Place = "choice",
-) -> tuple[tuple[Value, ...], SqlType]:
+) -> tuple[tuple[TypedValue, ...], SqlType]:
     """Values as they stand in one column: also whole numbers as decimals or floats.
 
     Raises
@@ -464,8 +464,8 @@ def equal_types(
 
 
 def _of_one_type(
-    node: exp.Expr | None, scope: Scope, values: tuple[Value, ...], place: Place
-) -> tuple[tuple[Value, ...], SqlType]:
+    node: exp.Expr | None, scope: Scope, values: tuple[TypedValue, ...], place: Place
+) -> tuple[tuple[TypedValue, ...], SqlType]:
     """Return values, of which constant texts are of the type of the others, and that type."""
     name = scope.dialect.name
     texts = [value.type.kind == "text" and is_constant(value) for value in values]
@@ -494,7 +494,9 @@ def _of_one_type(
     ), kind
 
 
-def read_constant(node: exp.Expr | None, scope: Scope, value: Value, kind: SqlType) -> Value:
+def read_constant(
+    node: exp.Expr | None, scope: Scope, value: TypedValue, kind: SqlType
+) -> TypedValue:
     """Return a constant text as a value of a type.
 
     Raises
@@ -532,11 +534,11 @@ def apart(node: exp.Expr | None, scope: Scope, kinds: Sequence[SqlType], place: 
     )
 
 
-def fitted(value: Value, kind: SqlType, scope: Scope) -> Value:
+def fitted(value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
     """A value as one that may stand beside others of a type. Whole numbers and decimals mix."""
     of = value.type
     if of == kind or "any" in (of.kind, kind.kind) or of.kind == "null":
-        return Value(value.expr, kind, value.nulls) if of.kind == "null" else value
+        return TypedValue(value.expr, kind, value.nulls) if of.kind == "null" else value
     is_huge = scope.dialect.name == "duckdb" and of.size == 16 and kind.kind == "decimal"
     if is_huge and kind.scale is not None:  # which has no place for the greatest of them
         return cast(value, SqlType("decimal", 38, kind.scale), scope)

@@ -34,7 +34,7 @@ from reactive.languages.sql.runtime import rows
 from reactive.languages.sql.terms.common_types import Place
 from reactive.languages.sql.terms.types import ANY
 from reactive.languages.sql.terms.values import (
-    Value,
+    TypedValue,
     is_null,
     is_simple,
     itself,
@@ -57,7 +57,9 @@ COMPARISONS: dict[type[exp.Expr], str] = {
 OPPOSITE = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 
 
-def comparison(symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scope) -> Expr:
+def comparison(
+    symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope
+) -> Expr:
     """Whether a comparison of values of any types is TRUE."""
     left, right = aligned(node, scope, left, right, place=place_of(symbol))
     if are_ordered_by_parts(left, right, scope) and symbol not in ("==", "!="):
@@ -70,13 +72,13 @@ def place_of(symbol: str) -> Place:
     return "equality" if symbol in ("==", "!=") else "order"
 
 
-def are_ordered_by_parts(left: Value, right: Value, scope: Scope) -> bool:
+def are_ordered_by_parts(left: TypedValue, right: TypedValue, scope: Scope) -> bool:
     """True if both are rows, or both are arrays, which may have NULL inside."""
     kinds = {left.type.kind, right.type.kind}
     return kinds in ({"struct"}, {"array"})
 
 
-def by_parts(value: Value) -> Value:
+def by_parts(value: TypedValue) -> TypedValue:
     """Return what a value is sorted by: rows and arrays item by item, with NULL inside the last.
 
     `from_parts` of it is the value.
@@ -84,17 +86,17 @@ def by_parts(value: Value) -> Value:
     if value.type.kind not in ("struct", "array"):
         return value
     made = Call(constant(rows.rank), (whole(value),))
-    return itself(made, ANY) if value.nullable else Value(made, ANY)
+    return itself(made, ANY) if value.nullable else TypedValue(made, ANY)
 
 
-def from_parts(sorted_by: Expr, of: Value) -> Expr:
+def from_parts(sorted_by: Expr, of: TypedValue) -> Expr:
     """Return the value of which `by_parts(of)` is given."""
     if of.type.kind not in ("struct", "array"):
         return sorted_by
     return Call(constant(rows.value_of_rank), (sorted_by,))
 
 
-def total_order(symbol: str, left: Value, right: Value) -> Expr:
+def total_order(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
     """The order of rows that may have NULLs."""
     if symbol in (">", ">="):
         left, right, symbol = right, left, {">": "<", ">=": "<="}[symbol]
@@ -102,7 +104,7 @@ def total_order(symbol: str, left: Value, right: Value) -> Expr:
     return Call(constant(function), (left.expr, right.expr))
 
 
-def compared(symbol: str, left: Value, right: Value) -> Expr:
+def compared(symbol: str, left: TypedValue, right: TypedValue) -> Expr:
     """Whether a comparison is TRUE."""
     if is_null(left) or is_null(right):
         return FALSE
@@ -121,24 +123,26 @@ def compared(symbol: str, left: Value, right: Value) -> Expr:
     return conjunction((*before, test, *behind))
 
 
-def _inner(value: Value) -> Value:
+def _inner(value: TypedValue) -> TypedValue:
     """What must be there before the value can be read: all its leaves but itself."""
     is_leaf = value.nulls[-1:] == (value.expr,)
-    return Value(value.expr, value.type, value.nulls[:-1] if is_leaf else value.nulls)
+    return TypedValue(value.expr, value.type, value.nulls[:-1] if is_leaf else value.nulls)
 
 
-def in_range(wanted: bool, one: Value, low: Value, two: Value, high: Value) -> Expr:
+def in_range(
+    wanted: bool, one: TypedValue, low: TypedValue, two: TypedValue, high: TypedValue
+) -> Expr:
     if wanted:
         return all_of(compared(">=", one, low), compared("<=", two, high))
     return any_of(compared("<", one, low), compared(">", two, high))
 
 
-def among_constants(value: Value, items: tuple[Expr, ...], *, wanted: bool) -> Expr:
+def among_constants(value: TypedValue, items: tuple[Expr, ...], *, wanted: bool) -> Expr:
     """Whether a value is one of some that are never NULL."""
     if is_null(value):
         return FALSE
     if len(items) == 1:
-        other = Value(items[0], value.type)
+        other = TypedValue(items[0], value.type)
         return compared("==" if wanted else "!=", value, other)
     if all(isinstance(item, Constant) for item in items):
         among: Expr = constant(tuple(item.value for item in items))  # type: ignore[attr-defined]
@@ -148,7 +152,7 @@ def among_constants(value: Value, items: tuple[Expr, ...], *, wanted: bool) -> E
     return conjunction((*present(value), test))
 
 
-def missing(value: Value, *, wanted: bool) -> Expr:
+def missing(value: TypedValue, *, wanted: bool) -> Expr:
     if is_null(value):
         return TRUE if wanted else FALSE
     if not wanted:
@@ -156,7 +160,7 @@ def missing(value: Value, *, wanted: bool) -> Expr:
     return any_of(*(Operation("is", (leaf, NONE)) for leaf in value.nulls))
 
 
-def of_value(value: Value, *, wanted: bool) -> Expr:
+def of_value(value: TypedValue, *, wanted: bool) -> Expr:
     """Whether a value of type boolean is TRUE, or is FALSE."""
     if is_null(value):
         return FALSE

@@ -16,7 +16,7 @@ from reactive.languages.sql.sqlite import values
 from reactive.languages.sql.terms.types import BOOL, TEXT
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
-    Value,
+    TypedValue,
     callee,
     is_null,
     itself,
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 QUANTIFIERS = (exp.Any, exp.All)
 
 
-def like(node: Any, scope: Scope) -> Value:
+def like(node: Any, scope: Scope) -> TypedValue:
     """LIKE and ILIKE, with an ESCAPE or without."""
     inner = node.this if isinstance(node, exp.Escape) else node
     if isinstance(inner.expression, QUANTIFIERS):
@@ -52,7 +52,7 @@ def like(node: Any, scope: Scope) -> Value:
     return strict(Operation("not", (made.expr,)), BOOL, made)
 
 
-def _like_elements(node: Any, inner: Any, scope: Scope) -> Value:
+def _like_elements(node: Any, inner: Any, scope: Scope) -> TypedValue:
     """LIKE ANY and LIKE ALL of an array of patterns."""
     quantifier = inner.expression
     if node is not inner or query_in(quantifier) is not None:
@@ -79,7 +79,7 @@ def _like_symbol(node: Any) -> str:
     return "~~*" if isinstance(node, exp.ILike) else "~~"
 
 
-def _like_function(node: Any, scope: Scope, of: Value) -> Any:
+def _like_function(node: Any, scope: Scope, of: TypedValue) -> Any:
     if scope.dialect.name == "postgres":
         if isinstance(node, exp.SimilarTo):
             return patterns.similar

@@ -18,7 +18,7 @@ from reactive.languages.sql.terms.types import NUMBERS, sql_name
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
-    from reactive.languages.sql.terms.values import Value
+    from reactive.languages.sql.terms.values import TypedValue
 
 _TIMES = frozenset({"date", "time", "timestamp", "interval"})
 _KINDS = NUMBERS | _TIMES | {"bool", "text", "bytes", "array", "struct"}
@@ -67,7 +67,7 @@ def check_operands(node: Any, scope: Scope) -> None:
         raise scope.error(node, f"there is no {symbol} for {names}", "cast what is of another type")
 
 
-def check_condition(value: Value, node: Any, scope: Scope) -> None:
+def check_condition(value: TypedValue, node: Any, scope: Scope) -> None:
     """Check a value that DuckDB or Postgres is to ask whether it is true.
 
     Raises
@@ -80,7 +80,7 @@ def check_condition(value: Value, node: Any, scope: Scope) -> None:
         )
 
 
-def _is_no_condition(value: Value, scope: Scope) -> bool:
+def _is_no_condition(value: TypedValue, scope: Scope) -> bool:
     if scope.dialect.name == "duckdb":
         return value.type.kind in _KINDS - NUMBERS - {"bool", "text"}
     is_constant_text = value.type.kind == "text" and isinstance(value.expr, Constant)

@@ -54,7 +54,7 @@ from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.types import BOOL
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
-    Value,
+    TypedValue,
     callee,
     is_null,
     itself,
@@ -84,7 +84,7 @@ def false(node: Any, scope: Scope) -> Expr:
     return _is(node, scope, wanted=False)
 
 
-def truth(node: Any, scope: Scope) -> Value:
+def truth(node: Any, scope: Scope) -> TypedValue:
     """A condition as a value: True, False or NULL."""
     if type(node) in COMPARISONS and not _is_quantified(node):
         if _has_array(node):
@@ -101,7 +101,7 @@ def truth(node: Any, scope: Scope) -> Value:
         raise scope.error(node, f"{node.sql(scope.dialect.name)} is not supported here")
     made = scope.true(node)
     if not may_be_null(node, scope):
-        return Value(as_boolean(made), BOOL)
+        return TypedValue(as_boolean(made), BOOL)
     return itself(Conditional(made, TRUE, Conditional(scope.false(node), FALSE, NONE)), BOOL)
 
 
@@ -158,7 +158,7 @@ def _is(node: Any, scope: Scope, *, wanted: bool) -> Expr:
             return of_value(_condition(scope.value(node), node, scope), wanted=wanted)
 
 
-def _condition(value: Value, node: Any, scope: Scope) -> Value:
+def _condition(value: TypedValue, node: Any, scope: Scope) -> TypedValue:
     """A value that is asked whether it is true."""
     if scope.dialect.name != "sqlite":
         check_condition(value, node, scope)
@@ -211,7 +211,7 @@ def _quantifier(node: Any) -> str | None:
     return {exp.Any: "any", exp.All: "all"}.get(type(node))
 
 
-def _comparison_value(node: Any, scope: Scope) -> Value:
+def _comparison_value(node: Any, scope: Scope) -> TypedValue:
     symbol = COMPARISONS[type(node)]
     left, right = aligned(
         node, scope, scope.value(node.left), scope.value(node.right), place=place_of(symbol)
@@ -231,7 +231,7 @@ def _is_quantified(node: Any) -> bool:
     )
 
 
-def _of_array(node: Any, scope: Scope) -> Value:
+def _of_array(node: Any, scope: Scope) -> TypedValue:
     """`x = ANY (array)`, `x <> ALL (array)` and the like."""
     left, right = node.left, node.right
     symbol = COMPARISONS[type(node)]
@@ -277,7 +277,9 @@ def _rows(node: Any, scope: Scope, *, wanted: bool) -> Expr:
     return _of_fields(symbol if wanted else OPPOSITE[symbol], fields, node, scope)
 
 
-def _of_fields(symbol: str, fields: Sequence[tuple[Value, Value]], node: Any, scope: Scope) -> Expr:
+def _of_fields(
+    symbol: str, fields: Sequence[tuple[TypedValue, TypedValue]], node: Any, scope: Scope
+) -> Expr:
     tests = {s: [comparison(s, a, b, node, scope) for a, b in fields] for s in ("==", "!=")}
     if symbol == "==":
         return all_of(*tests["=="])

@@ -35,7 +35,7 @@ from reactive.languages.sql.terms.types import TEXT, SqlType, length_of_sql, typ
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
     ArgumentError,
-    Value,
+    TypedValue,
     literal,
     whole,
 )
@@ -48,7 +48,7 @@ OF_DIALECTS: dict[str, dict[Any, Any]] = {"postgres": of_postgres, "sqlite": sql
 """The functions of dialects that have their own only."""
 
 
-def value(node: Any, scope: Scope) -> Value:
+def value(node: Any, scope: Scope) -> TypedValue:
     """What a node means, as a value.
 
     Raises
@@ -98,11 +98,11 @@ def value(node: Any, scope: Scope) -> Value:
             return _called(node, scope)
 
 
-def _called(node: Any, scope: Scope) -> Value:
+def _called(node: Any, scope: Scope) -> TypedValue:
     """A condition, or a call of a function."""
     maker = _maker_of(node, scope)
     try:
-        made: Value | None = zones.called(node, scope, maker, cast, applied)
+        made: TypedValue | None = zones.called(node, scope, maker, cast, applied)
         if made is None and maker is not None:
             made = maker(node, scope)
     except ArgumentError as error:
@@ -174,7 +174,7 @@ def _is_number(node: exp.HexString, scope: Scope) -> bool:
     return source_of(scope.text, node).lower().startswith("0x")
 
 
-def _literal(node: exp.Literal, scope: Scope) -> Value:
+def _literal(node: exp.Literal, scope: Scope) -> TypedValue:
     text = node.this
     if node.is_string:
         return literal(text)
@@ -182,23 +182,23 @@ def _literal(node: exp.Literal, scope: Scope) -> Value:
         return _number(text)
     if text.isdigit():
         made = literal(int(text))
-        return Value(made.expr, SqlType("int", size=4 if len(text) < 10 else 8))
+        return TypedValue(made.expr, SqlType("int", size=4 if len(text) < 10 else 8))
     if "e" in text.lower() or not scope.dialect.exact_literals:
         return literal(float(text))
     digits = text.partition(".")[2]
     kind = SqlType("decimal", len(text.replace(".", "")), len(digits))
-    return Value(literal(Decimal(text)).expr, kind)
+    return TypedValue(literal(Decimal(text)).expr, kind)
 
 
-def _number(text: str) -> Value:
+def _number(text: str) -> TypedValue:
     """A number of Postgres: an integer of the size that it needs, or a numeric."""
     if text.isdigit() and int(text) < 1 << 63:
         made = literal(int(text))
-        return Value(made.expr, SqlType("int", size=4 if int(text) < 1 << 31 else 8))
+        return TypedValue(made.expr, SqlType("int", size=4 if int(text) < 1 << 31 else 8))
     return literal(decimal_of_text(text))
 
 
-def _cast(node: Any, scope: Scope) -> Value:
+def _cast(node: Any, scope: Scope) -> TypedValue:
     """CAST, `::`, TRY_CAST, and constants such as DATE '2024-01-01'."""
     if scope.dialect.name == "sqlite":
         return sqlite.cast(node, scope)
@@ -231,9 +231,9 @@ def checked_length(declared: Any, scope: Scope) -> int | None:
     return length
 
 
-def _row(node: Any, scope: Scope) -> Value:
+def _row(node: Any, scope: Scope) -> TypedValue:
     """`(a, b)` as one value."""
     values = [scope.value(each) for each in node.expressions]
     names = tuple(f"column{place}" for place in range(len(values)))
     kind = SqlType("struct", items=tuple(v.type for v in values), names=names)
-    return Value(tuple_of(*map(whole, values)), kind)
+    return TypedValue(tuple_of(*map(whole, values)), kind)

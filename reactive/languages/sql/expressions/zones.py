@@ -32,19 +32,19 @@ from reactive.languages.sql.terms.types import (
     SqlType,
     sql_name,
 )
-from reactive.languages.sql.terms.values import Value, callee, is_simple, literal
+from reactive.languages.sql.terms.values import TypedValue, callee, is_simple, literal
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
 
-Applied = Callable[..., Value]
+Applied = Callable[..., TypedValue]
 """`casts.applied`."""
-Cast = Callable[..., Value]
+Cast = Callable[..., TypedValue]
 """`casts.cast`."""
 OF_TIME = frozenset({"timestamp", "timestamptz", "date"})
 
 
-def is_zoned(value: Value) -> bool:
+def is_zoned(value: TypedValue) -> bool:
     """True if the value has a zone, or may have one."""
     return value.type.kind == "timestamptz" or value.type == MOMENT
 
@@ -74,8 +74,12 @@ def function_of(of: SqlType, to: SqlType, zone: str) -> tuple[Any, tuple[Any, ..
 
 
 def agreed(
-    node: exp.Expr | None, scope: Scope, values: tuple[Value, ...], cast: Cast, applied: Applied
-) -> tuple[Value, ...]:
+    node: exp.Expr | None,
+    scope: Scope,
+    values: tuple[TypedValue, ...],
+    cast: Cast,
+    applied: Applied,
+) -> tuple[TypedValue, ...]:
     """Return values of which some are instants as they can be compared.
 
     Raises
@@ -85,7 +89,7 @@ def agreed(
     nested = [value for value in values if value.type.items and not is_constant(value)]
     naive = _naive_inside([value.type for value in nested])
     if naive is not None:
-        raise _without_zone(node, scope, Value(nested[0].expr, naive))
+        raise _without_zone(node, scope, TypedValue(nested[0].expr, naive))
     if any(value.type.kind == "timestamptz" for value in values):
         return tuple([_as_instant(node, scope, value, cast, applied) for value in values])
     known = next((value for value in values if value.type == MOMENT), None)
@@ -110,8 +114,8 @@ def _naive_inside(kinds: Sequence[SqlType]) -> SqlType | None:
 
 
 def _as_instant(
-    node: exp.Expr | None, scope: Scope, value: Value, cast: Cast, applied: Applied
-) -> Value:
+    node: exp.Expr | None, scope: Scope, value: TypedValue, cast: Cast, applied: Applied
+) -> TypedValue:
     if value.type == MOMENT:
         return applied(arrays.zoned, INSTANT, value)
     if value.type.kind not in (*OF_TIME, "text") or value.type.kind == "timestamptz":
@@ -123,7 +127,7 @@ def _as_instant(
     raise _without_zone(node, scope, value)
 
 
-def check_alike(node: exp.Expr | None, scope: Scope, one: Value, other: Value) -> None:
+def check_alike(node: exp.Expr | None, scope: Scope, one: TypedValue, other: TypedValue) -> None:
     """Refuse an instant and a time without a zone that are compared as they are.
 
     Raises
@@ -137,7 +141,7 @@ def check_alike(node: exp.Expr | None, scope: Scope, one: Value, other: Value) -
             raise _without_zone(node, scope, naive)
 
 
-def _without_zone(node: exp.Expr | None, scope: Scope, value: Value) -> PlanError:
+def _without_zone(node: exp.Expr | None, scope: Scope, value: TypedValue) -> PlanError:
     return scope.error(
         node,
         f"a {sql_name(value.type)} without a time zone is compared with instants (TIMESTAMPTZ)",
@@ -145,18 +149,18 @@ def _without_zone(node: exp.Expr | None, scope: Scope, value: Value) -> PlanErro
     )
 
 
-def _beside(known: Value, value: Value, scope: Scope, cast: Cast) -> Value:
+def _beside(known: TypedValue, value: TypedValue, scope: Scope, cast: Cast) -> TypedValue:
     """A constant beside a value that may have a zone or not: as a timestamp, or as an instant."""
     if value.type.kind not in ("text", "date", "timestamp") or not is_constant(value):
         return value
     plain, instant = (cast(value, kind, scope).expr for kind in (TIMESTAMP, INSTANT))
     if not (isinstance(plain, Constant) and isinstance(instant, Constant)):
-        return Value(plain, TIMESTAMP)  # it is no time
+        return TypedValue(plain, TIMESTAMP)  # it is no time
     zone = Operation("is not", (Attribute(known.expr, "tzinfo"), NONE))
     if not is_simple(known.expr):
-        return Value(Call(callee(either), (known.expr, plain, instant)), TIMESTAMP)
+        return TypedValue(Call(callee(either), (known.expr, plain, instant)), TIMESTAMP)
     there = [Operation("is not", (leaf, NONE)) for leaf in known.nulls]
-    return Value(Conditional(conjunction((*there, zone)), instant, plain), TIMESTAMP)
+    return TypedValue(Conditional(conjunction((*there, zone)), instant, plain), TIMESTAMP)
 
 
 def either(known: Any, plain: Any, instant: Any) -> Any:
@@ -164,7 +168,7 @@ def either(known: Any, plain: Any, instant: Any) -> Any:
     return plain if known is None or known.tzinfo is None else instant
 
 
-def is_constant(value: Value) -> bool:
+def is_constant(value: TypedValue) -> bool:
     """True if the value is a constant that is not NULL."""
     return isinstance(value.expr, Constant) and not value.nulls
 
@@ -173,8 +177,8 @@ def is_constant(value: Value) -> bool:
 
 
 def combined(
-    symbol: str, left: Value, right: Value, node: exp.Expr, scope: Scope, applied: Applied
-) -> Value | None:
+    symbol: str, left: TypedValue, right: TypedValue, node: exp.Expr, scope: Scope, applied: Applied
+) -> TypedValue | None:
     """Return the value of `+` or `-` of instants; None if neither operand is one."""
     if not (is_zoned(left) or is_zoned(right)):
         return None
@@ -222,7 +226,7 @@ OWN: frozenset[Any] = frozenset(
 )
 
 
-def called(node: Any, scope: Scope, maker: Any, cast: Cast, applied: Applied) -> Value | None:
+def called(node: Any, scope: Scope, maker: Any, cast: Cast, applied: Applied) -> TypedValue | None:
     """Return the value of a call that has instants for arguments, or gives one; else None.
 
     `maker` is what makes the value of a call in the dialect, and None if it has no such function.
@@ -237,12 +241,12 @@ def called(node: Any, scope: Scope, maker: Any, cast: Cast, applied: Applied) ->
     return _as_local(key, node, scope, maker, applied)
 
 
-def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -> Value:
+def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -> TypedValue:
     """A function of instants as that of timestamps."""
     unit = _unit(key, node)
     is_of_epoch = key in OF_EPOCH or unit == "epoch"
     zone = "UTC" if is_of_epoch else scope.dialect.timezone
-    kept: dict[int, Value] = {}
+    kept: dict[int, TypedValue] = {}
     try:
         for each in _arguments(node):
             value = scope.value(each)
@@ -252,7 +256,7 @@ def _as_local(key: Any, node: Any, scope: Scope, maker: Any, applied: Applied) -
                 value = applied(arrays.naive, TIMESTAMP, value, literal(zone))
             if id(each) not in scope.values:
                 kept[id(each)] = scope.values[id(each)] = value
-        made: Value = maker(node, scope)
+        made: TypedValue = maker(node, scope)
         return made
     finally:
         for known in kept:
@@ -279,7 +283,7 @@ def _is_unit(node: Any) -> bool:
     return isinstance(node, exp.Literal | exp.Var | exp.Interval)
 
 
-def _own(key: Any, node: Any, scope: Scope, cast: Cast, applied: Applied) -> Value | None:
+def _own(key: Any, node: Any, scope: Scope, cast: Cast, applied: Applied) -> TypedValue | None:
     zone = literal(scope.dialect.timezone)
     if key is exp.AtTimeZone:
         return _at(
@@ -318,7 +322,7 @@ def _unit_below_a_day(node: Any) -> str:
     return unit if unit in arrays.BELOW_A_DAY else ""
 
 
-def _of_parts(node: Any, scope: Scope, cast: Cast, applied: Applied) -> Value:
+def _of_parts(node: Any, scope: Scope, cast: Cast, applied: Applied) -> TypedValue:
     """MAKE_TIMESTAMPTZ, in a zone that is named or in that of the database."""
     kinds = (*[INT] * 5, FLOAT, TEXT)
     given = [cast(scope.value(e), k, scope) for e, k in zip(node.expressions, kinds, strict=False)]
@@ -327,7 +331,7 @@ def _of_parts(node: Any, scope: Scope, cast: Cast, applied: Applied) -> Value:
     return applied(arrays.of_parts, INSTANT, *given, other, zone)
 
 
-def _zone(other: Value, node: Any, scope: Scope, applied: Applied) -> Value:
+def _zone(other: TypedValue, node: Any, scope: Scope, applied: Applied) -> TypedValue:
     """The name of a zone, as the dialect reads it.
 
     Raises
@@ -345,7 +349,7 @@ def _zone(other: Value, node: Any, scope: Scope, applied: Applied) -> Value:
     return literal(arrays.posix(name) if is_postgres else name)
 
 
-def _of_seconds(node: Any, scope: Scope, applied: Applied) -> Value | None:
+def _of_seconds(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
     value = scope.value(node.this)
     scale = node.args.get("scale")
     if scale is not None and str(scale.this) == "3" and is_zoned(value):
@@ -355,7 +359,7 @@ def _of_seconds(node: Any, scope: Scope, applied: Applied) -> Value | None:
     return None
 
 
-def _truncated(node: Any, scope: Scope, applied: Applied) -> Value | None:
+def _truncated(node: Any, scope: Scope, applied: Applied) -> TypedValue | None:
     value, other = scope.value(node.this), node.args.get("zone")
     unit = unit_named(node.args["unit"].name)
     if not is_zoned(value) or unit not in {*intervals.LENGTHS, *intervals.MONTHS}:
@@ -367,7 +371,9 @@ def _truncated(node: Any, scope: Scope, applied: Applied) -> Value | None:
     return applied(function, value.type, literal(unit), value, zone)
 
 
-def _at(value: Value, other: Value, node: Any, scope: Scope, cast: Cast, applied: Applied) -> Value:
+def _at(
+    value: TypedValue, other: TypedValue, node: Any, scope: Scope, cast: Cast, applied: Applied
+) -> TypedValue:
     """AT TIME ZONE: of an instant what clocks show, of a timestamp the instant.
 
     Raises
@@ -381,7 +387,7 @@ def _at(value: Value, other: Value, node: Any, scope: Scope, cast: Cast, applied
             raise scope.error(node, "postgres has no AT TIME ZONE for text", "cast it to timestamp")
         if other.type.kind == "null" and value.type.kind in OF_TIME:
             is_naive = value.type.kind == "timestamp"
-            return Value(NONE, INSTANT if is_naive else TIMESTAMP, (NONE,))
+            return TypedValue(NONE, INSTANT if is_naive else TIMESTAMP, (NONE,))
     if other.type.kind != "text" or value.type.kind not in (*OF_TIME, "text", "null", "any"):
         raise scope.error(
             node,

@@ -29,7 +29,7 @@ from reactive.languages.sql.terms.types import (
 )
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
-    Value,
+    TypedValue,
     check_arguments,
     counts_told,
     is_null,
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
 
 
-Maker: TypeAlias = "Callable[[Any, Scope], Value]"
+Maker: TypeAlias = "Callable[[Any, Scope], TypedValue]"
 NO_TEXTS = frozenset(
     {"int", "float", "decimal", "bool", "date", "time", "timestamp", "interval"} | {"bytes"}
 )
@@ -80,7 +80,7 @@ def of(
     Without parameters it takes as many of any type as it is given.
     """
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, *parameters, optional=optional)
         if any(map(is_null, values)):
             return NULL_VALUE
@@ -90,7 +90,7 @@ def of(
     return made
 
 
-def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> list[Value]:
+def given(node: Any, scope: Scope, *parameters: SqlType, optional: int = 0) -> list[TypedValue]:
     """The values of the arguments, as the types that a function takes.
 
     Raises
@@ -130,13 +130,13 @@ def strings(node: Any) -> str:
     return str(node.name)
 
 
-def array_of(node: Any, scope: Scope) -> Value:
+def array_of(node: Any, scope: Scope) -> TypedValue:
     """`[a, b]` and `ARRAY[a, b]`."""
     values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
     made = SqlType("array", items=(kind,))
     if _levels(made) > MOST_LEVELS:
         raise scope.error(node, f"arrays are nested more than {MOST_LEVELS} levels deep")
-    return Value(tuple_of(*map(whole, values)), made)
+    return TypedValue(tuple_of(*map(whole, values)), made)
 
 
 MOST_LEVELS = 100
@@ -151,26 +151,26 @@ def _levels(kind: SqlType) -> int:
     return found
 
 
-def element_type(value: Value) -> SqlType:
+def element_type(value: TypedValue) -> SqlType:
     """Of what type the elements of an array are."""
     if value.type.kind == "text":
         return TEXT
     return value.type.items[0] if value.type.kind == "array" and value.type.items else ANY
 
 
-def _element(node: Any, scope: Scope) -> Value:
+def _element(node: Any, scope: Scope) -> TypedValue:
     array, place = given(node, scope)
     return maybe(arrays.element, element_type(array), array, place)
 
 
-def bracket(node: Any, scope: Scope) -> Value:
+def bracket(node: Any, scope: Scope) -> TypedValue:
     """`a[1]` and `a[1:2]`."""
     value = scope.value(node.this)
     place = scope.slice_of(node.expressions[0])
     if isinstance(place, exp.Slice):
         first, last = (place.args.get(each) for each in ("this", "expression"))
         ends = (
-            scope.value(each) if each is not None else Value(constant(number), INT)
+            scope.value(each) if each is not None else TypedValue(constant(number), INT)
             for each, number in ((first, 1), (last, -1))
         )
         return applied(arrays.slice_of, value.type, value, *ends)
@@ -179,7 +179,7 @@ def bracket(node: Any, scope: Scope) -> Value:
     return maybe(arrays.element, element_type(value), value, scope.value(place))
 
 
-def struct_of(node: Any, scope: Scope) -> Value:
+def struct_of(node: Any, scope: Scope) -> TypedValue:
     """`{'a': 1}`, `struct_pack(a := 1)`, `row(1, 2)`: a tuple."""
     names, values = [], []
     for place, each in enumerate(node.expressions):
@@ -187,15 +187,15 @@ def struct_of(node: Any, scope: Scope) -> Value:
         names.append(each.this.name if is_named else f"column{place}")
         values.append(scope.value(each.expression if is_named else each))
     kind = SqlType("struct", items=tuple(v.type for v in values), names=tuple(names))
-    return Value(tuple_of(*map(whole, values)), kind)
+    return TypedValue(tuple_of(*map(whole, values)), kind)
 
 
-def _numbers(node: Any, scope: Scope) -> Value:
+def _numbers(node: Any, scope: Scope) -> TypedValue:
     """RANGE and GENERATE_SERIES."""
     return series_of(node, scope, None)
 
 
-def series_of(node: Any, scope: Scope, most: int | None) -> Value:
+def series_of(node: Any, scope: Scope, most: int | None) -> TypedValue:
     """The array of RANGE or GENERATE_SERIES, cut to the first elements if that is known.
 
     Raises
@@ -232,14 +232,14 @@ MOST = arrays.MOST_ELEMENTS + 1
 
 
 def _of_element(function: Any) -> Maker:
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         (value,) = given(node, scope)
         return maybe(function, element_type(value), value)
 
     return made
 
 
-def _concatenated(node: Any, scope: Scope) -> Value:
+def _concatenated(node: Any, scope: Scope) -> TypedValue:
     values, kind = equal_types(tuple(given(node, scope)), scope, node)
     if scope.dialect.name == "duckdb":
         items = tuple(map(whole, values))
@@ -263,12 +263,12 @@ def _with_element(
     One that `knows_null` is given NULL too.
     """
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         array, item = given(node, scope, ANY, ANY)
         if is_null(array) or (is_null(item) and not knows_null):
             return NULL_VALUE
         if array.type.kind == "array":
-            of = Value(Parameter(0), element_type(array))
+            of = TypedValue(Parameter(0), element_type(array))
             (_, item), kind = equal_types((of, item), scope, node)
             array = cast(array, SqlType("array", items=(kind,)), scope)
         kind = array.type if result is SAME else result
@@ -283,22 +283,24 @@ def _with_element(
 def _longer(*, is_first: bool) -> Maker:
     """LIST_APPEND and LIST_PREPEND, to which an array that is NULL is an empty one."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         array, item = given(node, scope, ANY, ANY)  # sqlglot has the array first
         if array.type.kind not in ("array", "null"):
             got = sql_name(array.type)
             raise scope.error(node, f"{name_of(node)}() takes an array, and got {got}")
-        of_item = Value(Parameter(0), element_type(array)) if array.type.kind == "array" else item
+        of_item = (
+            TypedValue(Parameter(0), element_type(array)) if array.type.kind == "array" else item
+        )
         (_, item), kind = equal_types((of_item, item), scope, node)
         made = SqlType("array", items=(kind,))
         array = cast(array, made, scope)
         function = arrays.prepended if is_first else arrays.appended
-        return Value(Call(constant(function), (whole(array), whole(item))), made)
+        return TypedValue(Call(constant(function), (whole(array), whole(item))), made)
 
     return made
 
 
-def _joined(node: Any, scope: Scope) -> Value:
+def _joined(node: Any, scope: Scope) -> TypedValue:
     """ARRAY_TO_STRING, whose separator DuckDB wants to know before it reads a row."""
     array, separator = given(node, scope, ANY, TEXT)
     if not isinstance(separator.expr, Constant):
@@ -310,11 +312,11 @@ def _joined(node: Any, scope: Scope) -> Value:
     return maybe(arrays.Joined(separator.expr.value), TEXT, array)
 
 
-def _field(node: Any, scope: Scope) -> Value:
+def _field(node: Any, scope: Scope) -> TypedValue:
     return scope.field(scope.value(node.this), node.expression.name, node)
 
 
-def _sorted(node: Any, scope: Scope) -> Value:
+def _sorted(node: Any, scope: Scope) -> TypedValue:
     """LIST_SORT and LIST_REVERSE_SORT; NULL is last unless the call says otherwise."""
     value = scope.value(node.this)
     ways = [_is_true(node.args.get(name)) for name in ("asc", "nulls_first")]

@@ -17,7 +17,7 @@ from reactive.languages.sql.runtime import arrays, letters, moments, rows, texts
 from reactive.languages.sql.terms.types import ANY, BOOL, INT, TEXT, SqlType, sql_name
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
-    Value,
+    TypedValue,
     check_arguments,
     is_null,
     is_simple,
@@ -66,7 +66,7 @@ def binary(value: Any) -> str:
     )
 
 
-def _bytes_in(node: Any, scope: Scope) -> Value:
+def _bytes_in(node: Any, scope: Scope) -> TypedValue:
     (value,) = given(node, scope)
     if value.type.kind not in ("bytes", "any", "null"):
         raise scope.error(
@@ -78,7 +78,7 @@ def _bytes_in(node: Any, scope: Scope) -> Value:
 def _parts(function: Any) -> Maker:
     """STRING_SPLIT and the like, to which NULL as a separator is one that is in no text."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, TEXT, TEXT)
         kind = SqlType("array", items=(TEXT,))
         check_arguments(function, values)
@@ -90,7 +90,7 @@ def _parts(function: Any) -> Maker:
 def _hash(function: Any) -> Maker:
     """A hash of a text or of bytes."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         value, *more = given(node, scope)
         if value.type.kind != "bytes":
             return of(function, TEXT, TEXT, *[INT] * len(more))(node, scope)
@@ -104,7 +104,7 @@ def base_64(text: str | bytes) -> str:
     return base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode()
 
 
-def _base_64(node: Any, scope: Scope) -> Value:
+def _base_64(node: Any, scope: Scope) -> TypedValue:
     """TO_BASE64 of bytes; a text that is written stands for some."""
     (value,) = given(node, scope, ANY)
     is_written = isinstance(arguments(node)[0], exp.Literal)
@@ -119,37 +119,37 @@ def _text(kind: SqlType) -> bool:
     return kind.kind not in ("array", "struct", "any")
 
 
-def _joined(node: Any, scope: Scope) -> Value:
+def _joined(node: Any, scope: Scope) -> TypedValue:
     """CONCAT: NULL is left out, but where `||` is meant."""
     values = [_as_text(scope.value(each), scope) for each in node.expressions]
     if any(v.type.kind == "array" for v in values):
         return _joined_arrays(values)
     if not leaves(*values):
         return applied(texts.joined, TEXT, *values)
-    return Value(Call(constant(texts.joined), tuple(map(whole, values))), TEXT)
+    return TypedValue(Call(constant(texts.joined), tuple(map(whole, values))), TEXT)
 
 
-def _joined_arrays(values: list[Value]) -> Value:
+def _joined_arrays(values: list[TypedValue]) -> TypedValue:
     made = values[0]
     for value in values[1:]:
         made = applied(arrays.concatenated, made.type, made, value)
     return made
 
 
-def _as_text(value: Value, scope: Scope) -> Value:
+def _as_text(value: TypedValue, scope: Scope) -> TypedValue:
     return cast(value, TEXT, scope) if _text(value.type) else value
 
 
-def _joined_by(node: Any, scope: Scope) -> Value:
+def _joined_by(node: Any, scope: Scope) -> TypedValue:
     """CONCAT_WS: NULL if the separator is."""
     separator, *values = (_as_text(scope.value(each), scope) for each in node.expressions)
     check_arguments(texts.joined_by, (separator, *values))
     items = tuple(map(whole, values))
     made = Call(constant(texts.joined_by), (separator.expr, *items))
-    return Value(made, TEXT, separator.nulls)
+    return TypedValue(made, TEXT, separator.nulls)
 
 
-def _trimmed(node: Any, scope: Scope) -> Value:
+def _trimmed(node: Any, scope: Scope) -> TypedValue:
     side = (node.args.get("position") or "").upper()
     function = {"LEADING": texts.trimmed_left, "TRAILING": texts.trimmed_right}.get(side)
     parts = [node.this] + ([node.expression] if node.args.get("expression") else [])
@@ -157,12 +157,12 @@ def _trimmed(node: Any, scope: Scope) -> Value:
     return applied(function or texts.trimmed, TEXT, *values)
 
 
-def _padded(node: Any, scope: Scope) -> Value:
+def _padded(node: Any, scope: Scope) -> TypedValue:
     function = texts.filled_left if node.args.get("is_left") else texts.filled_right
     return of(function, TEXT, TEXT, INT, TEXT, optional=1)(node, scope)
 
 
-def _length(node: Any, scope: Scope) -> Value:
+def _length(node: Any, scope: Scope) -> TypedValue:
     """Of a text its letters, of an array its elements."""
     value = scope.value(node.this)
     if scope.dialect.name == "duckdb" and value.type.kind not in ("text", "array", "any", "null"):
@@ -170,7 +170,7 @@ def _length(node: Any, scope: Scope) -> Value:
     return applied(len, INT, _as_text(value, scope))
 
 
-def _part(node: Any, scope: Scope) -> Value:
+def _part(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(node.this)
     if value.type.kind == "array":
         return of(arrays.slice_of, value.type, ANY, INT, INT)(node, scope)
@@ -182,14 +182,14 @@ def _part(node: Any, scope: Scope) -> Value:
     return of(texts.part, TEXT, TEXT, INT, INT, optional=1)(node, scope)
 
 
-def _replaced_match(node: Any, scope: Scope) -> Value:
+def _replaced_match(node: Any, scope: Scope) -> TypedValue:
     parts = [node.this, node.expression, node.args["replacement"]]
     more = node.args.get("modifiers")
     values = [cast(scope.value(each), TEXT, scope) for each in parts + ([more] if more else [])]
     return applied(texts.replaced_match, TEXT, *values)
 
 
-def _extracted_match(node: Any, scope: Scope) -> Value:
+def _extracted_match(node: Any, scope: Scope) -> TypedValue:
     values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.expression)]
     group = node.args.get("group")
     return applied(
@@ -197,24 +197,24 @@ def _extracted_match(node: Any, scope: Scope) -> Value:
     )
 
 
-def _place(node: Any, scope: Scope) -> Value:
+def _place(node: Any, scope: Scope) -> TypedValue:
     """STRPOS, INSTR and POSITION, whose arguments sqlglot puts in one order."""
     values = [cast(scope.value(each), TEXT, scope) for each in (node.this, node.args["substr"])]
     return applied(texts.place_of, INT, *values)
 
 
-def _contains(node: Any, scope: Scope) -> Value:
+def _contains(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(arguments(node)[0])
     if value.type.kind == "array":
         return of(arrays.contains, BOOL, ANY, ANY)(node, scope)
     return of(texts.contains, BOOL, TEXT, TEXT)(node, scope)
 
 
-def _letters(node: Any, scope: Scope) -> Value:
+def _letters(node: Any, scope: Scope) -> TypedValue:
     return applied(texts.letters_of, TEXT, *given(node, scope))
 
 
-def _same_text(node: Any, scope: Scope) -> Value:
+def _same_text(node: Any, scope: Scope) -> TypedValue:
     return cast(scope.value(arguments(node)[0]), TEXT, scope)
 
 
@@ -279,8 +279,8 @@ TEXT_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
 
 
 def chosen(
-    branches: list[tuple[Expr, Value]], otherwise: Value, scope: Scope, node: exp.Expr
-) -> Value:
+    branches: list[tuple[Expr, TypedValue]], otherwise: TypedValue, scope: Scope, node: exp.Expr
+) -> TypedValue:
     """The value of the first branch whose test is true, or the last."""
     tests = [test for test, _ in branches]
     values = (otherwise, *(value for _, value in branches))
@@ -291,7 +291,7 @@ def chosen(
     for test, value in zip(reversed(tests), reversed(values[1:]), strict=True):
         made = value_if(test, whole(value), made)
     if not any(value.nullable for value in values):
-        return Value(made, kind)
+        return TypedValue(made, kind)
     return itself(made, kind)
 
 
@@ -302,7 +302,7 @@ def value_if(test: Expr, then: Expr, otherwise: Expr) -> Expr:
     return otherwise if test == FALSE else Conditional(test, then, otherwise)
 
 
-def case(node: Any, scope: Scope) -> Value:
+def case(node: Any, scope: Scope) -> TypedValue:
     """CASE with conditions, or with values that one is compared with."""
     branches = []
     for each in node.args["ifs"]:
@@ -318,7 +318,7 @@ def _test(node: Any, when: exp.Expr, scope: Scope) -> Expr:
     return comparison("==", scope.value(node.this), scope.value(when), node, scope)
 
 
-def conditional(node: Any, scope: Scope) -> Value:
+def conditional(node: Any, scope: Scope) -> TypedValue:
     """IF(test, then, otherwise)."""
     otherwise = node.args.get("false")
     return chosen(
@@ -329,7 +329,7 @@ def conditional(node: Any, scope: Scope) -> Value:
     )
 
 
-def coalesced(node: Any, scope: Scope) -> Value:
+def coalesced(node: Any, scope: Scope) -> TypedValue:
     """The first value that is not NULL."""
     found = [scope.value(each) for each in arguments(node)]
     values, kind = equal_types(tuple(found), scope, node)
@@ -338,25 +338,25 @@ def coalesced(node: Any, scope: Scope) -> Value:
     if not values:
         return NULL_VALUE
     if not values[0].nullable:
-        return Value(values[0].expr, kind)
+        return TypedValue(values[0].expr, kind)
     if len(values) == 1:
-        return Value(values[0].expr, kind, values[0].nulls)
+        return TypedValue(values[0].expr, kind, values[0].nulls)
     if len(values) == 2 and all(map(is_simple, values[0].nulls)):
         tests = conjunction(present(values[0]))
         made: Expr = Conditional(tests, values[0].expr, whole(values[1]))
     else:
         made = Call(constant(moments.coalesce), tuple(map(whole, values)))
-    return itself(made, kind) if values[-1].nullable else Value(made, kind)
+    return itself(made, kind) if values[-1].nullable else TypedValue(made, kind)
 
 
-def _until_never_null(values: tuple[Value, ...]) -> tuple[Value, ...]:
+def _until_never_null(values: tuple[TypedValue, ...]) -> tuple[TypedValue, ...]:
     for place, value in enumerate(values):
         if not value.nullable:
             return values[: place + 1]
     return values
 
 
-def null_if(node: Any, scope: Scope) -> Value:
+def null_if(node: Any, scope: Scope) -> TypedValue:
     """The first value, or NULL if it equals the second."""
     if scope.dialect.name == "postgres":  # of the type of the left operand of its `=`
         value, other = operands("=", node, (node.this, node.expression), scope)
@@ -379,7 +379,7 @@ def _equal(one: Any, other: Any) -> bool:
 def _extreme(function: Any, builtin: Any) -> Maker:
     """GREATEST and LEAST; strict where none may be NULL."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         found = tuple(scope.value(each) for each in arguments(node))
         values, kind = equal_types(found, scope, node)
         if kind.kind in ("struct", "array"):
@@ -394,24 +394,24 @@ def _extreme(function: Any, builtin: Any) -> Maker:
     return made
 
 
-def _type_name(node: Any, scope: Scope) -> Value:
+def _type_name(node: Any, scope: Scope) -> TypedValue:
     return literal(sql_name(scope.value(arguments(node)[0]).type))
 
 
-def _by_presence(node: Any, scope: Scope) -> Value:
+def _by_presence(node: Any, scope: Scope) -> TypedValue:
     """NVL2: the second value if the first is not NULL, or else the third."""
     there = conjunction(present(scope.value(node.this)))
     then, otherwise = (scope.value(node.args[each]) for each in ("true", "false"))
     return chosen([(there, then)], otherwise, scope, node)
 
 
-def _first(node: Any, scope: Scope) -> Value:
+def _first(node: Any, scope: Scope) -> TypedValue:
     """LIKELY and the like, which say nothing of the value."""
     return scope.value(arguments(node)[0])
 
 
 def _refused(reason: str) -> Maker:
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         raise scope.error(node, f"{node.sql()} {reason}", "give it as a parameter: `:name`")
 
     return made

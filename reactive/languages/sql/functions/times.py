@@ -29,7 +29,7 @@ from reactive.languages.sql.terms.types import (
     range_of,
     sql_name,
 )
-from reactive.languages.sql.terms.values import NULL_VALUE, Value, is_null, literal
+from reactive.languages.sql.terms.values import NULL_VALUE, TypedValue, is_null, literal
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 FRACTIONS = frozenset({"epoch", "julian"})
 
 
-def extracted(unit: str, value: Value, node: exp.Expr, scope: Scope) -> Value:
+def extracted(unit: str, value: TypedValue, node: exp.Expr, scope: Scope) -> TypedValue:
     """A part of a time.
 
     Raises
@@ -61,7 +61,7 @@ def extracted(unit: str, value: Value, node: exp.Expr, scope: Scope) -> Value:
     return applied(times.extracted, kind, literal(named), value)
 
 
-def _extract(node: Any, scope: Scope) -> Value:
+def _extract(node: Any, scope: Scope) -> TypedValue:
     return extracted(node.this.name, scope.value(node.expression), node, scope)
 
 
@@ -69,12 +69,12 @@ def _named_part(unit: str) -> Maker:
     return lambda node, scope: extracted(unit, given(node, scope, ANY)[0], node, scope)
 
 
-def _date_part(node: Any, scope: Scope) -> Value:
+def _date_part(node: Any, scope: Scope) -> TypedValue:
     unit, value = arguments(node)
     return extracted(unit.name, scope.value(value), node, scope)
 
 
-def unit_of(node: Any, scope: Scope, unit: str) -> Value:
+def unit_of(node: Any, scope: Scope, unit: str) -> TypedValue:
     """The unit of a function as a constant.
 
     Raises
@@ -88,7 +88,7 @@ def unit_of(node: Any, scope: Scope, unit: str) -> Value:
     return literal(named)
 
 
-def _truncated(node: Any, scope: Scope) -> Value:
+def _truncated(node: Any, scope: Scope) -> TypedValue:
     unit = unit_of(node, scope, node.args["unit"].name)
     value = scope.value(node.this)
     if value.type.kind == "interval":
@@ -98,18 +98,18 @@ def _truncated(node: Any, scope: Scope) -> Value:
     return applied(times.truncated, TIMESTAMP, unit, value)
 
 
-def _boundaries(node: Any, scope: Scope) -> Value:
+def _boundaries(node: Any, scope: Scope) -> TypedValue:
     """DATEDIFF, of which sqlglot puts the end first."""
     unit = unit_of(node, scope, node.args["unit"].name if node.args.get("unit") else "day")
     end, begin = (_moment(scope.value(each), scope) for each in (node.this, node.expression))
     return applied(times.boundaries, INT, unit, begin, end)
 
 
-def _moment(value: Value, scope: Scope) -> Value:
+def _moment(value: TypedValue, scope: Scope) -> TypedValue:
     return value if value.type.kind in ("date", "timestamp") else argument(value, TIMESTAMP, scope)
 
 
-def interval(node: Any, scope: Scope) -> Value:
+def interval(node: Any, scope: Scope) -> TypedValue:
     """INTERVAL 3 DAY, INTERVAL '1 day 2 hours', INTERVAL (x) HOUR."""
     amount = node.this
     if node.args.get("unit") is None:
@@ -123,13 +123,13 @@ def interval(node: Any, scope: Scope) -> Value:
     return applied(intervals.interval, INTERVAL, argument(value, FLOAT, scope), unit)
 
 
-def _constant(value: Value) -> Any:
+def _constant(value: TypedValue) -> Any:
     assert isinstance(value.expr, Constant)
     return value.expr.value
 
 
 def _amount_of(unit: str) -> Maker:
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         value = scope.value(arguments(node)[0])
         if isinstance(value.expr, Constant) and not value.nulls:
             return literal(intervals.interval(float(value.expr.value), unit))
@@ -141,7 +141,7 @@ def _amount_of(unit: str) -> Maker:
 def _added(symbol: str) -> Maker:
     """DATE_ADD and the like."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         by = node.expression
         amount = scope.value(by)
         if node.args.get("unit") is not None and amount.type.kind != "interval":
@@ -151,12 +151,12 @@ def _added(symbol: str) -> Maker:
     return made
 
 
-def _bucket(node: Any, scope: Scope) -> Value:
+def _bucket(node: Any, scope: Scope) -> TypedValue:
     value = _moment(scope.value(node.expression), scope)
     return applied(times.bucket, value.type, scope.value(node.this), value)
 
 
-def _now(node: Any, scope: Scope) -> Value:
+def _now(node: Any, scope: Scope) -> TypedValue:
     raise scope.error(
         node,
         f"{node.sql()} is another time at each change, which a live query does not notice",
@@ -164,7 +164,7 @@ def _now(node: Any, scope: Scope) -> Value:
     )
 
 
-def _seconds(node: Any, scope: Scope) -> Value:
+def _seconds(node: Any, scope: Scope) -> TypedValue:
     """TO_TIMESTAMP of seconds, EPOCH_MS of milliseconds, or their opposite."""
     value = scope.value(node.this)
     scale = node.args.get("scale")
@@ -179,22 +179,22 @@ def _seconds(node: Any, scope: Scope) -> Value:
     return applied(times.timestamp_of_milliseconds, TIMESTAMP, value)
 
 
-def _to_date(node: Any, scope: Scope) -> Value:
+def _to_date(node: Any, scope: Scope) -> TypedValue:
     return argument(scope.value(arguments(node)[0]), DATE, scope)
 
 
-def _to_timestamp(node: Any, scope: Scope) -> Value:
+def _to_timestamp(node: Any, scope: Scope) -> TypedValue:
     return argument(scope.value(arguments(node)[0]), TIMESTAMP, scope)
 
 
-def _between(node: Any, scope: Scope) -> Value:
+def _between(node: Any, scope: Scope) -> TypedValue:
     values = [_moment(value, scope) for value in given(node, scope)]
     if len(values) != 2:
         return _now(node, scope)
     return applied(times.age, INTERVAL, *values)
 
 
-def _date_diff_by_name(node: Any, scope: Scope) -> Value:
+def _date_diff_by_name(node: Any, scope: Scope) -> TypedValue:
     """DATE_SUB: how many whole units there are between."""
     unit, begin, end = arguments(node)
     made = unit_of(node, scope, unit.name)
@@ -221,7 +221,7 @@ PARTS: dict[str | type[exp.Expr], Maker] = {
 }
 
 
-def _date(node: Any, scope: Scope) -> Value:
+def _date(node: Any, scope: Scope) -> TypedValue:
     """DATE of one argument is a cast; SQLite's makes texts, and takes modifiers."""
     if scope.dialect.name == "sqlite" or len(arguments(node)) != 1:
         raise scope.error(node, "date() is not supported here", "write CAST(x AS DATE)")
@@ -281,7 +281,7 @@ TIME_FUNCTIONS: dict[str | type[exp.Expr], Maker] = {
 # The functions of numbers.
 
 
-def _rounded(node: Any, scope: Scope) -> Value:
+def _rounded(node: Any, scope: Scope) -> TypedValue:
     value, *digits = given(node, scope)
     if value.type.kind not in NUMBERS:
         value = argument(value, FLOAT, scope)
@@ -295,7 +295,7 @@ def _rounded(node: Any, scope: Scope) -> Value:
     return ranged(made) if digits and scope.dialect.name == "duckdb" else made
 
 
-def _of_real(value: Value, made: Value) -> Value:
+def _of_real(value: TypedValue, made: TypedValue) -> TypedValue:
     """Return what a function made of a value: a REAL of a REAL."""
     return applied(casts.to_real_or_infinity, REAL, made) if value.type == REAL else made
 
@@ -306,8 +306,8 @@ def _signed(kind: SqlType) -> SqlType:
 
 
 def _shortened(
-    value: Value, digits: list[Value], node: Any, scope: Scope
-) -> tuple[SqlType, list[Value]]:
+    value: TypedValue, digits: list[TypedValue], node: Any, scope: Scope
+) -> tuple[SqlType, list[TypedValue]]:
     """Return the type of a decimal that is rounded to some digits, and these: it gets no more.
 
     Raises
@@ -334,7 +334,7 @@ def _shortened(
     return SqlType("decimal", kind.precision, max(scale, 0)), [literal(scale)] if digits else []
 
 
-def _truncated_number(node: Any, scope: Scope) -> Value:
+def _truncated_number(node: Any, scope: Scope) -> TypedValue:
     value, *digits = given(node, scope)
     kind = value.type
     if kind.kind == "decimal":
@@ -347,7 +347,7 @@ def _truncated_number(node: Any, scope: Scope) -> Value:
 def _to_whole(function: Any) -> Maker:
     """A rounding to whole numbers, of which DuckDB makes floats of integers."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         (value,) = given(node, scope, ANY)
         if value.type.kind not in ("decimal", "float"):
             value = argument(value, FLOAT, scope)
@@ -356,12 +356,12 @@ def _to_whole(function: Any) -> Maker:
     return made
 
 
-def _whole(value: Value) -> SqlType:
+def _whole(value: TypedValue) -> SqlType:
     kind = value.type
     return SqlType("decimal", kind.precision, 0) if kind.kind == "decimal" else kind
 
 
-def _logarithm(node: Any, scope: Scope) -> Value:
+def _logarithm(node: Any, scope: Scope) -> TypedValue:
     """LOG of a base and a number, or the common one."""
     values = [argument(value, FLOAT, scope) for value in given(node, scope)]
     if len(values) == 1:
@@ -374,7 +374,7 @@ def _logarithm(node: Any, scope: Scope) -> Value:
 
 
 def _product_by_name(symbol: str) -> Maker:
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         left, right = given(node, scope)
         return combined(symbol, left, right, node, scope)
 
@@ -395,7 +395,7 @@ def floored_remainder(one: float, other: float) -> float:
     return one % other + 0.0 if other and not math.isinf(one) else math.nan
 
 
-def _is_finite(node: Any, scope: Scope) -> Value:
+def _is_finite(node: Any, scope: Scope) -> TypedValue:
     (value,) = given(node, scope, ANY)
     if value.type.kind in ("date", "timestamp", "timestamptz"):  # Python's are
         return applied(_true_of, BOOL, value)
@@ -406,12 +406,12 @@ def _true_of(value: Any) -> bool:
     return True
 
 
-def _bits(node: Any, scope: Scope) -> Value:
+def _bits(node: Any, scope: Scope) -> TypedValue:
     (value,) = given(node, scope, INT)
     return applied(numbers.bits, INT, value, literal(8 * (value.type.size or 8)))
 
 
-def _absolute(node: Any, scope: Scope) -> Value:
+def _absolute(node: Any, scope: Scope) -> TypedValue:
     made = of(numbers.absolute if scope.dialect.name == "duckdb" else abs, SAME)(node, scope)
     is_checked = scope.dialect.name == "duckdb" and made.type.kind == "int"
     return ranged(made) if is_checked else made
@@ -427,11 +427,11 @@ def even(value: float) -> float:
 def _of_bits(function: Any, *, sized: bool = False) -> Maker:
     """A shift, or XOR, of the type that both operands have in common."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         left, right = given(node, scope, INT, INT)
         kind = integer_of(left, right, node)
         if is_null(left) or is_null(right):
-            return Value(NULL_VALUE.expr, kind, NULL_VALUE.nulls)
+            return TypedValue(NULL_VALUE.expr, kind, NULL_VALUE.nulls)
         most = [literal(range_of(kind)[1])] if sized and kind.size is not None else []
         return applied(function, kind, left, right, *most)
 
@@ -441,7 +441,7 @@ def _of_bits(function: Any, *, sized: bool = False) -> Maker:
 def _divisor(function: Any) -> Maker:
     """GCD or LCM: of BIGINT, or of HUGEINT where one is among its arguments."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, INT, INT)
         if any(map(is_null, values)):
             return NULL_VALUE

@@ -38,7 +38,7 @@ Answers = dict[int, dict[int, Any]]
 
 
 @record
-class Made:
+class WindowFacts:
     """What all partitions of a window have in common."""
 
     key: Callable[[Sequence[Any], Any], SortKey]
@@ -53,12 +53,12 @@ class Made:
         return Order(entries, is_descending=self.is_descending)
 
 
-class Kept:
+class WindowPartition:
     """One partition."""
 
     __slots__ = ("_broken", "_log", "_made", "_order", "_owed", "_sight", "_was")
 
-    def __init__(self, made: Made) -> None:
+    def __init__(self, made: WindowFacts) -> None:
         self._made = made
         self._order = made.order_of(Entries())
         self._sight = 0

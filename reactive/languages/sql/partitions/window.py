@@ -37,7 +37,7 @@ from optimizer.record import record
 from reactive.languages.sql.partitions import function
 from reactive.languages.sql.partitions.frames import Order, Span
 from reactive.languages.sql.partitions.function import ALL, Asked, Function, Told, folded, in_frame
-from reactive.languages.sql.partitions.kept import Kept, Made
+from reactive.languages.sql.partitions.kept import WindowFacts, WindowPartition
 from reactive.languages.sql.runtime.rows import Directions, item_key, key_of
 
 
@@ -309,12 +309,14 @@ class Window:
     def __call__(self, partition: Any, rows: Any) -> list[tuple[Any, ...]]:
         return [row for row, weight in self.kept()().step([(row, 1) for row in rows])]
 
-    def kept(self) -> Callable[[], Kept]:
+    def kept(self) -> Callable[[], WindowPartition]:
         """What makes an empty partition."""
         functions = tuple(_made(asked) for asked in self.functions)
         is_descending = bool(self.directions) and self.directions[0][0]
-        made = Made(key_of(self.directions), functions, self._cut(), is_descending, self.drops)
-        return partial(Kept, made)
+        made = WindowFacts(
+            key_of(self.directions), functions, self._cut(), is_descending, self.drops
+        )
+        return partial(WindowPartition, made)
 
     def limited(self, item: int, most: int) -> Window | None:
         """The same without rows of which an item is greater; None if that helps nothing."""

@@ -39,7 +39,7 @@ from reactive.languages.sql.terms.types import (
 )
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
-    Value,
+    TypedValue,
     callee,
     is_null,
     itself,
@@ -111,7 +111,7 @@ def one(
 def forms(*given: Form) -> Maker:
     """A function that has several forms."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         return called(given, arguments(node), node, scope)
 
     return made
@@ -119,7 +119,7 @@ def forms(*given: Form) -> Maker:
 
 def called(
     given: Sequence[Form], nodes: Sequence[exp.Expr], node: Any, scope: Scope, name: str = ""
-) -> Value:
+) -> TypedValue:
     """The value of the form that fits the arguments.
 
     Raises
@@ -138,7 +138,7 @@ def called(
     return value_of(found, values, scope)
 
 
-def value_of(found: Form, values: Sequence[Value], scope: Scope) -> Value:
+def value_of(found: Form, values: Sequence[TypedValue], scope: Scope) -> TypedValue:
     """The value of a form, of arguments that it takes."""
     kinds = found.kinds(len(values))
     assert kinds is not None
@@ -146,9 +146,9 @@ def value_of(found: Form, values: Sequence[Value], scope: Scope) -> Value:
     if found.asks_null:
         expr = Call(callee(found.function), tuple(map(whole, made)))
         kind = found.result or made[0].type
-        return itself(expr, kind) if found.nullable else Value(expr, kind)
+        return itself(expr, kind) if found.nullable else TypedValue(expr, kind)
     if any(map(is_null, values)):
-        return Value(NULL_VALUE.expr, found.result or made[0].type, NULL_VALUE.nulls)
+        return TypedValue(NULL_VALUE.expr, found.result or made[0].type, NULL_VALUE.nulls)
     kind = found.result or made[0].type
     if found.sized:
         kind = SqlType("int", size=_size(made))
@@ -158,19 +158,19 @@ def value_of(found: Form, values: Sequence[Value], scope: Scope) -> Value:
     return result
 
 
-def _size(values: Sequence[Value]) -> int | None:
+def _size(values: Sequence[TypedValue]) -> int | None:
     sizes = [value.type.size for value in values if value.type.kind == "int"]
     return None if None in sizes else max(size for size in sizes if size is not None)
 
 
-def _as(value: Value, kind: SqlType, scope: Scope) -> Value:
+def _as(value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
     if kind.kind == "any" or (kind.kind == value.type.kind and kind.kind != "array"):
         return value
     return argument(value, kind, scope)
 
 
 def fitting(
-    given: Sequence[Form], values: Sequence[Value], literals: Sequence[bool]
+    given: Sequence[Form], values: Sequence[TypedValue], literals: Sequence[bool]
 ) -> Form | None:
     """Return the form that values fit, of which some are text constants; None if none does."""
     for exact in (True, False):
@@ -184,7 +184,7 @@ def fitting(
     return None
 
 
-def _fits(value: Value, is_text: bool, kind: SqlType, *, exact: bool) -> bool:
+def _fits(value: TypedValue, is_text: bool, kind: SqlType, *, exact: bool) -> bool:
     of = value.type
     if kind.kind == "any" or of.kind in ("null", "any"):
         return True
@@ -195,7 +195,7 @@ def _fits(value: Value, is_text: bool, kind: SqlType, *, exact: bool) -> bool:
     return is_text or kind.kind in IMPLICIT.get(of.kind, ())
 
 
-def fits(value: Value, kind: SqlType) -> bool:
+def fits(value: TypedValue, kind: SqlType) -> bool:
     """True if a value can be one of a type without a cast."""
     return _fits(value, False, kind, exact=False)
 
@@ -207,7 +207,7 @@ def is_literal(node: Any) -> bool:
     return isinstance(node, exp.Literal) and node.is_string
 
 
-def kind_name(value: Value) -> str:
+def kind_name(value: TypedValue) -> str:
     """Return the name that Postgres gives to the type of a value."""
     return NAMES.get(value.type.kind, value.type.kind)
 
@@ -222,7 +222,9 @@ def constant_text(node: Any, scope: Scope) -> str | None:
 INT4, INT8 = SqlType("int", size=4), SqlType("int", size=8)
 
 
-def _field(function: Any, kind: SqlType, name: str, value: Value, node: Any, scope: Scope) -> Value:
+def _field(
+    function: Any, kind: SqlType, name: str, value: TypedValue, node: Any, scope: Scope
+) -> TypedValue:
     named = times.named(name)
     if named not in times.FIELDS:
         near = scope.nearest(named, times.FIELDS)
@@ -239,12 +241,12 @@ def _field(function: Any, kind: SqlType, name: str, value: Value, node: Any, sco
     return applied(function, kind, literal(named), value)
 
 
-def _extract(node: Any, scope: Scope) -> Value:
+def _extract(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(node.expression)
     return _field(times.extracted, DECIMAL, node.this.name, value, node, scope)
 
 
-def _date_part(node: Any, scope: Scope) -> Value:
+def _date_part(node: Any, scope: Scope) -> TypedValue:
     unit, value = arguments(node)
     name = constant_text(unit, scope)
     if name is None:
@@ -252,7 +254,7 @@ def _date_part(node: Any, scope: Scope) -> Value:
     return _field(times.field, FLOAT, name, scope.value(value), node, scope)
 
 
-def _truncated(node: Any, scope: Scope) -> Value:
+def _truncated(node: Any, scope: Scope) -> TypedValue:
     unit, of = node.args.get("unit"), node.this
     name = None if unit is None else str(unit.name)
     named = "" if name is None else times.named(name)
@@ -270,7 +272,7 @@ def _truncated(node: Any, scope: Scope) -> Value:
     return applied(times.truncated, TIMESTAMP, literal(named), value)
 
 
-def _interval(node: Any, scope: Scope) -> Value:
+def _interval(node: Any, scope: Scope) -> TypedValue:
     """INTERVAL '1 day', INTERVAL '90' MINUTE."""
     unit = node.args.get("unit")
     if isinstance(unit, exp.IntervalSpan):
@@ -291,7 +293,7 @@ def _interval(node: Any, scope: Scope) -> Value:
         raise scope.error(node, f"cannot read an interval: {error}") from None
 
 
-def _interval_as_written(given: str, node: Any, scope: Scope) -> Value:
+def _interval_as_written(given: str, node: Any, scope: Scope) -> TypedValue:
     """An interval with a unit, which the text of the query has inside or behind the quotes."""
     text = str(node.this.this)
     inside = re.search(rf"'\s*{re.escape(text)}\s*[a-z]+\s*'", scope.text, re.IGNORECASE)
@@ -304,7 +306,7 @@ def _interval_as_written(given: str, node: Any, scope: Scope) -> Value:
     return literal(moments.interval(given))
 
 
-def _age(node: Any, scope: Scope) -> Value:
+def _age(node: Any, scope: Scope) -> TypedValue:
     if len(arguments(node)) != 2:
         return common_times._now(node, scope)
     return called((form(times.age, INTERVAL, TIMESTAMP, TIMESTAMP),), arguments(node), node, scope)
@@ -315,7 +317,7 @@ def _is_finite(value: Any) -> bool:
     return True
 
 
-def _make_interval(node: Any, scope: Scope) -> Value:
+def _make_interval(node: Any, scope: Scope) -> TypedValue:
     """MAKE_INTERVAL, whose arguments have names."""
     names = ("years", "months", "weeks", "days", "hours", "mins", "secs")
     parts: list[Any] = [literal(0)] * 7
@@ -331,7 +333,7 @@ def _make_interval(node: Any, scope: Scope) -> Value:
     return value_of(form(times.interval_of, INTERVAL, *[INT4] * 6, ANY), parts, scope)
 
 
-def _to_char(node: Any, scope: Scope) -> Value:
+def _to_char(node: Any, scope: Scope) -> TypedValue:
     of: tuple[Form, ...] = (
         form(formats.written, TEXT, TIMESTAMP, TEXT, nullable=True),
         form(formats.written, TEXT, INTERVAL, TEXT, nullable=True),
@@ -349,13 +351,13 @@ def _to_char(node: Any, scope: Scope) -> Value:
     return called(of, nodes, node, scope)
 
 
-def _to_timestamp(node: Any, scope: Scope) -> Value:
+def _to_timestamp(node: Any, scope: Scope) -> TypedValue:
     """TO_TIMESTAMP of a text: an instant, in the zone of the database."""
     of = form(formats.read, TIMESTAMP, TEXT, TEXT)
     return cast(called((of,), arguments(node), node, scope), INSTANT, scope)
 
 
-def _now(node: Any, scope: Scope) -> Value:
+def _now(node: Any, scope: Scope) -> TypedValue:
     return common_times._now(node, scope)
 
 
@@ -382,7 +384,7 @@ OF_TIMES: dict[str | type[exp.Expr], Maker] = {
 }
 
 
-def _overlaps(node: Any, scope: Scope) -> Value:
+def _overlaps(node: Any, scope: Scope) -> TypedValue:
     sides = [side for each in (node.this, node.expression) for side in each.expressions]
     if len(sides) != 4:
         raise scope.error(node, "OVERLAPS compares two rows of two times")

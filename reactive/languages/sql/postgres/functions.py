@@ -50,7 +50,7 @@ from reactive.languages.sql.terms.types import (
 )
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
-    Value,
+    TypedValue,
     callee,
     is_null,
     itself,
@@ -78,7 +78,7 @@ def _both(of_numeric: Any, of_float: Any) -> Maker:
     numeric = form(of_numeric, DECIMAL, DECIMAL)
     of_floats = form(of_float, FLOAT, FLOAT)
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         nodes = arguments(node)
         kinds = [scope.value(each).type.kind for each in nodes]
         found = (numeric,) if kinds == ["decimal"] else (of_floats,)
@@ -114,7 +114,7 @@ _TRUNC = forms(
 )
 
 
-def _bucket(node: Any, scope: Scope) -> Value:
+def _bucket(node: Any, scope: Scope) -> TypedValue:
     kinds = {scope.value(each).type.kind for each in arguments(node)[:3]}
     kind = FLOAT if "float" in kinds else DECIMAL
     return called(
@@ -122,7 +122,7 @@ def _bucket(node: Any, scope: Scope) -> Value:
     )
 
 
-def _hexadecimal(node: Any, scope: Scope) -> Value:
+def _hexadecimal(node: Any, scope: Scope) -> TypedValue:
     nodes = arguments(node)
     size = scope.value(nodes[0]).type.size or 8 if nodes else 8
     return called((form(partial(numbers.hexadecimal, size=size), TEXT, INT),), nodes, node, scope)
@@ -135,7 +135,7 @@ ABSOLUTE = (
 )
 
 
-def _absolute(node: Any, scope: Scope) -> Value:
+def _absolute(node: Any, scope: Scope) -> TypedValue:
     """`@`."""
     values = operands("@", node, node.expressions, scope)
     return calls.value_of(calls.fitting(ABSOLUTE, values, [False]) or ABSOLUTE[0], values, scope)
@@ -189,7 +189,7 @@ OF_NUMBERS: dict[str | type[exp.Expr], Maker] = {
 }
 
 
-def _logarithm(node: Any, scope: Scope) -> Value:
+def _logarithm(node: Any, scope: Scope) -> TypedValue:
     """LOG: of one argument the common one, of two that of a base."""
     if len(arguments(node)) == 2:
         of = form(numerics.numeric_logarithm_of, DECIMAL, DECIMAL, DECIMAL)
@@ -203,7 +203,7 @@ OF_NUMBERS["log"] = _logarithm
 # Texts.
 
 
-def _substring(node: Any, scope: Scope) -> Value:
+def _substring(node: Any, scope: Scope) -> TypedValue:
     """SUBSTRING of places, of a regular expression, or of a pattern with its escape."""
     parts = [node.this, node.args.get("start"), node.args.get("length")]
     nodes = [each for each in parts if each is not None]
@@ -212,11 +212,11 @@ def _substring(node: Any, scope: Scope) -> Value:
     return _part(nodes, node, scope)
 
 
-def _substr(node: Any, scope: Scope) -> Value:
+def _substr(node: Any, scope: Scope) -> TypedValue:
     return _part(arguments(node), node, scope)
 
 
-def _part(nodes: list[Any], node: Any, scope: Scope) -> Value:
+def _part(nodes: list[Any], node: Any, scope: Scope) -> TypedValue:
     of: tuple[Form, ...] = (
         form(strings.part, TEXT, TEXT, INT4, INT4, optional=1),
         form(strings.part, BYTES, BYTES, INT4, INT4, optional=1),
@@ -228,7 +228,7 @@ def _part(nodes: list[Any], node: Any, scope: Scope) -> Value:
     return called(of, nodes, node, scope, "substring")
 
 
-def _trim(node: Any, scope: Scope) -> Value:
+def _trim(node: Any, scope: Scope) -> TypedValue:
     side = str(node.args.get("position") or "").upper()
     function = {"LEADING": strings.trimmed_left, "TRAILING": strings.trimmed_right}.get(side)
     nodes = [each for each in (node.this, node.args.get("expression")) if each is not None]
@@ -236,35 +236,35 @@ def _trim(node: Any, scope: Scope) -> Value:
     return called((of,), nodes, node, scope)
 
 
-def _position(node: Any, scope: Scope) -> Value:
+def _position(node: Any, scope: Scope) -> TypedValue:
     nodes = [node.this, node.args["substr"]]
     of = (form(strings.place_of, INT4, TEXT, TEXT), form(strings.place_of, INT4, BYTES, BYTES))
     return called(of, nodes, node, scope, "position")
 
 
-def _overlay(node: Any, scope: Scope) -> Value:
+def _overlay(node: Any, scope: Scope) -> TypedValue:
     names = ("this", "expression", "from_", "for_")
     nodes = [node.args[name] for name in names if node.args.get(name) is not None]
     of = form(strings.overlaid, TEXT, TEXT, TEXT, INT4, INT4, optional=1)
     return called((of,), nodes, node, scope)
 
 
-def _joined(node: Any, scope: Scope) -> Value:
+def _joined(node: Any, scope: Scope) -> TypedValue:
     """CONCAT of anything: NULL is left out."""
     values = [_shown(scope.value(each)) for each in arguments(node)]
-    return Value(Call(constant(strings.joined), tuple(map(whole, values))), TEXT)
+    return TypedValue(Call(constant(strings.joined), tuple(map(whole, values))), TEXT)
 
 
-def _joined_by(node: Any, scope: Scope) -> Value:
+def _joined_by(node: Any, scope: Scope) -> TypedValue:
     separator, *values = _of_text(node, scope)
     if is_null(separator):
         return NULL_VALUE
     items = tuple(whole(value) for value in values)
     made = Call(constant(strings.joined_by), (separator.expr, *items))
-    return Value(made, TEXT, separator.nulls)
+    return TypedValue(made, TEXT, separator.nulls)
 
 
-def _of_text(node: Any, scope: Scope) -> list[Value]:
+def _of_text(node: Any, scope: Scope) -> list[TypedValue]:
     """Return the arguments as texts show them; the first one is a text.
 
     Raises
@@ -278,7 +278,7 @@ def _of_text(node: Any, scope: Scope) -> list[Value]:
     return values
 
 
-def _shown(value: Value) -> Value:
+def _shown(value: TypedValue) -> TypedValue:
     """Return the text that CONCAT writes of a value, which depends on its type."""
     if value.type.kind == "float" and value.type.size == 4:
         return applied(written.real_text, TEXT, value)
@@ -287,15 +287,15 @@ def _shown(value: Value) -> Value:
     return value
 
 
-def _formatted(node: Any, scope: Scope) -> Value:
+def _formatted(node: Any, scope: Scope) -> TypedValue:
     first, *values = _of_text(node, scope)
     if is_null(first):
         return NULL_VALUE
     items = tuple(whole(value) for value in values)
-    return Value(Call(constant(strings.formatted), (first.expr, *items)), TEXT, first.nulls)
+    return TypedValue(Call(constant(strings.formatted), (first.expr, *items)), TEXT, first.nulls)
 
 
-def _normal(node: Any, scope: Scope) -> Value:
+def _normal(node: Any, scope: Scope) -> TypedValue:
     name = node.args.get("form")
     wanted = literal(str(name.name if isinstance(name, exp.Expr) else name or "NFC").upper())
     return applied(strings.normal, TEXT, argument(scope.value(node.this), TEXT, scope), wanted)
@@ -305,7 +305,7 @@ def _sha(name: str) -> Maker:
     return one(partial(strings.sha, name=name), BYTES, BYTES)
 
 
-def _collated(node: Any, scope: Scope) -> Value:
+def _collated(node: Any, scope: Scope) -> TypedValue:
     """COLLATE "C", which is the order that texts have here."""
     name = node.expression.name
     if name.upper() not in ("C", "POSIX", "UCS_BASIC", "DEFAULT"):
@@ -379,13 +379,13 @@ OF_TEXTS: dict[str | type[exp.Expr], Maker] = {
 # Arrays.
 
 
-def _array(node: Any, scope: Scope) -> Value:
+def _array(node: Any, scope: Scope) -> TypedValue:
     """ARRAY[a, b], or ARRAY(query)."""
     if len(node.expressions) == 1 and isinstance(node.expressions[0], exp.Query):
         return common_arrays.array_of(node, scope)
     values, kind = equal_types(tuple(scope.value(each) for each in node.expressions), scope, node)
     kind = TEXT if kind.kind == "null" and values else kind
-    made = Value(tuple_of(*map(whole, values)), SqlType("array", items=(kind,)))
+    made = TypedValue(tuple_of(*map(whole, values)), SqlType("array", items=(kind,)))
     if kind.kind != "array":
         return made
     return applied(same_lengths, made.type, made)
@@ -400,7 +400,7 @@ def same_lengths(array: tuple[Any, ...]) -> tuple[Any, ...]:
     return array
 
 
-def _bracket(node: Any, scope: Scope) -> Value:
+def _bracket(node: Any, scope: Scope) -> TypedValue:
     """`a[1]`, `a[1:2]`: places are from 1 on, none from the end."""
     value = scope.value(node.this)
     if value.type.kind not in ("array", "any", "null"):
@@ -437,7 +437,7 @@ def _with_element(
     place: int,
     more: tuple[SqlType, ...],
     options: Any,
-) -> Value:
+) -> TypedValue:
     nodes = arguments(node)
     if not _fewest(function) <= len(nodes) <= len(more) + 1:
         raise scope.error(node, f"postgres has no {node.name}() of {len(nodes)} arguments")
@@ -455,20 +455,20 @@ def _with_element(
     ]
     if options.get("asks_null"):
         expr = Call(callee(function), tuple(map(whole, made)))
-        return itself(expr, kind) if options.get("nullable") else Value(expr, kind)
+        return itself(expr, kind) if options.get("nullable") else TypedValue(expr, kind)
     # an element that is NULL is found as any other is
     expr = Call(callee(function), tuple(map(whole, made)))
     if array.nullable:
         expr = Call(constant(_unless_null), (callee(function), *map(whole, made)))
         return itself(expr, kind)
-    return itself(expr, kind) if options.get("nullable") else Value(expr, kind)
+    return itself(expr, kind) if options.get("nullable") else TypedValue(expr, kind)
 
 
 def _unless_null(function: Any, array: Any, *values: Any) -> Any:
     return None if array is None else function(array, *values)
 
 
-def _prepended(node: Any, scope: Scope) -> Value:
+def _prepended(node: Any, scope: Scope) -> TypedValue:
     item, array = (scope.value(each) for each in arguments(node))
     if array.type.kind not in ("array", "any", "null"):
         kinds = f"{kind_name(item)}, {kind_name(array)}"
@@ -476,32 +476,32 @@ def _prepended(node: Any, scope: Scope) -> Value:
     kind = array.type.items[0] if array.type.items else item.type
     made = (whole(cast(item, kind, scope)), whole(array))
     result = array.type if array.type.items else SqlType("array", items=(kind,))
-    return Value(Call(callee(arrays.prepended), made), result)
+    return TypedValue(Call(callee(arrays.prepended), made), result)
 
 
-def _joined_arrays(node: Any, scope: Scope) -> Value:
+def _joined_arrays(node: Any, scope: Scope) -> TypedValue:
     left, right = arguments(node)
     return operators.joined_sides(node, left, right, scope)
 
 
-def _filled(node: Any, scope: Scope) -> Value:
+def _filled(node: Any, scope: Scope) -> TypedValue:
     item, sizes = (scope.value(each) for each in arguments(node))
     kind = SqlType("array", items=(item.type,))
     made = Call(callee(arrays.filled), (whole(item), whole(argument(sizes, INTS, scope))))
-    return Value(made, kind, sizes.nulls)
+    return TypedValue(made, kind, sizes.nulls)
 
 
 def _condition_of(symbol: str, function: Any) -> Maker:
     """An operator that is TRUE or FALSE of two values of its types."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         values = operands(symbol, node, (node.this, node.expression), scope)
         return applied(function, BOOL, *values)
 
     return made
 
 
-def _series(node: Any, scope: Scope) -> Value:
+def _series(node: Any, scope: Scope) -> TypedValue:
     nodes = arguments(node)
     values = [scope.value(each) for each in nodes]
     if not 2 <= len(values) <= 3:

@@ -28,10 +28,10 @@ def number_read(text: str, form: str) -> Decimal | None:
     found = number_format(form)
     if found.is_roman or found.is_scientific:
         raise ValueError(f"postgres does not read numbers by {'RN' if found.is_roman else 'EEEE'}")
-    return _Reading(found, text).number()
+    return _ReadDigits(found, text).number()
 
 
-class _Reading:
+class _ReadDigits:
     """The digits that were read of a text, and the place in the text."""
 
     def __init__(self, form: NumberFormat, text: str) -> None:

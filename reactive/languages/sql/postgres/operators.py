@@ -41,7 +41,7 @@ from reactive.languages.sql.terms.types import (
 )
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
-    Value,
+    TypedValue,
     callee,
     itself,
     strict,
@@ -105,7 +105,7 @@ SWAPPED = frozenset(
 )
 
 
-def operation(node: Any, scope: Scope) -> Value:
+def operation(node: Any, scope: Scope) -> TypedValue:
     """The value of an operator.
 
     Raises
@@ -123,7 +123,7 @@ def operation(node: Any, scope: Scope) -> Value:
     return combined(symbol, left, right, node, scope)
 
 
-def _unary(node: Any, scope: Scope) -> Value:
+def _unary(node: Any, scope: Scope) -> TypedValue:
     symbol = "-" if isinstance(node, exp.Neg) else "~"
     (of,) = operands(symbol, node, (node.this,), scope)
     match of.type.kind:
@@ -143,12 +143,14 @@ def _unary(node: Any, scope: Scope) -> Value:
     raise scope.error(node, f"postgres has no operator {symbol} for {kind_name(of)}")
 
 
-def positive(node: Any, scope: Scope) -> Value:
+def positive(node: Any, scope: Scope) -> TypedValue:
     """The operand of a prefix +, which is a number."""
     return operands("+", node, (node.this,), scope)[0]
 
 
-def combined(symbol: str, left: Value, right: Value, node: Any, scope: Scope) -> Value:
+def combined(
+    symbol: str, left: TypedValue, right: TypedValue, node: Any, scope: Scope
+) -> TypedValue:
     """The value of an operator of two sides."""
     if "null" in (left.type.kind, right.type.kind):  # the type of the other is not known
         return NULL_VALUE
@@ -175,7 +177,7 @@ def combined(symbol: str, left: Value, right: Value, node: Any, scope: Scope) ->
     )
 
 
-def _of_any(symbol: str, left: Value, right: Value) -> Value:
+def _of_any(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue:
     """Apply Python's operator to values whose types are not known."""
     function = {"/": numbers.quotient, "%": numbers.whole_remainder}.get(symbol)
     if function is not None:
@@ -183,7 +185,9 @@ def _of_any(symbol: str, left: Value, right: Value) -> Value:
     return strict(Operation(symbol, (left.expr, right.expr)), ANY, left, right)
 
 
-def _of_numbers(symbol: str, left: Value, right: Value, scope: Scope) -> Value | None:
+def _of_numbers(
+    symbol: str, left: TypedValue, right: TypedValue, scope: Scope
+) -> TypedValue | None:
     kinds = {left.type.kind, right.type.kind}
     if kinds == {"int"}:
         return _of_integers(symbol, left, right)
@@ -199,7 +203,7 @@ def _of_numbers(symbol: str, left: Value, right: Value, scope: Scope) -> Value |
     return None if function is None else applied(function, DECIMAL, left, right)
 
 
-def _of_integers(symbol: str, left: Value, right: Value) -> Value:
+def _of_integers(symbol: str, left: TypedValue, right: TypedValue) -> TypedValue:
     sizes = left.type.size, right.type.size
     size = None if sizes[0] is None or sizes[1] is None else max(sizes)  # type: ignore[type-var]
     kind = SqlType("int", size=size)
@@ -212,7 +216,7 @@ def _of_integers(symbol: str, left: Value, right: Value) -> Value:
     return _checked(expr, kind, left, right)
 
 
-def _checked(expr: Any, kind: SqlType, *of: Value) -> Value:
+def _checked(expr: Any, kind: SqlType, *of: TypedValue) -> TypedValue:
     """An integer that has to fit its size."""
     if kind.size is not None:
         expr = Call(callee(numbers.RANGES[kind.size]), (expr,))
@@ -222,12 +226,12 @@ def _checked(expr: Any, kind: SqlType, *of: Value) -> Value:
 # `||`.
 
 
-def concatenation(node: Any, scope: Scope) -> Value:
+def concatenation(node: Any, scope: Scope) -> TypedValue:
     """`||` of texts, of bytes, or of arrays and elements."""
     return joined_sides(node, node.left, node.right, scope)
 
 
-def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> Value:
+def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> TypedValue:
     """`||` of two nodes."""
     left, right = operands("||", node, (one, other), scope)
     kinds = {left.type.kind, right.type.kind}
@@ -239,7 +243,7 @@ def joined_sides(node: Any, one: Any, other: Any, scope: Scope) -> Value:
     return strict(Operation("+", (left.expr, right.expr)), TEXT, left, right)
 
 
-def _joined_arrays(node: Any, left: Value, right: Value, scope: Scope) -> Value:
+def _joined_arrays(node: Any, left: TypedValue, right: TypedValue, scope: Scope) -> TypedValue:
     """An array and another, or an element; NULL beside it is no array, or an element."""
     kinds = [
         side.type if side.type.kind in ("array", "null") else SqlType("array", items=(side.type,))
@@ -255,7 +259,7 @@ def _joined_arrays(node: Any, left: Value, right: Value, scope: Scope) -> Value:
     left, right = (
         cast(side, kind, scope)
         if side.type.kind in ("array", "null")
-        else Value(tuple_of(whole(cast(side, item, scope))), kind)
+        else TypedValue(tuple_of(whole(cast(side, item, scope))), kind)
         for side in (left, right)
     )
     return itself(Call(callee(arrays.concatenated), (whole(left), whole(right))), kind)
@@ -270,33 +274,33 @@ POWER = (
 SHIFTS = {exp.BitwiseLeftShift: numbers.shifted_left, exp.BitwiseRightShift: numbers.shifted_right}
 
 
-def power(node: Any, scope: Scope) -> Value:
+def power(node: Any, scope: Scope) -> TypedValue:
     """`^`: of a numeric a numeric, of integers a float."""
     values = operands("^", node, (node.this, node.expression), scope)
     of: Form = POWER[0] if values[0].type.kind == "decimal" else POWER[1]
     return calls.value_of(of, values, scope)
 
 
-def power_call(node: Any, scope: Scope) -> Value:
+def power_call(node: Any, scope: Scope) -> TypedValue:
     """POWER."""
     return _power(node, list(node.expressions), scope)
 
 
-def _power(node: Any, nodes: list[Any], scope: Scope) -> Value:
+def _power(node: Any, nodes: list[Any], scope: Scope) -> TypedValue:
     kinds = [scope.value(each).type.kind for each in nodes]
     of: tuple[Form, ...] = POWER if "decimal" in kinds and "float" not in kinds else POWER[1:]
     return calls.called(of, nodes, node, scope, "^")
 
 
-def shifted(node: Any, scope: Scope) -> Value:
+def shifted(node: Any, scope: Scope) -> TypedValue:
     """`<<` and `>>`, within the bits of the left side."""
     symbol = "<<" if isinstance(node, exp.BitwiseLeftShift) else ">>"
     left, right = operands(symbol, node, (node.left, node.right), scope)
-    width = Value(constant(left.type.size or 8), INT)
+    width = TypedValue(constant(left.type.size or 8), INT)
     return applied(SHIFTS[type(node)], left.type, left, right, width)
 
 
-def exclusive(node: Any, scope: Scope) -> Value:
+def exclusive(node: Any, scope: Scope) -> TypedValue:
     """`#`."""
     left, right = operands("#", node, (node.left, node.right), scope)
     sizes = (left.type.size, right.type.size)

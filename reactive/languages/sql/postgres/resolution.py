@@ -38,7 +38,7 @@ from reactive.languages.sql.terms.types import (
     SqlType,
     innermost,
 )
-from reactive.languages.sql.terms.values import Value, is_null
+from reactive.languages.sql.terms.values import TypedValue, is_null
 
 if TYPE_CHECKING:
     from reactive.languages.sql.terms.scope import Scope
@@ -311,7 +311,7 @@ def _of_categories(fitting: list[Signature], given: Sequence[str]) -> list[Signa
 # Operands.
 
 
-def operands(symbol: str, node: Any, nodes: Sequence[exp.Expr], scope: Scope) -> list[Value]:
+def operands(symbol: str, node: Any, nodes: Sequence[exp.Expr], scope: Scope) -> list[TypedValue]:
     """Return the operands of an operator as values of the types that Postgres takes them for.
 
     Raises
@@ -323,8 +323,8 @@ def operands(symbol: str, node: Any, nodes: Sequence[exp.Expr], scope: Scope) ->
 
 
 def operand_values(
-    symbol: str, node: Any, nodes: Sequence[exp.Expr], values: Sequence[Value], scope: Scope
-) -> list[Value]:
+    symbol: str, node: Any, nodes: Sequence[exp.Expr], values: Sequence[TypedValue], scope: Scope
+) -> list[TypedValue]:
     """Return `operands` of values that are known already."""
     given = [
         UNKNOWN if is_unknown(each) else type_name(value.type)
@@ -343,7 +343,7 @@ def operand_values(
 
 def against_elements(
     symbol: str, node: Any, one: exp.Expr, array: exp.Expr, scope: Scope
-) -> tuple[Value, Value]:
+) -> tuple[TypedValue, TypedValue]:
     """Return the operands of an operator between a value and each element of an array.
 
     Raises
@@ -352,7 +352,7 @@ def against_elements(
     """
     value, items = scope.value(one), scope.value(array)
     if is_unknown(array):
-        items = Value(items.expr, NULL, items.nulls)
+        items = TypedValue(items.expr, NULL, items.nulls)
     elif items.type.kind not in ("array", "any"):
         raise scope.error(node, "ANY and ALL of postgres take an array", "array[...]")
     given = UNKNOWN if is_unknown(one) else type_name(value.type), type_name(innermost(items.type))
@@ -380,7 +380,9 @@ def _choose_for(symbol: str, node: Any, names: Signature, scope: Scope) -> Signa
         ) from None
 
 
-def _as(value: Value, given: str, parameter: str, other: Value, node: Any, scope: Scope) -> Value:
+def _as(
+    value: TypedValue, given: str, parameter: str, other: TypedValue, node: Any, scope: Scope
+) -> TypedValue:
     """Return an operand as a value of the type of its parameter."""
     if given != UNKNOWN and (given == parameter or parameter.startswith("any")):
         return value

@@ -54,19 +54,25 @@ from reactive.languages.sql.sqlite.comparisons import (
 )
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import INT, SqlType, fields_of
-from reactive.languages.sql.terms.values import Schema, Value, record_of, schema_of_values, whole
+from reactive.languages.sql.terms.values import (
+    BindingSchema,
+    TypedValue,
+    record_of,
+    schema_of_values,
+    whole,
+)
 
 
-class Groups(Scope):
+class GroupScope(Scope):
     """The names of grouped rows: a column is one that the rows are grouped by."""
 
     rows: Scope
-    keys: list[tuple[Value, Value]]
+    keys: list[tuple[TypedValue, TypedValue]]
     """What is grouped by, of the rows; and of the groups."""
     kinds: tuple[type, ...]
     """The classes of nodes that keys other than columns have."""
 
-    def known(self, node: exp.Expr) -> Value | None:
+    def known(self, node: exp.Expr) -> TypedValue | None:
         found = super().known(node)
         if found is not None:
             return found
@@ -77,22 +83,22 @@ class Groups(Scope):
             return self._key(node)
         return None
 
-    def _key(self, node: exp.Expr) -> Value | None:
+    def _key(self, node: exp.Expr) -> TypedValue | None:
         try:
             return self._of(self.rows.value(node))
         except PlanError:
             return None
 
-    def _of(self, value: Value) -> Value | None:
+    def _of(self, value: TypedValue) -> TypedValue | None:
         return next((group for row, group in self.keys if row.expr == value.expr), None)
 
-    def of_sources(self, node: Any) -> Value | None:
+    def of_sources(self, node: Any) -> TypedValue | None:
         found = self.rows.of_sources(node)
         if found is not None and self._of(found) is None:
             return self.field_of_sources(node) or self._key_of(node, found)
         return None if found is None else self._key_of(node, found)
 
-    def _key_of(self, node: Any, row: Value) -> Value:
+    def _key_of(self, node: Any, row: TypedValue) -> TypedValue:
         key = self._of(row)
         if key is None:
             raise self.error(
@@ -104,7 +110,7 @@ class Groups(Scope):
 
 
 @record
-class Keys:
+class GroupingKeys:
     """The keys of a grouping, and which of them each of several sets has; None: one set of all."""
 
     nodes: tuple[exp.Expr, ...] = field(compare=False)
@@ -142,7 +148,7 @@ def _parts_of_window(window: Any) -> Iterator[exp.Expr]:
             yield from (each for each in parts if isinstance(each, exp.Expr))
 
 
-def keys_in(group: exp.Expr | None, target: Callable[[exp.Expr], exp.Expr]) -> Keys | None:
+def keys_in(group: exp.Expr | None, target: Callable[[exp.Expr], exp.Expr]) -> GroupingKeys | None:
     """The keys of GROUP BY; `target` finds what a number or an alias stands for."""
     if group is None:
         return None
@@ -160,7 +166,7 @@ def keys_in(group: exp.Expr | None, target: Callable[[exp.Expr], exp.Expr]) -> K
     plain = bool(nodes) and not any(
         isinstance(e, _SETS) for e in (*group.expressions, *_other_sets(group))
     )
-    return Keys(tuple(nodes), None if plain else tuple(every), tuple(repeated))
+    return GroupingKeys(tuple(nodes), None if plain else tuple(every), tuple(repeated))
 
 
 _SETS = (exp.Rollup, exp.Cube, exp.GroupingSets)
@@ -197,11 +203,11 @@ def _plain(node: Any, place: Callable[[exp.Expr], int]) -> frozenset[int]:
 
 
 def grouped(
-    source: plan.Node, scope: Scope, keys: Keys | None, asked: Sequence[exp.Expr]
-) -> tuple[plan.Node, Groups]:
+    source: plan.Node, scope: Scope, keys: GroupingKeys | None, asked: Sequence[exp.Expr]
+) -> tuple[plan.Node, GroupScope]:
     """The groups of some rows, with the aggregates in what is asked of them."""
     calls = [call for node in asked for call in aggregates_in(node)]
-    wanted = keys or Keys(())
+    wanted = keys or GroupingKeys(())
     is_grouped = keys is not None and all(keys.sets if keys.sets is not None else (True,))
     found = [
         (call, made(call, scope.reading(call), grouped=is_grouped))
@@ -221,7 +227,7 @@ def grouped(
         )
         for n, each in shown.items():
             result = results[folds.index(each)]
-            key_values[n] = unranked(Value(result, values[n].type, (result,)))
+            key_values[n] = unranked(TypedValue(result, values[n].type, (result,)))
     else:
         node, key_values, results = _several(source, scope, values, folds, wanted.sets)
     groups = _scope(scope, wanted, values, key_values, len(results) + (1 if keys else 0))
@@ -233,7 +239,7 @@ def grouped(
     return node, groups
 
 
-def _least(value: Value, scope: Scope) -> plan.Folded:
+def _least(value: TypedValue, scope: Scope) -> plan.Folded:
     """The value that stands for those of a group that a collation says are the same."""
     return fold(Min(_stands_in, skip_none=value.nullable), ranked_by_collation(value), scope)
 
@@ -245,10 +251,10 @@ def _stands_in(*row: Any) -> Any:
 def _grouping(
     call: Any,
     scope: Scope,
-    values: list[Value],
+    values: list[TypedValue],
     sets: tuple[frozenset[int], ...] | None,
     place: int,
-) -> Value:
+) -> TypedValue:
     """Which of some keys the set of a group does not have, as the bits of a number."""
     exprs = [value.expr for value in values]
     asked = [scope.value(each).expr for each in call.expressions]
@@ -256,18 +262,22 @@ def _grouping(
         if each not in exprs:
             raise scope.error(node, f"{node.sql()} is not grouped by")
     if sets is None:
-        return Value(constant(0), INT)
+        return TypedValue(constant(0), INT)
     masks = tuple(
         sum((exprs.index(e) not in chosen) << n for n, e in enumerate(reversed(asked)))
         for chosen in sets
     )
-    return Value(Item(constant(masks), Item(Parameter(place), constant(len(values)))), INT)
+    return TypedValue(Item(constant(masks), Item(Parameter(place), constant(len(values)))), INT)
 
 
 def _scope(
-    scope: Scope, keys: Keys, values: list[Value], of_groups: list[Value], bindings: int
-) -> Groups:
-    groups = Groups(scope._text, (), bindings, scope.correlation, scope.environment)
+    scope: Scope,
+    keys: GroupingKeys,
+    values: list[TypedValue],
+    of_groups: list[TypedValue],
+    bindings: int,
+) -> GroupScope:
+    groups = GroupScope(scope._text, (), bindings, scope.correlation, scope.environment)
     groups.rows, groups.aliases = scope, scope.aliases
     groups.keys = list(zip(values, of_groups, strict=False))
     groups.kinds = tuple({type(n) for n in keys.nodes if not isinstance(n, exp.Column)})
@@ -277,18 +287,18 @@ def _scope(
 
 def _result(
     aggregated: Aggregated, folds: tuple[plan.Folded, ...], results: Sequence[Expr]
-) -> Value:
+) -> TypedValue:
     return aggregated.result(tuple(results[folds.index(each)] for each in aggregated.folds))
 
 
 def _one_set(
     source: plan.Node,
     scope: Scope,
-    values: list[Value],
+    values: list[TypedValue],
     folds: tuple[plan.Folded, ...],
     *,
     is_grouped: bool,
-) -> tuple[plan.Node, list[Value], list[Expr]]:
+) -> tuple[plan.Node, list[TypedValue], list[Expr]]:
     """The groups of one list of keys, the places of the keys, and of the results."""
     if not is_grouped:
         folds = folds or (fold(Count(), None, scope),)
@@ -304,10 +314,10 @@ def _one_set(
 def _several(
     source: plan.Node,
     scope: Scope,
-    values: list[Value],
+    values: list[TypedValue],
     folds: tuple[plan.Folded, ...],
     sets: tuple[frozenset[int], ...],
-) -> tuple[plan.Node, list[Value], list[Expr]]:
+) -> tuple[plan.Node, list[TypedValue], list[Expr]]:
     """The groups of several sets of keys: the results, and a tuple of all keys, NULL where a set
     does not have one; and behind them the number of the set."""
     folds = folds or (fold(Count(), None, scope),)
@@ -328,7 +338,7 @@ def _several(
     found = [Item(key, constant(place)) for place in range(len(values))]
     return (
         node,
-        [Value(i, v.type, (i,)) for i, v in zip(found, values, strict=True)],
+        [TypedValue(i, v.type, (i,)) for i, v in zip(found, values, strict=True)],
         list(all_parameters(len(folds))),
     )
 
@@ -351,7 +361,7 @@ def _of_no_rows(folded: plan.Folded) -> Any:
     return folded.accumulator.result(folded.accumulator.zero())
 
 
-def reads_query(value: Value) -> bool:
+def reads_query(value: TypedValue) -> bool:
     """Whether a value is computed of a sub-query."""
     return has_subquery(value.expr)
 
@@ -383,8 +393,8 @@ def lateral(
 
 
 def selected(
-    node: plan.Node, scope: Scope, names: Sequence[str], values: Sequence[Value]
-) -> tuple[plan.Node, Schema]:
+    node: plan.Node, scope: Scope, names: Sequence[str], values: Sequence[TypedValue]
+) -> tuple[plan.Node, BindingSchema]:
     """The rows of a SELECT."""
     schema, kind = schema_of_values(names, values)
     columns = tuple(whole(value) for value in values)
@@ -406,13 +416,13 @@ def _naming(function: Lifted, kind: Any) -> Lifted:
 def unnested(
     node: plan.Node,
     scope: Scope,
-    arrays: Sequence[Value],
+    arrays: Sequence[TypedValue],
     kinds: Sequence[SqlType],
     place: int,
     *,
     offset: bool,
     outer: bool,
-) -> tuple[plan.Node, list[Value]]:
+) -> tuple[plan.Node, list[TypedValue]]:
     """One binding more for each element of an array; of several arrays, side by side, a tuple.
 
     With `offset` the number of the element comes last, from 1 on. An `outer` one gives NULL where
@@ -423,13 +433,13 @@ def unnested(
     made = freed(plan.Unnest(node, scope.function(call)))
     element = Parameter(place)
     if len(arrays) == 1 and not offset:
-        return made, [Value(element, kinds[0], (element,))]
+        return made, [TypedValue(element, kinds[0], (element,))]
     kinds = [*kinds, *([INT] if offset else [])]
     items = [Item(element, constant(n)) for n in range(len(kinds))]
-    return made, [Value(i, kind, (i,)) for i, kind in zip(items, kinds, strict=True)]
+    return made, [TypedValue(i, kind, (i,)) for i, kind in zip(items, kinds, strict=True)]
 
 
-def unnested_value(argument: Any, scope: Scope) -> Value:
+def unnested_value(argument: Any, scope: Scope) -> TypedValue:
     """Return the argument of UNNEST.
 
     Raises
@@ -488,22 +498,22 @@ def misreadings_told(node: Any, scope: Scope) -> Iterator[None]:
         raise scope.misread(node, error) from error
 
 
-def constant_of(value: Value) -> Any:
+def constant_of(value: TypedValue) -> Any:
     """Return what an expression without columns gives."""
     expr = whole(value)
     return expr.value if isinstance(expr, Constant) else callable_of(Lifted(expr, (), (), 0))()
 
 
-def key_of(values: Sequence[Value]) -> Expr:
+def key_of(values: Sequence[TypedValue]) -> Expr:
     """What rows are grouped by: a value, or a tuple of several."""
     wholes = [whole(value) for value in values]
     return wholes[0] if len(wholes) == 1 else tuple_of(*wholes)
 
 
-def keys_of(values: Sequence[Value], key: Expr) -> list[Value]:
+def keys_of(values: Sequence[TypedValue], key: Expr) -> list[TypedValue]:
     """The values again, of their key."""
     places = [key] if len(values) == 1 else [Item(key, constant(n)) for n in range(len(values))]
     return [
-        Value(place, value.type, (place,) if value.nullable else ())
+        TypedValue(place, value.type, (place,) if value.nullable else ())
         for place, value in zip(places, values, strict=True)
     ]

@@ -36,8 +36,14 @@ from reactive.languages.sql.queries.grouping import (
     one_row,
     selected,
 )
-from reactive.languages.sql.queries.ordering import Column, distinct_on, limits, order_of, sort_keys
-from reactive.languages.sql.queries.query import Query, query_of_rows
+from reactive.languages.sql.queries.ordering import (
+    SelectColumn,
+    distinct_on,
+    limits,
+    order_of,
+    sort_keys,
+)
+from reactive.languages.sql.queries.query import SelectQuery, query_of_rows
 from reactive.languages.sql.queries.select import select
 from reactive.languages.sql.sqlite.comparisons import (
     collated,
@@ -49,12 +55,12 @@ from reactive.languages.sql.terms.common_types import goes_on
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import NULL, SqlType, common, sql_name
 from reactive.languages.sql.terms.values import (
-    Column as OfRow,
+    BindingColumn as OfRow,
 )
 from reactive.languages.sql.terms.values import (
-    Named,
-    Schema,
-    Value,
+    BindingSchema,
+    NamedPlan,
+    TypedValue,
     named_rows,
     whole,
 )
@@ -69,7 +75,7 @@ OPERATIONS: dict[tuple[type, bool], Any] = {
 }
 
 
-def query(node: Any, around: Scope) -> Query:
+def query(node: Any, around: Scope) -> SelectQuery:
     """A query.
 
     Raises
@@ -95,13 +101,13 @@ def _has_order(node: Any) -> bool:
     return any(node.args.get(name) for name in ("order", "limit", "offset"))
 
 
-def _ordered(made: Query, node: Any) -> Query:
+def _ordered(made: SelectQuery, node: Any) -> SelectQuery:
     """What is made of queries, by its own ORDER BY and LIMIT."""
     if not _has_order(node):
         return made
     rows, schema = made.rows()
     of_rows = query_of_rows(rows, schema, made.scope.around())
-    columns = [Column(name, None, False) for name in schema.names]
+    columns = [SelectColumn(name, None, False) for name in schema.names]
     order = order_of(node, of_rows.scope, columns, of_rows.values)
     limit, offset = limits(node, of_rows.scope)
     return replace(of_rows, sort=sort_keys(order, of_rows.scope), limit=limit, offset=offset)
@@ -124,7 +130,7 @@ def with_names(node: Any, around: Scope) -> Scope:
     return inner
 
 
-def _named(cte: Any, around: Scope, *, is_recursive: bool) -> Named:
+def _named(cte: Any, around: Scope, *, is_recursive: bool) -> NamedPlan:
     if cte.args.get("key_expressions"):
         raise around.error(cte, "USING KEY is not supported", "fixpoint(keep=) keeps one row a key")
     cte.args.get("materialized")  # how it is computed, not what it is
@@ -135,14 +141,14 @@ def _named(cte: Any, around: Scope, *, is_recursive: bool) -> Named:
         return recursive(cte, names, around)
     if not isinstance(cte.this, exp.Query):
         raise around.error(cte, "a query cannot write", "db.execute(...) changes tables")
-    found: Query = around.query(cte.this)
+    found: SelectQuery = around.query(cte.this)
     return found.named(around.renamed(names, found.names, cte))
 
 
 # Set operations.
 
 
-def _set_operation(node: Any, around: Scope) -> Query:
+def _set_operation(node: Any, around: Scope) -> SelectQuery:
     left, right = around.query(node.left), around.query(node.right)
     if node.args.get("by_name"):
         right = _by_name(left, right, node, around)
@@ -165,7 +171,9 @@ def _set_operation(node: Any, around: Scope) -> Query:
     return query_of_rows(kind(mine, theirs), both, around)
 
 
-def _same_types(left: Query, right: Query, node: Any) -> tuple[Query, Query]:
+def _same_types(
+    left: SelectQuery, right: SelectQuery, node: Any
+) -> tuple[SelectQuery, SelectQuery]:
     """Both with columns of the types that they have in common."""
     pairs = [
         (mine, theirs)
@@ -181,18 +189,18 @@ def _kind(node: Any) -> type:
     return next(kind for kind, _ in OPERATIONS if isinstance(node, kind))
 
 
-def _read_of(schema: Schema) -> tuple[Any, ...]:
+def _read_of(schema: BindingSchema) -> tuple[Any, ...]:
     """How the columns are read of a row."""
     return tuple(column.read for column in schema.columns)
 
 
-def _same_rows(node: plan.Node, of: Schema, like: Schema, around: Scope) -> plan.Node:
+def _same_rows(node: plan.Node, of: BindingSchema, like: BindingSchema, around: Scope) -> plan.Node:
     """Rows that are read as others are."""
     made = query_of_rows(node, of, around)
     return selected(made.node, made.scope, like.names, made.values)[0]
 
 
-def _by_name(left: Query, right: Query, node: Any, around: Scope) -> Query:
+def _by_name(left: SelectQuery, right: SelectQuery, node: Any, around: Scope) -> SelectQuery:
     places = {name.casefold(): n for n, name in enumerate(right.names)}
     if {name.casefold() for name in left.names} != places.keys():
         raise around.error(node, "BY NAME takes queries with the same columns")
@@ -200,13 +208,13 @@ def _by_name(left: Query, right: Query, node: Any, around: Scope) -> Query:
     return replace(right, names=left.names, values=tuple(right.values[n] for n in order))
 
 
-def _both(left: Schema, right: Schema, around: Scope) -> Schema:
+def _both(left: BindingSchema, right: BindingSchema, around: Scope) -> BindingSchema:
     """What is known of columns that are of either."""
     columns = []
     for mine, theirs in zip(left.columns, right.columns, strict=True):
         kind = theirs.type if mine.type is NULL else _common(mine.type, theirs.type, around)
         columns.append(replace(mine, type=kind, nullable=mine.nullable or theirs.nullable))
-    return Schema(tuple(columns))
+    return BindingSchema(tuple(columns))
 
 
 def _common(left: SqlType, right: SqlType, around: Scope) -> SqlType:
@@ -216,7 +224,7 @@ def _common(left: SqlType, right: SqlType, around: Scope) -> SqlType:
 # VALUES.
 
 
-def _values(node: Any, around: Scope) -> Query:
+def _values(node: Any, around: Scope) -> SelectQuery:
     rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in node.expressions]
     if len({len(row) for row in rows}) > 1:
         raise around.error(node, "the rows of VALUES are not equally long")
@@ -233,8 +241,8 @@ def _values(node: Any, around: Scope) -> Query:
 
 
 def _of_columns(
-    rows: Sequence[Sequence[Value]], node: Any, around: Scope
-) -> list[tuple[Value, ...]]:
+    rows: Sequence[Sequence[TypedValue]], node: Any, around: Scope
+) -> list[tuple[TypedValue, ...]]:
     """The cells of VALUES, those of each column of one type."""
     columns = []
     for column in zip(*rows, strict=True):
@@ -254,11 +262,13 @@ def _names(node: Any, count: int, around: Scope) -> list[str]:
     return [f"{first}{n}" for n in range(start, start + count)]
 
 
-def _is_constant(value: Value) -> bool:
+def _is_constant(value: TypedValue) -> bool:
     return not any(isinstance(part, Outer | Subquery) for part in walk(whole(value)))
 
 
-def _schema(names: Sequence[str], rows: Sequence[Sequence[Value]], around: Scope) -> Schema:
+def _schema(
+    names: Sequence[str], rows: Sequence[Sequence[TypedValue]], around: Scope
+) -> BindingSchema:
     columns = []
     for place, name in enumerate(names):
         cells = [row[place] for row in rows]
@@ -266,10 +276,12 @@ def _schema(names: Sequence[str], rows: Sequence[Sequence[Value]], around: Scope
         for cell in cells[1:]:
             kind = _common(kind, cell.type, around)
         columns.append(OfRow(name, kind, any(cell.nullable for cell in cells), place))
-    return Schema(tuple(columns))
+    return BindingSchema(tuple(columns))
 
 
-def _evaluated(rows: Sequence[Sequence[Value]], names: Sequence[str], around: Scope) -> Query:
+def _evaluated(
+    rows: Sequence[Sequence[TypedValue]], names: Sequence[str], around: Scope
+) -> SelectQuery:
     """Rows of which some are computed of what is around."""
     scope = around.over((), 1)
     made = [selected(one_row(), scope, names, row) for row in rows]
@@ -279,7 +291,7 @@ def _evaluated(rows: Sequence[Sequence[Value]], names: Sequence[str], around: Sc
     return query_of_rows(node, schema, around)
 
 
-def recursive(cte: Any, names: Sequence[str], around: Scope) -> Named:
+def recursive(cte: Any, names: Sequence[str], around: Scope) -> NamedPlan:
     """The relation that a query of WITH RECURSIVE defines by itself.
 
     Raises
@@ -303,17 +315,17 @@ def recursive(cte: Any, names: Sequence[str], around: Scope) -> Named:
     begin, schema = first.rows(called)
     if around.dialect.numeric_booleans:  # what follows may be of other classes
         columns = (replace(c, type=replace(c.type, kind="any")) for c in schema.columns)
-        schema = Schema(tuple(columns))
+        schema = BindingSchema(tuple(columns))
     return _settled(cte, begin, schema, called, around)
 
 
 def _settled(
-    cte: Any, begin: plan.Node, schema: Schema, names: tuple[str, ...], around: Scope
-) -> Named:
+    cte: Any, begin: plan.Node, schema: BindingSchema, names: tuple[str, ...], around: Scope
+) -> NamedPlan:
     """The fixpoint; columns may become NULL on the way, which is only known when it is made."""
     is_bag = not cte.this.args.get("distinct")
     while True:
-        step = _Step(cte, begin, schema, names, around)
+        step = _RecursionStep(cte, begin, schema, names, around)
         found = _all_rounds(step, begin, around) if is_bag else _fixpoint(step, begin, around)
         columns = tuple(
             replace(mine, nullable=mine.nullable or theirs.nullable)
@@ -321,10 +333,10 @@ def _settled(
         )
         if columns == schema.columns:
             return named_rows(found.plan, schema)
-        schema = Schema(columns)
+        schema = BindingSchema(columns)
 
 
-def _fixpoint(step: _Step, begin: plan.Node, around: Scope) -> AnyRelation:
+def _fixpoint(step: _RecursionStep, begin: plan.Node, around: Scope) -> AnyRelation:
     """Return the smallest set of rows; where a row may take others away, the set by rounds, as long
     as the recursion is read by the FROM of its own step alone.
 
@@ -357,7 +369,7 @@ def _inside_itself(node: exp.Expr, around: Scope) -> StratificationError:
     return StratificationError(str(told))
 
 
-def _all_rounds(step: _Step, begin: plan.Node, around: Scope) -> AnyRelation:
+def _all_rounds(step: _RecursionStep, begin: plan.Node, around: Scope) -> AnyRelation:
     """The rows of all rounds, as often as they are there."""
     start: AnyRelation = Relation(around.environment.engine, begin)
 
@@ -368,15 +380,20 @@ def _all_rounds(step: _Step, begin: plan.Node, around: Scope) -> AnyRelation:
     return iterate(again, (start, start), until="settled")[1]
 
 
-class _Step:
+class _RecursionStep:
     """What some rows are followed by, and where they begin."""
 
     def __init__(
-        self, cte: Any, begin: plan.Node, schema: Schema, names: tuple[str, ...], around: Scope
+        self,
+        cte: Any,
+        begin: plan.Node,
+        schema: BindingSchema,
+        names: tuple[str, ...],
+        around: Scope,
     ) -> None:
         self._cte, self._begin, self._schema = cte, begin, schema
         self._names, self._around = names, around
-        self.made: list[Schema] = []
+        self.made: list[BindingSchema] = []
 
     def set_of(self, relation: AnyRelation) -> AnyRelation:
         """The rows so far, those that follow them, and those that all begin with."""
@@ -396,7 +413,7 @@ class _Step:
         inner = self._around.around()
         known = {self._cte.alias: named_rows(relation.plan, self._schema)}
         inner.environment = inner.environment.with_names(known)
-        again: Query = inner.query(self._cte.this.right)
+        again: SelectQuery = inner.query(self._cte.this.right)
         if len(again.values) != len(self._names):
             raise self._around.error(
                 self._cte.this.right,
@@ -415,7 +432,7 @@ class _Step:
         self.made.append(schema)
         return Relation(self._around.environment.engine, node)
 
-    def _of_columns(self, again: Query) -> Query:
+    def _of_columns(self, again: SelectQuery) -> SelectQuery:
         """Return a query with columns of the types that the recursion begins with.
 
         Raises
@@ -433,7 +450,7 @@ class _Step:
             if value.type.kind == "text" and is_constant(value) and column.type.kind != "array":
                 value, following = cast(value, column.type, scope), NULL
             if not is_constant(value) and "text" not in (column.type.kind, following.kind):
-                check_alike(node, scope, Value(NONE, column.type), value)
+                check_alike(node, scope, TypedValue(NONE, column.type), value)
             if not goes_on(scope.dialect.name, column.type, following):
                 raise self._around.error(
                     node,
@@ -447,7 +464,7 @@ class _Step:
         return replace(again, values=tuple(values))
 
 
-def _narrowed(value: Value, to: SqlType, scope: Scope) -> Value:
+def _narrowed(value: TypedValue, to: SqlType, scope: Scope) -> TypedValue:
     """Return a value as one of the type that a recursion begins with, which it may not fit."""
     if value.type == to:
         return value
@@ -461,10 +478,10 @@ def _narrowed(value: Value, to: SqlType, scope: Scope) -> Value:
 Collations = list[str | None]
 
 
-def with_collations(kinds: Schema, left: Query, right: Query) -> Schema:
+def with_collations(kinds: BindingSchema, left: SelectQuery, right: SelectQuery) -> BindingSchema:
     """Return the columns of a set operation with the collation that each is compared by."""
     columns = zip(kinds.columns, left.values, right.values, strict=True)
-    return Schema(
+    return BindingSchema(
         tuple(
             replace(c, type=replace(c.type, collation=_first(m.type, t.type), is_collated=False))
             for c, m, t in columns
@@ -476,14 +493,14 @@ def _first(mine: SqlType, theirs: SqlType) -> str | None:
     return collation_of(mine) or collation_of(theirs)
 
 
-def is_by_collation(kinds: Schema) -> bool:
+def is_by_collation(kinds: BindingSchema) -> bool:
     """Return True if a collation says that different rows are the same."""
     return any(has_collation(column.type) for column in kinds.columns)
 
 
 def collated_set(
-    operation: Any, left: plan.Node, right: plan.Node, kinds: Schema, around: Scope
-) -> Query:
+    operation: Any, left: plan.Node, right: plan.Node, kinds: BindingSchema, around: Scope
+) -> SelectQuery:
     """The rows of a set operation, each of which stands for those that are the same."""
     if isinstance(operation, exp.Union):
         return _each_once(plan.UnionAll(left, right), kinds, around)
@@ -492,13 +509,13 @@ def collated_set(
     return _each_once(kind(left, right, match), kinds, around)
 
 
-def _each_once(node: plan.Node, kinds: Schema, around: Scope) -> Query:
+def _each_once(node: plan.Node, kinds: BindingSchema, around: Scope) -> SelectQuery:
     rows = query_of_rows(node, kinds, around)
     same = [collated(value, value.type.collation) for value in rows.values]
     return replace(rows, node=distinct_on(node, rows.scope, same, (), rows.values))
 
 
-def _key(node: plan.Node, kinds: Schema, around: Scope) -> Function:
+def _key(node: plan.Node, kinds: BindingSchema, around: Scope) -> Function:
     rows = query_of_rows(node, kinds, around)
     return rows.scope.function(
         key_of([collated(value, value.type.collation) for value in rows.values])

@@ -21,19 +21,19 @@ from optimizer.record import record
 from reactive.languages.sql.expressions.comparisons import by_parts
 from reactive.languages.sql.expressions.scalar import CALL, written_name
 from reactive.languages.sql.queries.grouping import evaluated_constant, freed, key_of
-from reactive.languages.sql.queries.query import Rows
+from reactive.languages.sql.queries.query import PlannedRows
 from reactive.languages.sql.sqlite.comparisons import bare, sorted_by
 from reactive.languages.sql.terms.errors import nearest, source_of, take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import fields_of
-from reactive.languages.sql.terms.values import Value, whole
+from reactive.languages.sql.terms.values import TypedValue, whole
 
 # ORDER BY, LIMIT and DISTINCT ON.
 
 
 def order_of(
-    node: Any, scope: Scope, columns: Sequence[Column], values: Sequence[Value]
-) -> list[tuple[Any, Value]]:
+    node: Any, scope: Scope, columns: Sequence[SelectColumn], values: Sequence[TypedValue]
+) -> list[tuple[Any, TypedValue]]:
     """What ORDER BY orders by: each part of it, with its value."""
     order = node.args.get("order")
     if order is None:
@@ -48,7 +48,7 @@ def order_of(
     return found
 
 
-def position_of(node: Any, scope: Scope, columns: Sequence[Column]) -> int | None:
+def position_of(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> int | None:
     """Which column of the SELECT a number or a name stands for; None of another expression."""
     if isinstance(node, exp.Literal) and not node.is_string and node.this.isdigit():
         place = int(node.this)
@@ -63,12 +63,12 @@ def position_of(node: Any, scope: Scope, columns: Sequence[Column]) -> int | Non
     return None
 
 
-def sort_keys(order: Sequence[tuple[Any, Value]], scope: Scope) -> tuple[plan.SortKey, ...]:
+def sort_keys(order: Sequence[tuple[Any, TypedValue]], scope: Scope) -> tuple[plan.SortKey, ...]:
     """The keys as the plan has them."""
     return tuple(sort_key(each, value, scope) for each, value in order)
 
 
-def sort_key(node: Any, value: Value, scope: Scope) -> plan.SortKey:
+def sort_key(node: Any, value: TypedValue, scope: Scope) -> plan.SortKey:
     """One key: `node` says its direction, and where NULL stands."""
     descending = bool(node.args.get("desc"))
     nulls_first = node.args.get("nulls_first")
@@ -132,9 +132,9 @@ def _of_constant_query(node: Any) -> Any:
 def distinct_on(
     node: plan.Node,
     scope: Scope,
-    on: Sequence[Value],
+    on: Sequence[TypedValue],
     keys: tuple[plan.SortKey, ...],
-    values: Sequence[Value],
+    values: Sequence[TypedValue],
 ) -> plan.Node:
     """The first row of each group, in the order of keys; without an order, by its columns."""
     if not keys:
@@ -148,7 +148,7 @@ def distinct_on(
 
 
 @record
-class Column:
+class SelectColumn:
     """A column of a SELECT: its name, what it is, and whether somebody gave it the name."""
 
     name: str
@@ -156,7 +156,7 @@ class Column:
     is_alias: bool
 
 
-def columns_of(select: Any, rows: Rows, scope: Scope) -> list[Column]:
+def columns_of(select: Any, rows: PlannedRows, scope: Scope) -> list[SelectColumn]:
     """The columns, in order.
 
     Raises
@@ -166,21 +166,21 @@ def columns_of(select: Any, rows: Rows, scope: Scope) -> list[Column]:
     return [column for node in select.expressions for column in _columns(node, rows, scope)]
 
 
-def _columns(node: Any, rows: Rows, scope: Scope) -> Iterator[Column]:
+def _columns(node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColumn]:
     star = _star(node)
     if star is not None:
         yield from _expanded(star, node, rows, scope)
     elif isinstance(node, exp.Alias):
-        yield Column(node.alias, node.this, True)
+        yield SelectColumn(node.alias, node.this, True)
     elif isinstance(node, exp.Explode | exp.Unnest) and scope.dialect.dotted_fields:
         yield from _unnested(node, scope)
     elif isinstance(node, exp.Column):
-        yield Column(node.name, node, False)
+        yield SelectColumn(node.name, node, False)
     else:
-        yield Column(name_of_column(node, scope), node, False)
+        yield SelectColumn(name_of_column(node, scope), node, False)
 
 
-def _unnested(node: Any, scope: Scope) -> Iterator[Column]:
+def _unnested(node: Any, scope: Scope) -> Iterator[SelectColumn]:
     """Yield a column for each field of a struct that is unnested; one column of what is none."""
     value = scope.value(node.this if isinstance(node, exp.Explode) else node.expressions[0])
     fields = fields_of(value.type)
@@ -188,9 +188,9 @@ def _unnested(node: Any, scope: Scope) -> Iterator[Column]:
         column = exp.column(name)
         column.parent = node
         scope.values[id(column)] = scope.field(value, name, node)
-        yield Column(name, column, False)
+        yield SelectColumn(name, column, False)
     if not fields:
-        yield Column(name_of_column(node, scope), node, False)
+        yield SelectColumn(name_of_column(node, scope), node, False)
 
 
 def _star(node: Any) -> Any:
@@ -199,7 +199,7 @@ def _star(node: Any) -> Any:
     return node.this if isinstance(node, exp.Column) and isinstance(node.this, exp.Star) else None
 
 
-def _expanded(star: Any, node: Any, rows: Rows, scope: Scope) -> Iterator[Column]:
+def _expanded(star: Any, node: Any, rows: PlannedRows, scope: Scope) -> Iterator[SelectColumn]:
     take(star)
     table = node.table if isinstance(node, exp.Column) else ""
     left_out = {c.name.casefold() for c in star.args.get("except_") or ()}
@@ -217,19 +217,19 @@ def _expanded(star: Any, node: Any, rows: Rows, scope: Scope) -> Iterator[Column
         if folded in left_out:
             continue
         if folded in replaced:
-            yield Column(name, replaced[folded], False)
+            yield SelectColumn(name, replaced[folded], False)
             continue
         column = exp.column(name, source or None)
         column.parent = node
         scope.values[id(column)] = value
-        yield Column(renamed.get(folded, name), column, False)
+        yield SelectColumn(renamed.get(folded, name), column, False)
     if not count:
         names = [source.name for source in rows.sources]
         what = f"{table}.*" if table else "*"
         raise scope.error(node, f"{what} stands for no columns{nearest(table, names)}")
 
 
-def _of_table(node: Any, rows: Rows, scope: Scope) -> Iterator[tuple[str, str, Any]]:
+def _of_table(node: Any, rows: PlannedRows, scope: Scope) -> Iterator[tuple[str, str, Any]]:
     """Yield the columns of the table that a star names, or the fields of the column."""
     named = [each for each in rows.sources if each.name.casefold() == node.table.casefold()]
     for source in named:

@@ -54,7 +54,7 @@ from optimizer.expr import (
     tuple_of,
     walk,
 )
-from optimizer.plans.strata import Comparison
+from optimizer.plans.strata import QuantifiedComparison
 from optimizer.record import record
 from reactive.api.aggregates import Collect
 from reactive.languages.sql.aggregates.kinds import fold
@@ -73,12 +73,12 @@ from reactive.languages.sql.runtime.single import any_of as any_value
 from reactive.languages.sql.runtime.single import in_order, only_of
 from reactive.languages.sql.sqlite import comparisons as sqlite
 from reactive.languages.sql.sqlite.comparisons import sorted_by
-from reactive.languages.sql.terms.scope import Correlation, Scope, Source
+from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import TEXT, SqlType
 from reactive.languages.sql.terms.values import (
-    Named,
-    Schema,
-    Value,
+    BindingSchema,
+    NamedPlan,
+    TypedValue,
     is_column,
     is_null,
     itself,
@@ -102,7 +102,7 @@ def _exists(node: plan.Node, correlation: Correlation) -> Expr:
     return Subquery("exists", node, tuple(correlation.arguments))
 
 
-def _query(node: Any, scope: Scope) -> tuple[Correlation, Query]:
+def _query(node: Any, scope: Scope) -> tuple[Correlation, SelectQuery]:
     """A query inside an expression, and what it reads of the row around."""
     while isinstance(node, exp.Subquery) and not node.args.get("limit"):
         node = node.this
@@ -113,7 +113,7 @@ def _query(node: Any, scope: Scope) -> tuple[Correlation, Query]:
 # Queries as values.
 
 
-def subquery(node: Any, scope: Scope) -> Value:
+def subquery(node: Any, scope: Scope) -> TypedValue:
     """The only value of a query; NULL where it has no row.
 
     An error where it has several, but for SQLite, which takes any of them.
@@ -128,10 +128,10 @@ def subquery(node: Any, scope: Scope) -> Value:
         made, value = _only(made, value, scope)
     one = freed(plan.Select(made.node, made.scope.function(whole(value))))
     found = Subquery("value", one, tuple(correlation.arguments))
-    return Value(found, value.type, (found,) if value.nullable else ())
+    return TypedValue(found, value.type, (found,) if value.nullable else ())
 
 
-def _only(query: Query, value: Value, scope: Scope) -> tuple[Query, Value]:
+def _only(query: SelectQuery, value: TypedValue, scope: Scope) -> tuple[SelectQuery, TypedValue]:
     """A row with the value of the only row, or with NULL."""
     function = any_value if scope.dialect.name == "sqlite" else only_of
     collected = fold(Collect(_value), value, query.scope)
@@ -141,7 +141,7 @@ def _only(query: Query, value: Value, scope: Scope) -> tuple[Query, Value]:
     return replace(query, node=node, scope=of_one), only
 
 
-def array(node: Any, scope: Scope) -> Value:
+def array(node: Any, scope: Scope) -> TypedValue:
     """The values of a query as an array, in its order."""
     correlation, query = _query(node, scope)
     if len(query.values) != 1:
@@ -150,13 +150,13 @@ def array(node: Any, scope: Scope) -> Value:
     sort = query.sort
     keys = [key.function.body for key in sort if isinstance(key.function, Lifted)]
     cut = query.cut()
-    entry = Value(tuple_of(*keys, whole(value)), value.type)
+    entry = TypedValue(tuple_of(*keys, whole(value)), value.type)
     collected = fold(Collect(_value), entry, cut.scope)
     node = freed(plan.Aggregate(cut.node, None, (collected,)))
     directions = tuple((key.descending, key.nulls) for key in sort)
     made = Call(constant(in_order), (constant(directions), Parameter(0)))
     one = plan.Select(node, scope.over((), 1).function(made))
-    return Value(
+    return TypedValue(
         Subquery("value", one, tuple(correlation.arguments)), SqlType("array", items=(value.type,))
     )
 
@@ -172,9 +172,9 @@ def _value(*row: Any) -> Any:
 class Compared:
     """A row that is compared with those of a query, and how."""
 
-    left: tuple[Value, ...]
+    left: tuple[TypedValue, ...]
     symbol: str
-    query: Query
+    query: SelectQuery
     correlation: Correlation
 
 
@@ -200,12 +200,12 @@ def matches(node: Any, scope: Scope, *, negated: bool) -> Expr:
     columns = asked.query.scope.function(tuple_of(*map(whole, asked.query.values)))
     rows = plan.Select(asked.query.node, columns)
     given = (*correlation.arguments, *map(whole, left))
-    return Quantified(Comparison(written, is_all, wanted, len(left)), rows, given, found)
+    return Quantified(QuantifiedComparison(written, is_all, wanted, len(left)), rows, given, found)
 
 
 def _of_one_type(
-    left: tuple[Value, ...], query: Query, node: Any, scope: Scope
-) -> tuple[tuple[Value, ...], Query]:
+    left: tuple[TypedValue, ...], query: SelectQuery, node: Any, scope: Scope
+) -> tuple[tuple[TypedValue, ...], SelectQuery]:
     """Return both sides as they are compared, column by column."""
     pairs = []
     for mine, theirs in zip(left, query.values, strict=True):
@@ -220,7 +220,7 @@ def _of_one_type(
     return sides[0], replace(query, values=sides[1])
 
 
-def _is_apart(mine: Value, theirs: Value, scope: Scope) -> bool:
+def _is_apart(mine: TypedValue, theirs: TypedValue, scope: Scope) -> bool:
     """True for a constant of a query that is a text there, and not of the type of the other side;
     in Postgres NULL is one, too."""
     if scope.dialect.numeric_booleans or mine.type.kind in ("text", "any", "null"):
@@ -229,7 +229,7 @@ def _is_apart(mine: Value, theirs: Value, scope: Scope) -> bool:
     return is_null_text or (theirs.type.kind == "text" and is_constant(theirs))
 
 
-def _parts(node: Any, scope: Scope) -> tuple[tuple[Value, ...], Any, str, bool]:
+def _parts(node: Any, scope: Scope) -> tuple[tuple[TypedValue, ...], Any, str, bool]:
     """What is compared, with what query, how, and whether with all of its rows."""
     if isinstance(node, exp.In):
         return _row(node.this, scope), node.args["query"], "==", False
@@ -243,7 +243,7 @@ def _parts(node: Any, scope: Scope) -> tuple[tuple[Value, ...], Any, str, bool]:
 _MIRRORED = {"==": "==", "!=": "!=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
-def _row(node: Any, scope: Scope) -> tuple[Value, ...]:
+def _row(node: Any, scope: Scope) -> tuple[TypedValue, ...]:
     while isinstance(node, exp.Paren):
         node = node.this
     parts = node.expressions if isinstance(node, exp.Tuple) else [node]
@@ -296,13 +296,13 @@ def _no_row_matches(asked: Compared) -> Expr:
     return Operation("not", (_has(asked, Operation("not", (is_false,))),))
 
 
-def _inside(asked: Compared, *, nullable: bool) -> tuple[Value, ...]:
+def _inside(asked: Compared, *, nullable: bool) -> tuple[TypedValue, ...]:
     """What is compared, as the query reads it; not `nullable` where it is asked outside."""
     inside = tuple(map(asked.correlation.read, asked.left))
     return inside if nullable else tuple(replace(value, nulls=()) for value in inside)
 
 
-def _tests(asked: Compared, left: Sequence[Value]) -> list[Expr]:
+def _tests(asked: Compared, left: Sequence[TypedValue]) -> list[Expr]:
     columns = asked.query.values
     pairs = list(zip(left, columns, strict=True))
     if asked.query.scope.dialect.numeric_booleans:
@@ -313,7 +313,9 @@ def _tests(asked: Compared, left: Sequence[Value]) -> list[Expr]:
     ]
 
 
-def _without_guard(left: Value, column: Value, symbol: str) -> tuple[Value, Value]:
+def _without_guard(
+    left: TypedValue, column: TypedValue, symbol: str
+) -> tuple[TypedValue, TypedValue]:
     """A column that is None is equal to no value that is not: it needs no guard."""
     is_leaf = column.nulls == (column.expr,)
     if symbol == "==" and is_leaf and not left.nullable:
@@ -328,13 +330,13 @@ def _has(asked: Compared, *tests: Expr) -> Expr:
 
 
 @record
-class Rows:
+class PlannedRows:
     """A plan of `bindings` bindings, and its columns as values of these."""
 
     node: plan.Node
     bindings: int
-    sources: tuple[Source, ...]
-    merged: Mapping[str, Value] = field(default_factory=dict)
+    sources: tuple[ScopeSource, ...]
+    merged: Mapping[str, TypedValue] = field(default_factory=dict)
     """Columns that USING made of two, by their folded names."""
 
     def scope(self, around: Scope) -> Scope:
@@ -343,11 +345,11 @@ class Rows:
         made.merged = dict(self.merged)
         return made
 
-    def with_node(self, node: plan.Node) -> Rows:
+    def with_node(self, node: plan.Node) -> PlannedRows:
         """As many bindings of another plan."""
         return replace(self, node=node)
 
-    def moved(self, start: int, *, missing: bool) -> Rows:
+    def moved(self, start: int, *, missing: bool) -> PlannedRows:
         """The same as one binding behind `start` others; it is None where it may be `missing`."""
         place = Parameter(start)
         of: tuple[Expr, ...] = (place,)
@@ -355,25 +357,25 @@ class Rows:
             of = tuple(Item(place, constant(n)) for n in range(self.bindings))
         return self._changed(of, (place,) if missing else ())
 
-    def missing(self) -> Rows:
+    def missing(self) -> PlannedRows:
         """The same, where all bindings may be None."""
         return self._changed(all_parameters(self.bindings), None)
 
-    def _changed(self, of: tuple[Expr, ...], missing: tuple[Expr, ...] | None) -> Rows:
-        def changed(value: Value) -> Value:
+    def _changed(self, of: tuple[Expr, ...], missing: tuple[Expr, ...] | None) -> PlannedRows:
+        def changed(value: TypedValue) -> TypedValue:
             expr = substitute(value.expr, of)
             inner = tuple(substitute(leaf, of) for leaf in value.nulls)
             before = missing if missing is not None else _bindings_of(value)
-            return Value(expr, value.type, tuple(dict.fromkeys((*before, *inner))))
+            return TypedValue(expr, value.type, tuple(dict.fromkeys((*before, *inner))))
 
         sources = tuple(
-            Source(s.name, tuple((name, changed(value)) for name, value in s.columns))
+            ScopeSource(s.name, tuple((name, changed(value)) for name, value in s.columns))
             for s in self.sources
         )
         merged = {name: changed(value) for name, value in self.merged.items()}
-        return Rows(self.node, self.bindings, sources, merged)
+        return PlannedRows(self.node, self.bindings, sources, merged)
 
-    def columns(self, *, merged_first: bool = False) -> Iterator[tuple[str, str, Value]]:
+    def columns(self, *, merged_first: bool = False) -> Iterator[tuple[str, str, TypedValue]]:
         """Source, name and value of what a star stands for, in order; merged columns once, before
         all others or where the first of them stands."""
         told = set[str]()
@@ -394,7 +396,7 @@ class Rows:
         return next((n for n in names if n.casefold() == folded), folded)
 
 
-def _bindings_of(value: Value) -> tuple[Expr, ...]:
+def _bindings_of(value: TypedValue) -> tuple[Expr, ...]:
     """The bindings that a value reads."""
     found: dict[Expr, None] = {}
     pending = [value.expr, *value.nulls]
@@ -408,23 +410,23 @@ def _parameters(expr: Expr) -> Iterator[Parameter]:
     return (e for e in walk(expr) if isinstance(e, Parameter))
 
 
-def rows_of(found: Named, name: str, names: tuple[str, ...] = ()) -> Rows:
+def rows_of(found: NamedPlan, name: str, names: tuple[str, ...] = ()) -> PlannedRows:
     """The rows of a plan under an alias; `names` are of its first columns."""
     values = [value for _, value in found.columns]
     called = (*names, *(name for name, _ in found.columns[len(names) :]))
-    source = Source(name, tuple(zip(called, values, strict=True)))
-    return Rows(found.node, found.bindings, (source,))
+    source = ScopeSource(name, tuple(zip(called, values, strict=True)))
+    return PlannedRows(found.node, found.bindings, (source,))
 
 
 @record
-class Query:
+class SelectQuery:
     """The bindings of a plan, and the columns that are made of them; the order and the part of it
     that is wanted. `is_one_row` says that there is one, whatever the tables have."""
 
     node: plan.Node
     scope: Scope = field(compare=False)
     names: tuple[str, ...]
-    values: tuple[Value, ...]
+    values: tuple[TypedValue, ...]
     sort: tuple[plan.SortKey, ...] = ()
     limit: int | None = None
     offset: int = 0
@@ -435,7 +437,7 @@ class Query:
         """Whether rows are left out by their place in the order."""
         return self.limit is not None or self.offset > 0
 
-    def cut(self) -> Query:
+    def cut(self) -> SelectQuery:
         """The same without an order, of the rows that are in it."""
         if not self.is_cut:
             return replace(self, sort=())
@@ -452,7 +454,7 @@ class Query:
             for v in self.values
         )
 
-    def rows(self, names: Sequence[str] = ()) -> tuple[plan.Node, Schema]:
+    def rows(self, names: Sequence[str] = ()) -> tuple[plan.Node, BindingSchema]:
         """A row for each, and their columns; `names` are other names for the first ones."""
         made = self.cut()
         called = (*names, *self.names[len(names) :])
@@ -462,34 +464,36 @@ class Query:
                 return made.node, schema
         return selected(made.node, made.scope, called, made.values)
 
-    def named(self, names: Sequence[str] = (), views: tuple[Any, ...] = ()) -> Named:
+    def named(self, names: Sequence[str] = (), views: tuple[Any, ...] = ()) -> NamedPlan:
         """What a name stands for, in FROM. Columns that are read of the bindings as they are need
         no rows of their own."""
         if not self.is_cut and all(map(_is_read, self.values)):
             called = (*names, *self.names[len(names) :])
             columns = tuple(zip(called, self.values, strict=True))
-            return Named(self.node, columns, self.scope.bindings, views)
+            return NamedPlan(self.node, columns, self.scope.bindings, views)
         return named_rows(*self.rows(names), views)
 
-    def scope_values(self) -> tuple[Value, ...] | None:
+    def scope_values(self) -> tuple[TypedValue, ...] | None:
         """The columns of rows that are put together already."""
         schema = self.scope.schema
         return None if schema is None else schema.values(Parameter(0))
 
 
-def _in_order(value: Value, scope: Scope) -> Expr:
+def _in_order(value: TypedValue, scope: Scope) -> Expr:
     """Return the sort key of rows that are ordered by a value."""
     return whole(sorted_by(value) if scope.dialect.numeric_booleans else value)
 
 
-def _is_read(value: Value) -> bool:
+def _is_read(value: TypedValue) -> bool:
     """Whether it is a column of a binding."""
     return is_column(value.expr) and all(map(is_column, value.nulls))
 
 
-def query_of_rows(node: plan.Node, schema: Schema, around: Scope, name: str = "") -> Query:
+def query_of_rows(
+    node: plan.Node, schema: BindingSchema, around: Scope, name: str = ""
+) -> SelectQuery:
     """A query whose rows are there already."""
     values = schema.values(Parameter(0))
-    scope = around.over([Source(name, tuple(zip(schema.names, values, strict=True)))], 1)
+    scope = around.over([ScopeSource(name, tuple(zip(schema.names, values, strict=True)))], 1)
     scope.schema = schema
-    return Query(node, scope, schema.names, values)
+    return SelectQuery(node, scope, schema.names, values)

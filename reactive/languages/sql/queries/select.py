@@ -15,7 +15,7 @@ from optimizer import plan
 from optimizer.expr import Parameter
 from optimizer.plans.properties import bindings
 from reactive.languages.sql.queries.grouping import (
-    Keys,
+    GroupingKeys,
     columns_before,
     filtered,
     grouped,
@@ -28,7 +28,7 @@ from reactive.languages.sql.queries.grouping import (
     unnested_value,
 )
 from reactive.languages.sql.queries.ordering import (
-    Column,
+    SelectColumn,
     columns_of,
     distinct_on,
     limits,
@@ -36,12 +36,12 @@ from reactive.languages.sql.queries.ordering import (
     position_of,
     sort_keys,
 )
-from reactive.languages.sql.queries.query import Query, Rows, query_of_rows
+from reactive.languages.sql.queries.query import PlannedRows, SelectQuery, query_of_rows
 from reactive.languages.sql.queries.sources import from_
 from reactive.languages.sql.sqlite.comparisons import grouped_by, has_collation, shown
 from reactive.languages.sql.terms.errors import put, take
 from reactive.languages.sql.terms.scope import Scope
-from reactive.languages.sql.terms.values import Value, whole
+from reactive.languages.sql.terms.values import TypedValue, whole
 from reactive.languages.sql.windows.kinds import appended
 
 UNSUPPORTED = ("into", "sample", "cluster", "distribute", "connect", "match", "locks", "prewhere")
@@ -49,7 +49,7 @@ UNSUPPORTED = ("into", "sample", "cluster", "distribute", "connect", "match", "l
 _WRITES = {"into": "SELECT INTO", "locks": "FOR UPDATE"}
 
 
-def select(node: Any, around: Scope) -> Query:
+def select(node: Any, around: Scope) -> SelectQuery:
     """A SELECT.
 
     Raises
@@ -67,7 +67,7 @@ def select(node: Any, around: Scope) -> Query:
     if chosen is not None and not node.expressions:
         reason = "SELECT DISTINCT ON (...) names no columns"
         raise around.error(chosen, reason, "write DISTINCT ON (a) a, b")
-    rows = from_(node, around) or Rows(one_row(), 1, ())
+    rows = from_(node, around) or PlannedRows(one_row(), 1, ())
     scope = rows.scope(around)
     columns = columns_of(node, rows, scope)
     if not columns:
@@ -96,11 +96,11 @@ def select(node: Any, around: Scope) -> Query:
         values = tuple(map(shown, values))
     names = tuple(column.name for column in columns)
     scope.reading(*node.expressions)
-    query = Query(made, scope, names, values, is_one_row=is_one and not grows)
+    query = SelectQuery(made, scope, names, values, is_one_row=is_one and not grows)
     return _in_order(query, node, columns)
 
 
-def _asked(node: Any, scope: Scope, columns: Sequence[Column]) -> list[Any]:
+def _asked(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> list[Any]:
     """The expressions that are evaluated of groups, or of rows if there are none."""
     asked = [column.node for column in columns]
     for name in ("having", "qualify"):
@@ -118,15 +118,15 @@ def _asked(node: Any, scope: Scope, columns: Sequence[Column]) -> list[Any]:
 # Groups.
 
 
-def _keys(node: Any, scope: Scope, columns: Sequence[Column]) -> Keys | None:
+def _keys(node: Any, scope: Scope, columns: Sequence[SelectColumn]) -> GroupingKeys | None:
     group = node.args.get("group")
     if group is not None and group.args.get("all"):
         keys = tuple(c.node for c in columns if not has_aggregate(c.node))
-        return Keys(keys, None if keys else (frozenset(),))
+        return GroupingKeys(keys, None if keys else (frozenset(),))
     return keys_in(group, lambda key: _target(key, scope, columns))
 
 
-def _target(key: Any, scope: Scope, columns: Sequence[Column]) -> Any:
+def _target(key: Any, scope: Scope, columns: Sequence[SelectColumn]) -> Any:
     """What is grouped by where a number, or a name of SELECT that is no column, is written."""
     if isinstance(key, exp.Column) and (key.table or scope.of_sources(key) is not None):
         return key
@@ -193,7 +193,7 @@ def _with_answers(made: plan.Node, scope: Scope, windows: Sequence[Any]) -> tupl
     wider = scope.wider(count + len(found))
     for place, (part, value) in enumerate(found, count):
         read = Parameter(place)
-        wider.values[id(part)] = Value(read, value.type, (read,) if value.nullable else ())
+        wider.values[id(part)] = TypedValue(read, value.type, (read,) if value.nullable else ())
     return node, wider
 
 
@@ -233,7 +233,7 @@ def _with_elements(
 # The end.
 
 
-def _in_order(query: Query, node: Any, columns: Sequence[Column]) -> Query:
+def _in_order(query: SelectQuery, node: Any, columns: Sequence[SelectColumn]) -> SelectQuery:
     """The rows that DISTINCT leaves, with their order, and the part of it that is wanted."""
     order = order_of(node, query.scope, columns, query.values)
     limit, offset = limits(node, query.scope)
@@ -261,8 +261,8 @@ def _in_order(query: Query, node: Any, columns: Sequence[Column]) -> Query:
 
 
 def _asked_before(
-    query: Query, order: list[tuple[Any, Value]]
-) -> tuple[Query, list[tuple[Any, Value]]]:
+    query: SelectQuery, order: list[tuple[Any, TypedValue]]
+) -> tuple[SelectQuery, list[tuple[Any, TypedValue]]]:
     """A query whose columns and order read what sub-queries gave before."""
     every = [*query.values, *(value for _, value in order)]
     places = [n for n, value in enumerate(every) if reads_query(value)]
@@ -273,20 +273,22 @@ def _asked_before(
     scope = query.scope.wider(count + len(places))
     for at, n in enumerate(places):
         read = Parameter(count + at)
-        every[n] = Value(read, every[n].type, (read,) if every[n].nullable else ())
+        every[n] = TypedValue(read, every[n].type, (read,) if every[n].nullable else ())
     values, keys = every[: len(query.values)], every[len(query.values) :]
     moved = [(each, value) for (each, _), value in zip(order, keys, strict=True)]
     return replace(query, node=node, scope=scope, values=tuple(values)), moved
 
 
-def _on(node: Any, scope: Scope, columns: Sequence[Column], values: Sequence[Value]) -> Value:
+def _on(
+    node: Any, scope: Scope, columns: Sequence[SelectColumn], values: Sequence[TypedValue]
+) -> TypedValue:
     place = position_of(node, scope, columns)
     return scope.value(node) if place is None else values[place]
 
 
 def _distinct(
-    query: Query, order: list[tuple[Any, Value]]
-) -> tuple[Query, list[tuple[Any, Value]]]:
+    query: SelectQuery, order: list[tuple[Any, TypedValue]]
+) -> tuple[SelectQuery, list[tuple[Any, TypedValue]]]:
     """Each row once; it stands in order by what is a column of it."""
     node, schema = selected(query.node, query.scope, query.names, query.values)
     made = query_of_rows(plan.Distinct(node), schema, query.scope.around())

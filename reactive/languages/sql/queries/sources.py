@@ -40,16 +40,16 @@ from reactive.languages.sql.queries.grouping import (
     unnested_value,
 )
 from reactive.languages.sql.queries.ordering import limits
-from reactive.languages.sql.queries.query import Rows, rows_of
+from reactive.languages.sql.queries.query import PlannedRows, rows_of
 from reactive.languages.sql.terms.errors import nearest, peek
-from reactive.languages.sql.terms.scope import Correlation, Scope, Source
+from reactive.languages.sql.terms.scope import Correlation, Scope, ScopeSource
 from reactive.languages.sql.terms.types import NULL, TEXT
-from reactive.languages.sql.terms.values import Value, itself, named_rows, present, whole
+from reactive.languages.sql.terms.values import TypedValue, itself, named_rows, present, whole
 
 KINDS = {"LEFT": "left", "RIGHT": "right", "FULL": "full"}
 
 
-def from_(select: exp.Expr, around: Scope) -> Rows | None:
+def from_(select: exp.Expr, around: Scope) -> PlannedRows | None:
     """The rows that a SELECT reads; None if it has no FROM."""
     first = select.args.get("from_")
     if first is None:
@@ -80,7 +80,7 @@ def _items(joins: Sequence[Any], around: Scope) -> list[tuple[Any, list[Any]]]:
     return items
 
 
-def _beside(rows: Rows, item: Any, joins: Sequence[Any], around: Scope) -> Rows:
+def _beside(rows: PlannedRows, item: Any, joins: Sequence[Any], around: Scope) -> PlannedRows:
     """Return the product of the rows so far and an item whose joins may miss rows of it."""
     made = rows if item is None else source(item.this, around, None)
     for join in joins:
@@ -99,12 +99,12 @@ def _beside(rows: Rows, item: Any, joins: Sequence[Any], around: Scope) -> Rows:
     return _paired(rows, made, item, None, around)
 
 
-def beside(rows: Rows, item: Any, around: Scope) -> Rows:
+def beside(rows: PlannedRows, item: Any, around: Scope) -> PlannedRows:
     """Return rows beside each of those of an item that stands in UPDATE or DELETE."""
     return _joined(rows, exp.Join(this=item), around)
 
 
-def source(node: Any, around: Scope, left: Rows | None) -> Rows:
+def source(node: Any, around: Scope, left: PlannedRows | None) -> PlannedRows:
     """One item of FROM; `left` are the items before it, which some can read.
 
     Raises
@@ -128,7 +128,7 @@ def source(node: Any, around: Scope, left: Rows | None) -> Rows:
             raise around.error(node, f"FROM cannot read {node.sql()}")
 
 
-def _with_joins(rows: Rows, node: Any, around: Scope) -> Rows:
+def _with_joins(rows: PlannedRows, node: Any, around: Scope) -> PlannedRows:
     """The joins that an item in parentheses has inside."""
     for join in node.args.get("joins") or ():
         rows = _joined(rows, join, around)
@@ -138,7 +138,7 @@ def _with_joins(rows: Rows, node: Any, around: Scope) -> Rows:
     return rows
 
 
-def _table(node: Any, around: Scope) -> Rows:
+def _table(node: Any, around: Scope) -> PlannedRows:
     name = node.name
     around.check_schema(node)
     found = around.environment.find(name)
@@ -159,7 +159,7 @@ def _columns(node: Any) -> tuple[str, ...]:
     return tuple(c.name for c in (alias.args.get("columns") or ())) if alias is not None else ()
 
 
-def _query(node: Any, around: Scope) -> Rows:
+def _query(node: Any, around: Scope) -> PlannedRows:
     """A query in FROM."""
     query = around.query(node if isinstance(node, exp.Values) else node.this)
     if around.dialect.name == "postgres":  # a column of NULL has texts
@@ -171,7 +171,7 @@ def _query(node: Any, around: Scope) -> Rows:
 # Joins.
 
 
-def _joined(left: Rows, join: Any, around: Scope) -> Rows:
+def _joined(left: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     item, method = join.this, (join.method or "").upper()
     side, kind = (join.side or "").upper(), (join.kind or "").upper()
     if method in ("ASOF", "POSITIONAL") or kind not in ("", "INNER", "CROSS", "OUTER", *_HALVES):
@@ -198,7 +198,9 @@ def _call_of(item: Any) -> Any:
     return item if isinstance(item, exp.Unnest) else item.this
 
 
-def _paired(left: Rows, right: Rows, join: Any, kind: Any, around: Scope) -> Rows:
+def _paired(
+    left: PlannedRows, right: PlannedRows, join: Any, kind: Any, around: Scope
+) -> PlannedRows:
     """A join of two, inner if it has no kind."""
     matched = _side_by_side(left, right, None)
     tests, shared = _shared(left, right, join, around)
@@ -218,7 +220,9 @@ def _paired(left: Rows, right: Rows, join: Any, kind: Any, around: Scope) -> Row
     return made.with_node(freed(plan.OuterJoin(left.node, right.node, match, kind)))
 
 
-def _narrowed(right: Rows, test: Expr, place: int, join: Any, around: Scope) -> tuple[Rows, Expr]:
+def _narrowed(
+    right: PlannedRows, test: Expr, place: int, join: Any, around: Scope
+) -> tuple[PlannedRows, Expr]:
     """The right side of a left join, less the rows that cannot have a match; and what is left to
     ask. Errors are no reason to ask later: SQL says nothing of when a condition is asked."""
     parts = conjuncts(test)
@@ -231,15 +235,15 @@ def _narrowed(right: Rows, test: Expr, place: int, join: Any, around: Scope) -> 
     return right.with_node(narrow), conjunction(rest)
 
 
-def _side_by_side(left: Rows, right: Rows, kind: str | None) -> Rows:
+def _side_by_side(left: PlannedRows, right: PlannedRows, kind: str | None) -> PlannedRows:
     """The columns of both sides of a join, of either of which a row may be missing."""
     mine = left.missing() if kind in ("right", "full") else left
     theirs = right.moved(left.bindings, missing=kind in ("left", "full"))
     both = (*mine.sources, *theirs.sources)
-    return Rows(left.node, left.bindings + 1, both, {**theirs.merged, **mine.merged})
+    return PlannedRows(left.node, left.bindings + 1, both, {**theirs.merged, **mine.merged})
 
 
-def _half(left: Rows, right: Rows, join: Any, around: Scope) -> Rows:
+def _half(left: PlannedRows, right: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     """The rows of the left that have a match on the right, or have none."""
     both = _side_by_side(left, right, None)
     tests, _ = _shared(left, right, join, around)
@@ -251,8 +255,8 @@ def _half(left: Rows, right: Rows, join: Any, around: Scope) -> Rows:
 
 
 def _shared(
-    left: Rows, right: Rows, join: Any, around: Scope
-) -> tuple[list[Expr], list[tuple[str, Value, Value]]]:
+    left: PlannedRows, right: PlannedRows, join: Any, around: Scope
+) -> tuple[list[Expr], list[tuple[str, TypedValue, TypedValue]]]:
     """The equations of USING or NATURAL, and the columns that they make one."""
     names = [column.name for column in join.args.get("using") or ()]
     if (join.method or "").upper() == "NATURAL":
@@ -280,8 +284,12 @@ def _shared(
 
 
 def _merged(
-    rows: Rows, shared: list[tuple[str, Value, Value]], kind: str | None, join: Any, around: Scope
-) -> dict[str, Value]:
+    rows: PlannedRows,
+    shared: list[tuple[str, TypedValue, TypedValue]],
+    kind: str | None,
+    join: Any,
+    around: Scope,
+) -> dict[str, TypedValue]:
     """The one column that two became: that of the side that is there, or what is not NULL."""
     merged = {}
     for name, _, _ in shared:
@@ -302,7 +310,7 @@ def _merged(
 # What reads the items before it.
 
 
-def _lateral_query(item: Any, left: Rows, around: Scope) -> Any:
+def _lateral_query(item: Any, left: PlannedRows, around: Scope) -> Any:
     """The query of an item that reads those before it; None of another."""
     if isinstance(item, exp.Lateral):
         if not isinstance(item.this, exp.Subquery):
@@ -318,7 +326,7 @@ def _lateral_query(item: Any, left: Rows, around: Scope) -> Any:
     return item if reads else None
 
 
-def _lateral(left: Rows, item: Any, join: Any, around: Scope) -> Rows:
+def _lateral(left: PlannedRows, item: Any, join: Any, around: Scope) -> PlannedRows:
     side = KINDS.get((join.side or "").upper())
     if side in ("right", "full"):
         raise around.error(
@@ -341,9 +349,11 @@ def _lateral(left: Rows, item: Any, join: Any, around: Scope) -> Rows:
     return both.with_node(lateral(left.node, made, scope, tuple(correlation.arguments), kind))
 
 
-def _unnested(call: Any, item: Any, around: Scope, left: Rows | None, side: str = "") -> Rows:
+def _unnested(
+    call: Any, item: Any, around: Scope, left: PlannedRows | None, side: str = ""
+) -> PlannedRows:
     """One binding more, for each element of an array, or of several side by side."""
-    before = left if left is not None else Rows(one_row(), 1, ())
+    before = left if left is not None else PlannedRows(one_row(), 1, ())
     scope = before.scope(around)
     arrays = (
         [unnested_value(e, scope) for e in call.expressions]
@@ -358,11 +368,11 @@ def _unnested(call: Any, item: Any, around: Scope, left: Rows | None, side: str 
     names = _columns(item) or ((item.alias,) if item.alias else ())
     usual = ["unnest"] * len(arrays) if isinstance(call, exp.Unnest) else [name_of(call)]
     every = around.renamed(names, [*usual, *(["ordinality"] if offset else [])], item)
-    made = Source(item.alias or every[0], tuple(zip(every, values, strict=False)))
-    return Rows(node, before.bindings + 1, (*before.sources, made), before.merged)
+    made = ScopeSource(item.alias or every[0], tuple(zip(every, values, strict=False)))
+    return PlannedRows(node, before.bindings + 1, (*before.sources, made), before.merged)
 
 
-def _called(call: Any, item: Any, scope: Scope) -> Value:
+def _called(call: Any, item: Any, scope: Scope) -> TypedValue:
     """The array of a call in FROM; a series is no longer than a LIMIT asks for."""
     if not isinstance(call, exp.GenerateSeries) or scope.dialect.name != "duckdb":
         return scope.value(call)
@@ -392,7 +402,7 @@ _READ_ALL = ("joins", "laterals", "where", "group", "having", "qualify", "distin
 _MORE = (exp.Query, exp.Explode, exp.Unnest)
 
 
-def _filtered_join(rows: Rows, join: Any, around: Scope) -> Rows:
+def _filtered_join(rows: PlannedRows, join: Any, around: Scope) -> PlannedRows:
     on = join.args.get("on")
     if on is None or (isinstance(on, exp.Boolean) and on.this):
         return rows

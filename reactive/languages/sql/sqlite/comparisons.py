@@ -32,7 +32,7 @@ from reactive.languages.sql.sqlite.values import GREATEST, LEAST, characters, in
 from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, NUMBERS, TEXT, SqlType
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
-    Value,
+    TypedValue,
     called,
     is_column,
     is_null,
@@ -57,22 +57,22 @@ def column_type(declared: str, *, collation: str | None = None, is_rowid: bool =
     return SqlType(kind, affinity=affinity, collation=collation or "BINARY")  # type: ignore[arg-type]
 
 
-def bare(value: Value) -> Value:
+def bare(value: TypedValue) -> TypedValue:
     """A value of an expression, which has no affinity."""
     return replace(
         value, type=replace(value.type, affinity=None, collation=None, is_collated=False)
     )
 
 
-def without_collation(value: Value) -> Value:
+def without_collation(value: TypedValue) -> TypedValue:
     """Return the value of a sub-query, which has the affinity of its column, but no collation."""
     return replace(value, type=replace(value.type, collation=None, is_collated=False))
 
 
-def mapped(function: Callable[[Any], Any], kind: SqlType, value: Value) -> Value:
+def mapped(function: Callable[[Any], Any], kind: SqlType, value: TypedValue) -> TypedValue:
     """A function of a value that is never NULL but where the value is; at once of a constant."""
     if isinstance(value.expr, Constant) and not value.nulls:
-        return Value(literal(function(value.expr.value)).expr, kind)
+        return TypedValue(literal(function(value.expr.value)).expr, kind)
     if all(map(is_simple, leaves(value))):
         return called(function, kind, value)
     return itself(Call(constant(moments.strict_call), (constant(function), whole(value))), kind)
@@ -91,7 +91,7 @@ def collation_of(*types: SqlType) -> str | None:
     return next((kind.collation for kind in types if kind.collation is not None), None)
 
 
-def collated(value: Value, collation: str | None) -> Value:
+def collated(value: TypedValue, collation: str | None) -> TypedValue:
     """A value as a collation compares it."""
     function = runtime.COLLATIONS.get(collation or "")
     if function is None or is_number(value.type) or value.type.kind in ("null", "bytes"):
@@ -99,7 +99,7 @@ def collated(value: Value, collation: str | None) -> Value:
     return mapped(function, value.type, value)
 
 
-def converted(value: Value, affinity: str | None) -> Value:
+def converted(value: TypedValue, affinity: str | None) -> TypedValue:
     """A value where the other side of a comparison has some affinity."""
     if value.type.kind in ("null", "bytes"):
         return value
@@ -110,7 +110,7 @@ def converted(value: Value, affinity: str | None) -> Value:
     return value
 
 
-def _written(value: Value) -> Value:
+def _written(value: TypedValue) -> TypedValue:
     """A date or time of a class of Python as its text."""
     if value.type.kind not in ("date", "time", "timestamp", "timestamptz"):
         return value
@@ -124,7 +124,9 @@ def _affinity_between(left: SqlType, right: SqlType) -> str | None:
     return "NUMERIC" if {mine, theirs} & NUMERIC else None
 
 
-def compared(left: Value, right: Value, *, ordered: bool) -> tuple[Value, Value]:
+def compared(
+    left: TypedValue, right: TypedValue, *, ordered: bool
+) -> tuple[TypedValue, TypedValue]:
     """Both sides of a comparison as what Python's `==` compares, or `<` if it is `ordered`."""
     if left.type.kind != right.type.kind:
         left, right = _written(left), _written(right)
@@ -146,14 +148,14 @@ def has_collation(kind: SqlType) -> bool:
     return kind.collation in runtime.COLLATIONS
 
 
-def ranked_by_collation(value: Value) -> Value:
+def ranked_by_collation(value: TypedValue) -> TypedValue:
     """A value by its collation, of which `unranked` is the value itself."""
     if not has_collation(value.type):
         return ranked(value)
     return mapped(runtime.RankBy(str(value.type.collation)), ANY, value)
 
 
-def ranked(value: Value) -> Value:
+def ranked(value: TypedValue) -> TypedValue:
     """A value by its class, and among those of its class."""
     return value if value.type.kind == "null" else mapped(runtime.rank, ANY, value)
 
@@ -163,23 +165,23 @@ def has_one_class(kind: SqlType) -> bool:
     return kind.kind != "any"
 
 
-def sorted_by(value: Value) -> Value:
+def sorted_by(value: TypedValue) -> TypedValue:
     """Return the sort key of rows that are ordered by a value."""
     made = collated(value, value.type.collation)
     return made if has_one_class(made.type) else ranked(made)
 
 
-def grouped_by(value: Value) -> Value:
+def grouped_by(value: TypedValue) -> TypedValue:
     """Return a value that is equal for all values of one group."""
     return collated(value, value.type.collation)
 
 
-def unranked(value: Value) -> Value:
+def unranked(value: TypedValue) -> TypedValue:
     """The value whose `rank` this is."""
-    return Value(Call(constant(runtime.value_of), (value.expr,)), value.type, value.nulls)
+    return TypedValue(Call(constant(runtime.value_of), (value.expr,)), value.type, value.nulls)
 
 
-def as_truth(value: Value) -> Value:
+def as_truth(value: TypedValue) -> TypedValue:
     """A value as a condition."""
     return (
         value
@@ -188,7 +190,7 @@ def as_truth(value: Value) -> Value:
     )
 
 
-def shown(value: Value) -> Value:
+def shown(value: TypedValue) -> TypedValue:
     """A value of a SELECT: a condition is 1 or 0."""
     return value if value.type.kind != "bool" or is_column(value.expr) else mapped(int, INT, value)
 
@@ -321,7 +323,7 @@ def is_operator(node: exp.Expr) -> bool:
     return type(node) in BINARY or isinstance(node, exp.Neg | exp.BitwiseNot)
 
 
-def operation(node: Any, scope: Scope) -> Value:
+def operation(node: Any, scope: Scope) -> TypedValue:
     """The value of an operator.
 
     Raises
@@ -350,7 +352,9 @@ def operation(node: Any, scope: Scope) -> Value:
     return of_two(function, kind, left, right, may_be_null=may_be_null)
 
 
-def of_two(function: Callable[..., Any], kind: SqlType, *values: Value, may_be_null: bool) -> Value:
+def of_two(
+    function: Callable[..., Any], kind: SqlType, *values: TypedValue, may_be_null: bool
+) -> TypedValue:
     """A function of values, NULL where one is; at once of constants."""
     said = next((v.type for v in values if v.type.is_collated), None)
     if said is not None:  # a COLLATE is of the expression that it is in
@@ -366,18 +370,18 @@ def of_two(function: Callable[..., Any], kind: SqlType, *values: Value, may_be_n
     )
     if not leaves(*values):
         made = Call(constant(function), tuple(v.expr for v in values))
-        return itself(made, kind) if may_be_null else Value(made, kind)
+        return itself(made, kind) if may_be_null else TypedValue(made, kind)
     return itself(
         Call(constant(moments.strict_call), (constant(function), *map(whole, values))), kind
     )
 
 
-def literal_of(value: Any, kind: SqlType) -> Value:
+def literal_of(value: Any, kind: SqlType) -> TypedValue:
     """A constant of a type."""
-    return NULL_VALUE if value is None else Value(literal(value).expr, kind)
+    return NULL_VALUE if value is None else TypedValue(literal(value).expr, kind)
 
 
-def _negated(node: Any, scope: Scope) -> Value:
+def _negated(node: Any, scope: Scope) -> TypedValue:
     inner = node.this
     if isinstance(inner, exp.Literal) and not inner.is_string:
         opposite = -int(inner.this) if inner.this.isdigit() else -float(inner.this)

@@ -30,7 +30,7 @@ from reactive.languages.sql.sqlite.times import OF_THE_CLOCK
 from reactive.languages.sql.terms.types import ANY, BOOL, FLOAT, INT, TEXT, SqlType
 from reactive.languages.sql.terms.values import (
     NULL_VALUE,
-    Value,
+    TypedValue,
     callee,
     is_null,
     itself,
@@ -53,7 +53,7 @@ OF_AFFINITIES = {"TEXT": "text", "INTEGER": "int", "REAL": "float", "NUMERIC": "
 """The kinds of what a CAST gives, by affinity."""
 
 
-def cast(node: Any, scope: Scope) -> Value:
+def cast(node: Any, scope: Scope) -> TypedValue:
     """CAST, of whose type only the affinity counts."""
     value, declared = scope.value(node.this), node.args["to"]
     if isinstance(node, exp.TryCast):
@@ -76,7 +76,7 @@ def declared_name(declared: Any) -> str:
     return str(declared.args["kind"])
 
 
-def _collate(node: Any, scope: Scope) -> Value:
+def _collate(node: Any, scope: Scope) -> TypedValue:
     value = scope.value(node.this)
     name = collation_named(node.expression, scope)
     return replace(value, type=replace(value.type, collation=name, is_collated=True))
@@ -110,7 +110,7 @@ def of(
 ) -> Maker:
     """A function of `least` to `most` values; it `may` give NULL by itself."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, least if most is None else most)
         if any(map(is_null, values)):
             return NULL_VALUE
@@ -119,7 +119,7 @@ def of(
     return made
 
 
-def given(node: Any, scope: Scope, least: int, most: int) -> list[Value]:
+def given(node: Any, scope: Scope, least: int, most: int) -> list[TypedValue]:
     """The arguments of a call.
 
     Raises
@@ -218,7 +218,7 @@ def _math(function: Callable[..., Any], count: int = 1, most: int | None = None)
 def _extreme(function: Callable[..., Any]) -> Maker:
     """MAX and MIN of several values, by the first collation among them."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         values = [scope.value(each) for each in arguments(node)]
         node.args.get("ignore_nulls")  # of the dialect
         if any(map(is_null, values)):
@@ -256,7 +256,7 @@ def _different(value: Any, other: Any, mine: Any, theirs: Any) -> Any:
     return None if mine == theirs else value
 
 
-def _null_if(node: Any, scope: Scope) -> Value:
+def _null_if(node: Any, scope: Scope) -> TypedValue:
     """NULLIF, which knows no affinity."""
     value, other = given(node, scope, 2, 2)
     if is_null(value) or is_null(other):
@@ -270,19 +270,19 @@ def _null_if(node: Any, scope: Scope) -> Value:
 def _of_null(function: Callable[..., Any], kind: SqlType = TEXT) -> Maker:
     """A function that knows NULL, and never gives it."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, 1, 1)
-        return Value(Call(constant(function), tuple(map(whole, values))), kind)
+        return TypedValue(Call(constant(function), tuple(map(whole, values))), kind)
 
     return made
 
 
-def _letters(node: Any, scope: Scope) -> Value:
+def _letters(node: Any, scope: Scope) -> TypedValue:
     values = given(node, scope, 0, 127)
-    return Value(Call(constant(strings.letters), tuple(map(whole, values))), TEXT)
+    return TypedValue(Call(constant(strings.letters), tuple(map(whole, values))), TEXT)
 
 
-def _format(node: Any, scope: Scope) -> Value:
+def _format(node: Any, scope: Scope) -> TypedValue:
     values = given(node, scope, 1, 127)
     return itself(Call(constant(formats.formatted), tuple(map(whole, values))), TEXT)
 
@@ -290,7 +290,7 @@ def _format(node: Any, scope: Scope) -> Value:
 def _same(least: int) -> Maker:
     """Return the maker of a function that gives its argument: `+x`, LIKELY."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         value = given(node, scope, least, least)[0]
         if str(node.this) != "+":
             return value
@@ -318,7 +318,7 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
     """A function of a time value and modifiers, none of which may be of the clock."""
     made = of(function, kind, least, 127, may=True)
 
-    def checked(node: Any, scope: Scope) -> Value:
+    def checked(node: Any, scope: Scope) -> TypedValue:
         nodes = arguments(node)
         said = [n for n in nodes if isinstance(n, exp.Literal) and n.is_string]
         clock = next((n for n in said if n.name.lower() in OF_THE_CLOCK), None)
@@ -340,7 +340,7 @@ def _of_time(function: Callable[..., Any], kind: SqlType, least: int = 1) -> Mak
 def _of_json(function: Callable[..., Any], kind: SqlType, least: int, most: int) -> Maker:
     """A function that knows NULL."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, most)
         return itself(Call(constant(function), tuple(map(whole, values))), kind)
 
@@ -353,7 +353,7 @@ def _made_json(
     """A function that makes JSON of values, behind the `first` of them; `pairs` says of what they
     have to be pairs."""
 
-    def made(node: Any, scope: Scope) -> Value:
+    def made(node: Any, scope: Scope) -> TypedValue:
         values = given(node, scope, least, most)
         if pairs and (len(values) - first) % 2:
             raise scope.error(node, f"{name_of(node)}() of sqlite takes pairs of {pairs}")
@@ -362,7 +362,7 @@ def _made_json(
         parts = [whole(value) for value in values]
         parts = [*parts[:first], *(transform(part, _told) for part in parts[first:])]
         call = Call(constant(function), tuple(parts))
-        return Value(call, TEXT) if first == 0 else itself(call, ANY)
+        return TypedValue(call, TEXT) if first == 0 else itself(call, ANY)
 
     return made
 

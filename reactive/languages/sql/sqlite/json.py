@@ -114,7 +114,7 @@ def _letter(found: re.Match[str]) -> str:
     return _LETTERS.get(letter, letter)
 
 
-class _Reader:
+class _JsonReader:
     """The reader of one text."""
 
     def __init__(self, text: str) -> None:
@@ -169,7 +169,7 @@ def read(value: Any) -> Node:
     ------
     ValueError: the text is not JSON.
     """
-    return _Reader(characters(value).partition("\0")[0]).whole()
+    return _JsonReader(characters(value).partition("\0")[0]).whole()
 
 
 def at(node: Node, path: Any) -> Node | None:

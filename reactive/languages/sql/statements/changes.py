@@ -25,10 +25,10 @@ from reactive.languages.sql.queries.grouping import (
 )
 from reactive.languages.sql.queries.kinds import with_names
 from reactive.languages.sql.statements.definitions import create, drop
-from reactive.languages.sql.statements.target import Target, evaluated, found_rows, rows_with
-from reactive.languages.sql.terms.scope import Scope, Source
+from reactive.languages.sql.statements.target import ChangedTable, evaluated, found_rows, rows_with
+from reactive.languages.sql.terms.scope import Scope, ScopeSource
 from reactive.languages.sql.terms.types import SqlType, sql_name
-from reactive.languages.sql.terms.values import Value, whole
+from reactive.languages.sql.terms.values import TypedValue, whole
 
 REMEDIES = {
     ("returning", "INSERT"): "ask db.sql(...) for the rows afterwards",
@@ -53,7 +53,7 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
     _refuse_parts(tree, "INSERT", ("returning", "overwrite", "where"), around)
     around = with_names(tree, around)
     with misreadings_told(tree, around):
-        target = Target(tree.this, around)
+        target = ChangedTable(tree.this, around)
         places = _places(tree, target, around)
         rows = list(_rows(tree, target, places, around))
         conflict = _Conflict(tree, target, around, places) if _has_conflict(tree) else None
@@ -70,7 +70,7 @@ def insert(tree: Any, around: Scope, db: Any) -> int:
     return count
 
 
-def _places(tree: Any, target: Target, around: Scope) -> list[int]:
+def _places(tree: Any, target: ChangedTable, around: Scope) -> list[int]:
     """Return which columns the values of an INSERT are for."""
     named = tree.this.expressions if isinstance(tree.this, exp.Schema) else ()
     if tree.args.get("by_name"):
@@ -91,7 +91,7 @@ def _has_conflict(tree: Any) -> bool:
     return tree.args.get("conflict") is not None or bool(tree.args.get("alternative"))
 
 
-def _refuse_renumbering(conflict: Any, target: Target, around: Scope) -> None:
+def _refuse_renumbering(conflict: Any, target: ChangedTable, around: Scope) -> None:
     """Refuse DO UPDATE of the key beside rows that are numbered by the keys that are there."""
     names = [] if conflict is None else [e.this for e in conflict.expressions or ()]
     name = target.schema.names[target.numbers.place or 0]
@@ -103,7 +103,7 @@ def _refuse_renumbering(conflict: Any, target: Target, around: Scope) -> None:
         )
 
 
-def _rows(tree: Any, target: Target, places: list[int], around: Scope) -> Iterator[Any]:
+def _rows(tree: Any, target: ChangedTable, places: list[int], around: Scope) -> Iterator[Any]:
     """The rows that are inserted, with defaults for the columns that are not named."""
     defaults = [target.defaults.get(column.name) for column in target.schema.columns]
     if target.numbers.place is not None:
@@ -127,7 +127,9 @@ def _rows(tree: Any, target: Target, places: list[int], around: Scope) -> Iterat
         yield target.made(target.numbers.filled(row))
 
 
-def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iterator[Sequence[Any]]:
+def _values(
+    tree: Any, target: ChangedTable, places: list[int], around: Scope
+) -> Iterator[Sequence[Any]]:
     kinds = [target.schema.columns[place].type for place in places]
     source = tree.expression
     if isinstance(source, exp.Values) and source.find(exp.Query) is None:
@@ -156,7 +158,7 @@ def _values(tree: Any, target: Target, places: list[int], around: Scope) -> Iter
     yield from _in_order(evaluated(plan.Select(made.node, both), source, around), query.sort)
 
 
-def _assigned(node: Any, value: Value, kind: SqlType, scope: Scope) -> Value:
+def _assigned(node: Any, value: TypedValue, kind: SqlType, scope: Scope) -> TypedValue:
     """Return a value as a column has it; Postgres reads constants before it looks for rows."""
     made = assigned(value, kind, scope)
     is_unread = isinstance(value.expr, Constant) and isinstance(made.expr, Call)
@@ -192,7 +194,7 @@ class _Conflict:
     PlanError: the table has no key, or DO UPDATE names what there is not.
     """
 
-    def __init__(self, tree: Any, target: Target, around: Scope, places: list[int]) -> None:
+    def __init__(self, tree: Any, target: ChangedTable, around: Scope, places: list[int]) -> None:
         self._table, conflict = target.table, tree.args.get("conflict")
         self._kept: Callable[[Any, Any], Any] | None = None
         if around.dialect.name == "duckdb" and len(places) < len(target.schema.columns):
@@ -252,7 +254,7 @@ class _Conflict:
         return True
 
 
-def _keeping(target: Target, places: list[int]) -> Callable[[Any, Any], Any]:
+def _keeping(target: ChangedTable, places: list[int]) -> Callable[[Any, Any], Any]:
     """Return what makes the row that INSERT OR REPLACE of some columns leaves: DuckDB keeps the
     values of the others."""
     columns = len(target.schema.columns)
@@ -262,7 +264,7 @@ def _keeping(target: Target, places: list[int]) -> Callable[[Any, Any], Any]:
     return lambda old, new: target.made(read(old, new))
 
 
-def _check_conflict(conflict: Any, target: Target, around: Scope) -> None:
+def _check_conflict(conflict: Any, target: ChangedTable, around: Scope) -> None:
     """Check that ON CONFLICT names the key, if it names anything."""
     named = set()
     for each in conflict.args.get("conflict_keys") or ():
@@ -278,10 +280,12 @@ def _check_conflict(conflict: Any, target: Target, around: Scope) -> None:
     _ = conflict.args["action"].name  # DO NOTHING has no assignments, DO UPDATE has
 
 
-def _conflict_update(conflict: Any, target: Target, around: Scope) -> Callable[[Any, Any], Any]:
+def _conflict_update(
+    conflict: Any, target: ChangedTable, around: Scope
+) -> Callable[[Any, Any], Any]:
     """What DO UPDATE makes of the row that is there, and the one that was to be inserted."""
     mine = target.rows()
-    new = Source(
+    new = ScopeSource(
         "excluded", tuple(zip(target.schema.names, target.schema.values(Parameter(1)), strict=True))
     )
     scope = around.over([*mine.sources, new], 2)
@@ -308,7 +312,7 @@ def update(tree: Any, around: Scope, db: Any) -> int:
     """Change rows; how many."""
     _refuse_parts(tree, "UPDATE", ("returning", "order", "limit"), around)
     around = with_names(tree, around)
-    target, source = Target(tree.this, around), tree.args.get("from_")
+    target, source = ChangedTable(tree.this, around), tree.args.get("from_")
     rows = rows_with(target.rows(), [] if source is None else [source.this], around)
     with misreadings_told(tree, around):
         made = _changed(tree.expressions, target, rows.scope(around))
@@ -334,7 +338,7 @@ def delete(tree: Any, around: Scope, db: Any) -> int:
     refused = ("returning", "order", "limit", *(("using",) if is_lite else ()))
     _refuse_parts(tree, "DELETE", refused, around)
     around = with_names(tree, around)
-    target = Target(tree.this, around)
+    target = ChangedTable(tree.this, around)
     rows = rows_with(target.rows(), tree.args.get("using") or (), around)
     found = [old for old, _ in found_rows(tree, target, rows, tuple_of(), around)]
     around.refuse_unread(tree)
@@ -344,16 +348,16 @@ def delete(tree: Any, around: Scope, db: Any) -> int:
     return len(found)
 
 
-def _changed(assignments: Sequence[Any], target: Target, scope: Scope) -> Expr:
+def _changed(assignments: Sequence[Any], target: ChangedTable, scope: Scope) -> Expr:
     """The values of a row after some assignments, as a tuple."""
-    values: list[Value] = list(target.schema.values(Parameter(0)))
+    values: list[TypedValue] = list(target.schema.values(Parameter(0)))
     for each in assignments:
         if not isinstance(each, exp.EQ) or not isinstance(each.this, exp.Column):
             raise scope.error(each, "SET takes `column = value`")
         place = target.place(each.this.name, each.this)
         column = target.schema.columns[place]
         if _is_default(each.expression):
-            values[place] = Value(constant(target.defaults.get(column.name)), column.type)
+            values[place] = TypedValue(constant(target.defaults.get(column.name)), column.type)
         else:
             given = scope.value(each.expression)
             values[place] = _assigned(each.expression, given, column.type, scope)

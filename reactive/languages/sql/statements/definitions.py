@@ -21,7 +21,7 @@ from reactive.languages.sql.statements.target import evaluated
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import SqlType, hint_of, type_of_sql
-from reactive.languages.sql.terms.values import Column, Schema, field_names
+from reactive.languages.sql.terms.values import BindingColumn, BindingSchema, field_names
 
 REFUSED = {
     exp.CheckColumnConstraint: "CHECK",
@@ -116,7 +116,7 @@ def _table(tree: Any, name: str, around: Scope, db: Any) -> int:
             chosen = KeyBy(tuple(of_key), tuple(map(by_name.get, of_key)))
     table = db.table(row_type, name=name, key=chosen)
     catalog = around.environment.catalog
-    catalog.schemas[table.plan.number] = Schema(columns)
+    catalog.schemas[table.plan.number] = BindingSchema(columns)
     catalog.defaults[table.plan.number] = defaults
     catalog.lengths[table.plan.number] = lengths
     table.add_all([table.row_type(*row) for row in found])
@@ -130,7 +130,7 @@ def _names(tree: Any) -> tuple[str, ...]:
     return tuple(column.name for column in tree.this.expressions)
 
 
-def _declared(tree: Any, around: Scope) -> tuple[Schema, dict[str, Any], tuple[str, ...]]:
+def _declared(tree: Any, around: Scope) -> tuple[BindingSchema, dict[str, Any], tuple[str, ...]]:
     """The columns, their defaults, and the folded names of the key."""
     if not isinstance(tree.this, exp.Schema):
         raise around.error(tree, "CREATE TABLE needs columns, or AS and a query")
@@ -158,7 +158,7 @@ def _declared(tree: Any, around: Scope) -> tuple[Schema, dict[str, Any], tuple[s
         made = (
             replace(c, type=rowid) if rowid and c.name.casefold() == key[0] else c for c in made
         )
-    return Schema(tuple(made)), defaults, tuple(key)
+    return BindingSchema(tuple(made)), defaults, tuple(key)
 
 
 def _is_untyped(node: Any, around: Scope) -> bool:
@@ -213,7 +213,7 @@ def _refuse(tree: Any, around: Scope) -> None:
                 )
 
 
-def _column(node: Any, around: Scope) -> tuple[Column, Any, bool]:
+def _column(node: Any, around: Scope) -> tuple[BindingColumn, Any, bool]:
     constraints = [each.args.get("kind") for each in node.args.get("constraints") or ()]
     is_key = any(isinstance(c, exp.PrimaryKeyColumnConstraint) for c in constraints)
     for each in constraints:
@@ -239,7 +239,7 @@ def _column(node: Any, around: Scope) -> tuple[Column, Any, bool]:
     value = None if default is None else evaluated_constant(default, around)
     if kind.affinity is not None:
         value = stored(value, kind.affinity)
-    return Column(node.name, kind, not (is_key or not_null), None), value, is_key
+    return BindingColumn(node.name, kind, not (is_key or not_null), None), value, is_key
 
 
 def _sqlite_type(declared: Any, constraints: list[Any], around: Scope) -> SqlType:

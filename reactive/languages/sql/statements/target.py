@@ -29,19 +29,19 @@ from optimizer.traverse import has_subqueries
 from reactive.engine.codegen.functions import callable_of
 from reactive.errors import TableError, TransactionError
 from reactive.languages.sql.queries.grouping import failures_told, freed
-from reactive.languages.sql.queries.query import Rows, rows_of
+from reactive.languages.sql.queries.query import PlannedRows, rows_of
 from reactive.languages.sql.queries.sources import beside
 from reactive.languages.sql.relation import relation_of
 from reactive.languages.sql.sqlite.values import KeyBy
 from reactive.languages.sql.terms.errors import nearest
 from reactive.languages.sql.terms.scope import Scope
-from reactive.languages.sql.terms.values import Column, Schema, named_rows
+from reactive.languages.sql.terms.values import BindingColumn, BindingSchema, named_rows
 
 OF_NAMES: dict[str, type] = {"int": int, "float": float, "text": str, "bytes": bytes}
 """The classes of values of fields, by the kinds of their types."""
 
 
-class Target:
+class ChangedTable:
     """A table that is changed, with its columns."""
 
     def __init__(self, node: Any, around: Scope) -> None:
@@ -55,7 +55,7 @@ class Target:
                 node, f"there is no table {inner.name!r}{nearest(inner.name, names)}"
             )
         self.name, self.alias = self.table.name, inner.alias_or_name
-        self.schema: Schema = catalog.schema_of(self.table)
+        self.schema: BindingSchema = catalog.schema_of(self.table)
         self.defaults = catalog.defaults.get(self.table.plan.number, {})
         self.lengths = catalog.lengths.get(self.table.plan.number, {})
         if catalog.known_keys is None:
@@ -63,7 +63,7 @@ class Target:
         self.numbers = RowNumbers(self.table, self.schema, catalog.known_keys)
         self._around = around
 
-    def rows(self) -> Rows:
+    def rows(self) -> PlannedRows:
         return rows_of(named_rows(self.table.plan, self.schema), self.alias)
 
     def place(self, name: str, node: Any) -> int:
@@ -114,7 +114,7 @@ class Target:
         read = self.schema.columns[0].read
         return values[0] if read is None else self._maker()(values)
 
-    def _check_class(self, column: Column, value: Any) -> None:
+    def _check_class(self, column: BindingColumn, value: Any) -> None:
         """Check that a value is of the class that a column of SQLite has, if it has one."""
         kind = OF_NAMES.get(column.type.kind)
         if kind is not None and not isinstance(value, kind):
@@ -147,19 +147,21 @@ def evaluated(node: plan.Node, tree: Any, around: Scope) -> list[Any]:
             "  run it before the other changes, or in a transaction of its own"
         )
     views = tuple(dict.fromkeys(around.environment.views))
-    relation = relation_of(engine, freed(node), Schema(()), views)
+    relation = relation_of(engine, freed(node), BindingSchema(()), views)
     with failures_told(tree, around), relation.materialize(on_error="raise") as view:
         return list(view)
 
 
-def rows_with(rows: Rows, items: Sequence[Any], around: Scope) -> Rows:
+def rows_with(rows: PlannedRows, items: Sequence[Any], around: Scope) -> PlannedRows:
     """Return rows beside those of the items of FROM in UPDATE, or of USING in DELETE."""
     for item in items:
         rows = beside(rows, item, around)
     return rows
 
 
-def found_rows(tree: Any, target: Target, rows: Rows, made: Expr, around: Scope) -> Pairs:
+def found_rows(
+    tree: Any, target: ChangedTable, rows: PlannedRows, made: Expr, around: Scope
+) -> Pairs:
     """Return the rows that WHERE finds, each as often as it is there, with what is made of it.
 
     Raises
@@ -184,7 +186,7 @@ def found_rows(tree: Any, target: Target, rows: Rows, made: Expr, around: Scope)
         return [(row, make(row)) for row in _candidates(target, test) if is_wanted(row)]
 
 
-def _candidates(target: Target, test: Expr) -> Any:
+def _candidates(target: ChangedTable, test: Expr) -> Any:
     """The row of a key, where the condition has it, or all rows."""
     keyed, key = target.table._keyed, target.table.plan.key
     if keyed is None:
@@ -199,7 +201,7 @@ def _candidates(target: Target, test: Expr) -> Any:
     return list(target.table)
 
 
-def _once(found: Sequence[Any], target: Target) -> Pairs:
+def _once(found: Sequence[Any], target: ChangedTable) -> Pairs:
     """Return rows that are beside several others once for each copy that there is of them."""
     made: dict[Any, Any] = {}
     for row in found:
@@ -261,7 +263,7 @@ class RowNumbers:
     `place` is that of the key, None in other tables; `given` says that a row was numbered.
     """
 
-    def __init__(self, table: Any, schema: Schema, known: KnownKeys) -> None:
+    def __init__(self, table: Any, schema: BindingSchema, known: KnownKeys) -> None:
         self.given = False
         self.place = next((n for n, c in enumerate(schema.columns) if _is_rowid(c)), None)
         self._table, self._known = table, known
@@ -313,6 +315,6 @@ class RowNumbers:
         return last + 1
 
 
-def _is_rowid(column: Column) -> bool:
+def _is_rowid(column: BindingColumn) -> bool:
     """Return True for an INTEGER PRIMARY KEY of SQLite, the only column with a class of numbers."""
     return column.type.affinity is not None and column.type.kind == "int" and not column.nullable

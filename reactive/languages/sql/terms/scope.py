@@ -42,7 +42,7 @@ from reactive.languages.sql.terms.errors import (
     take,
 )
 from reactive.languages.sql.terms.types import NULL, SqlType, fields_of
-from reactive.languages.sql.terms.values import Value, literal, whole
+from reactive.languages.sql.terms.values import TypedValue, literal, whole
 
 T = TypeVar("T")
 OUT_OF_RANGE = "is out of the range of"
@@ -50,13 +50,13 @@ OUT_OF_RANGE = "is out of the range of"
 
 
 @record
-class Source:
+class ScopeSource:
     """What an alias stands for: its columns by their names, in order."""
 
     name: str
-    columns: tuple[tuple[str, Value], ...]
+    columns: tuple[tuple[str, TypedValue], ...]
 
-    def named(self, column: str) -> list[Value]:
+    def named(self, column: str) -> list[TypedValue]:
         folded = column.casefold()
         return [value for name, value in self.columns if name.casefold() == folded]
 
@@ -68,13 +68,13 @@ class Correlation:
         self.outer = outer
         self.arguments: list[Expr] = []
 
-    def read(self, value: Value) -> Value:
+    def read(self, value: TypedValue) -> TypedValue:
         """A value of the row around, inside."""
         argument = whole(value)
         if argument not in self.arguments:
             self.arguments.append(argument)
         inside = Outer(self.arguments.index(argument))
-        return Value(inside, value.type, (inside,) if value.nullable else ())
+        return TypedValue(inside, value.type, (inside,) if value.nullable else ())
 
 
 class Scope:
@@ -82,8 +82,8 @@ class Scope:
 
     def __init__(
         self,
-        text: Text,
-        sources: Sequence[Source] = (),
+        text: SqlText,
+        sources: Sequence[ScopeSource] = (),
         bindings: int = 0,
         correlation: Correlation | None = None,
         environment: Any = None,
@@ -94,11 +94,11 @@ class Scope:
         self.correlation = correlation
         self.environment = environment
         """The queries that WITH names; of `query`."""
-        self.merged: dict[str, Value] = {}
+        self.merged: dict[str, TypedValue] = {}
         """Columns that USING made one of two, by their folded names."""
         self.aliases: dict[str, exp.Expr] = {}
         """What SELECT names, by folded names; asked after the columns."""
-        self.values: dict[int, Value] = {}
+        self.values: dict[int, TypedValue] = {}
         """What has been computed of a node, by its identity."""
         self.schema: Any = None
         """The columns of the rows, if they are rows that are put together already."""
@@ -119,13 +119,13 @@ class Scope:
     def text(self) -> str:
         return self._text.sql
 
-    def value(self, node: exp.Expr) -> Value:
+    def value(self, node: exp.Expr) -> TypedValue:
         """The value of a node."""
         take(node)
         known = self.known(node)
         return self._once("value", self._value, node) if known is None else known
 
-    def _value(self, node: exp.Expr) -> Value:
+    def _value(self, node: exp.Expr) -> TypedValue:
         value = self._read(self._text.language.value, node)
         expr, nulls = self._text.shallow(value.expr), tuple(map(self._text.shallow, value.nulls))
         if expr is value.expr and all(map(is_, nulls, value.nulls)):
@@ -187,11 +187,11 @@ class Scope:
             return self.error(node, f"{name}() does not take these arguments")
         return self.error(node, "this part is not complete, or has parts that it cannot have")
 
-    def known(self, node: exp.Expr) -> Value | None:
+    def known(self, node: exp.Expr) -> TypedValue | None:
         """What has been computed of a node already."""
         return self.values.get(id(node))
 
-    def subquery(self, node: exp.Expr) -> Value:
+    def subquery(self, node: exp.Expr) -> TypedValue:
         """The value of a query in the place of a value."""
         return self._text.language.subquery(node, self)
 
@@ -203,7 +203,7 @@ class Scope:
         """Whether an IN, or a comparison with ANY or ALL of a query, is TRUE, or is FALSE."""
         return self._text.language.matches(node, self, negated=negated)
 
-    def parameter(self, node: exp.Expr) -> Value:
+    def parameter(self, node: exp.Expr) -> TypedValue:
         """The value of `:name`, as it is now."""
         name = node.name
         if name not in self._text.parameters:
@@ -278,7 +278,7 @@ class Scope:
 
     # Columns.
 
-    def column(self, node: exp.Expr) -> Value:
+    def column(self, node: exp.Expr) -> TypedValue:
         """What a column stands for, here or in a query around.
 
         Raises
@@ -290,7 +290,7 @@ class Scope:
             raise self._missing(node)
         return found
 
-    def found(self, node: Any) -> Value | None:
+    def found(self, node: Any) -> TypedValue | None:
         """The same, or None where nothing has the name."""
         own = self.own(node)
         if own is not None:
@@ -301,17 +301,17 @@ class Scope:
             return value
         return around.read(value)
 
-    def own(self, node: Any) -> Value | None:
+    def own(self, node: Any) -> TypedValue | None:
         """What a column of these sources stands for, or a name of SELECT."""
         found = self.of_sources(node)
         return self._alias(node.name) if found is None and not node.table else found
 
-    def of_sources(self, node: Any) -> Value | None:
+    def of_sources(self, node: Any) -> TypedValue | None:
         """Return the value of a column of these sources, or of a field of one (`home.city`)."""
         found = self.column_of_sources(node)
         return self.field_of_sources(node) if found is None else found
 
-    def field_of_sources(self, node: Any) -> Value | None:
+    def field_of_sources(self, node: Any) -> TypedValue | None:
         """Return the value of names with dots if the last ones are fields, else None."""
         if not node.table or not self.dialect.dotted_fields:
             return None
@@ -323,7 +323,7 @@ class Scope:
                 return value
         return None
 
-    def field(self, value: Value, name: str, node: exp.Expr) -> Value:
+    def field(self, value: TypedValue, name: str, node: exp.Expr) -> TypedValue:
         """Return a field of a struct or object.
 
         Raises
@@ -336,7 +336,7 @@ class Scope:
             raise self.error(node, f"there is no field {name!r}{near}")
         return found
 
-    def column_of_sources(self, node: Any) -> Value | None:
+    def column_of_sources(self, node: Any) -> TypedValue | None:
         """Return the value of a column of these sources."""
         name, table = node.name, node.table
         if strange_schema(node) is not None:
@@ -356,7 +356,7 @@ class Scope:
             )
         return values[0] if values else None
 
-    def _alias(self, name: str) -> Value | None:
+    def _alias(self, name: str) -> TypedValue | None:
         folded = name.casefold()
         if folded not in self.aliases or folded in self._asked:
             return None
@@ -385,7 +385,7 @@ class Scope:
             f"there are {', '.join(dict.fromkeys(columns)) or 'no columns'}",
         )
 
-    def _all_sources(self) -> list[Source]:
+    def _all_sources(self) -> list[ScopeSource]:
         around = self.correlation
         return self.sources + ([] if around is None else around.outer._all_sources())
 
@@ -400,7 +400,7 @@ class Scope:
         around = self.correlation if correlation is None else correlation
         return Scope(self._text, (), 0, around, self.environment)
 
-    def over(self, sources: Sequence[Source], bindings: int) -> Scope:
+    def over(self, sources: Sequence[ScopeSource], bindings: int) -> Scope:
         """The names of some sources, with the same around them."""
         return Scope(self._text, sources, bindings, self.correlation, self.environment)
 
@@ -429,10 +429,10 @@ def strange_schema(node: exp.Expr) -> exp.Expr | None:
 class Language:
     """The callables that make expressions of nodes; each takes a node and a scope."""
 
-    value: Callable[[Any, Scope], Value]
+    value: Callable[[Any, Scope], TypedValue]
     true: Callable[[Any, Scope], Expr]
     false: Callable[[Any, Scope], Expr]
-    subquery: Callable[[Any, Scope], Value]
+    subquery: Callable[[Any, Scope], TypedValue]
     exists: Callable[[Any, Scope], Expr]
     matches: Callable[..., Expr]
     query: Callable[[Any, Scope], Any]
@@ -440,7 +440,7 @@ class Language:
 
 
 @record
-class Text:
+class SqlText:
     """A SQL text, its dialect, how it is read, and the parameters that were given for it."""
 
     sql: str
@@ -468,7 +468,7 @@ def _unread(*row: Any) -> Any:
     raise AssertionError(f"SQL is not called: {row!r}")
 
 
-def field_of(value: Value, name: str, *, folded: bool) -> Value | None:
+def field_of(value: TypedValue, name: str, *, folded: bool) -> TypedValue | None:
     """Return a field of a struct or object, its name in any case if `folded`; None if it has none
     of the name."""
     fields = fields_of(value.type)
@@ -479,7 +479,7 @@ def field_of(value: Value, name: str, *, folded: bool) -> Value | None:
         read: Any = Attribute(value.expr, found)
     else:
         read = Item(value.expr, constant(value.type.names.index(found)))
-    return Value(read, fields[found], (*value.nulls, read))
+    return TypedValue(read, fields[found], (*value.nulls, read))
 
 
 def _folded(name: str, fields: dict[str, SqlType]) -> str | None:

@@ -66,7 +66,7 @@ from reactive.languages.sql.terms.types import (
 
 
 @record
-class Value:
+class TypedValue:
     """A typed value: `expr` where no leaf of `nulls` is None, and NULL where one is.
 
     Leaves are asked in their order; a later one may presuppose that those before are not None.
@@ -81,17 +81,17 @@ class Value:
         return bool(self.nulls)
 
 
-NULL_VALUE = Value(NONE, NULL, (NONE,))
+NULL_VALUE = TypedValue(NONE, NULL, (NONE,))
 
 
-def literal(value: Any, name: str | None = None) -> Value:
+def literal(value: Any, name: str | None = None) -> TypedValue:
     """A Python value as a constant."""
     if value is None:
         return NULL_VALUE
     kind = type_of_value(value)
     if isinstance(value, Interval):
-        return Value(Constant(value, (Interval, *parts_of(value)), name), kind)
-    return Value(constant(value, name), kind)
+        return TypedValue(Constant(value, (Interval, *parts_of(value)), name), kind)
+    return TypedValue(constant(value, name), kind)
 
 
 def callee(function: Any) -> Constant:
@@ -100,22 +100,22 @@ def callee(function: Any) -> Constant:
     return Constant(function, (type(function), function)) if is_record else constant(function)
 
 
-def is_null(value: Value) -> bool:
+def is_null(value: TypedValue) -> bool:
     """Whether it is NULL for certain."""
     return NONE in value.nulls
 
 
-def present(*values: Value) -> tuple[Expr, ...]:
+def present(*values: TypedValue) -> tuple[Expr, ...]:
     """Tests that are all true where no value is NULL, in the order in which they are asked."""
     return tuple(Operation("is not", (leaf, NONE)) for leaf in leaves(*values))
 
 
-def leaves(*values: Value) -> tuple[Expr, ...]:
+def leaves(*values: TypedValue) -> tuple[Expr, ...]:
     """What may make one of the values NULL, each once."""
     return tuple(dict.fromkeys(leaf for value in values for leaf in value.nulls))
 
 
-def whole(value: Value) -> Expr:
+def whole(value: TypedValue) -> Expr:
     """The value, or None where it is NULL."""
     if not value.nulls or value.nulls == (value.expr,):
         return value.expr
@@ -127,14 +127,14 @@ def whole(value: Value) -> Expr:
     return Conditional(conjunction(tests), value.expr, NONE)
 
 
-def itself(expr: Expr, kind: SqlType) -> Value:
+def itself(expr: Expr, kind: SqlType) -> TypedValue:
     """What gives None by itself where it is NULL."""
-    return Value(expr, kind, (expr,))
+    return TypedValue(expr, kind, (expr,))
 
 
-def strict(expr: Expr, kind: SqlType, *of: Value) -> Value:
+def strict(expr: Expr, kind: SqlType, *of: TypedValue) -> TypedValue:
     """What is NULL where one of the values is that it is made of, and nowhere else."""
-    return Value(expr, kind, leaves(*of))
+    return TypedValue(expr, kind, leaves(*of))
 
 
 class ArgumentError(TypeError):
@@ -166,7 +166,7 @@ class ArgumentTypeError(ArgumentError):
         super().__init__(f"takes no {', '.join(map(sql_name, types))}")
 
 
-def check_arguments(function: Any, of: Sequence[Value]) -> None:
+def check_arguments(function: Any, of: Sequence[TypedValue]) -> None:
     """Check that a Python function can be called with as many arguments, of such types.
 
     Raises
@@ -186,7 +186,7 @@ def check_arguments(function: Any, of: Sequence[Value]) -> None:
         raise ArgumentTypeError(shown or [value.type for value in of])
 
 
-def _known_of(value: Value) -> SqlType | str | None:
+def _known_of(value: TypedValue) -> SqlType | str | None:
     """Return what is known of an argument: a short constant text, or its type; None if neither."""
     constant_text = value.expr.value if isinstance(value.expr, Constant) else None
     if isinstance(constant_text, str) and len(constant_text) < 100:
@@ -245,7 +245,7 @@ def _read_counts(function: Any) -> tuple[int, int | None]:
     return least, None if is_open else len(by_place)
 
 
-def called(function: Any, kind: SqlType, *of: Value) -> Value:
+def called(function: Any, kind: SqlType, *of: TypedValue) -> TypedValue:
     """A call of a function that is NULL where an argument is.
 
     Raises
@@ -278,19 +278,19 @@ def is_column(expr: Expr) -> bool:
 
 
 @record
-class Named:
+class NamedPlan:
     """A plan, and its columns as values of its bindings. `views` are to be held by who reads it."""
 
     node: plan.Node
-    columns: tuple[tuple[str, Value], ...]
+    columns: tuple[tuple[str, TypedValue], ...]
     bindings: int = 1
     views: tuple[Any, ...] = field(default=(), compare=False)
 
 
-def named_rows(node: plan.Node, schema: Schema, views: tuple[Any, ...] = ()) -> Named:
+def named_rows(node: plan.Node, schema: BindingSchema, views: tuple[Any, ...] = ()) -> NamedPlan:
     """A plan of rows that have some columns."""
     values = schema.values(Parameter(0))
-    return Named(node, tuple(zip(schema.names, values, strict=True)), 1, views)
+    return NamedPlan(node, tuple(zip(schema.names, values, strict=True)), 1, views)
 
 
 class Catalog:
@@ -298,11 +298,11 @@ class Catalog:
 
     def __init__(self, engine: Any) -> None:
         self.engine = engine
-        self.views: dict[str, Named] = {}
+        self.views: dict[str, NamedPlan] = {}
         """By their folded names."""
         self.kept: dict[str, Any] = {}
         """Views that SQL made, and that nobody else needs to hold."""
-        self.schemas: dict[int, Schema] = {}
+        self.schemas: dict[int, BindingSchema] = {}
         """What was declared of tables, by their numbers."""
         self.defaults: dict[int, dict[str, Any]] = {}
         """Values of columns that are not given, of such tables."""
@@ -316,7 +316,7 @@ class Catalog:
         for declared in (self.schemas, self.defaults, self.lengths):
             declared.pop(number, None)
 
-    def find(self, name: str) -> Named | None:
+    def find(self, name: str) -> NamedPlan | None:
         """What has a name; upper and lower case are the same if no other has the very name."""
         folded = name.casefold()
         if folded in self.views:
@@ -327,7 +327,7 @@ class Catalog:
             return named(view)
         return None
 
-    def schema_of(self, table: Any) -> Schema:
+    def schema_of(self, table: Any) -> BindingSchema:
         """The columns of a table."""
         declared = self.schemas.get(table.plan.number)
         if declared is not None:
@@ -335,7 +335,7 @@ class Catalog:
         found = schema_of_type(table.row_type)
         if self.engine.dialect != "sqlite":
             return found
-        return Schema(tuple(replace(c, type=with_affinity(c.type)) for c in found.columns))
+        return BindingSchema(tuple(replace(c, type=with_affinity(c.type)) for c in found.columns))
 
     def table(self, name: str) -> Any:
         """The table of a name, or None."""
@@ -355,19 +355,19 @@ class Catalog:
 class Environment:
     """The names that a query can use: those of WITH around it, and behind them the catalog's."""
 
-    def __init__(self, catalog: Catalog, given: Mapping[str, Named]) -> None:
+    def __init__(self, catalog: Catalog, given: Mapping[str, NamedPlan]) -> None:
         self.catalog = catalog
         self._given = {name.casefold(): named for name, named in given.items()}
         self.views: list[Any] = []
         """The views that were found, which the query holds."""
 
-    def find(self, name: str) -> Named | None:
+    def find(self, name: str) -> NamedPlan | None:
         found = self._given.get(name.casefold()) or self.catalog.find(name)
         if found is not None:
             self.views.extend(found.views)
         return found
 
-    def with_names(self, given: Mapping[str, Named]) -> Environment:
+    def with_names(self, given: Mapping[str, NamedPlan]) -> Environment:
         """The same with further names, which hide others."""
         made = Environment(self.catalog, self._given | dict(given))
         made.views = self.views
@@ -381,21 +381,21 @@ class Environment:
         return [*self._given, *self.catalog.names()]
 
 
-def named(relation: AnyRelation) -> Named:
+def named(relation: AnyRelation) -> NamedPlan:
     """A relation of the API as a source: its fields, or one column for each of its bindings."""
     node, of = relation.plan, shapes(relation.plan)
     views = relation._kept_views()
     known = getattr(relation, "schema", None)
-    if isinstance(known, Schema):
+    if isinstance(known, BindingSchema):
         return named_rows(node, known, views)
     if len(of) == 1:
-        schema = schema_of_shape(of[0]) or Schema((Column("value", ANY, True, None),))
+        schema = schema_of_shape(of[0]) or BindingSchema((BindingColumn("value", ANY, True, None),))
         return named_rows(node, schema, views)
     columns = (
-        (f"column{place}", Value(each, ANY, (each,)))
+        (f"column{place}", TypedValue(each, ANY, (each,)))
         for place, each in enumerate(all_parameters(len(of)))
     )
-    return Named(node, tuple(columns), len(of), views)
+    return NamedPlan(node, tuple(columns), len(of), views)
 
 
 def is_relation(value: Any) -> bool:
@@ -404,7 +404,7 @@ def is_relation(value: Any) -> bool:
 
 
 @record
-class Column:
+class BindingColumn:
     """A column. `read` is the field or the position in a row; None if the row is the value."""
 
     name: str
@@ -414,10 +414,10 @@ class Column:
 
 
 @record
-class Schema:
+class BindingSchema:
     """The columns of rows of one binding."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[BindingColumn, ...]
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -428,13 +428,13 @@ class Schema:
         """The annotations of the columns, by the fields of rows that they are read from."""
         return {str(column.read): full_hint_of(column.type) for column in self.columns}
 
-    def values(self, row: Expr, missing: tuple[Expr, ...] = ()) -> tuple[Value, ...]:
+    def values(self, row: Expr, missing: tuple[Expr, ...] = ()) -> tuple[TypedValue, ...]:
         """The columns of a row, which is not there where one of `missing` is None."""
         made = []
         for column in self.columns:
             expr = _read(row, column.read)
             nulls = (*missing, expr) if column.nullable else missing
-            made.append(Value(expr, column.type, tuple(dict.fromkeys(nulls))))
+            made.append(TypedValue(expr, column.type, tuple(dict.fromkeys(nulls))))
         return tuple(made)
 
 
@@ -444,7 +444,7 @@ def _read(row: Expr, place: str | int | None) -> Expr:
     return Attribute(row, place) if isinstance(place, str) else Item(row, constant(place))
 
 
-def schema_of_type(row_type: Any) -> Schema:
+def schema_of_type(row_type: Any) -> BindingSchema:
     """The columns of a table of such rows.
 
     >>> schema_of_type(tuple[int, str | None]).names
@@ -453,30 +453,38 @@ def schema_of_type(row_type: Any) -> Schema:
     kind = kind_of(row_type)
     if isinstance(kind, Places) and kind.items:
         places = enumerate(kind.items)
-        return Schema(tuple(Column(f"column{n}", *type_of_hint(each), n) for n, each in places))
+        return BindingSchema(
+            tuple(BindingColumn(f"column{n}", *type_of_hint(each), n) for n, each in places)
+        )
     if isinstance(kind, Struct) and kind.hints:
         fields = kind.hints.items()
-        return Schema(tuple(Column(name, *type_of_hint(each), name) for name, each in fields))
+        return BindingSchema(
+            tuple(BindingColumn(name, *type_of_hint(each), name) for name, each in fields)
+        )
     made = type_of_hint(kind)[0] if isinstance(kind, Scalar) else ANY
-    return Schema((Column("value", made, made is ANY, None),))
+    return BindingSchema((BindingColumn("value", made, made is ANY, None),))
 
 
-def schema_of_shape(shape: Shape) -> Schema | None:
+def schema_of_shape(shape: Shape) -> BindingSchema | None:
     """The columns of a binding of which that is known; None if nothing is."""
     if isinstance(shape, tuple):
         count = range(len(shape))
-        return Schema(tuple(Column(f"column{place}", ANY, True, place) for place in count))
+        return BindingSchema(
+            tuple(BindingColumn(f"column{place}", ANY, True, place) for place in count)
+        )
     return None if shape is None else schema_of_type(shape)
 
 
-def schema_of_values(names: Sequence[str], values: Sequence[Value]) -> tuple[Schema, Any]:
+def schema_of_values(
+    names: Sequence[str], values: Sequence[TypedValue]
+) -> tuple[BindingSchema, Any]:
     """The columns of a SELECT, and the class of its rows."""
     fields = field_names(names)
     columns = tuple(
-        Column(name, value.type, value.nullable, field)
+        BindingColumn(name, value.type, value.nullable, field)
         for name, value, field in zip(names, values, fields, strict=True)
     )
-    return Schema(columns), row_class(fields)
+    return BindingSchema(columns), row_class(fields)
 
 
 def record_of(kind: Any, items: Sequence[Expr]) -> Expr:

@@ -42,7 +42,7 @@ from optimizer.plans.nodes.further import kept_by
 from optimizer.plans.properties import shapes
 from reactive.engine.codegen.functions import callable_of
 from reactive.languages.sql.aggregates.calls import (
-    Asked as AggregateCall,
+    AggregateCall as AggregateCall,
 )
 from reactive.languages.sql.aggregates.calls import (
     asked_of,
@@ -67,7 +67,7 @@ from reactive.languages.sql.sqlite.comparisons import grouped_by, sorted_by
 from reactive.languages.sql.terms.errors import take
 from reactive.languages.sql.terms.scope import Scope
 from reactive.languages.sql.terms.types import ANY, FLOAT, INT, SqlType
-from reactive.languages.sql.terms.values import Value, itself, whole
+from reactive.languages.sql.terms.values import TypedValue, itself, whole
 
 NEVER_NULL = frozenset(
     {"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count"}
@@ -83,14 +83,14 @@ OF_PLACES: dict[type[exp.Expr], tuple[str, SqlType]] = {
 
 def appended(
     source: plan.Node, scope: Scope, nodes: Sequence[Any]
-) -> tuple[plan.Node, list[Value]]:
+) -> tuple[plan.Node, list[TypedValue]]:
     """The rows of a plan with bindings behind them, and the value of each window in these.
 
     Raises
     ------
     PlanError: there is no such window function, or no such frame.
     """
-    found: dict[int, Value] = {}
+    found: dict[int, TypedValue] = {}
     groups = [_Partitioned(scope, node) for node in nodes]
     for group in groups:
         if id(group.node) in found:
@@ -137,7 +137,7 @@ def _has_distances(window: Any) -> bool:
 
 def _reduced(
     source: plan.Node, scope: Scope, together: Sequence[_Partitioned]
-) -> tuple[plan.Node, list[Value]]:
+) -> tuple[plan.Node, list[TypedValue]]:
     arguments: list[Expr] = []
     made = [_function(each, scope, arguments) for each in together]
     first, count = together[0], scope.bindings
@@ -153,7 +153,7 @@ def _reduced(
     places = (Parameter(count + place) for place in range(len(made)))
     answers = zip(places, kinds, asked, strict=True)
     return rows, [
-        Value(place, kind) if each.function in NEVER_NULL else itself(place, kind)
+        TypedValue(place, kind) if each.function in NEVER_NULL else itself(place, kind)
         for place, kind, each in answers
     ]
 
@@ -185,7 +185,7 @@ def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[As
     if of.node.args.get("over") not in (None, "OVER"):
         raise scope.error(of.node, f"{of.node.args['over']} is not supported")
 
-    def place(value: Value) -> int:
+    def place(value: TypedValue) -> int:
         expr = whole(value)
         if expr not in arguments:
             arguments.append(expr)
@@ -216,7 +216,7 @@ def _function(of: _Partitioned, scope: Scope, arguments: list[Expr]) -> tuple[As
 
 
 def _shifted(
-    node: Any, scope: Scope, place: Callable[[Value], int], *, ignores: bool
+    node: Any, scope: Scope, place: Callable[[TypedValue], int], *, ignores: bool
 ) -> tuple[Asked, SqlType]:
     value = scope.value(node.this)
     offset = _constant(node.args["offset"], scope) if node.args.get("offset") else 1
@@ -229,7 +229,7 @@ def _shifted(
 
 
 def _aggregate(
-    node: Any, scope: Scope, place: Callable[[Value], int], frame: Frame, *, in_order: bool
+    node: Any, scope: Scope, place: Callable[[TypedValue], int], frame: Frame, *, in_order: bool
 ) -> tuple[Asked, SqlType]:
     asked = replace(asked_of(node, scope, grouped=False), in_order=in_order)
     function, value, kind, keeps = of_frame(asked)
@@ -289,7 +289,7 @@ OF_FRAMES: dict[type[exp.Expr], str] = {
 }
 
 
-def of_frame(asked: AggregateCall) -> tuple[Any, Value | None, SqlType, bool]:
+def of_frame(asked: AggregateCall) -> tuple[Any, TypedValue | None, SqlType, bool]:
     """What is done with the values of a frame, these, the type of the result, and whether NULL is
     among the values.
 
@@ -299,7 +299,7 @@ def of_frame(asked: AggregateCall) -> tuple[Any, Value | None, SqlType, bool]:
     """
     kind = type(asked.node)
     if kind is exp.Count and not asked.distinct:
-        of = asked.value() if asked.arguments else asked.only(Value(constant(1), INT))
+        of = asked.value() if asked.arguments else asked.only(TypedValue(constant(1), INT))
         return "count", of, INT, False
     name = OF_FRAMES.get(kind)
     if name in ("min", "max") and asked.scope.dialect.numeric_booleans:
@@ -316,20 +316,25 @@ def of_frame(asked: AggregateCall) -> tuple[Any, Value | None, SqlType, bool]:
         assert isinstance(value, Lifted)
         found = values((Parameter(0),))
         assert isinstance(found.expr, Call) and isinstance(found.expr.function, Constant)
-        return found.expr.function.value, Value(value.body, ANY, (value.body,)), found.type, False
+        return (
+            found.expr.function.value,
+            TypedValue(value.body, ANY, (value.body,)),
+            found.type,
+            False,
+        )
     function = _FoldsOf(tuple(folds_), values)
     packed = tuple_of(*(f.value.body if isinstance(f.value, Lifted) else NONE for f in folds_))
-    return function, Value(packed, ANY), values(all_parameters(len(folds_))).type, True
+    return function, TypedValue(packed, ANY), values(all_parameters(len(folds_))).type, True
 
 
-def _is_numeric(name: str, of: Value, scope: Scope) -> bool:
+def _is_numeric(name: str, of: TypedValue, scope: Scope) -> bool:
     """True if Postgres makes a numeric of what it adds up."""
     if scope.dialect.name != "postgres" or of.type.kind not in postgres.EXACT_KINDS:
         return False
     return name == "avg" or (name == "sum" and of.type.size == 8)
 
 
-def _is_of_times(name: str, of: Value) -> bool:
+def _is_of_times(name: str, of: TypedValue) -> bool:
     """True if it is AVG of moments, which have no sum, or adds up intervals, which have parts."""
     if of.type.kind == "interval":
         return name in ("sum", "avg")
@@ -339,7 +344,7 @@ def _is_of_times(name: str, of: Value) -> bool:
 class _FoldsOf:
     """The aggregates of a frame by their accumulators: values are tuples, one item for each."""
 
-    def __init__(self, of: tuple[plan.Folded, ...], result: Callable[..., Value]) -> None:
+    def __init__(self, of: tuple[plan.Folded, ...], result: Callable[..., TypedValue]) -> None:
         self._of = of
         self._finish = callable_of(
             Lifted(whole(result(all_parameters(len(of)))), row_names(len(of)), (), len(of))

@@ -19,7 +19,7 @@ from reactive import Database
 from reactive.borders.sources.files import source
 from reactive.borders.sources.files.reading import read
 from reactive.borders.sources.files.source import files
-from reactive.borders.sources.files.texts import Limits
+from reactive.borders.sources.files.texts import ReadLimits
 from reactive.errors import SourceError
 
 PATIENCE = 20
@@ -238,7 +238,12 @@ def test_a_list_is_read_as_json_has_it(tmp_path: Path, text: str) -> None:
         expected = None
     try:
         taken = read(
-            str(path), None, files(path, int)._format, time.time_ns(), Limits(), append_only=False
+            str(path),
+            None,
+            files(path, int)._format,
+            time.time_ns(),
+            ReadLimits(),
+            append_only=False,
         ).taken.rows
     except Exception as error:
         assert not isinstance(expected, list), error

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from reactive import Avg, Count, Database, Sum
-from reactive.engine.collections.zset import Batch
+from reactive.engine.collections.zset import UniformDelta
 from reactive.engine.operators.loops.columns import ColumnSums
 from reactive.engine.operators.loops.grouped import when_large
 from tests.budget import seeds
@@ -230,7 +230,7 @@ def astuple(row: Order) -> tuple[Any, ...]:
 def test_without_numpy_the_loop_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numpy", None)
     rows = rows_of(Order, TAKEN, Random(1))
-    batch = Batch(rows, 1)
+    batch = UniformDelta(rows, 1)
     batch.fields = {"id": int}
     with thresholds({f"{LARGE}.MANY": 1, f"{COLUMNS}.UNLOADED": 1}):
         assert ColumnSums((), (), (), ()).of(batch) is None

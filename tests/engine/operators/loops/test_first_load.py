@@ -16,7 +16,7 @@ import pytest
 
 from reactive import Avg, Collect, Count, CountDistinct, Database, Max, Min, Sum
 from reactive.engine.operators.accumulators import SumAccumulator
-from reactive.engine.operators.loops.first_load import FirstLoad, Gathered
+from reactive.engine.operators.loops.first_load import FirstLoad, GroupColumn
 from tests.budget import seeds
 from tests.thresholds import NEVER, thresholds
 
@@ -176,5 +176,5 @@ def test_sums_of_floats_are_exact() -> None:
         random = Random(seed)
         values = [random.choice([1.0, -1.0]) * 2.0 ** random.randrange(-50, 99) for _ in range(50)]
         values += [value + 2.0**-40 for value in values]
-        ((number, count),) = Gathered([values]).states(SumAccumulator())
+        ((number, count),) = GroupColumn([values]).states(SumAccumulator())
         assert Fraction(number, 2**100) == sum(map(Fraction, values)) and count == 100

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from reactive import Database, TableError
-from reactive.engine.collections.zset import Batch
+from reactive.engine.collections.zset import UniformDelta
 from tests.budget import examples
 from tests.thresholds import LOWEST, SHIPPED, Settings, thresholds
 
@@ -81,7 +81,7 @@ def test_many_rows_and_many_partners_of_one_row_make_no_pair_of_row_and_weight()
         a.add_all([(n, 7) for n in range(100)])
         b.add((8, 7))
         b.remove((8, 7))
-    assert [(type(pairs), len(pairs)) for pairs in told] == [(Batch, 100)] * 3
+    assert [(type(pairs), len(pairs)) for pairs in told] == [(UniformDelta, 100)] * 3
     assert [pairs.weight for pairs in told] == [1, 1, -1]
     view.verify()
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from reactive import Database
-from reactive.engine.operators.loops.joined import Joined
+from reactive.engine.operators.loops.joined import JoinLoops
 from tests.thresholds import thresholds
 
 ROWS = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), max_size=8)
@@ -49,14 +49,14 @@ def test_rows_that_come_on_both_sides_make_no_pairs_with_weights(
 ) -> None:
     """Also where those that were there are several times."""
     batches: list[int] = []
-    batched = Joined._batched
+    batched = JoinLoops._batched
 
     def counted(self: Any, sides: Any) -> Any:
         rows = batched(self, sides)
         batches.append(-1 if rows is None else len(rows))
         return rows
 
-    monkeypatch.setattr(Joined, "_batched", counted)
+    monkeypatch.setattr(JoinLoops, "_batched", counted)
     with Database() as db:
         left, right = db.table(tuple, name="left"), db.table(tuple, name="right")
         view = left.join(right, on=lambda a, b: a[0] == b[0]).materialize()

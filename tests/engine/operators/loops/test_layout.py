@@ -18,7 +18,7 @@ from optimizer.expr import Constant, Local, Operation
 from reactive import Avg, Collect, Count, Database, Max, Min, Sum, iterate
 from reactive.engine.operators.loop.anew import Measured
 from reactive.engine.operators.loops import whole
-from reactive.engine.operators.loops.kept import Kept, are_alike, kept, kind_of
+from reactive.engine.operators.loops.kept import KeptRounds, are_alike, kept, kind_of
 from tests.budget import examples, sampled
 
 Rel = Any
@@ -242,14 +242,14 @@ def test_rows_are_those_of_rounds_by_the_reference(
 def layouts_of(loop: Callable[[Rel, int], Rel], edges: list[Edge], times: int) -> list[int]:
     """The rounds over a layout that each commit had, one edge after the other."""
     found: list[int] = []
-    run = Kept.run
+    run = KeptRounds.run
 
-    def counted(kept: Kept, rounds: int) -> Any:
+    def counted(kept: KeptRounds, rounds: int) -> Any:
         found[-1] += rounds
         return run(kept, rounds)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Kept, "run", counted)
+        patch.setattr(KeptRounds, "run", counted)
         side = Side(loop, times, optimize=True)
         for edge in edges:
             found.append(0)
@@ -295,7 +295,7 @@ def test_keys_that_are_equal_and_not_the_same_have_none() -> None:
 def test_a_layout_is_tried_seldom_where_keys_do_not_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     tried = []
 
-    def counted(*given: Any) -> Kept | None:
+    def counted(*given: Any) -> KeptRounds | None:
         tried.append(1)
         return kept(*given)
 
