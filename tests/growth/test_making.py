@@ -192,12 +192,13 @@ def _is_linear(short: int, long: int) -> None:
 
 
 CALLS = {
-    "where, group_by, aggregate": 9_000,
-    "join, select": 10_500,
-    "closure": 10_300,
-    "SQL": 19_000,
+    "where, group_by, aggregate": 9_500,
+    "join, select": 11_000,
+    "closure": 10_900,
+    "SQL": 20_000,
 }
-"""The most calls of functions that a view takes, some hundred more than it takes now."""
+"""The most calls of functions that a view takes: some 6 % more than it takes in a process of its own,
+since caches that other tests have filled are looked through as well."""
 
 
 @pytest.mark.parametrize("name", QUERIES)
