@@ -197,8 +197,8 @@ CALLS = {
     "closure": 10_900,
     "SQL": 20_000,
 }
-"""The most calls of functions that a view takes: some 6 % more than it takes in a process of its own,
-since caches that other tests have filled are looked through as well."""
+"""The most calls of functions that a view takes: some 6 % more than in a process of its own, since
+caches that other tests have filled are looked through, too."""
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -296,7 +296,7 @@ def test_an_interrupt_before_a_leaf_has_stepped_leaves_it_as_it_was() -> None:
     numbers.add(5)
 
     def profile(frame: FrameType, event: str, argument: Any) -> None:
-        if event == "call" and frame.f_code.co_qualname == "Only.step":
+        if event == "call" and frame.f_code.co_qualname == "SingleRow.step":
             sys.setprofile(None)
             raise KeyboardInterrupt
 
