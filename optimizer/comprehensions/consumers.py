@@ -229,7 +229,7 @@ Sorted = Callable[[Iterable[Any], bool], tuple[Any, ...]]
 
 @record
 class Needed(Pure):
-    """What was found by `name`, which is None of no rows."""
+    """Returns the result of the function `name`; None is that of no rows, and raises."""
 
     name: str
 
@@ -240,7 +240,7 @@ class Needed(Pure):
 
 
 def value_or(found: Any, default: Any) -> Any:
-    """What was found, or a default if it is None, as of no rows."""
+    """Return a result, or the default where there were no rows: there it is None."""
     return default if found is None else found
 
 
@@ -297,7 +297,7 @@ def part(values: tuple[Any, ...], start: Any, stop: Any, step: Any) -> tuple[Any
 
 @record
 class InOrder:
-    """What was collected, as a tuple in order."""
+    """Makes a tuple of the collected values, in order."""
 
     order: Sorted
     descending: bool
@@ -327,7 +327,7 @@ class Engine(Protocol):
         ...
 
     def finds_keys(self, value: Any) -> bool:
-        """Whether it is a table or a view in which `in` finds keys."""
+        """Return True for a table or a view in which `in` finds keys."""
         ...
 
     def text_of(self, value: Any) -> Callable[[], Any] | None:

@@ -52,7 +52,7 @@ class PolicyQuery:
         return self._with_checks is not None
 
     def add_checks(self) -> None:
-        """Have the query planned with checks from now on."""
+        """Plan the query with checks from now on."""
         if self._with_checks is None:
             self._with_checks = self._guard(checks=True)
 

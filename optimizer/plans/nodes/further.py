@@ -78,16 +78,16 @@ class KeepsGroups(Protocol):
     """A function of `reduce` that keeps its groups."""
 
     def __call__(self, key: Any, rows: Any) -> Any:
-        """What it makes of all rows of a group."""
+        """Return the value for all rows of a group."""
         ...
 
     @property
     def shape(self) -> Shape:
-        """What is known of the rows that it makes."""
+        """The shape of the rows that the function makes."""
         ...
 
     def kept(self) -> Callable[[], Any]:
-        """What makes an empty group (`operators/aggregate.py`)."""
+        """Return the maker of an empty group (`operators/aggregate.py`)."""
         ...
 
     def limited(self, item: int, most: int) -> Any:
@@ -108,7 +108,7 @@ def keeper(function: Function) -> KeepsGroups | None:
 
 
 def is_of_whole(node: Reduce) -> bool:
-    """Whether a function is asked of all rows together, as that of `apply`: they are one group."""
+    """Return True if all rows are one group, whose rows the function gets together (`apply`)."""
     is_one = isinstance(node.key, Lifted) and isinstance(node.key.body, Constant)
     return is_one and keeper(node.function) is None
 
@@ -168,7 +168,7 @@ def _names_of_input(node: Extend) -> Sequence[str]:
 
 
 def _keeps_all(node: Extend) -> bool:
-    """Whether every binding stays, in its place; not known if there is no column."""
+    """Return True if every binding stays in its place; without a column that is not known."""
     return bool(node.columns) and node.keep == tuple(range(node.columns[0].parameters))
 
 
@@ -243,7 +243,7 @@ def values(rows: Iterable[Any], of: Shapes | None = None) -> Values:
 
 
 def shape_of_all(rows: tuple[Any, ...]) -> Shape:
-    """What is known of values that are all there will be."""
+    """Return the shape of rows that are written in the query: no others will come."""
     kinds = set(map(type, rows))
     if len(kinds) != 1:
         return None
@@ -300,12 +300,12 @@ class OrderBy(Node):
 
     @property
     def descending(self) -> bool:
-        """Whether the first key is."""
+        """True if the first key is descending."""
         return self.keys[0].descending
 
     @property
     def show(self) -> Callable[[Any], Any] | None:
-        """What is shown of a row; None if all of it is."""
+        """The function that gives the part of a row that is shown; None if that is the row."""
         if self.shown is None:
             return None
         return itemgetter(0) if self.shown == 1 else itemgetter(slice(self.shown))
@@ -322,7 +322,7 @@ def _headline_of_top(node: Top) -> str:
 
 @record
 class Top(Node):
-    """Of each group the `limit` rows that follow the first `offset` in the order of keys."""
+    """The rows of each group from `offset` on, at most `limit`, in the order of keys."""
 
     input: Node
     key: Function
@@ -343,7 +343,7 @@ class Top(Node):
 
     @property
     def order(self) -> OrderBy:
-        """What it would be of one group alone."""
+        """The order and limit of one group, as a node over all rows."""
         return OrderBy(self.input, self.keys, self.limit, self.offset)
 
 

@@ -1,4 +1,4 @@
-"""What generated loops read: inner bags, deep expressions that are cut, keys and columns.
+"""Expressions in generated loops: inner bags, deep expressions that are cut, keys and columns.
 
 Which bags of rows a loop goes over, and what else it reads of the rows.
 
@@ -84,7 +84,7 @@ def inner_bags(
 
 
 class _BindingReads:
-    """What is read of each binding, and of what is gone over, with how often."""
+    """Counts the parts that a loop reads, of each binding and of each bag that it goes over."""
 
     def __init__(self, pipeline: RowPipeline, after: Sequence[Expr], places: Sequence[int]) -> None:
         self._places = list(places)
@@ -138,7 +138,7 @@ def _is_root(expr: Expr, roots: set[Expr]) -> bool:
 
 
 def _collection(expr: Expr) -> Expr:
-    """What is gone over, also where it may be no collection, and the row is left out then."""
+    """Return the collection that is gone over, without the check that leaves out other rows."""
     match expr:
         case Attempt(Call(Constant() as function, (of,)), _) if function.value is elements:
             return of
@@ -147,7 +147,7 @@ def _collection(expr: Expr) -> Expr:
 
 
 def _field(expr: Expr) -> tuple[Expr, inner_changes.Field] | None:
-    """What an attribute, or an item of a place or name, is of; or the items of a mapping there."""
+    """Return the owner and the field of an attribute or item, also if a mapping there is read."""
     match expr:
         case Call(Attribute(mapping, name), ()) if name in inner_changes.VIEWS:
             found = _field(mapping)
@@ -304,7 +304,7 @@ Column = list[Any]
 
 
 def column(expr: Expr, each: Sequence[str], given: Sequence[str] = ()) -> Callable[..., Column]:
-    """What gives the values of an expression over local variables, from columns.
+    """Return a function of columns that gives the column of an expression over local variables.
 
     Parameters
     ----------

@@ -238,13 +238,12 @@ def _probe(
     (left, right), join, chain = inputs, node.join.node, _nodes(*node.chain)
     parts = [join, *chain, *_nodes(node.sink)]
     _introduce(join, left, right)
+    operators = (left.operator, right.operator)
     if isinstance(join, INNER):
         table = None if left.deferred or left.inputs[0].inputs else left.inputs[0].contents
-        operators = (left.operator, right.operator)
         make = joined(join, parts[-1], tuple(chain), *operators, table, recall_of(node.known))
     else:
         assert isinstance(join, plan.OuterJoin)
-        operators = (left.operator, right.operator)
         make = matched(join, parts[-1], tuple(chain), *operators, recall_of(node.known))
     return builder.node(node, inputs, make, called(parts))
 

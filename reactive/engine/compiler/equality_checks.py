@@ -63,7 +63,7 @@ def check_again(queries: Queries, written: plan.Node, error: BaseException) -> b
 
 
 def add_checks(queries: Queries, found: Sequence[PolicyQuery], why: BaseException) -> None:
-    """Have queries planned with checks, and the views over them computed by these plans."""
+    """Plan queries with checks, and compute the views over them by these plans."""
     for policy in found:
         policy.add_checks()
     queries.has_checks = True

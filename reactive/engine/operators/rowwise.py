@@ -167,7 +167,7 @@ class Tolerate:
         self._before, self._former = {}, None
 
     def key(self, row: Row) -> Any:
-        """What tells a row apart."""
+        """Return the key by which a row is told from others."""
         return canonical(self._by(row))
 
     def contents(self) -> Iterable[Pair]:
@@ -320,7 +320,7 @@ class Reduce:
         return [*gone, *(pair for pair in changed if pair[1])]
 
     def _rows_of(self, key: Any, group: Weights) -> list[Row]:
-        """What the callable makes of the rows that are there."""
+        """Return the rows that the callable makes of the rows of positive weight."""
         if group and min(group.values()) < 0:
             group = {row: weight for row, weight in group.items() if weight > 0}
         rows = bag_of(dict(group))

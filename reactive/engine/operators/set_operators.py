@@ -40,7 +40,7 @@ Set difference: the rows of the left that the right lacks, each once.
 
     difference(L, R)(row)  =  1 if L(row) > 0 and R(row) <= 0 else 0
 
-State:  the weights of every row of either side (`set_operators.py`).
+State:  the weights of every row of either side (`Pointwise`).
 Cost:   O(|dL| + |dR|).
 Source: [dbsp] section 3; [i3ql] difference.
 
@@ -48,7 +48,7 @@ Bag difference: left weights less right weights (SQL's EXCEPT ALL).
 
     difference_all(L, R)(row)  =  max(0, L(row) - R(row)), with negative weights read as 0
 
-State:  the weights of every row of either side (`set_operators.py`).
+State:  the weights of every row of either side (`Pointwise`).
 Cost:   O(|dL| + |dR|).
 Source: [dbsp] section 3; [i3ql] bag difference.
 
@@ -56,7 +56,7 @@ Bag intersection: the smaller of the two weights (SQL's INTERSECT ALL).
 
     intersection_all(L, R)(row)  =  min(L(row), R(row)), with negative weights read as 0
 
-State:  the weights of every row of either side (`set_operators.py`).
+State:  the weights of every row of either side (`Pointwise`).
 Cost:   O(|dL| + |dR|).
 Source: [dbsp] section 3; [i3ql] bag intersection.
 
@@ -64,7 +64,7 @@ Set intersection: the rows that both sides have, each once.
 
     intersection(L, R)(row)  =  1 if L(row) > 0 and R(row) > 0 else 0
 
-State:  the weights of every row of either side (`set_operators.py`).
+State:  the weights of every row of either side (`Pointwise`).
 Cost:   O(|dL| + |dR|).
 Source: [dbsp] section 3; [i3ql] intersection.
 

@@ -167,7 +167,7 @@ ASKING: dict[str, Callable[[Any, Any, Any], Any]] = {
 
 @pytest.mark.parametrize("form", ASKING)
 def test_joins_that_ask_the_recursion_are_followed(form: str) -> None:
-    """What is evaluated round by round is what the view has, after each change."""
+    """Evaluation round by round gives the rows of the view, after each change."""
     draws = drawing()
     db = Database()
     edges: Table[Edge] = db.table(tuple[int, int], name="edges")
