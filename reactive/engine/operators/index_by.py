@@ -1,31 +1,31 @@
-"""Index by: integrate an input, arranged by a key, for joins to look rows up in.
+"""Index by: integrate an input into an index by key, in which joins look up rows.
 
-    step:   index  :=  index + dL          and hands on dL with its keys
+    step:   index  :=  index + dL          and emit dL with its keys
 
-It steps before the operators that share it, which so find the rows of *after* the commit;
-`before` gives those of before it.
+The node steps before the operators that share its index, so that they look up the rows *after* the
+commit; `find_before` looks up the rows before it.
 
-**The index of a table is made when somebody first looks something up in it.** Until then the table
-itself is enough to make it of, and a commit only hands on its delta with its keys. A table that
-others refer to, and that refers to them, changes as much as it likes: an index of it by what it
-refers to is asked for when they change, or rows of theirs come. From then on it is kept.
+**The index of a table is built at the first look-up.** Until then a commit only emits its delta
+with keys, since the index can still be built from the table itself. An index of a table by a
+foreign key, for example, is needed only when a referenced row is inserted or changes.
+Once built, it is maintained.
 
-    while nobody looks up    hash the keys of dL, which is all that could raise
-    first look-up            index := the rows of the table, with those of this commit
-    undo                     index := index - dL, if it was made in this commit too
+    before any look-up       hash the keys of dL: only that could raise
+    first look-up            index := the rows of the table, with this commit's
+    undo                     index := index - dL, if it was built in this commit too
 
-Rows that the key rejects are not kept: the index is filtered. Rows that it cannot decide are kept
-under `ERROR_KEY`; while there are any, or were before the commit, the index is `poisoned`, and
-joins take their careful way (`join.py`).
+The index is filtered: it holds no row that the key rejects. Rows for which the key raises are
+stored under `ERROR_KEY`. The index is `poisoned` while it has such rows, or had some before the
+commit; joins then use their slow path (`join.py`).
 
-State:  every row of the input that is not rejected, once (`index.py`), or nothing yet.
+State:  every row of the input that is not rejected, once (`index.py`); nothing before the build.
 Cost:   O(|dL|); of the first look-up O(|L|), which loading the table has saved.
 Source: [dbsp] integration of bilinear operators; shared arrangements of differential dataflow.
 
-Key by: put a key beside every pair of a delta, for an operator that matches by it.
+Key by: emit each pair of a delta with its key, for an operator that matches by key.
 
-What comes and goes in the same delta is cancelled first: a change of fields that a select has
-dropped should not go through all matches of a join twice. Rows known by identity never cancel.
+A delta is consolidated first: a change of a field that a select has dropped must not pass twice
+through all matches of a join. Rows with identity never cancel.
 
 State:  none.
 Cost:   O(|dL|).
@@ -55,13 +55,13 @@ from reactive.engine.collections.trie import Trie
 from reactive.engine.collections.zset import Pair, Pairs, Row, consolidate, is_mixed
 
 PLAIN = frozenset({int, str, float, bool, NoneType})
-"""Classes of keys that can be hashed."""
+"""Key classes whose instances are always hashable."""
 FINDS_NOTHING: Callable[..., Any] = dict[Any, Any]().get
-"""What looks a key up where there is no row."""
+"""Look-up in an empty index."""
 
 
 class Keyer(Protocol):
-    """What puts keys beside the pairs of a delta."""
+    """Operator that emits the pairs of a delta with their keys."""
 
     touched: int
     emits_filtered: bool
@@ -70,7 +70,7 @@ class Keyer(Protocol):
 
 
 class IndexBy:
-    """Keeps an `Index` of its input; rows that the key rejects too, if so told.
+    """Maintain an `Index` of the input, with filtered rows only if `keeps_filtered`.
 
     >>> by_length = IndexBy(len)
     >>> by_length.step([("anna", 1), ("otto", 1)])
@@ -107,33 +107,33 @@ class IndexBy:
         own: Any = Trie(handle) if trie else Index(handle)
         self._index: Any = own if index is None else index
         self._table = table
-        """What gives all rows of the input, while no index has been made of them."""
+        """Lists all rows of the input, until the index is built from them; then None."""
         self._is_empty = True
-        """Whether no row has come while no index has been made."""
+        """True if no row has arrived and the index is not built."""
         self.look_up: Callable[..., Any] | None = None
-        """What looks a key up as of now, once there is an index."""
+        """Looks up the current rows of a key, once there is an index."""
         if table is None:
             self.look_up = getattr(self._index, "find", None)
         self.poisoned = False
         self.was_empty = False
-        """Whether it held nothing before the step of this commit."""
+        """True if the index was empty before the step of this commit."""
 
     @property
     def index(self) -> Any:
-        """The index, which is kept from now on."""
+        """The index. Reading it builds it; it is maintained from then on."""
         if self._table is not None:
             self._make(self._table)
         return self._index
 
     @property
     def handle(self) -> Callable[[Row], Any]:
-        """What tells its rows apart."""
+        """The function that gives the identity of a row."""
         found: Callable[[Row], Any] = self._index._handle
         return found
 
     @property
     def is_made(self) -> bool:
-        """Whether there is an index, since somebody has looked something up."""
+        """True once the index is built, because of a look-up."""
         return self._table is None
 
     @property
@@ -153,8 +153,7 @@ class IndexBy:
         self._is_empty = False
 
     def keyed(self, delta: Pairs) -> Sequence[KeyedPair]:
-        """A delta with its keys, not taken in. With an error row in it, the index is poisoned from
-        now on."""
+        """Return `delta` with its keys, not stored. An error row in it poisons the index."""
         if self._others:
             self._decide_on_filtered()
         keyed = self._keyed.step(delta)
@@ -163,7 +162,7 @@ class IndexBy:
         return keyed
 
     def _decide_on_filtered(self) -> None:
-        """Whether others have to be told of rows that the key rejects."""
+        """Emit filtered rows if this index keeps them, or a joined index is poisoned."""
         others = [reference() for reference in self._others]
         told = self._keeps_rejected or any(o is not None and o.poisoned for o in others)
         self._keyed.emits_filtered = told
@@ -188,9 +187,9 @@ class IndexBy:
         return keyed
 
     def _make(self, table: Callable[[], Pairs]) -> None:
-        """Make the index of the rows that there are, with those that have come in this commit.
+        """Build the index from all rows of the table, including the rows of this commit.
 
-        The table already has these. What breaks it off leaves it to the next who asks.
+        If that raises, the next look-up builds it.
         """
         told, self._keyed.emits_filtered = self._keyed.emits_filtered, False
         try:
@@ -213,7 +212,7 @@ class IndexBy:
             self.poisoned = True
 
     def _add(self, keyed: Sequence[KeyedPair]) -> None:
-        """Add pairs, or none, of which some may be rejected."""
+        """Add pairs one by one, filtered rows included; all of them, or none if one raises."""
         done, add = 0, self._index.add
         try:
             for key, (row, weight) in keyed:
@@ -240,13 +239,13 @@ class IndexBy:
             self.poisoned = bool(self.index.pairs(ERROR_KEY))
 
     def meets(self, other: IndexBy) -> None:
-        """Be told that a join pairs these rows, some rejected, with those of another index."""
+        """Register another index that a join pairs with this filtered one, to follow its errors."""
         self._others = (*(r for r in self._others if r() is not None), weakref.ref(other))
 
     def all_rows(self, since: Sequence[KeyedPair] = ()) -> Iterable[Pair]:
-        """The rows of the input, those too that the index leaves out, as they were before `since`.
+        """Return the rows of the input as they were before `since`, filtered rows included.
 
-        Of an input that nobody keeps those are gone: only the rows of the index are left.
+        Only the rows of the index are returned if the input stores no rows.
         """
         tells_all = self._all_rows is not None or self._keeps_rejected
         changed = [
@@ -261,9 +260,9 @@ class IndexBy:
         return consolidate([*rows, *changed]) if changed else rows
 
     def find(self, *, before: bool) -> Callable[..., Any]:
-        """What looks a key up in this commit, as of now; or as of before it.
+        """Return the look-up of a key: of current rows, or of rows before this commit.
 
-        It is not to be kept: while no row has come, an index is not made for it.
+        Do not store the function: for an empty index it is a constant, and no index is built.
         """
         if before and self._last:
             return self.find_before(self._last)
@@ -273,7 +272,7 @@ class IndexBy:
         return found
 
     def find_before(self, keyed: Sequence[KeyedPair]) -> Callable[..., Any]:
-        """What looks a key up as it was before a delta that has been taken in."""
+        """Return the look-up of a key in the rows before `keyed`, a delta already applied."""
         if self.was_empty:
             return FINDS_NOTHING
         if not keyed:
@@ -283,7 +282,7 @@ class IndexBy:
 
     @contextmanager
     def without(self, keyed: Sequence[KeyedPair]) -> Iterator[None]:
-        """As it would be without a delta that it has taken in."""
+        """Hide the delta `keyed`, already applied, inside the context."""
         self.take_back(keyed)
         self._hidden = keyed
         try:
@@ -294,7 +293,7 @@ class IndexBy:
 
     @contextmanager
     def as_stepped(self, keyed: Sequence[KeyedPair]) -> Iterator[None]:
-        """Be as in the commit that has brought a delta."""
+        """Act inside the context as in the commit of the delta `keyed`."""
         self._last = keyed
         try:
             yield
@@ -306,7 +305,7 @@ class IndexBy:
             return list(self.index.items())
         rows = self._table()
         keyed = self._keyed.step(rows)
-        if 2 * len(keyed) < len(rows):  # an index has less than the table: the next one asks it
+        if 2 * len(keyed) < len(rows):  # the next call reads the smaller index
             self._take(keyed)
             self._table, self.look_up = None, self._index.find
         return keyed
@@ -315,7 +314,7 @@ class IndexBy:
         return self._index.rows, self._index.bytes()
 
     def take_back(self, keyed: Sequence[KeyedPair]) -> None:
-        """Take a delta out again that the index has taken in."""
+        """Remove a delta that was applied."""
         if self._table is not None:
             self._make(self._table)
         self._take_back(keyed)
@@ -327,7 +326,7 @@ class IndexBy:
 
 
 def are_hashable(keyed: Sequence[KeyedPair]) -> bool:
-    """Whether all keys could be computed; raises if one cannot be hashed, as an index would."""
+    """True if no key is an error; raises, as an index would, if a key cannot be hashed."""
     keys = keyed.keys if type(keyed) is KeyedBatch else [key for key, _ in keyed]
     kinds = set(map(type, keys))
     if kinds <= PLAIN:
@@ -341,16 +340,16 @@ def are_hashable(keyed: Sequence[KeyedPair]) -> bool:
 
 
 def _check_each(keyed: Sequence[KeyedPair]) -> None:
-    """Raise with the row at hand whose key cannot be hashed, so that the error can name it."""
-    for key, (row, _) in keyed:  # noqa: B007 (the row is looked for in this frame)
+    """Raise for the row whose key cannot be hashed, as the variable `row`, for the error note."""
+    for key, (row, _) in keyed:  # noqa: B007 (the error note reads `row` from this frame)
         hash(key)
 
 
 class KeyedStream:
-    """Pairs with their keys; a row without a key function has the key `()`.
+    """Emit pairs with their keys; without a key function, every row has the key `()`.
 
-    The key may be one of the marks of `index.py`. Rejected rows are passed over, unless the other
-    side of a join has error rows, which must be told of them.
+    A key may be one of the marks of `index.py`. Filtered rows are skipped, unless `emits_filtered`
+    is set because the other side of a join has error rows.
 
     >>> KeyedStream(len).step([("anna", 1)])
     [(4, ('anna', 1))]

@@ -10,67 +10,65 @@ Join is bilinear, so its delta needs two products, not a recomputation:
                              Join --- d(L join R)
             dR --- IndexBy --+
 
-Both indexes have taken their delta in already; `L` of before is `L` of now less `dL`. A predicate
-on top of the keys is a selection of the pairs. When both inputs change, a pair may come and go in
-the same commit; it is cancelled here, so that nothing above sees it.
+Both indexes have already applied their deltas: `L` before the commit is the current `L` minus `dL`.
+A predicate beside the keys filters the pairs. If both inputs change, one commit can insert and
+delete the same pair; the join consolidates its output, so that no later operator sees it.
 
-Where the optimizer found the keys in a predicate, `on` is what is left of it. While an index has
-error rows, the `whole` predicate is asked of all candidates (`join.py`).
+If the optimizer extracted the keys from a predicate, `on` is the residual predicate. While an index
+has error rows, the join evaluates the `whole` predicate on all candidates (below).
 
 State:  none of its own; one index per input, shared with other joins on the same key.
 Cost:   O(|dL| + |dR| + matches) per commit, independent of |L| and |R|.
 Source: [dbsp] proposition 3.4 and section 4, bilinear operators; [i3ql] join.
 
-Sums by: integrate an input as sums by key, where a join needs to know no more of its rows.
+Sums by: integrate an input as sums by key, for a join that needs nothing else of its rows.
 
-    step:   state  :=  state + d        d: key -> (weight, sum of each value) of what changes
+    step:   state  :=  state + d        d: key -> (weight, sum of each value), the change
 
-It is to a join what `IndexBy` is: it steps before it, and hands on its change by key. A side that
-has a part of the group keeps sums by key and by that part.
+It replaces `IndexBy` below a join: it steps first and emits its change by key. A side that computes
+a part of the group key keeps sums by key and that part.
 
-Whatever raises here might not have raised in the plan without factors, which asks rows with a
-partner only. So it is `BailOut`, and the database goes back to that plan.
+A callable that raises here might not be called at all by the plan without factorization, which
+evaluates rows with a partner only. So any error becomes a `BailOut`, and the database returns to
+that plan.
 
-State:  a tuple per key, or a dictionary of those.
+State:  a tuple of sums per key; with `by_group`, a dictionary of such tuples per key.
 Cost:   O(|dL|).
 Source: [slender] recursive IVM; F-IVM, views of relations grouped by their join keys.
 
-The key of a row, by which a join finds its partners: as written, or found in a predicate.
+Join key of a row: as written in the query, or extracted from a predicate.
 
-A key as written raises what its callable raises. Where the optimizer found tests and keys in a
-predicate, nothing is raised here: a row on which one of them does is an error row, and the
-predicate itself is asked of the row and all others (`join.py`).
+A written key raises what its callable raises. Extracted tests and keys raise nothing: a row for
+which one fails is an error row, and the join evaluates the whole predicate on its pairs.
 
-At: the rows of an index whose key is a value, one of several, or in a range.
+At: the rows of an index whose key is a value, one of several values, or in a range.
 
-Rows without a key, or with one of another kind than the range has, are asked the condition that is
-looked up: it may let them through, or raise.
+Rows without a key, or with a key that is not comparable with the range, are filtered by the
+condition itself: it may accept them, or raise.
 
-State:  none; the index is shared with all that want other keys, and with joins.
-Cost:   O(|dL|); to begin with, O(rows found), however large the index is, and of rows to be asked.
-Source: alpha memories of C. L. Forgy, *Rete*, 1982; shared arrangements of differential dataflow.
+State:  none; the index is shared with look-ups of other keys and with joins.
+Cost:   O(|dL|); initially O(rows found + rows without a comparable key), whatever the index size.
 
-Error rows: rows whose place in an index could not be computed, since something raised.
+Error rows: rows whose join key could not be computed, because a callable raised.
 
-A predicate may name keys that only some rows have. The plain plan asks the predicate of every pair,
-and raises only where the parts before it are true. So an error row is paired with every row of the
-other side, those too that its index leaves out, and any row with the error rows of the other side.
+A predicate can read a key that only some rows have. The plain plan evaluates the predicate on every
+pair, and raises only where its earlier parts are true. So an error row is paired with every row of
+the other side, filtered rows included, and every row with the error rows of the other side.
 
     key            candidates of the other side
-    a value        those with the key, and its error rows
-    ERROR_KEY        all rows
+    a value        the rows of that key, and its error rows
+    ERROR_KEY      all rows
     FILTERED       its error rows
     NO_MATCH       its error rows
 
-State:  none; error rows are kept in the indexes.
-Cost:   of an error row, O(rows of the other side), as without an index; of other rows, O(error
-        rows).
+State:  none; the indexes store error rows.
+Cost:   O(rows of the other side) for an error row, as without an index; O(error rows) for others.
 
 Product: all pairs of rows of two inputs; weights multiply.
 
     d(L x R)  =  dL x (R + dR)  +  L x dR
 
-It is the join on a key that all rows share, so it is that join, over indexes without a key.
+A product is a join on a key that all rows share: `Join` over indexes without a key.
 
 State:  both inputs.
 Cost:   O(|dL| * |R| + |L| * |dR|).
@@ -109,7 +107,7 @@ from reactive.engine.runtime.interrupts import reraise_asynchronous
 
 
 class Join:
-    """Pairs the rows of two indexes; `pair(left, right)` makes the row.
+    """Pair the rows of two indexes; `pair(left, right)` makes the result row.
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> left, right = IndexBy(len), IndexBy(len)
@@ -157,14 +155,14 @@ class Join:
         return self._fitting(self._left_part(items, KeyCandidates(self._right)), self._whole)
 
     def _careful(self, left: Sequence[KeyedPair], right: Sequence[KeyedPair]) -> list[Pair]:
-        """The same while there are error rows, here or before the commit."""
+        """Compute the delta while there are error rows, now or before the commit."""
         out = self._left_part(left, KeyCandidates(self._right))
         out += self._right_part(right, KeyCandidates(self._left, left))
         self.touched += len(left) + len(right) + len(out)
         return self._fitting(consolidate(out), self._whole)
 
     def _fitting(self, pairs: list[Pair], on: Callable[[Row], object] | None) -> list[Pair]:
-        """Those for which the predicate is true."""
+        """Return the pairs for which the predicate is true."""
         if on is None:
             return pairs
         out = []
@@ -191,32 +189,32 @@ class Join:
 
 
 Sums = tuple[RunningSum, ...]
-"""How many rows, then the sum of each value."""
+"""The number of rows, then the sum of each value."""
 Change = tuple[Any, Sums]
-"""A key, or a key and a part of the group, and what it changes by."""
+"""A key, or a key and a part of the group, and the change of its sums."""
 
 
 class KeptSide(dict[Any, Any]):
-    """Sums by key, which stay in the oldest generation of the garbage collector.
+    """Sums by key that stay in the oldest generation of the garbage collector.
 
-    Of a plain dictionary of tuples of numbers the collector finds that it leads to nothing, and no
-    longer tracks it. The next tuple makes it track it again, among the youngest objects: then
-    all of it is looked at by the next collection, which takes as long as thousands of changes.
+    The collector untracks a plain dictionary whose values are tuples of numbers. Inserting a new
+    tuple tracks the dictionary again, in the youngest generation: the next collection then visits
+    all of it, which takes as long as thousands of changes.
     """
 
     __slots__ = ()
 
 
 class SumsBy:
-    """Keeps sums; `loop` makes of deltas what changes, by key.
+    """Maintain sums by key; `loop` computes their change from the deltas.
 
     Parameters
     ----------
-    width: how many values are summed.
-    by_group: whether keys have a part of the group beside them.
-    one: the loop that takes a single row in, if there is one.
-    at_once: what makes the same of some deltas as `loop`, and None of others.
-    look_ups: of a join below, how its loop finds partners.
+    width: the number of summed values.
+    by_group: True if keys are pairs of a key and a part of the group.
+    one: the loop for a single row, if there is one.
+    at_once: computes the result of `loop` for some deltas, and returns None for others.
+    look_ups: if the input is a join, returns the look-ups for its loop.
     """
 
     __slots__ = (
@@ -268,13 +266,13 @@ class SumsBy:
         return out
 
     def in_line(self) -> InLine | None:
-        """The same of a single row, if there is a loop for it."""
+        """Return the code for a delta of one row, if there is a loop for it."""
         if self._one is None:
             return None
         return InLine(_IN_LINE, _FINALIZE, {"own": self, "one": self._one, "sums": self.sums})
 
     def bail_out(self, error: Exception) -> None:
-        """The loop for a single row has raised, and changed nothing."""
+        """Raise `BailOut`: the loop for a single row raised, and changed nothing."""
         self._is_whole = True
         raise BailOut(self._owner, self) from error
 
@@ -302,7 +300,7 @@ class SumsBy:
         return out
 
     def undo(self) -> None:
-        if self._is_whole:  # otherwise nobody knows what was taken in, and the next step says so
+        if self._is_whole:  # otherwise the state is undefined, and the next step raises
             self._take(negated(self._last))
         self._last = ()
 
@@ -316,7 +314,7 @@ class SumsBy:
         self._is_whole = True
 
     def _begin(self) -> None:
-        """Begin to take changes in; until it is done, nobody knows what is in."""
+        """Mark the state as undefined, until the change is applied."""
         if not self._is_whole:
             raise RuntimeError("interrupted while it took changes in")
         self._is_whole = False
@@ -327,18 +325,18 @@ class SumsBy:
         return [((key, group), s) for key, of in self.sums.items() for group, s in of.items()]
 
     def state(self) -> State | None:
-        """The sums by key; None while one of them is kept in a form of its own."""
+        """Return the sums by key; None while a sum is an object of another class."""
         changes = self.contents()
         keys, sums = (list(map(itemgetter(place), changes)) for place in (0, 1))
         is_plain = {*map(type, chain.from_iterable(sums))} <= SUMS
         return {"keys": keys, "sums": sums} if is_plain else None
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Hold the sums that another one has told."""
+        """Load the sums that another operator returned from `state`."""
         self._merge(self.sums, list(zip(state["keys"], state["sums"], strict=True)))
 
     def before(self, changes: Sequence[Change], asked: Iterable[Any]) -> Callable[[Any, Any], Any]:
-        """A look-up of keys in the sums as they were before changes that they have taken in."""
+        """Return a look-up in the sums before `changes`, already applied, for the keys `asked`."""
         keys = set(asked)
         if self.by_group:
             changes = [change for change in changes if change[0][0] in keys]
@@ -380,13 +378,13 @@ _FINALIZE = "own_{n}._last = ()"
 
 
 def negated(changes: Sequence[Change]) -> list[Change]:
-    """What takes changes back."""
+    """Return the changes that undo `changes`."""
     return [(key, tuple([times(part, -1) for part in sums])) for key, sums in changes]
 
 
 @lru_cache(maxsize=64)
 def _merging(width: int, by_group: bool) -> Callable[[dict[Any, Any], Sequence[Change]], None]:
-    """Adds changes to sums of so many values, and drops what comes to nothing."""
+    """Build the function that adds changes to sums of `width` values and deletes zero sums."""
     mine, more = (["count", *(f"{n}{i}" for i in range(width))] for n in ("sum", "add"))
     more[0] = "weight"
     lines = ["def merge(sums, changes):", "    get = sums.get"]
@@ -427,7 +425,7 @@ Evaluate = Callable[[Row], Any]
 
 
 def written_key(key: Evaluate) -> Callable[[Row], Key]:
-    """The key as written, or `NO_MATCH`.
+    """Return the key function as written; it returns `NO_MATCH` for a key unequal to itself.
 
     >>> written_key(len)("anna"), written_key(float)("nan")
     (4, NO_MATCH)
@@ -442,7 +440,7 @@ def written_key(key: Evaluate) -> Callable[[Row], Key]:
 def found_key(
     written: Evaluate | None, steps: Sequence[tuple[bool, Evaluate]]
 ) -> Callable[[Row], Key]:
-    """The key by tests and parts of a key (True), in their order, after the key as written.
+    """Build a key from `steps` (test, or part of the key if True), after the written key.
 
     >>> key = found_key(None, [(True, len), (False, str.islower)])
     >>> key("anna"), key("Anna"), key(7)
@@ -454,7 +452,7 @@ def found_key(
         own = () if written is None else match_key(written(row))
         try:
             found = _found(row, steps)
-        except Exception as error:  # what it is shows when the predicate is asked of a pair
+        except Exception as error:  # the error shows when the whole predicate is evaluated
             reraise_asynchronous(error)
             return ERROR_KEY
         if found is FILTERED or own is NO_MATCH:
@@ -468,8 +466,8 @@ def found_key(
 
 
 def placed(span: Span) -> SideTerm:
-    """The key of an index of points or intervals, which raises where a value has no place in an
-    order: the row is an error row."""
+    """Build the key of an index of points or intervals. It raises if a value has no place in an
+    order; the row is then an error row."""
     one, *ends = span.ends
     called = constant(interval if ends else point)
     call = Call(called, (one.body, *(end.body for end in ends)))
@@ -477,7 +475,7 @@ def placed(span: Span) -> SideTerm:
 
 
 def of_classes(value: Any, classes: Collection[type]) -> None:
-    """Raise if a value is of none of some classes: its row has no key."""
+    """Raise if the class of `value` is not in `classes`: its row has no key."""
     if type(value) not in classes:
         raise TypeError(f"{type(value).__name__} is not what is compared here")
 
@@ -495,11 +493,13 @@ def _found(row: Row, steps: Sequence[tuple[bool, Evaluate]]) -> Any:
 
 
 Ask = Callable[[Sequence[Pair]], Sequence[Pair]]
-"""Those of some rows that pass the condition."""
+"""Returns the pairs whose rows pass the condition."""
 
 
 class At:
-    """Hands on the rows that are wanted; it is given those, and what is to be asked (`node.py`).
+    """Emit the rows of an index that have one key, one of several keys, or a key in a range.
+
+    `node.py` delivers candidate rows only; `ask` filters rows without a comparable key.
 
     >>> by_length = IndexBy(len)
     >>> four = At(by_length, 4, list)
@@ -546,10 +546,9 @@ class At:
 
 
 class KeyCandidates:
-    """What may match a key on one side of a join.
+    """Candidates for a key on one side of a join.
 
-    `since` is a delta that the side has already taken in, and that is taken out again to see the
-    side as it was before.
+    `since` is a delta that the side has already applied; the candidates are those before it.
     """
 
     def __init__(self, side: IndexBy, since: Sequence[KeyedPair] = ()) -> None:
@@ -558,7 +557,7 @@ class KeyCandidates:
         self._index: Any = side.index.earlier(since) if since else side.index
 
     def pairs(self, key: Key) -> list[Pair]:
-        """The rows, with their weights."""
+        """Return the candidate rows with their weights."""
         if key is ERROR_KEY:
             return list(self._side.all_rows(self._since))
         index = self._index
@@ -568,7 +567,7 @@ class KeyCandidates:
 
 
 def product(left: IndexBy, right: IndexBy, pair: Callable[[Row, Row], Row]) -> Join:
-    """The operator, over two indexes made by `IndexBy(None)`.
+    """Return the operator over two indexes made by `IndexBy(None)`.
 
     >>> from reactive.engine.operators.index_by import IndexBy
     >>> left, right = IndexBy(None), IndexBy(None)

@@ -6,38 +6,38 @@
                                                          |
                                   rows that enter or leave in this round
 
-A commit goes through rounds, in each of which some rows enter or leave and the derivations that
-follow are counted, until nothing changes:
+A commit runs rounds until nothing changes. In each, some rows enter or leave, and the derivations
+that depend on them are counted:
 
-1. The changed inputs bring derivations, and take some away.
-2. While rows have lost their last well-founded derivation, they leave, with what was derived from
-   them. This ends before any row enters: no row comes back by support that is about to go.
-3. Rows that are supported and not there enter, as of a new round; those that left in 2 for want of
-   a well-founded derivation among them, if something else supports them.
+1. The changed inputs add and remove derivations.
+2. Rows that lost their last well-founded derivation leave, and so do rows derived from them. This
+   ends before any row enters: no row returns by a derivation that will be removed.
+3. Supported rows that are not present enter in a new round. These include rows that left in 2
+   without a well-founded derivation, if other derivations support them.
 
-What was there before the change and is not affected is never looked at.
+Rows that were present before and are not affected are never touched.
 
-Where following takes longer than deriving all rows again, that is done (`fixpoint.py`).
+If following the change would take longer than deriving all rows again, they are derived again.
 
-State:  for every row two numbers (`fixpoint/relation.py`); an index per recursive side of a join.
-        Restored, it holds its rows only, until an input changes.
-Cost:   O(derivations of the rows that enter or leave, and of those that changed inputs make).
+State:  two numbers for every row (`recursive_relation.py`); an index per recursive side of a join.
+        After a restore only the rows, until an input changes.
+Cost:   O(derivations of the rows that enter or leave, and of the changed input rows).
 Source: docs/recursion.md; [dbsp] section 5; [counting]; [elastic].
 
-A recursion evaluated anew: from all rows of its inputs, and compared with what it was.
+Recomputed recursion: derived from all rows of its inputs, and compared with its previous rows.
 
-    followed    derivations that vanish, one by one; what still holds comes back
-    anew        nothing, then all derivations that there are now
+    followed      remove derivations one by one; rows with other derivations enter again
+    recomputed    start empty, then add all current derivations
 
-Following what comes costs no more than deriving it anew does. What vanishes does: a derivation that
-is taken away takes about `RATIO` times as long as one that is made, and may be made again at once.
-So it is measured as it goes. Where vanishing has taken half of what is left to derive, the commit
-goes over to the other way: never more than 1.5 times of again, if what is left by then is there in
-the end. It is asked before derivations are taken away, and if they are many, before they are made:
-some of the rows that go are asked what vanishes with them.
+Following insertions costs no more than recomputing. Following deletions can: to remove a derivation
+takes about `RATIO` times as long as to add one, and the row may be derived again in the same
+commit. So the fixpoint measures. When removals have taken half the time of deriving what is left,
+the commit switches to recomputing: never more than 1.5 times the cost of recomputing, if the
+derivations left by then also hold at the end. The check precedes each removal of derivations; for
+large changes a sample of the deleted rows predicts how many derivations they will remove.
 
-State:  during the commit, what there was before it: nothing is undone unless the commit is.
-Cost:   that of a load, and of a look at each row that was there or is.
+State:  during the commit, the previous rows, for an undo.
+Cost:   that of a load, and of comparing each previous and each current row.
 Source: as in `operators/loop/anew.py`.
 """
 
@@ -62,7 +62,7 @@ MOST_SHOWN = 3
 
 
 class Fixpoint:
-    """Gives out one delta per relation that has a name."""
+    """Emit one delta per named relation."""
 
     __slots__ = ("_before", "_circuit", "_is_measured", "_round", "_stored", "evaluated")
 
@@ -72,13 +72,13 @@ class Fixpoint:
         self._before: StateBefore | None = None
         self._is_measured = False
         self._stored: State | None = None
-        """The state that was restored, until derivations and indexes are built from it."""
+        """A restored state from which derivations and indexes are not built yet."""
         self.evaluated = 0
-        """How often it was evaluated anew."""
+        """Number of recomputations."""
 
     @property
     def source(self) -> str | None:
-        """The generated loops, if there are any."""
+        """The code of the generated loops, if there are any."""
         delta_rules = dict.fromkeys(rule for rule, _ in (*self._circuit.left, *self._circuit.right))
         return "\n".join(text for rule in delta_rules for text in rule.sources()) or None
 
@@ -91,7 +91,7 @@ class Fixpoint:
 
     def step(self, *inputs: Sequence[Any]) -> Sequence[Sequence[Pair]]:
         collects = gc.isenabled()
-        try:  # as `collector.paused`, which takes longer than many a step
+        try:  # like `collector.paused`, which takes longer than many a step
             gc.disable()
             return self._step(inputs)
         finally:
@@ -113,7 +113,7 @@ class Fixpoint:
         return changes
 
     def _evaluated(self) -> Sequence[Sequence[Pair]] | None:
-        """Evaluate it anew; None if that cannot be done."""
+        """Recompute the recursion; return None if that raises."""
         circuit = self._circuit
         try:
             given = {port: find() for port, find in circuit.all_rows.items()}
@@ -123,7 +123,7 @@ class Fixpoint:
                     circuit.relations[rule.head].take(rule.given(given[port]))
             self._settle()
             self._notify_recursive_indexes()
-        except Exception as error:  # it may have more rounds than following a change
+        except Exception as error:  # recomputing may need more rounds than following a change
             reraise_asynchronous(error)
             return None
         self.evaluated += 1
@@ -131,7 +131,7 @@ class Fixpoint:
         return deltas if any(deltas) else ()
 
     def _followed(self, inputs: Sequence[Sequence[Any]]) -> Sequence[Sequence[Pair]]:
-        """What follows from changes of the inputs; as long as that pays, if it is measured."""
+        """Follow changes of the inputs. If measured, raise `TooManyLost` once it does not pay."""
         try:
             if max(map(len, inputs), default=0) >= MANY:
                 self._ask(expected(self._circuit, inputs))
@@ -149,15 +149,17 @@ class Fixpoint:
         return self._finished()
 
     def _is_negated(self, inputs: Sequence[Sequence[Any]]) -> bool:
-        """Whether rows come where something of an input goes, and go where something comes."""
+        """True if a changed input is negated: its insertions remove rows, and its deletions add
+        rows.
+        """
         return any(isinstance(rule, Negating) and inputs[port] for rule, port in self._circuit.fed)
 
     def _carefully(self, inputs: Sequence[Sequence[Any]]) -> None:
-        """The same, so that no callable sees a pair of a row that leaves and one that comes.
+        """Follow changes so that no callable sees a leaving and an entering row in one pair.
 
-        What goes is dealt with before what comes is there, and so is what comes to a negation, as
-        it takes rows away. This takes longer where both derive the same rows, and is done only
-        where something raised.
+        Deletions are applied before insertions are visible, and so are insertions into a negated
+        input, since they remove rows. This takes longer if both derive the same rows, so it is done
+        only after a callable raised.
         """
         gone, came = (
             [[part for part in delta if _weight(part) * sign > 0] for delta in inputs]
@@ -176,7 +178,7 @@ class Fixpoint:
         self._take(came, others)
         self._take(gone, negated)
         self._settle()
-        self._forget_recursive_indexes()  # they are told of all changes at the end
+        self._forget_recursive_indexes()  # `_finished` notifies them of all changes
 
     def _take_with(
         self,
@@ -184,7 +186,7 @@ class Fixpoint:
         fed: Sequence[Fed],
         seeing: Sequence[AbstractContextManager[None]],
     ) -> None:
-        """Deal with changes of inputs that take rows away, while negations see others."""
+        """Apply changes of inputs that remove rows, inside the contexts `seeing`."""
         with ExitStack() as seen:
             for each in seeing:
                 seen.enter_context(each)
@@ -199,7 +201,7 @@ class Fixpoint:
                 recursive_index.undo()
 
     def _let_leave(self) -> None:
-        """Rows without a well-founded derivation leave, and those that so lose theirs."""
+        """Remove the rows without a well-founded derivation, repeatedly."""
         relations = self._circuit.relations
         while self._is_losing():
             dated = not all(relation.has_only_ones for relation in relations)
@@ -209,7 +211,7 @@ class Fixpoint:
             self._derive(leaving, is_loss=True)
 
     def _ask(self, gone: int) -> None:
-        """Go over to evaluating it anew if it takes too long to follow what vanishes."""
+        """Raise `TooManyLost` if removing `gone` more derivations takes too long."""
         if self._is_measured and is_dear(self._circuit.relations, gone):
             raise TooManyLost
 
@@ -220,7 +222,7 @@ class Fixpoint:
         return False
 
     def _settle(self) -> None:
-        """Let rows leave and enter until nothing changes."""
+        """Remove and insert rows until nothing changes."""
         depth, relations = 0, self._circuit.relations
         while True:
             self._let_leave()
@@ -257,15 +259,15 @@ class Fixpoint:
         return [self.rows(index) for index in range(len(self._circuit.names))]
 
     def rows(self, relation: int) -> Sequence[Pair]:
-        """All rows of a relation."""
+        """Return all rows of a relation."""
         return UniformDelta(list(self.shown(relation)), 1)
 
     def shown(self, relation: int) -> Mapping[Row, object]:
-        """The rows of a relation: not a copy."""
+        """Return the rows of a relation, not a copy."""
         return self._circuit.relations[relation].shown
 
     def state(self) -> State | None:
-        """The state of each relation, by its place; None if one of them has none to tell."""
+        """Return the state of each relation, by its place; None if one of them cannot be stored."""
         if self._stored is not None:
             return self._stored
         found: dict[str, Any] = {"round": self._round}
@@ -316,14 +318,14 @@ class Fixpoint:
                 relation.take(derivations)
 
     def _finished(self) -> Sequence[Sequence[Pair]]:
-        """The net changes, which recursive indexes that do not follow the rounds take in now."""
+        """Return the net changes; apply them to recursive indexes that do not follow the rounds."""
         moved = self._notify_recursive_indexes()
         named = range(len(self._circuit.names))
         deltas = [self._circuit.relations[index].net(moved[index]) for index in named]
         return deltas if any(deltas) else ()
 
     def _notify_recursive_indexes(self) -> list[Sequence[Pair]]:
-        """Tell them which rows of each relation have entered and left."""
+        """Apply net changes to recursive indexes that do not follow; return them by relation."""
         circuit = self._circuit
         moved = [relation.moved() for relation in circuit.relations]
         for recursive_index in circuit.recursive_indexes:
@@ -334,7 +336,7 @@ class Fixpoint:
         return moved
 
     def _depth(self, entering: Sequence[UniformDelta]) -> int:
-        """How many steps the rows that enter are away from the inputs that changed."""
+        """Return the derivation steps between the changed inputs and the rows that enter."""
         relations = self._circuit.relations
         depth = max(f.depth for f, rows in zip(relations, entering, strict=True) if rows)
         most = self._circuit.max_rounds
@@ -343,9 +345,9 @@ class Fixpoint:
         return depth
 
     def _derive(self, changed: Sequence[Pairs], *, is_loss: bool = False) -> None:
-        """Take in what follows from rows that enter or leave.
+        """Apply the derivations of rows that enter or leave.
 
-        With `+` and `-` for what enters and leaves, of two relations first d(L) R, then L' d(R).
+        Of a rule over two relations, first d(L) R, then L' d(R), where L' includes d(L).
         """
         circuit = self._circuit
         out = [(w.head, w.from_left(changed[of])) for w, of in circuit.left if changed[of]]
@@ -373,7 +375,7 @@ class Fixpoint:
 
 
 def _state_of(state: State, place: int) -> State:
-    """Return the part of the state of a fixpoint that is of one relation."""
+    """Return the part of a fixpoint state that belongs to one relation."""
     own = f"{place} "
     return {name.removeprefix(own): v for name, v in state.items() if name.startswith(own)}
 
@@ -393,10 +395,7 @@ def _weight(part: Any) -> int:
 
 
 class FixpointRelation:
-    """One of the relations of a fixpoint.
-
-    It has no state of its own.
-    """
+    """Emit the changes of one relation of a fixpoint. It has no state of its own."""
 
     __slots__ = ("_fixpoint", "_relation", "touched")
 
@@ -413,24 +412,24 @@ class FixpointRelation:
 
     @property
     def shown(self) -> Mapping[Row, object]:
-        """The rows that are there now: not a copy."""
+        """The current rows, not a copy."""
         return self._fixpoint.shown(self._relation)
 
 
 RATIO = 3
-"""How many times as long a derivation takes that vanishes than one that is made."""
+"""Time to remove a derivation, relative to the time to add one."""
 MANY = 64
-"""Rows of a change of which some are asked first."""
+"""Least size of a change whose cost a sample predicts."""
 ASKED = 16
-"""How many are asked."""
+"""Rows of the sample."""
 
 
 class TooManyLost(Exception):
-    """More derivations vanish than pays to follow."""
+    """Raised if more derivations are removed than pays to follow."""
 
 
 def is_dear(relations: Sequence[RecursiveRelation], more: int = 0) -> bool:
-    """Whether it takes too long to follow what vanishes, with some more derivations that will."""
+    """True if it takes too long to follow the removed derivations, and `more` that will be."""
     for relation in relations:
         more += relation.vanished
     if more <= affordable(0, RATIO):
@@ -440,7 +439,7 @@ def is_dear(relations: Sequence[RecursiveRelation], more: int = 0) -> bool:
 
 
 def expected(circuit: Circuit, inputs: Sequence[Sequence[Any]]) -> int:
-    """About how many derivations vanish at once with a large change of the inputs."""
+    """Estimate how many derivations a large change of the inputs removes directly."""
     return sum(
         [
             vanishing(rule.given, _deleted(inputs[port]))
@@ -451,13 +450,13 @@ def expected(circuit: Circuit, inputs: Sequence[Sequence[Any]]) -> int:
 
 
 def following(circuit: Circuit, leaving: Sequence[Pairs]) -> int:
-    """The same with many rows that leave."""
+    """Estimate how many derivations many leaving rows remove directly."""
     left = [vanishing(rule.from_left, leaving[of]) for rule, of in circuit.left]
     return sum([*left, *(vanishing(rule.from_right, leaving[of]) for rule, of in circuit.right)])
 
 
 def vanishing(derive: Callable[[Any], Sequence[Any]], delta: Sequence[Any]) -> int:
-    """About how many derivations vanish with a change: of a large one, by asking some rows of it.
+    """Estimate how many derivations a large change removes, from a sample of its rows.
 
     >>> vanishing(lambda rows: [*rows, *rows], range(10_000)), vanishing(list, range(10))
     (20000, 0)
@@ -467,13 +466,13 @@ def vanishing(derive: Callable[[Any], Sequence[Any]], delta: Sequence[Any]) -> i
     some = delta[:: max(len(delta) // ASKED, 1)]
     try:
         return len(derive(some)) * len(delta) // len(some)
-    except Exception as error:  # it raises, or does not count, when all of them are dealt with
+    except Exception as error:  # the real step raises, or skips the row
         reraise_asynchronous(error)
         return 0
 
 
 def _deleted(delta: Sequence[Any]) -> Sequence[Any]:
-    """The pairs of a large change, beside their keys or not, that go."""
+    """Return the deleted pairs of a large change, with or without keys."""
     if len(delta) < MANY:
         return ()
     if isinstance(delta, UniformDelta | KeyedBatch):
@@ -482,7 +481,7 @@ def _deleted(delta: Sequence[Any]) -> Sequence[Any]:
 
 
 class StateBefore:
-    """What relations and their indexes held before they began from nothing."""
+    """Rows of relations and their indexes before a recomputation in this commit."""
 
     __slots__ = ("_indexes", "_relations")
 
@@ -491,14 +490,14 @@ class StateBefore:
         self._indexes = [(index, index.set_aside()) for index in circuit.recursive_indexes]
 
     def bring_back(self) -> None:
-        """Have them as they were before the commit."""
+        """Restore the relations and indexes as they were before the commit."""
         for index, held in self._indexes:
             index.bring_back(held)
         for relation, before in self._relations:
             relation.bring_back(before)
 
     def changes(self, place: int) -> Sequence[Pair]:
-        """How the rows of a relation differ from those before the commit."""
+        """Return the difference between the rows of a relation now and before the commit."""
         relation, before = self._relations[place]
         return differences(relation.shown, before.shown, before.net(before.moved()))
 
@@ -506,7 +505,7 @@ class StateBefore:
 def differences(
     now: Mapping[Row, object], was: Mapping[Row, object], moved: Sequence[Pair]
 ) -> Sequence[Pair]:
-    """How rows differ from others, which had `moved` already.
+    """Return the difference `now - was`, where `was` already includes the changes `moved`.
 
     >>> list(differences({"b": 1, "c": 1}, {"a": 1, "b": 1}, ()))
     [('a', -1), ('c', 1)]

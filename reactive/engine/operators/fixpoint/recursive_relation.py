@@ -1,32 +1,33 @@
-"""Rows of a recursive relation: all that are derived, or the best one of each key.
+"""Rows of a recursive relation: all derived rows, or the best row of each key.
 
-The rows of a recursive relation: which enter and leave, by the derivations that they have.
+Recursive relation: decide by their derivations which rows enter and leave.
 
 Invariants, between two calls
 -----------------------------
-1. A row that is there has a well-founded derivation, or is in `lost`. So each has a proof from
-   inputs alone, by induction over the rounds: what supports itself in a cycle is not well-founded
-   all the way.
-2. Rounds are dates of arrival, and no distances. A new derivation changes nothing but a count.
-3. `support` counts all derivations; a row that left and is still supported can come back at once.
+1. A present row has a well-founded derivation, or is in `lost`. So each has a proof from inputs
+   alone, by induction over the rounds: rows that support each other in a cycle are not all
+   well-founded.
+2. Rounds are dates of arrival, not distances. A new derivation changes nothing but a count.
+3. `support` counts all derivations; a row that left and is still supported can enter again
+   in the same commit.
 
 State:  that of `derivations.py`.
 Cost:   O(1) per row that enters or leaves.
 Source: docs/recursion.md.
 
-A recursive relation that keeps the best row of each key; the others wait.
+Subsuming relation: keep the best row of each key; the other rows wait.
 
-    entries   row -> its rank and key, for all rows that are supported
+    entries   row -> its rank and key, for all supported rows
     groups    key -> the entries of its rows, the best one first
     chosen    key -> the row that is in the relation
 
-Rows enter best first over all keys, as in Dijkstra's algorithm: where no row leads to a better one
-than itself, each key is so decided once. A row that is beaten leaves first, with all that depends
-on it, before the better one enters. If that takes the better one with it, which so
-was derived from the one that it beats, the beaten row comes back and stays, without being shown.
+Rows enter best first over all keys, as in Dijkstra's algorithm: if no row leads to a better one
+than itself, each key is decided once. A dominated row leaves first, with all rows that depend on
+it, before the better row enters. If the better row was derived from the dominated one, it leaves
+too; the dominated row then returns and stays, without being shown.
 
-State:  beside that of `RecursiveRelation`, an entry for each row that waits or is there.
-Cost:   O(log rows) per row that is found, as long as groups are small.
+State:  that of `RecursiveRelation`, and an entry for each row that waits or is present.
+Cost:   O(log rows) per derived row, as long as groups are small.
 Source: superior functions: Knuth, *A Generalization of Dijkstra's Algorithm*, 1977.
 """
 
@@ -63,11 +64,11 @@ class RecursiveRelation(Derivations):
 
     @property
     def is_losing(self) -> bool:
-        """Whether rows have to leave before others may enter."""
+        """True if rows have to leave before others may enter."""
         return bool(self.lost or self._gone)
 
     def enter(self, now: int, depth: int) -> list[Row]:
-        """Let all rows in that are supported and not there; say which.
+        """Insert all supported rows that are not present, and return them.
 
         `depth` is that of the rows from which the last ones were derived.
         """
@@ -92,16 +93,15 @@ class RecursiveRelation(Derivations):
 
     def _supports(self, rows: list[Row]) -> Iterable[tuple[Row, int]]:
         support = self.support
-        if self._known >= 0:  # they are the last keys
+        if self._known >= 0:  # the new rows are the last keys
             return islice(reversed(support.items()), len(rows))
         return zip(rows, map(support.__getitem__, rows), strict=True)
 
     def leave(self, *, dated: bool = True) -> Sequence[Pair]:
-        """Put all rows out that have no well-founded derivation; say which, and since when they
-        were there.
+        """Remove all rows without a well-founded derivation; return them with their rounds.
 
-        Where no row has several derivations, dates are of no use, and not given if not `dated`.
-        Those that are still supported may come back, when all that depended on them has left too.
+        If no row has several derivations, rounds are not needed, and left out if `dated` is False.
+        Rows that are still supported may enter again, after all rows that depend on them have left.
         """
         lost, self.lost = self.lost, []
         self._is_single, self._known = False, -1
@@ -124,21 +124,21 @@ class RecursiveRelation(Derivations):
         return [(row, -since) for row, since in self._leaving.items()]
 
     def since(self, row: Row) -> int:
-        """The round of a row that is there, or that was among the last to leave."""
+        """Return the round of a row that is present, or was among the last to leave."""
         found = self.rounds.get(row)
         return self._leaving[row] if found is None else found
 
     @property
     def shown(self) -> Mapping[Row, object]:
-        """The rows that the relation has to those outside."""
+        """The rows of the relation, as other operators see them."""
         return self.rounds
 
     def net(self, moved: Sequence[Pair]) -> Sequence[Pair]:
-        """How the commit has changed what is shown, which are the rows that `moved` here."""
+        """Return the net change of the shown rows; `moved` are the rows that entered or left."""
         return moved
 
     def moved(self) -> Sequence[Pair]:
-        """Which rows have entered and left in this commit."""
+        """Return the rows that entered and left in this commit."""
         entered = self._entered
         came = entered[0] if len(entered) == 1 else [row for rows in entered for row in rows]
         if not self._left:
@@ -149,7 +149,7 @@ class RecursiveRelation(Derivations):
         return consolidate([*UniformDelta(went, -1), *UniformDelta(came, 1)])
 
     def undo(self) -> None:
-        """Be as before the commit."""
+        """Undo the commit."""
         if self._was_empty:
             self.derivations = 0
             for state in (self.support, self.rounds, self.well_founded):
@@ -160,20 +160,20 @@ class RecursiveRelation(Derivations):
         self.commit()
 
     def set_aside(self) -> Self:
-        """Begin from nothing; all that there was, with what is to be undone of it, is returned."""
+        """Empty the relation; return a copy of its previous state, with its undo log."""
         before = copy(self)
         self._empty(before)
         self._begin()
         return before
 
     def _empty(self, before: Any) -> None:
-        """Hold nothing in the place of what `before` holds."""
+        """Replace the state by an empty one; `before` keeps the old state."""
         before.rounds = dict(self.rounds)
-        self.rounds.clear()  # which views read
+        self.rounds.clear()  # cleared in place, because views read it
         self.support, self.well_founded, self.derivations = {}, {}, 0
 
     def bring_back(self, before: Self) -> None:
-        """Be as before the commit, at the beginning of which all was set aside, or later."""
+        """Restore the state before the commit, from what `set_aside` returned."""
         rounds, touched = self.rounds, self.touched
         for each in type(self).__mro__:
             for name in getattr(each, "__slots__", ()):
@@ -183,11 +183,11 @@ class RecursiveRelation(Derivations):
         self.undo()
 
     def commit(self) -> None:
-        """Forget how it was before."""
+        """Drop the undo log."""
         self._begin()
 
     def state(self) -> State | None:
-        """The rows with their rounds and derivations; None if one may have a negative number."""
+        """Return the rows with rounds and derivations; None if a number may be negative."""
         rows = list(self.rounds)
         if self.may_be_negative or len(self.support) != len(rows):
             return None
@@ -204,14 +204,14 @@ class RecursiveRelation(Derivations):
         }
 
     def show(self, state: State) -> None:
-        """Hold the rows of a stored state, and nothing else of it; the relation held nothing."""
+        """Load the rows of a stored state, and nothing else; the relation was empty."""
         rows = state["rows"]
         self.rounds.update(zip(rows, repeated(state["rounds"], len(rows)), strict=True))
 
     def restore(self, state: State) -> None:
-        """Hold a stored state, the rows of which are shown."""
+        """Load the rest of a stored state, whose rows are already shown."""
         rows = state["rows"]
-        self.support = dict.fromkeys(self.rounds, 1)  # which hashes no row
+        self.support = dict.fromkeys(self.rounds, 1)  # from `rounds`: this hashes no row
         self.well_founded = {}
         for held, counts in (
             (self.support, state["supports"]),
@@ -224,7 +224,7 @@ class RecursiveRelation(Derivations):
         self.commit()
 
     def footprint(self) -> tuple[int, int]:
-        """Rows, and bytes of the dictionaries."""
+        """Return the number of rows, and the bytes of the dictionaries."""
         return len(self.rounds), sum(
             map(sys.getsizeof, (self.support, self.rounds, self.well_founded))
         )
@@ -238,7 +238,7 @@ class RecursiveRelation(Derivations):
 
 
 def fill(rows: dict[Row, Any], others: Mapping[Row, Any]) -> None:
-    """Have a dictionary hold what another one does."""
+    """Replace the contents of `rows` by those of `others`."""
     rows.clear()
     rows.update(others)
 
@@ -248,7 +248,7 @@ Entry = tuple[Any, Any, Row, Any]
 
 
 class SubsumingRelation(RecursiveRelation):
-    """Facts of which one of each key is let in.
+    """Relation that admits one row per key.
 
     >>> relation = SubsumingRelation(by=lambda row: row[0], value=lambda row: row[1], largest=False)
     >>> relation.take([(("a", 5), 1), (("a", 3), 1), (("b", 4), 1)])
@@ -274,18 +274,18 @@ class SubsumingRelation(RecursiveRelation):
 
     def _begin(self) -> None:
         super()._begin()
-        self._open: list[tuple[Any, int, Entry]] = []  # a heap of what may be best of its key
+        self._open: list[tuple[Any, int, Entry]] = []  # a heap of possible best entries
         self._beaten: list[Row] = []
         self._was_beaten: dict[Row, None] = {}
         self._born: dict[Row, int] = {}
-        self._changed: list[Pair] = []  # what is shown, and not any more
+        self._changed: list[Pair] = []  # changes of the shown rows
 
     @property
     def shown(self) -> Mapping[Row, object]:
         return self._shows
 
     def enter(self, now: int, depth: int) -> list[Row]:
-        """Let in the best rows that are not there; none, if others have to leave before."""
+        """Insert the best rows that are not present; none if other rows must leave first."""
         self._arrange(depth)
         while best := self._pop_best():
             self._beaten = [row for row in map(self._dominated_by, best) if row is not NOTHING]
@@ -305,9 +305,10 @@ class SubsumingRelation(RecursiveRelation):
         return []
 
     def _dominated_by(self, entry: Entry) -> Row:
-        """The row that has to leave before the best of its key enters.
+        """Return the row that must leave before the best row of its key enters.
 
-        NOTHING if it has left before, and came back because nothing better is there without it.
+        Return NOTHING if that row has left before, and returned because no better row exists
+        without it.
         """
         row = self.chosen.get(entry[3], NOTHING)
         return NOTHING if row in self._was_beaten else row
@@ -334,8 +335,11 @@ class SubsumingRelation(RecursiveRelation):
         super().bring_back(before)
 
     def state(self) -> State | None:
-        """The rows that are derived, with their derivations; the round of each that is there, or 0;
-        which are shown. None if a row may have a negative number of derivations."""
+        """Return the derived rows with derivations and rounds (0 if not present), and which are
+        shown.
+
+        Return None if a row may have a negative number of derivations.
+        """
         if self.may_be_negative:
             return None
         rows = list(self.support)
@@ -349,13 +353,13 @@ class SubsumingRelation(RecursiveRelation):
         }
 
     def show(self, state: State) -> None:
-        """Hold the rows of a stored state that are shown; the relation held nothing."""
+        """Load the shown rows of a stored state; the relation was empty."""
         rows = state["rows"]
         shown = compress(rows, repeated(state["shown"], len(rows)))
         self._shows.update(dict.fromkeys(shown))
 
     def restore(self, state: State) -> None:
-        """Hold a stored state, the rows of which are shown."""
+        """Load the rest of a stored state, whose rows are already shown."""
         rows, length = state["rows"], len(state["rows"])
         rounds, supports, well_founded = (
             repeated(state[name], length) for name in ("rounds", "supports", "well_founded")
@@ -418,7 +422,7 @@ class SubsumingRelation(RecursiveRelation):
             self._open_group(key)
 
     def _arrange(self, depth: int) -> None:
-        """Put the rows that were found into their groups."""
+        """Insert the derived rows into their groups."""
         for row in [*self._found, *self._fresh]:
             if row not in self.entries:
                 key = canonical(self._by(row))
@@ -429,7 +433,7 @@ class SubsumingRelation(RecursiveRelation):
         self._found, self._fresh = {}, []
 
     def _pop_best(self) -> list[Entry]:
-        """The best entries of all keys that are open, if several those of equal value."""
+        """Return the best entries over all open keys; all that tie."""
         best: dict[Any, Entry] = {}
         while self._open:
             value, _, entry = self._open[0]
@@ -441,13 +445,13 @@ class SubsumingRelation(RecursiveRelation):
         return list(best.values())
 
     def _is_open(self, entry: Entry) -> bool:
-        """Whether it is the best of its key, and not chosen."""
+        """True if an entry is the best of its key, and not chosen."""
         _, _, row, key = entry
         group = self.groups.get(key)
         return group is not None and group[0] is entry and self.chosen.get(key, NOTHING) is not row
 
     def _open_group(self, key: Any) -> None:
-        """Consider the best of a key, if it is not chosen."""
+        """Push the best entry of a key to the heap, if it is not chosen."""
         group = self.groups.get(key)
         if group and self._is_open(group[0]):
             self._push(group[0])
@@ -455,7 +459,7 @@ class SubsumingRelation(RecursiveRelation):
     def _push(self, entry: Entry) -> None:
         heappush(self._open, (entry[0], id(entry), entry))
 
-    # The changes below are made, or not, also where rows and keys do not let themselves be hashed.
+    # Each change below is made whole or not at all, even if a row or key raises in `__hash__`.
 
     def _insert(self, entry: Entry) -> None:
         group = self.groups.setdefault(entry[3], [])
@@ -487,7 +491,7 @@ class SubsumingRelation(RecursiveRelation):
             raise
 
     def _choose(self, key: Any, row: Row) -> None:
-        """Show a row for its key, or NOTHING."""
+        """Show `row` for its key; NOTHING shows none."""
         before = self.chosen.get(key, NOTHING)
         self._note(self._chose, (key, before))
         self._chose((key, row))

@@ -1,27 +1,28 @@
-"""A loop evaluated anew at each commit: from its start, round after round, each of them whole.
+"""Loop that is recomputed at each commit: all rounds from the start, each over all rows.
 
     x(0) = start      x(r + 1) = bodies(x(r), inputs)      d = x(last) - x(last) before
 
-A loop in which everything depends on everything has no change that is small. So nothing is kept of
-the rounds: the rows of the inputs, and those of the last round to compare with.
+If every row of a loop depends on every other, no change is small. So the rounds are not stored,
+only the rows of the inputs and of the last round, for comparison.
 
-State:  the rows of the inputs and of the result; what was made of inputs that stay.
-Cost:   that of all rounds from scratch; of a commit that changes nothing, none.
+State:  the rows of the inputs and of the result; what rounds derive from unchanged inputs.
+Cost:   all rounds from scratch; nothing for a commit that changes no input.
 Source: [mrql] repeat.
 
-A loop whose rounds follow changes where these are small, and are evaluated anew where not.
+Adaptive loop: follow small changes round by round, and recompute all rounds after large ones.
 
-    operators    one per round and node: the work is that of the rows that change
-    anew         the work is that of all rows, a small fraction for each       (`anew.py`)
+    operators    one per round and node: work for the changed rows
+    recompute    work for all rows, a small fraction for each       (`Anew`)
 
 Which one pays depends on the change: an edge in a corner of a graph touches a few rows in each
-round, one in the middle nearly all. So it is measured as it goes. Operators may look at as many
-rows as take them half the time that the rounds take anew; beyond that they are undone and let go,
-and the rounds are evaluated: never more than 1.5 times of that. They are made again once changes
-that they would have followed for less have cost what making them does.
+round, an edge in the middle nearly all. So the loop measures. Operators may touch as many rows as
+take half the time of recomputing; beyond that they are undone and released, and the rounds are
+recomputed: never more than 1.5 times the cost of recomputing. Operators are built again once
+recomputing the changes that they would have followed for less has cost as much as building them.
 
-State:  that of `anew.py`; the operators, while changes are small.
-Cost:   the lower of both, times 1.5 at most; of making operators, what had been spent before.
+State:  the state of `Anew`; the operators, while changes are small.
+Cost:   the lower of both, times 1.5 at most; building operators costs at most what was spent
+        before.
 Source: the rent-or-buy problem: Karlin et al., *Competitive Snoopy Caching*, 1988.
 """
 
@@ -45,34 +46,36 @@ MOST_SHOWN = 3
 
 
 class Rounds(Protocol):
-    """What evaluates rounds: over relations of the round, and others that stay."""
+    """Evaluator of rounds, over relations that change by round and others that do not."""
 
     def begin(self, place: int, rows: list[Row]) -> None:
-        """Give a relation that stays."""
+        """Set the rows of a relation that does not change."""
 
     def round(self, rows: Sequence[list[Row]]) -> list[list[Row]]:
-        """What a round makes of its relations."""
+        """Return the relations after one round."""
 
     def run(self, rows: Sequence[list[Row]], times: int) -> list[list[Row]]:
-        """What a number of rounds make of them, one after the other."""
+        """Return the relations after `times` rounds."""
 
     def forget(self) -> None:
-        """Hold nothing until then."""
+        """Release what was derived from the unchanged relations."""
 
     def looked(self) -> int:
-        """How many rows the rounds have looked at since it was last asked."""
+        """Return the number of rows that the rounds have touched since the last call."""
 
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """Which rows of a relation correspond, and how little they may differ."""
+    """Tolerance of a relation: the key of its rows, and the least change of a value that counts."""
 
     by: Callable[[Row], Any]
     value: Callable[[Row], Any]
     least: float
 
     def passed_on(self, before: list[Row], made: list[Row]) -> tuple[list[Row], bool]:
-        """Rows, those of before where they are near; and whether any other one was passed on."""
+        """Replace rows by the old rows that they are near; return True too if any other row
+        changed.
+        """
         by, value, least = self.by, self.value, self.least
         known = {canonical(by(row)): row for row in before}
         rows, moved = [], len(before) != len(made)
@@ -86,11 +89,11 @@ class Near:
         return rows, moved
 
     def shown(self, before: Iterable[Row], made: list[Row]) -> list[Row]:
-        """Rows, those of before where they are near; there is one of each key.
+        """Replace rows by the old rows that they are near; each key may have one row.
 
         Raises
         ------
-        FixpointError: there are several.
+        FixpointError: a key has several rows.
         """
         tolerate = Tolerate(self.by, self.value, self.least)
         tolerate.reset(before)
@@ -101,7 +104,7 @@ class Near:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """What a loop is: `names` of its relations, rounds, and what is near enough of each."""
+    """A loop: the `names` of its relations, its rounds, and the tolerance of each relation."""
 
     names: tuple[str, ...]
     times: int | None
@@ -109,7 +112,7 @@ class Loop:
     near: tuple[Near | None, ...]
 
     def run(self, rounds: Rounds, rows: list[list[Row]]) -> list[list[Row]]:
-        """All rounds, from some rows on."""
+        """Run all rounds, starting from `rows`."""
         if self.times is not None:
             return rounds.run(rows, self.times)
         for _ in range(self.max_rounds):
@@ -119,7 +122,7 @@ class Loop:
         raise self._endless(before, rows)
 
     def shown(self, before: Sequence[dict[Row, int]], made: list[list[Row]]) -> list[list[Row]]:
-        """What is shown of what a number of rounds come to: with a tolerance, that is near it."""
+        """Return the rows to show after a fixed number of rounds: near rows stay as they were."""
         if self.times is None or not any(self.near):
             return made
         return [
@@ -154,9 +157,9 @@ class Loop:
 
 
 class Anew:
-    """Evaluates a loop from its start. The first inputs are where its relations start.
+    """Recompute a loop from its start. Its first inputs are the start of its relations.
 
-    `quick` evaluates rounds unless something raises in them; then `careful` does.
+    `quick` evaluates the rounds; if something raises in it, `careful` evaluates them again.
     """
 
     __slots__ = (
@@ -176,7 +179,7 @@ class Anew:
         self._log: Log = []
         self._before: list[dict[Row, int]] | None = None
         self.whole = 0
-        """Rows that are looked at when it is evaluated."""
+        """Rows that an evaluation touches."""
         self.touched = 0
 
     def step(self, *deltas: Pairs) -> Sequence[Sequence[Pair]]:
@@ -184,7 +187,7 @@ class Anew:
         return self.evaluate()
 
     def take(self, deltas: Sequence[Pairs]) -> list[Pairs]:
-        """Take changes of the inputs in; they come back net, one for each relation given."""
+        """Apply changes of the inputs; return them as net deltas, one for each input."""
         nets: list[Pairs] = []
         for place, port in enumerate(self._places):
             net = consolidate(deltas[port]) if deltas[port] else ()
@@ -195,12 +198,12 @@ class Anew:
         return nets
 
     def begin_with(self, rows: Sequence[Pairs]) -> None:
-        """Take all rows of the inputs in, of which there were none."""
+        """Load all rows of the inputs; there were none before."""
         for given, port in zip(self.given, self._places, strict=True):
             given.update(consolidate(rows[port]))
 
     def evaluate(self) -> Sequence[Sequence[Pair]]:
-        """How the rows of all relations change when the loop is evaluated."""
+        """Evaluate the loop, and return the changes of all relations."""
         with paused():
             found = self._loop.shown(self._rows, self._evaluated(self._starts()))
             made = [dict(Counter(rows)) for rows in found]
@@ -210,7 +213,7 @@ class Anew:
         return changed if any(changed) else ()
 
     def accept(self, found: Sequence[Pairs]) -> Sequence[Sequence[Pair]]:
-        """Be told how the rows of all relations change."""
+        """Apply changes of all relations that operators have computed."""
         nets = [consolidate(delta) for delta in found]
         for rows, net in zip(self._rows, nets, strict=True):
             grow(rows, net, self._log)
@@ -227,25 +230,27 @@ class Anew:
 
     @property
     def size(self) -> int:
-        """How many rows the result has."""
+        """The number of rows of the result."""
         return sum(map(len, self._rows))
 
     def rows(self, relation: int) -> Iterable[Pair]:
-        """The rows of a relation after the last round."""
+        """Return the rows of a relation after the last round."""
         return self._rows[relation].items()
 
     def contents(self) -> Sequence[Sequence[Pair]]:
         return [list(rows.items()) for rows in self._rows]
 
     def state(self) -> State:
-        """The rows of the result; those of the inputs are read again from these."""
+        """Return the rows of the result; the rows of the inputs are read from the inputs on
+        restore.
+        """
         found: dict[str, Any] = {"whole": self.whole}
         for place, rows in enumerate(self._rows):
             found |= columns_of(rows, f"{place} ")
         return found
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Hold what a loop has told as its state, over inputs with the same rows."""
+        """Load a stored state; the inputs have the same rows as when it was stored."""
         self.begin_with(inputs())
         self.whole = state["whole"]
         for place, rows in enumerate(self._rows):
@@ -257,7 +262,7 @@ class Anew:
         return sum(map(len, held)), sum(map(sys.getsizeof, held))
 
     def settled(self, rows: list[list[Row]]) -> list[list[Row]]:
-        """What the loop comes to from some rows on; nobody compares with them later."""
+        """Return the result of the loop from `rows`, without storing it for comparison."""
         with paused():
             return self._evaluated(rows)
 
@@ -294,7 +299,7 @@ class Anew:
 
 
 class LoopRelation:
-    """One of the relations of a loop. It has no state of its own."""
+    """Emit the changes of one relation of a loop. It has no state of its own."""
 
     __slots__ = ("_loop", "_relation", "touched")
 
@@ -311,15 +316,16 @@ class LoopRelation:
 
 
 def listed(bag: dict[Row, int]) -> list[Row]:
-    """The rows of a bag, each as often as it is there."""
+    """Return the rows of a bag, each repeated by its weight."""
     if len(bag) == sum(bag.values()):
         return list(bag)
     return list(Counter(bag).elements())
 
 
 def grow(bag: dict[Row, int], net: Iterable[Pair], log: Log) -> None:
-    """Add changes to a bag, in which no row is left with a weight of zero; `log` gets the rows with
-    the weights that they had."""
+    """Add net changes to a bag and delete rows of weight zero; append the previous weights to
+    `log`.
+    """
     for row, weight in net:
         before = bag.get(row, 0)
         log.append((bag, row, before))
@@ -330,7 +336,7 @@ def grow(bag: dict[Row, int], net: Iterable[Pair], log: Log) -> None:
 
 
 def shrink(log: Log) -> None:
-    """Take back what has been added to bags."""
+    """Undo the changes of bags in `log`."""
     while log:
         bag, row, weight = log.pop()
         if weight:
@@ -340,7 +346,7 @@ def shrink(log: Log) -> None:
 
 
 def changes(now: dict[Row, int], was: dict[Row, int]) -> list[Pair]:
-    """How a bag differs from another."""
+    """Return the difference `now - was` of two bags."""
     found = [(row, -weight) for row, weight in was.items() if row not in now]
     get = was.get
     return found + [
@@ -349,19 +355,20 @@ def changes(now: dict[Row, int], was: dict[Row, int]) -> list[Pair]:
 
 
 RATIO = 20
-"""How many times as long operators take for a row than rounds that are evaluated whole."""
+"""Time of an operator for a row, relative to that of a recomputed round."""
 FEW = 256
-"""Rows that operators may look at in any case."""
+"""Rows that operators may touch in any case."""
 
 
 def affordable(whole: int, ratio: int) -> int:
-    """How many rows may be followed, of which each takes `ratio` times as long as when `whole` are
-    evaluated: so many that they take half as long, and a few more."""
+    """Return how many rows may be followed if each costs `ratio` times a row of the `whole` rows of
+    a
+    recomputation: half the time of that, and a few rows more."""
     return FEW + whole // (2 * ratio)
 
 
 class LoopBody(Protocol):
-    """All rounds as operators."""
+    """All rounds as operators; `step` returns None beyond `most` touched rows."""
 
     @property
     def touched(self) -> int: ...
@@ -372,7 +379,7 @@ class LoopBody(Protocol):
 
 
 class Measured:
-    """Follows a change by operators, or evaluates the loop anew."""
+    """Follow a change by operators, or recompute the loop."""
 
     __slots__ = ("_anew", "_body", "_is_new", "_make", "_spent", "evaluated", "touched")
 
@@ -384,7 +391,7 @@ class Measured:
         self._is_new = False
         self.touched = 0
         self.evaluated = 0
-        """How often it was evaluated anew."""
+        """Number of recomputations."""
 
     def step(self, *deltas: Pairs) -> Sequence[Sequence[Pair]]:
         anew = self._anew
@@ -414,19 +421,19 @@ class Measured:
         self._anew.commit()
 
     def rows(self, relation: int) -> Any:
-        """The rows of a relation after the last round."""
+        """Return the rows of a relation after the last round."""
         return self._anew.rows(relation)
 
     def contents(self) -> Sequence[Sequence[Pair]]:
         return self._anew.contents()
 
     def state(self) -> State:
-        """The result of the loop. Operators are made again by the next small change, if there were
-        some."""
+        """Return the result of the loop. If there are operators, the next small change after a
+        restore builds them again."""
         return {"is_followed": self._body is not None, **self._anew.state()}
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Hold what a loop has told as its state, over inputs with the same rows."""
+        """Load a stored state; the inputs have the same rows as when it was stored."""
         self._anew.restore(state, inputs)
         if state["is_followed"]:
             self._spent = (RATIO - 1) * self._anew.whole
@@ -443,7 +450,7 @@ class Measured:
         return found
 
     def _consider(self, changed: int) -> None:
-        """Make operators if they would have followed the last changes for less."""
+        """Build operators if they would have followed the last changes for less."""
         anew = self._anew
         if changed * 2 * RATIO > anew.size and anew.whole > FEW:
             self._spent = 0
@@ -453,5 +460,5 @@ class Measured:
             self._spent = 0
             try:
                 self._body, self._is_new = self._make(anew), True
-            except Exception:  # evaluated anew, it does not raise
+            except Exception:  # recomputing does not raise
                 self._spent = -(anew.whole * RATIO * RATIO)

@@ -1,18 +1,18 @@
-"""A loop with a contraction, until settled: it goes on from where it was.
+"""Contracting loop, run until it settles: it continues from its previous result.
 
     inputs --+--> bodies --> tolerate --> rows that are shown
              |                             |
-             +------- what has moved <-----+        until nothing moves
+             +------- moved rows <---------+        until nothing moves
 
-There is one x that stays, whatever the rounds begin with, and a loop that has settled is near it.
-So after a change the rounds begin with what is shown, and follow what moves by enough to be passed
-on: one copy of the operators, that steps as often as there are rounds. What starts matters where a
-key comes or goes only. Changes of many rows are followed by rounds evaluated whole; the operators
-are then made anew by the next one of few, or a later one if that led nowhere.
+A contraction has one fixed point, whatever the start of the rounds, and a settled loop is near it.
+So after a change the rounds start with the shown rows, and follow rows that move by more than the
+tolerance: one copy of the operators steps once per round. The start of a relation matters only
+when a key is inserted or deleted. After a change of many rows, the rounds are recomputed whole;
+the next change of few rows builds the operators again, later after failed attempts.
 
-State:  that of the operators of one round, and of a tolerance for each relation; how many rows of
-        each key a relation starts with.
-Cost:   that of the rows that move, in each round.
+State:  the operators of one round, and a tolerance per relation; the number of start rows by key
+        of each relation.
+Cost:   the rows that move, in each round.
 Source: Banach's fixed-point theorem; asynchronous iterations: Chazan and Miranker, *Chaotic
         Relaxation*, 1969.
 """
@@ -29,11 +29,11 @@ from reactive.engine.operators.loop.anew import Anew, Log, Loop, grow, shrink
 from reactive.engine.operators.rowwise import Tolerate
 
 PART = 8
-"""Of all rows, the part that operators follow at most in a round."""
+"""Operators follow at most one in `PART` of all rows in a round."""
 FEW = 64
 """Rows that they follow in any case."""
 LONGEST = 64
-"""Commits that are not followed at most, after those that could not be."""
+"""Most commits that are recomputed without an attempt, after failed attempts."""
 
 Contents = Callable[[], Iterable[Pair]]
 
@@ -51,7 +51,7 @@ class OneRound(Protocol):
 
 
 class Onward:
-    """Follows what moves until nothing does."""
+    """Follow rows that move until none does."""
 
     __slots__ = (
         "_anew",
@@ -80,12 +80,12 @@ class Onward:
         self._loop = loop
         self._shown = list(shown)
         self._started: list[dict[Any, int]] = [{} for _ in shown]
-        """How many rows of each key the relations start with."""
+        """Number of start rows of each key, by relation."""
         self._log: Log = []
         self._make = make
         self._body: OneRound | None = None
         self._is_new = False
-        """Whether the operators were made in this commit: then nothing leads back to before it."""
+        """True if this commit built the operators: their steps cannot be undone."""
         self._fed: list[Sequence[Pairs]] = []
         self._injected: list[Pairs] = []
         self._waits = 0
@@ -122,21 +122,21 @@ class Onward:
         self._fed, self._is_new = [], False
 
     def rows(self, relation: int) -> Iterable[Pair]:
-        """The rows of a relation that are shown."""
+        """Return the shown rows of a relation."""
         return self._shown[relation].contents()
 
     def contents(self) -> Sequence[Sequence[Pair]]:
         return [list(tolerate.contents()) for tolerate in self._shown]
 
     def state(self) -> State:
-        """The rows that are shown and those that are there; operators are made again."""
+        """Return shown and exact rows; operators are built again after a restore."""
         found: dict[str, Any] = {"whole": self._anew.whole}
         for place, tolerate in enumerate(self._shown):
             found |= {f"{place} {name}": rows for name, rows in tolerate.state().items()}
         return found
 
     def restore(self, state: State, inputs: Inputs) -> None:
-        """Hold what a loop has told as its state, over inputs with the same rows."""
+        """Load a stored state; the inputs have the same rows as when it was stored."""
         self._anew.begin_with(inputs())
         self._anew.whole = state["whole"]
         for place, tolerate in enumerate(self._shown):
@@ -153,7 +153,7 @@ class Onward:
         return sum(rows for rows, _ in sizes), sum(size for _, size in sizes)
 
     def _inject(self, place: int, starts: Pairs) -> Pairs:
-        """The rows with which keys come and go where a relation starts."""
+        """Return the rows by which a relation starts with new keys, or without old ones."""
         tolerate, started = self._shown[place], self._started[place]
         held, keyed = tolerate.held, [(tolerate.key(row), row, n) for row, n in starts]
         grow(started, consolidate([(key, n) for key, _, n in keyed]), self._log)
@@ -166,16 +166,16 @@ class Onward:
         return rows > 0 and sum(map(len, deltas)) <= FEW + rows // PART
 
     def _may_follow(self, nets: Sequence[Pairs]) -> bool:
-        """Whether to try: seldom, where it led nowhere the last times."""
+        """True if operators should be tried; rarely after failed attempts."""
         if not self._are_few(nets):
             return False
         self._waits -= 1
         return self._waits < 0
 
-    # What moves is followed.
+    # Following rows that move.
 
     def _follow(self, inputs: Sequence[Pairs], moved: list[list[Pair]]) -> bool:
-        """Have the operators step until nothing moves; whether they did."""
+        """Step the operators until nothing moves; return False if they gave up."""
         body, outs = self._body, self._begun(inputs)
         for _ in range(self._loop.max_rounds + 1):
             if outs is None:
@@ -198,7 +198,7 @@ class Onward:
         return False
 
     def _begun(self, inputs: Sequence[Pairs]) -> list[Pairs] | None:
-        """What comes of the inputs in the first round."""
+        """Return the output of the first round."""
         if self._body is not None:
             return self._stepped(self._body, [*self._injected, *inputs])
         of_rounds: list[Contents] = [
@@ -208,7 +208,7 @@ class Onward:
         given = self._anew.given[len(of_rounds) :]
         try:
             self._body = self._make([*of_rounds, *(bag.items for bag in given)])
-        except Exception:  # evaluated whole, it does not raise, or is raised there
+        except Exception:  # recomputing does not raise, or raises there
             return None
         self._is_new = True
         found = zip(self._body.contents(), self._shown, strict=True)
@@ -222,7 +222,7 @@ class Onward:
         return outs
 
     def _is_back(self, body: OneRound) -> bool:
-        """Take back what the operators were fed; whether that could be done."""
+        """Undo all steps of the operators; return False if that failed."""
         body.undo()
         for feeds in reversed(self._fed[:-1]):
             if body.step([_negated(feed) for feed in feeds]) is None:
@@ -230,10 +230,10 @@ class Onward:
             body.commit()
         return True
 
-    # Or rounds are evaluated whole.
+    # Recomputing rounds.
 
     def _settle(self, moved: list[list[Pair]]) -> None:
-        """Evaluate rounds until nothing moves; operators do not follow where that leads."""
+        """Recompute rounds until nothing moves, and release the operators."""
         self._body = None
         before = [list(tolerate.contents()) for tolerate in self._shown]
         begin = [

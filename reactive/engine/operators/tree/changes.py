@@ -1,10 +1,10 @@
-"""What a commit has changed in a tree: whole rows of before and of now, and edits with their paths.
+"""Changes of a tree in one commit: whole rows before and after, and edits with their paths.
 
-    rows of now     row + bag of its label, of the index
-    rows of before  the same bag, with what changed taken back (it shares all else with it)
-    edits           from the label of a change to the rows that show it, level by level
+    rows after      row + bag of its label, from the index
+    rows before     that bag with the changes undone (the two share all else)
+    edits           from the label of a change up to the rows that show it, level by level
 
-It is read of the tree as of after the commit, and before the next one.
+They are computed from the tree as of this commit, so they must be read before the next one.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
     from reactive.engine.operators.tree.tree import Tree
 
 Touched = dict[Any, tuple[Row, int]]
-"""Rows of a label that changed, or inside of which something did, by their handle; with how often
-they came more than went."""
+"""Changed rows of a label by handle, with their net weights; rows that changed only in an inner
+level have the weight 0."""
 
 
 class LevelChanges:
-    """What came and went at each level in a commit, and which rows that is inside of."""
+    """Net changes of each level in a commit, and the rows around them."""
 
     __slots__ = ("_around_too", "_bags", "_before", "_deltas", "_own", "_tree")
 
@@ -44,20 +44,20 @@ class LevelChanges:
         self._before: dict[int, Mapping[Label, OrderTree]] = {}
 
     def step(self) -> None:
-        """Have the levels in an order take in what comes."""
+        """Apply the changes to the levels that have an order."""
         for level in self._tree.levels:
             if level.sequences is not None and self._deltas[level.port]:
                 own = {label: rows.values() for label, rows in self.own(level).items()}
                 self._before[level.number] = level.sequences.step(own)
 
     def trees(self, level: Level, label: Label) -> tuple[OrderTree, OrderTree]:
-        """The rows of a label in their order, of before and of now."""
+        """Return the ordered rows of a label, before and after the commit."""
         assert level.sequences is not None
         now = level.sequences.now(label)
         return self._before.get(level.number, {}).get(label, now), now
 
     def own(self, level: Level) -> dict[Label, Touched]:
-        """What came and went at a level itself, net; rows around may be there with weight 0."""
+        """Return the net changes of a level; rows around a change may be included with weight 0."""
         found = self._own.get(level.number)
         if found is None:
             delta = self._deltas[level.port]
@@ -65,7 +65,7 @@ class LevelChanges:
         return found
 
     def touched(self, level: Level) -> dict[Label, Touched]:
-        """The same, and rows inside of which something did."""
+        """Return the changed rows of a level, rows with a changed inner level included."""
         if not self._around_too:
             self._around_too = True
             for each in reversed(self._tree.levels):
@@ -75,7 +75,7 @@ class LevelChanges:
         return self.own(level)
 
     def reach(self) -> bool:
-        """Whether any row of the top is touched."""
+        """True if any row of the top level changed."""
         levels, deltas = self._tree.levels, self._deltas
         if any(len(delta) > 1 and _may_cancel(delta) for delta in deltas):
             return bool(self.touched(levels[0]))
@@ -86,7 +86,7 @@ class LevelChanges:
         return False
 
     def inside(self, level: Level, label: Label) -> tuple[Any, Any]:
-        """What was inside of a label before, and what is now: one is made of the other."""
+        """Return the contents of a label before and after; one is derived from the other."""
         rows = self.touched(level).get(label)
         if rows is None:
             bag = self._tree.bag(level, label)
@@ -137,17 +137,17 @@ class LevelChanges:
         return level.sequences.places(label, row)
 
     def now(self, level: Level, label: Label) -> Any:
-        """What is inside of a label."""
+        """Return the contents of a label after the commit."""
         return self.inside(level, label)[1]
 
     def was(self, level: Level, label: Label) -> Any:
-        """What was inside of a label before."""
+        """Return the contents of a label before the commit."""
         return self.inside(level, label)[0]
 
     def rows(
         self, level: Level, label: Label, rows: Touched
     ) -> Iterator[tuple[Row, Row, int, int]]:
-        """Touched rows: as they were shown before, and are now; how often before, and now."""
+        """Yield changed rows: shown before, shown after, weight before, weight after."""
         for row, weight in rows.values():
             now = level.weight(label, row)
             if not level.inside:
@@ -158,7 +158,7 @@ class LevelChanges:
                 yield old, new, now - weight, now
 
     def pairs(self) -> list[Pair]:
-        """The rows of the top that went and came."""
+        """Return the deleted and inserted rows of the top level."""
         top, found = self._tree.levels[0], []
         for old, new, before, now in self.rows(top, None, self.touched(top).get(None, {})):
             if old is new or old == new:
@@ -169,11 +169,11 @@ class LevelChanges:
         return [pair for pair in found if pair[1]]
 
     def edits(self) -> Iterator[Edit]:
-        """The smallest changes, by their paths."""
+        """Yield the smallest changes, with their paths."""
         return self._edits(self._tree.levels[0], None, ())
 
     def _edits(self, level: Level, label: Label, path: Path) -> Iterator[Edit]:
-        """What goes, what changes inside, and what comes."""
+        """Yield deletions, then changes of inner levels, then insertions."""
         if level.sequences is not None:
             yield from self._in_order(level, label, path)
             return
@@ -203,7 +203,7 @@ class LevelChanges:
                 yield Edit(None, level.seen(row, self.now), weight, path=path)
 
     def _in_order(self, level: Level, label: Label, path: Path) -> Iterator[Edit]:
-        """The same of rows in an order: each goes from a place, or comes at one."""
+        """Yield the edits of rows in an order; each has a place."""
         parts = parts_between(*self.trees(level, label))
         touched = self.touched(level).get(label, {}) if level.inside else {}
         stay = [row for row, weight in touched.values() if 0 <= weight < level.weight(label, row)]
@@ -223,7 +223,7 @@ class LevelChanges:
         )
 
     def _inside(self, level: Level, old: Row, new: Row, path: Path) -> Iterator[Edit]:
-        """What changed inside of a row that is held: at its labels, and in its values."""
+        """Yield the changes inside of a stored row: in its inner levels, then in its values."""
         for inner in level.inside:
             label = inner.under(new)
             if label in self.touched(inner):
@@ -235,7 +235,7 @@ class LevelChanges:
 
 
 def _net(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touched]:
-    """A delta by labels that match, without what came and went; the top has no labels."""
+    """Return a net delta by label, without `NO_MATCH`; the label of the top level is None."""
     handle, is_top = level.handle, level.label is None
     if len(delta) == 1:
         ((key, pair),) = delta
@@ -254,7 +254,7 @@ def _net(level: Level, delta: Sequence[KeyedPair]) -> dict[Label, Touched]:
 
 
 def _touch(level: Level, pairs: Iterable[Pair], found: dict[Label, Touched]) -> None:
-    """Note rows inside of which something changed."""
+    """Add rows whose inner level changed, with weight 0."""
     handle = level.handle
     for row, _ in pairs:
         label = None if level.label is None else level.label(row)
@@ -263,12 +263,12 @@ def _touch(level: Level, pairs: Iterable[Pair], found: dict[Label, Touched]) -> 
 
 
 def _may_cancel(delta: Sequence[KeyedPair]) -> bool:
-    """Whether some of it goes, which may have come in it too."""
+    """True if the delta has deletions, which might cancel insertions in it."""
     return type(delta) is not KeyedBatch and any(pair[1] < 0 for _, pair in delta)
 
 
 def _reaches(level: Level, delta: Sequence[KeyedPair]) -> bool:
-    """Whether a row of the top shows what changed."""
+    """True if a row of the top level shows one of the changes."""
     labels = delta.keys if type(delta) is KeyedBatch else (key for key, _ in delta)
     asked: set[Label] = set()
     for label in labels:
@@ -280,7 +280,7 @@ def _reaches(level: Level, delta: Sequence[KeyedPair]) -> bool:
 
 
 def _is_shown(level: Level, label: Label) -> bool:
-    """Whether a row of the top shows a label, in others or by itself."""
+    """True if a row of the top level shows a label, directly or through other levels."""
     above = level.parent
     if label is NO_MATCH or above is None:
         return above is None
@@ -291,8 +291,10 @@ def _is_shown(level: Level, label: Label) -> bool:
 
 
 def change_bags(tree: Tree, changes: LevelChanges, least: int) -> None:
-    """Have the bags that are kept be as of a commit; drop those whose label nobody shows any more,
-    and, of which nobody reads how they change, those of fewer rows, and those that are at hand."""
+    """Update the cached bags to this commit, and drop bags whose label is not shown any longer.
+
+    If `least` is not 0, also drop bags with fewer rows, and bags that are stored elsewhere.
+    """
     for level in tree.levels:
         bags = level.bags
         for label in changes.touched(level) if bags else ():

@@ -1,22 +1,22 @@
-"""A level of a tree: a flat relation, arranged by its labels, and how its rows are seen.
+"""Level of a tree: a flat relation, indexed by label, and the form in which its rows are shown.
 
-The rows of a level in an order, by label: each label has a tree of them.
+Sequences: the rows of a level in an order, one tree of rows per label.
 
-    step    the trees of the labels that changed  :=  them, with what came where it belongs
-    undo    the trees as they were
+    step    replace the trees of the changed labels by trees with the new rows in their places
+    undo    restore the previous trees
 
-Trees share what did not change, so those of before a commit are there for who compares them. What
-cannot be put in the order raises in the commit, as all that rows raise does.
+Trees share unchanged parts, so the trees before a commit stay available for comparison. A row that
+cannot be ordered raises in the commit, like any error of a row.
 
-State:  every row, with what it stands by.
-Cost:   O(|dL| log label), as `standing.py`; a commit that changes much of a label sorts it again.
+State:  every row, with its sort key.
+Cost:   O(|dL| log label), as `order_tree.py`; a commit that changes much of a label sorts it again.
 
-What is shown of rows in an order: a tuple of a few, a `LongTuple` of more.
+Shown sequences: rows in an order are shown as a tuple if few, as a `LongTuple` if many.
 
-    nothing inside    the tree of the rows itself
-    others inside     a tree of the rows as they are shown, each in the place of its row
+    no inner levels    the tree of the rows itself
+    inner levels       a tree of the shown rows, each in the place of its row
 
-Cost:   O(1) where nothing is inside; else O(rows), or, of what is kept, O(log rows) per change.
+Cost:   O(1) without inner levels; else O(rows), or O(log rows) per change of a cached sequence.
 """
 
 from __future__ import annotations
@@ -41,20 +41,21 @@ Path = tuple[Any, ...]
 
 
 class Level:
-    """A level of the tree, and how its rows are seen.
+    """A level of the tree.
 
     Parameters
     ----------
-    naming: what it is called, and what tells its rows apart.
-    kind: the class of its rows with others inside; None if they have none.
-    is_made: whether a row is a tuple of its parts, of the only one if it has nothing inside.
-    width: how many parts a row has.
-    rows: its rows by their label; of the top by the label of what is inside first. None of those
-        in an order.
-    handle: what tells its rows apart.
-    port: by which they come.
-    label: of a row; None of the top.
-    order: of the rows of a label, if they stand in one.
+    naming: the name of the level, and the key of its rows.
+    kind: the class of its shown rows, which have inner levels; None without inner levels.
+    is_made: True if a row is a tuple of its parts, even of a single one.
+    width: the number of parts of a row.
+    rows: the rows by label; at the top, by the label of the first inner level. None if the level
+    has
+        an order.
+    handle: gives the identity of a row.
+    port: the input that brings the rows.
+    label: gives the label of a row; None at the top.
+    order: the order of the rows of a label, if there is one.
     """
 
     __slots__ = (
@@ -87,44 +88,46 @@ class Level:
         self.port = port
         self.label = label
         self.sequences = None if order is None else Sequences(order, self.held)
-        """The rows of each label, if they stand in an order."""
+        """The rows of each label, if the level has an order."""
         self.inside: list[Level] = []
         self.parent: Level | None = None
         self.place = 0
-        """Its column in the rows that show it."""
+        """The column of this level in the rows of its parent."""
         self.shown_in: Any = None
-        """The rows that show it, by their label of it."""
+        """The rows of the parent level, by their label of this level."""
         self.under: Callable[[Row], Label] = _no_label
-        """The label of a row that shows it."""
+        """Gives the label of a parent row for this level."""
         self.bags: dict[Label, Any] = {}
-        """What is inside of labels, where it is kept: a bag, or a sequence."""
+        """Cached bags or sequences by label."""
 
     def put(self, level: Level, place: int, shown_in: Any, under: Callable[[Row], Label]) -> None:
-        """Have rows of another level inside."""
+        """Add `level` as an inner level."""
         level.parent, level.place, level.shown_in, level.under = self, place, shown_in, under
         self.inside.append(level)
 
     def parts(self, row: Row) -> tuple[Any, ...]:
-        """What is shown of a row, without what is inside."""
+        """Return the shown parts of a row, without inner levels."""
         if self.is_made:
             return row[: self.width]  # type: ignore[no-any-return]
         return (row,) if self.width == 1 else row
 
     @property
     def is_at_hand(self) -> bool:
-        """Whether what is shown of a label is there, and is not to be made."""
+        """True if the shown sequence of a label is stored and need not be computed."""
         return self.sequences is not None and not self.inside
 
     def held(self, row: Row) -> Row:
-        """What an order has of a row: what is shown, or, if others are inside, itself."""
+        """Return what a sequence stores of a row: its shown form, or the row if there are inner
+        levels.
+        """
         return row if self.inside else canonical(row[0] if self.is_made else row)
 
     def shown(self, held: Row, bag: Callable[[Level, Label], Any]) -> Row:
-        """What is shown of what an order has."""
+        """Return the shown form of a row of a sequence."""
         return self.seen(held, bag) if self.inside else held
 
     def seen(self, row: Row, bag: Callable[[Level, Label], Any]) -> Row:
-        """A row as it is shown, with what a function gives of labels."""
+        """Return the shown form of a row; `bag` gives the contents of inner labels."""
         if not self.inside:
             return canonical(row[0] if self.is_made else row)
         shown = [canonical(part) for part in self.parts(row)]
@@ -133,7 +136,7 @@ class Level:
         return self.kind(*shown)
 
     def both(self, row: Row, bags: Callable[[Level, Label], tuple[Any, Any]]) -> tuple[Row, Row]:
-        """The same as of before and of now; one object where nothing differs."""
+        """Return a row as shown before and after the commit; one object if they are equal."""
         old = [canonical(part) for part in self.parts(row)]
         new = old.copy()
         is_same = True
@@ -146,15 +149,14 @@ class Level:
         return (shown if is_same else self.kind(*old)), shown
 
     def beginning(self, held: Row) -> Any:
-        """What a row of before has in common with the one that takes its place: all but what is
-        inside of it."""
+        """Return the part of a row that its replacement has in common: all except inner levels."""
         if self.inside:
             return self.parts(held)[: self.kind.roots]
         is_whole = self.is_made and bool(self.naming.levels)
         return held[: self.naming.kind.roots] if is_whole else held
 
     def weight(self, label: Label, row: Row) -> int:
-        """How often a row is there."""
+        """Return the weight of a row."""
         if self.rows is not None:
             label = self.inside[0].under(row) if self.label is None else label
             return int(self.rows.weight(label, row))
@@ -162,7 +164,7 @@ class Level:
         return int(first.shown_in.weight(first.under(row), row))
 
     def path(self, row: Row, path: Path, inside: Level) -> Path:
-        """The path of what is inside of a row."""
+        """Return the path of the level `inside` in a row."""
         return (*path, self.naming.key(self.parts(row)), inside.name)
 
 
@@ -172,11 +174,11 @@ def _no_label(row: Row) -> Label:
 
 NO_ROWS: Tree = TreeLeaf((), ())
 MANY = 16
-"""Rows that come to a label from which on it may be sorted again."""
+"""Number of inserted rows of a label from which its tree may be sorted again."""
 
 
 class RowOrder:
-    """By what rows stand. Those of one key stand by a part of them, or by themselves."""
+    """Sort order of rows. Rows with equal keys are sorted by a part of them, or by themselves."""
 
     __slots__ = ("_key", "_tie", "descending")
 
@@ -188,16 +190,16 @@ class RowOrder:
         self._tie = tie
 
     def key(self, row: Row) -> Any:
-        """What a row is sorted by."""
+        """Return the sort key of a row."""
         return sort_key(self._key(row))
 
     def tie(self, row: Row) -> Any:
-        """What a row stands by among those with equal keys."""
+        """Return the key by which rows with equal sort keys are sorted."""
         return row if self._tie is None else self._tie(row)
 
 
 class Sequences:
-    """Trees of rows by label. `held` says what they have of a row.
+    """Trees of rows by label. `held(row)` is the object that a tree stores for a row.
 
     >>> order = RowOrder(lambda row: -row, None, descending=False)
     >>> sequences = Sequences(order, lambda row: row)
@@ -215,7 +217,7 @@ class Sequences:
         self._undo: Mapping[Label, Tree] = {}
 
     def step(self, changes: Mapping[Label, Collection[Pair]]) -> Mapping[Label, Tree]:
-        """Take net changes in, pairs by label; give the trees of before of these labels."""
+        """Apply net changes, pairs by label; return the previous trees of these labels."""
         trees = self._trees
         before = {label: trees.get(label, NO_ROWS) for label in changes}
         try:
@@ -235,16 +237,16 @@ class Sequences:
         self._undo = {}
 
     def now(self, label: Label) -> Tree:
-        """The rows of a label."""
+        """Return the current rows of a label."""
         return self._trees.get(label, NO_ROWS)
 
     def places(self, label: Label, row: Row) -> list[int]:
-        """Where a row stands that is there."""
+        """Return the places of a row that is in the sequence of a label."""
         tree = self.now(label)
         return list(order_tree.places(tree, self.order.key(row), self._held(row), self.order))
 
     def footprint(self) -> tuple[int, int]:
-        """How many rows there are, and bytes of the trees."""
+        """Return the number of rows, and the bytes of the trees."""
         rows = sum([tree.size for tree in self._trees.values()])
         return rows, 100 * len(self._trees) + 16 * rows
 
@@ -255,7 +257,7 @@ class Sequences:
                 del self._trees[label]
 
     def _changed(self, tree: Tree, pairs: Collection[Pair]) -> Tree:
-        """A tree after net changes: first what goes."""
+        """Return a tree after net changes; deletions are applied first."""
         order, held = self.order, self._held
         came = []
         for row, weight in pairs:
@@ -273,11 +275,11 @@ class Sequences:
 
 
 Inside = Callable[[Level, Label], Any]
-"""What is inside of a label."""
+"""Gives the contents of a label of an inner level."""
 
 
 def sequence_of(level: Level, tree: Tree, inner: Inside) -> Any:
-    """The rows of a tree, with what is inside of them."""
+    """Return the shown sequence of the rows of a tree."""
     if level.inside:
         rows = [level.seen(row, inner) for leaf in order_tree.leaves(tree) for row in leaf.rows]
         tree = order_tree.made_of(rows, rows)
@@ -287,8 +289,8 @@ def sequence_of(level: Level, tree: Tree, inner: Inside) -> Any:
 def sequence_after(
     level: Level, before: Any, trees: tuple[Tree, Tree], touched: Sequence[int], inner: Inside
 ) -> Any:
-    """What is shown after changes of what was; `touched` are the places of now of rows that stayed
-    while something inside of them changed."""
+    """Return the shown sequence after a change of `before`. `touched` are the new places of rows
+    that stayed, but whose inner levels changed."""
     old, new = trees
     parts = order_tree.parts_between(old, new)
     count = len(touched) + sum(max(len(gone), len(came)) for _, gone, _, came in parts)
@@ -316,5 +318,5 @@ def sequence_after(
 
 
 def _sum_after(total: int | None, gone: Sequence[Row], came: Sequence[Row]) -> int | None:
-    """The sum of the marks of all rows, if it was known."""
+    """Return the sum of the marks of all rows, if the previous sum was known."""
     return None if total is None else total - sum(map(mark, gone)) + sum(map(mark, came))

@@ -1,25 +1,24 @@
-"""A tree of levels: the rows of a nest, of which nobody holds what is inside.
+"""Tree of levels: the rows of a nest, whose inner bags are not stored.
 
-    index of c by c.id      which rows show a label of orders
-    index of o by o.c       the orders of a label         index of o by o.id      which show
+    index of c by c.id      the rows that show a label of orders
+    index of o by o.c       the orders of a label         index of o by o.id      the rows around
     index of l by l.o       the lines of a label
-    sequences               of a level in an order: the rows of a label, as they stand
+    sequences               of a level in an order: the rows of a label, in that order
 
-Levels are flat relations, arranged by their label and, for what is inside, by that of it: the
-indexes of the joins that they would be without nesting. A step looks at nothing but its changes and
-hands on what is `Unread`: whole rows of before and of now, and edits with their paths, are made
-when somebody reads them, of the indexes and the changes. That is before the next commit, or never.
+Levels are flat relations, indexed by their own label and by the labels of their inner levels: the
+same indexes that joins would need without nesting. A step reads only its changes and emits an
+`Unread` delta. The rows before and after and the edits with their paths are computed from indexes
+and changes when the delta is read: before the next commit, or never.
 
-A bag of at least `large` rows that somebody has read is kept, and changed by what comes, so that
-reading it again costs its changes. Smaller bags are made when they are read, but for those of which
-a delta has told the change: they are values as long as all their changes are read. What is kept
-takes in a commit when it is read, or before the next one. Labels that no row shows any more lose
-theirs.
+A bag with at least `large` rows is cached once it is read, and updated by later changes, so that
+reading it again costs only its changes. Smaller bags are computed at each read, except bags whose
+change a delta has shown: they stay cached while all their changes are read. The cache is updated
+when it is read, or before the next commit. Bags of labels that no row shows are dropped.
 
-State:  large bags that were read, and small ones whose changes are; rows by their key, once
-        somebody asked for one; the rows of levels in an order (`levels.py`).
-Cost:   O(|dL|) per commit, in an order O(|dL| log label); reading a delta the changes and their
-        ways up.
+State:  large bags that were read, and small ones whose changes are read; rows by key, after the
+        first look-up by key; the rows of levels in an order (`levels.py`).
+Cost:   O(|dL|) per commit, in an order O(|dL| log label); reading a delta, its changes and the
+        rows around them.
 Source: [slender] shredding, domain maintenance; query shredding [cheney2014].
 """
 
@@ -41,7 +40,7 @@ from reactive.engine.operators.tree.levels import Label, Level, sequence_of
 
 
 class Tree:
-    """The rows of a nest, by levels: the first is the top, others come after what shows them."""
+    """The rows of a nest, by levels: the first is the top; each level follows its parent."""
 
     __slots__ = (
         *(
@@ -67,7 +66,7 @@ class Tree:
         self.levels = levels
         self._large = large
         self.inside = inside
-        """Within which what only commits change is read."""
+        """Context in which state that only commits change may be read."""
         self.touched = 0
         self._changes: LevelChanges | None = None
         self._last: weakref.ref[Unread] | None = None
@@ -88,7 +87,9 @@ class Tree:
         return found
 
     def settle(self) -> None:
-        """Read what of the last commit is unread, and may be read later: there will be another."""
+        """Read the delta of the last commit if it is unread and still referenced, before the next
+        one.
+        """
         if self._last is not None:
             last, self._last = self._last(), None
             if last is not None:
@@ -97,7 +98,7 @@ class Tree:
             self.apply(self._changes, self._large)
 
     def apply(self, changes: LevelChanges, least: int = 0) -> None:
-        """Have what is kept be as of the last commit; of bags with fewer rows, nothing."""
+        """Update the caches to the last commit; drop cached bags with fewer than `least` rows."""
         if self._changes is changes:
             self._changes = None
             if self._by_key is not None:
@@ -124,17 +125,17 @@ class Tree:
         return any(level.bags for level in self.levels)
 
     def _refresh(self) -> None:
-        """Have what is kept be as of now, for who reads it."""
+        """Update the caches before a read."""
         if self._changes is not None:
             self.apply(self._changes, self._large)
 
-    # What it has now.
+    # Current contents.
 
     def __len__(self) -> int:
         return sum(weight for _, weight in self._top())
 
     def pairs(self) -> Iterator[Pair]:
-        """The rows with their weights."""
+        """Yield the rows with their weights."""
         self._refresh()
         top = self.levels[0]
         for row, weight in self._top():
@@ -144,7 +145,7 @@ class Tree:
         return list(self.pairs())
 
     def count(self, row: Any) -> int:
-        """How often a row is there."""
+        """Return the weight of a row."""
         hash(row)  # as all views do
         self._refresh()
         top = self.levels[0]
@@ -154,13 +155,13 @@ class Tree:
         return 0 if found is None or top.seen(found, self.bag) != row else top.weight(None, found)
 
     def find(self, key: Any) -> Row | None:
-        """The row with a key, or None."""
+        """Return the row with a key, or None."""
         self._refresh()
         found = self._row(key)
         return None if found is None else self.levels[0].seen(found, self.bag)
 
     def keys(self) -> list[Any]:
-        """The keys of all rows."""
+        """Return the keys of all rows."""
         self._refresh()
         return list(self._found())
 
@@ -171,7 +172,7 @@ class Tree:
         return rows, size + sum(sys.getsizeof(level.bags) for level in self.levels)
 
     def bag(self, level: Level, label: Label) -> Any:
-        """What is inside of a label; a large one is kept."""
+        """Return the contents of a label; cache a large one."""
         kept = level.bags.get(label)
         if kept is not None:
             return kept
@@ -185,12 +186,12 @@ class Tree:
         return bag
 
     def made(self, level: Level, label: Label) -> Any:
-        """The same for once, as of a reading of all rows: what is not kept is not kept then."""
+        """Return the contents of a label while all rows are read; cache nothing."""
         kept = level.bags.get(label)
         return self.made_of(level, label, self.made) if kept is None else kept
 
     def made_of(self, level: Level, label: Label, inner: Callable[[Level, Label], Any]) -> Any:
-        """What is inside of a label, made of the rows of its level."""
+        """Compute the contents of a label from the rows of its level."""
         if level.sequences is not None:
             return sequence_of(level, level.sequences.now(label), inner)
         pairs = level.rows.pairs(label)
@@ -223,7 +224,7 @@ class Tree:
 
 
 class Unread(Sequence[Pair]):
-    """The rows that went and came, made once somebody looks; before the next commit."""
+    """Deleted and inserted rows, computed at the first read, which must precede the next commit."""
 
     __slots__ = ("__weakref__", "_changes", "_edits", "_is_some", "_pairs", "_tree")
     is_net = True
@@ -236,7 +237,7 @@ class Unread(Sequence[Pair]):
         self._is_some: bool | None = None
 
     def read(self) -> list[Pair]:
-        """The pairs."""
+        """Return the pairs; compute them at the first call."""
         if self._pairs is None:
             with self._tree.inside():
                 changes = self._changes
@@ -247,21 +248,21 @@ class Unread(Sequence[Pair]):
         return self._pairs
 
     def touches(self, level: Level, label: Label) -> bool:
-        """Whether it may still be asked for what was inside of a label, which has changed."""
+        """True if `now` can give the contents of a label, because this commit changed it."""
         return self._changes is not None and label in self._changes.touched(level)
 
     def now(self, level: Level, label: Label) -> Any:
-        """What is inside of a label, made of what was."""
+        """Return the contents of a label after this commit."""
         assert self._changes is not None
         return self._changes.now(level, label)
 
     def end(self) -> None:
-        """Be read now, since there will be another commit."""
+        """Compute the pairs, because another commit follows."""
         self.read()
         self._changes = None
 
     def edits(self) -> tuple[Edit, ...] | None:
-        """The edits; None if that is too late, and they are to be found by comparing rows."""
+        """Return the edits; None if it is too late, and they must be found by comparing rows."""
         if self._edits is None and self._changes is not None:
             with self._tree.inside():
                 if self._changes is not None:
