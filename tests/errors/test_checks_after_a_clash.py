@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from optimizer.rewriting.equality_checks import PolicyQuery
 from reactive import (
     Batch,
     Collect,
@@ -556,3 +557,23 @@ def test_a_view_that_has_seen_no_clash_has_no_checks() -> None:
         sales.clear()
     with pytest.raises(PlanError):
         sales.materialize().errors  # noqa: B018
+
+
+@pytest.mark.parametrize("query", ["group_by", "join"])
+def test_what_raises_is_not_repeated_without_new_checks(
+    query: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[PolicyQuery] = []
+    monkeypatch.setattr(PolicyQuery, "add_checks", lambda policy: calls.append(policy))
+    db = Database()
+    sales, others = db.table(Sale, name="sales"), db.table(Other, name="others")
+    sales.add(EURO)
+    view = QUERIES[query](sales, others).materialize(on_error="drop")
+    if query == "join":
+        others.add(Other(9, 7, "euro"))
+    before = list(view)
+    with pytest.raises(ValueError, match="no rate for"):
+        sales.add(POUND)
+    assert len(calls) == 1 and list(sales) == [EURO] and list(view) == before
+    sales.add(ELSE)
+    view.verify()

@@ -63,9 +63,14 @@ def check_again(queries: Queries, written: plan.Node, error: BaseException) -> b
 
 
 def add_checks(queries: Queries, found: Sequence[PolicyQuery], why: BaseException) -> None:
-    """Plan queries with checks, and compute the views over them by these plans."""
+    """Plan queries with checks, and compute the views over them by these plans.
+
+    Raises `why` if a query gets no checks: to repeat what raised would raise again, without end.
+    """
     for policy in found:
         policy.add_checks()
+        if not policy.has_checks:
+            raise why
     queries.has_checks = True
     for leaf in _over(queries, found):
         log.info("%s is planned again, with checks of equality, since %r", leaf.leaf, why)
