@@ -1,17 +1,17 @@
-"""Refuse, when a query is made, fields that callables read and the rows cannot have.
+"""Refuse, when a query is built, callables that read fields which its rows cannot have.
 
     sales.where(lambda s: s.prise > 3)   PlanError: Sale has no field 'prise'; did you mean 'price'?
     pairs.select(lambda p: p[2])         PlanError: a tuple of 2 items has no item 2
 
-Read are the callables of each node as it is made, with what is believed of their arguments: the
-shapes that `knowledge.py` is certain of, and what annotations and outer joins say beside.
+The callables of each node are read when the node is built, with the believed shapes of their
+arguments: the shapes that `knowledge.py` proves, and the types of annotations and outer joins.
 
-Sound:  refused is only what would raise for every row of a class that there is today. A read that
-        a test stands before, in the same callable or in one below, is let through if the test may
-        tell what class a row is of: a call of `isinstance`, `hasattr` or of a function that could
-        not be read, a constant, something that begins with an underscore.
-Cost:   of a callable whose names all rows have, a look at its code; of another, and of a select
-        above which there is more, reading it (35 us).
+Sound:  a refused read would raise for every row of every class known today. A read behind a test,
+        in the same callable or in one below, is accepted if the test may tell the class of a row:
+        a call of `isinstance`, `hasattr` or of a function that was not lifted, a constant, a name
+        that begins with an underscore.
+Cost:   a look at the code of a callable whose names all rows have; lifting any other callable, and
+        a select below another node (35 us).
 """
 
 from __future__ import annotations
@@ -67,20 +67,22 @@ from optimizer.traverse import called, substituted
 
 TELLING = frozenset({isinstance, issubclass, type, repr, str, hash})
 SUBSCRIPTION = {opmap.get("BINARY_SUBSCR", opmap["BINARY_OP"])}
-"""What the code of a callable has in it that asks for an item."""
+"""Opcodes that ask for an item."""
 PLAIN = PURE - TELLING
-"""Built-in functions whose answer does not depend on the class of a row."""
+"""Built-in functions whose result does not depend on the class of a row."""
 LIBRARY = frozenset({"optimizer", "reactive"})
 AROUND = Local("outer")
-"""What a row around a query is called in messages."""
+"""Name, in messages, of the row around a query."""
 
 
 def check_reads(node: plan.Node) -> None:
-    """Refuse a node, over inputs that have been checked, for what its callables read.
+    """Refuse a node if its callables read a field or item that its rows cannot have.
+
+    The inputs of the node have been checked.
 
     Raises
     ------
-    PlanError: a row does not have it, and cannot have it.
+    PlanError: a row cannot have the field or item.
     """
     if isinstance(node, plan.Component):
         node = node.input
@@ -98,13 +100,13 @@ def check_reads(node: plan.Node) -> None:
 
 
 def check_every_read(root: plan.Node) -> None:
-    """Refuse a plan for what the callables of its nodes read that have not been checked."""
+    """Check the nodes of a plan that have not been checked."""
     for node in _unchecked(root):
         check_reads(node)
 
 
 def take_as_checked(root: plan.Node) -> None:
-    """Note of a plan that it was made of nodes that have been checked."""
+    """Mark all nodes of a plan as checked."""
     for node in _unchecked(root):
         node.known["checked"] = True
 
@@ -114,17 +116,17 @@ def _unchecked(root: plan.Node) -> list[plan.Node]:
 
 
 def _are_general(inputs: Iterable[plan.Node]) -> bool:
-    """Whether the rows of nodes are the same things whatever the values of their callables."""
+    """Return True if the shapes of the nodes' rows depend on no value of a callable."""
     return all(form is not None and form.is_general for form in map(form_of, inputs))
 
 
 def check_callable(function: Function, node: plan.Node) -> None:
-    """Refuse a callable for what it reads of the rows of a node; see `check_reads`."""
+    """Refuse a callable that reads what the rows of a node cannot have; see `check_reads`."""
     _check(function, believed(node), (node,))
 
 
 def believed(node: plan.Node) -> Shapes:
-    """What each binding of the rows is, if annotations are right; one of an outer join may also be
+    """Return the shapes of the bindings by annotations; a binding of an outer join may also be
     None."""
     found: Shapes = fact(node, "believed", _believed)
     return found
@@ -155,7 +157,7 @@ def _believed(node: plan.Node) -> Shapes:
 
 
 def _declared(annotation: Any) -> Shape:
-    """What a value is by its annotation: a record or a tuple, or None in the place of either."""
+    """Return the shape of an annotation: a record or a tuple, also if it may be None."""
     match without_none(kind_of(annotation)):
         case Places(items) if items:
             return tuple(map(_declared, items))
@@ -166,7 +168,7 @@ def _declared(annotation: Any) -> Shape:
 
 
 def _shape(expr: Expr, of: Shapes) -> Shape:
-    """What the value of an expression is."""
+    """Return the believed shape of the value of an expression, or None."""
     match expr:
         case Parameter(index):
             return of[index] if index < len(of) else None
@@ -191,7 +193,10 @@ def _shape(expr: Expr, of: Shapes) -> Shape:
 
 
 def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> bool:
-    """Refuse a callable; gives whether it is right whatever the values of its variables are."""
+    """Refuse a callable with a wrong read.
+
+    Return True if it has none, whatever the values of its variables.
+    """
     if not _is_suspicious(function, of):
         return True
     known = of_code(function, of) if isinstance(function, Opaque) else {}
@@ -216,8 +221,10 @@ def _check(function: Function, of: Shapes, below: Iterable[plan.Node]) -> bool:
 
 
 def _wrong_inside(expr: Subquery, around: Lifted, of: Shapes) -> list[tuple[str, str]]:
-    """What a sub-query reads, of its own rows and of the row around it, that these do not have;
-    nothing if any of its callables may tell what class a row is of."""
+    """Return the wrong reads of a sub-query, of its own rows and of the row around it.
+
+    Return none if one of its callables may tell the class of a row.
+    """
     outer = tuple([_shape(argument, of) for argument in expr.arguments])
     parts_of, wrongs = [], []
     for node in nodes(expr.query):
@@ -239,7 +246,7 @@ def _wrong_inside(expr: Subquery, around: Lifted, of: Shapes) -> list[tuple[str,
 
 
 def _with_arguments(function: Lifted) -> Expr:
-    """What a callable computes, with what it reads of the row around it as parameters after its
+    """Return the body of a callable, with its reads of the row around it as parameters after its
     own."""
     width = function.parameters
     return transform(
@@ -248,7 +255,7 @@ def _with_arguments(function: Lifted) -> Expr:
 
 
 def _is_right_for_all(function: Opaque, of: Shapes) -> bool:
-    """Whether a callable that is right would be with other values of its variables."""
+    """Return True if a callable without a wrong read has none for other values of its variables."""
     kin = kin_of(function)
     if kin is None or not kin.values:
         return kin is not None
@@ -257,7 +264,7 @@ def _is_right_for_all(function: Opaque, of: Shapes) -> bool:
         return False
     held: dict[int, Held] = {}
 
-    def own(part: Expr) -> Expr:  # a reading is shared by all who have kin
+    def own(part: Expr) -> Expr:  # kin share one reading
         if not isinstance(part, Slot):
             return part
         return Slot(held.setdefault(id(part.held), Held(part.held.value)), part.name)
@@ -268,7 +275,8 @@ def _is_right_for_all(function: Opaque, of: Shapes) -> bool:
 
 
 def _asked(expr: Expr, of: Shapes) -> Iterator[Expr]:
-    """The parts of an expression, without those behind a test that may tell the class of a row."""
+    """Iterate over the parts of an expression, except those behind a test that may tell a row's
+    class."""
     yield expr
     match expr:
         case And(inner) | Or(inner):
@@ -287,7 +295,7 @@ def _asked(expr: Expr, of: Shapes) -> Iterator[Expr]:
 
 
 def _may_tell(test: Expr, of: Shapes) -> bool:
-    """Whether a test may ask for more than the values that rows have in their fields."""
+    """Return True if a test may depend on more than the values of the rows' fields."""
     return not reads(test) or any(_tells(part, of) for part in walk(test))
 
 
@@ -309,12 +317,12 @@ def _tells(part: Expr, of: Shapes) -> bool:
 
 
 def _is_of_the_library(value: Any) -> bool:
-    """Whether a function is none of the user's: what makes plans calls it, of any value."""
+    """Return True if a function belongs to a package that builds plans, and not to the user."""
     return str(getattr(value, "__module__", "")).partition(".")[0] in LIBRARY
 
 
 def _wrong(expr: Expr, of: Shapes) -> str | None:
-    """What an expression reads of what does not have it."""
+    """Return the message for a read of a missing field or item; None if it may exist."""
     match expr:
         case Attribute(inner, name):
             kind = _shape(inner, of)
@@ -334,7 +342,7 @@ def _no_field(kind: type, name: str) -> str:
     why = why_unreadable(kind, name)
     if why is not None:
         return why
-    from difflib import get_close_matches  # what is slow to import is needed for mistakes only
+    from difflib import get_close_matches  # slow to import, and needed for mistakes only
 
     known = members(kind)
     near = get_close_matches(name, [*known, *(n for n in dir(kind) if not n.startswith("_"))], 1)
@@ -343,7 +351,7 @@ def _no_field(kind: type, name: str) -> str:
 
 
 def _position(key: Expr) -> int | None:
-    """The position that an item is asked for by."""
+    """Return the constant position of an item; None if it is not constant."""
     match key:
         case Constant(value) if type(value) is int:
             return value
@@ -362,7 +370,7 @@ def _size(shape: Shape) -> int | None:
 
 
 def _is_told(root: plan.Node) -> bool:
-    """Whether a predicate that rows have passed may tell what class they are of."""
+    """Return True if the rows have passed a predicate that may tell their class."""
     for each in nodes(root):
         given = [believed(source) for source in each.inputs()]
         predicate = _predicate(each)
@@ -383,7 +391,7 @@ def _predicate(node: plan.Node) -> Function | None:
 
 
 def _check_again(node: plan.Fixpoint) -> None:
-    """Look at the bodies once more, now that it is known what the recursive relations hold."""
+    """Check the bodies once more, with the shapes of the recursive relations."""
     rows = [believed(body) for body in node.bodies]
     known = {id(part) for body in node.bodies for part in nodes(body)}
 
@@ -397,7 +405,7 @@ def _check_again(node: plan.Fixpoint) -> None:
 
 
 def _is_suspicious(function: Function, of: Shapes) -> bool:
-    """Whether a callable may read a missing field: not if rows have all names in its code."""
+    """Return True if a callable may read a missing field: a name that some row does not have."""
     if not any(of):
         return False
     code = _plain_code(function)
@@ -412,7 +420,10 @@ def _is_suspicious(function: Function, of: Shapes) -> bool:
 
 
 def _plain_code(function: Function) -> types.CodeType | None:
-    """The code of a callable that calls no other of the user's but by its global name."""
+    """Return the code of a callable, or None.
+
+    Return None if it holds other callables than functions that it reads by global name.
+    """
     called = function.function if isinstance(function, Opaque) else None
     if not isinstance(called, types.FunctionType):
         return None

@@ -7,32 +7,32 @@ A recursion in normal form: each relation as clauses, ways to derive rows of it.
         reach  <-  edges                               from inputs alone
         reach  <-  select(join(reach, edges))          from one or two rows of recursive relations
 
-What is derived inside is a set, so that a union is two clauses and a distinct nothing. A join reads
-recursive relations and inputs, and no other join: what else stands there becomes a relation of its
-own, so that its rows are counted and dated like the rows of relations that the user named.
+Derived rows form a set, so that a union is two clauses and a distinct adds nothing. A join reads
+recursive relations and inputs, and no other join: any other side becomes a relation of its own, so
+that its rows are counted and dated like the rows of relations that the user named.
 
 Source: Datalog; the normal form with at most two premises is common in deductive databases.
 
-A recursion apart from what it reads: its sides, and the recursion over these.
+`apart_from_sides` splits a recursion into its sides, and the recursion over these sides.
 
     same = edges U select (join(edges, same, edges))      sides: edges
     ranks <- select (join(ranks, shares))                 sides: links, if shares are made of links
 
-Sides are as large as they can be: whole queries that read nothing of the recursion. One whose rows
-are several side by side is taken apart further, as a table has one row at a time.
+Sides are as large as possible: whole queries that read nothing of the recursion. A side with
+several bindings is split further, because a table has rows of one binding.
 
     pages    select_many of links         few rows for many links
-    shares   links, each with a count     a row for each link, with all of it: links go anyway
-    => both are made of links, where the recursion is
+    shares   links, each with a count     a row for each link, with all of its fields
+    => links are sent, and both sides are computed of them where the recursion runs
 
-What goes as a whole in some form goes as it is, and all sides that can be made of that are made
-where the recursion is: less is sent, and less is kept of them. Others stay queries, as they may be
-much smaller than what they read.
+A relation whose rows are all part of some side is sent as it is, and each side that can be computed
+from sent relations is computed where the recursion runs: less is sent and stored. Other sides stay
+queries, because they may be much smaller than the relations that they read.
 
 Sound:  a side is the same query wherever it is evaluated.
-Cost:   no more rows are sent than if all sides were, but what a condition or a join may leave out.
+Cost:   at most the rows of all sides are sent, and rows that a condition or a join would drop.
 
-A semi_join as a join, where there are no semi_joins: within a recursion.
+`with_keys` writes a semi_join as a join, because a recursion has no semi_joins.
 
     semi_join s.k == m.k and m.n == 3        join s.k == key
       S                                  ->    S
@@ -40,13 +40,12 @@ A semi_join as a join, where there are no semi_joins: within a recursion.
                                                  where m.n == 3
                                                    M
 
-Sound:  where copies of a row are one, as they are in a recursion: a row is in the pairs if it has a
-        partner.
-Needs:  nothing raises, keys tell all, and M is no part of the recursion, whose keys would come a
-        round later. Otherwise rows are joined, of which there may be many.
-Pays:   a row of S has one partner at most.
+Sound:  where equal rows count once, as in a recursion: a row is in the pairs if it has a partner.
+Needs:  nothing raises, keys decide the match, and M is no part of the recursion, whose keys would
+        arrive a round later. Otherwise the rows themselves are joined, with many pairs per row.
+Pays:   a row of S has at most one partner.
 
-Whether each left row of an outer join has a partner: the group that it is of itself.
+`is_always_matched` proves that each left row of an outer join has a partner: its own group.
 
 left_join o.cid == row[0]
   where o.paid
@@ -54,15 +53,16 @@ left_join o.cid == row[0]
   aggregate Max(o.total) by o.cid
     table orders
 
-Aggregates of the rows that match each row of another relation: the groups are rows of the left.
+`by_left_row` finds aggregates of the rows that match each row of another relation: the groups are
+rows of the left.
 
     aggregate Sum(b.n) by d             d        3   5
       join b.k < d                      sum      1   7
         d
         b
 
-More rows on the left are more groups, and none of those that are there changes: a recursion may
-come through the left, as nowhere else through an aggregate.
+A new row on the left is a new group, and no other group changes: a recursion may pass through the
+left of such an aggregate, and through no other aggregate.
 """
 
 from __future__ import annotations
@@ -110,12 +110,12 @@ from optimizer.traverse import substituted, unrolled, with_inputs
 
 @record
 class Clause:
-    """Rows of `head` are those of `body`.
+    """The rows of `body` are rows of `head`.
 
     A body is closed (it reads inputs alone), or a chain of linear nodes over a recursive relation
     or over a join or anti-join, whose sides are closed, or recursive relations below wheres; or
-    over an aggregate by the rows of the left of such a join. Of closed sides it counts whether a
-    row is present, not its weight; of those that are aggregated the weight.
+    over an aggregate by the rows of the left of such a join. A closed side counts by the presence
+    of its rows, not their weights; an aggregated side by their weights.
     """
 
     head: int
@@ -124,7 +124,7 @@ class Clause:
 
 @record
 class Program:
-    """All clauses of a fixpoint; `best` is what is kept of each relation.
+    """All clauses of a fixpoint; `best` says which rows each relation keeps.
 
     The relations that the user named come first.
     """
@@ -134,7 +134,7 @@ class Program:
 
 
 def clauses(node: plan.Fixpoint) -> Program:
-    """The normal form of a fixpoint that is stratified and reads no relation around it."""
+    """Return the normal form of a fixpoint that is stratified and reads no relation around it."""
     normal = _Normal(node.level)
     normal.define(node)
     normal.derive()
@@ -142,15 +142,17 @@ def clauses(node: plan.Fixpoint) -> Program:
 
 
 def sides_of(base: plan.Node) -> AnyJoin | None:
-    """The join of two sides that the base of a clause is, or is made of; as what asks for partners,
-    if these are aggregated."""
+    """Return the join of two sides in the base of a clause; None if it has none.
+
+    The join of an aggregate is the anti-join that looks up the partners of its groups.
+    """
     if isinstance(base, plan.Aggregate):
         return partners_of(base)
     return base if isinstance(base, AnyJoin) else None
 
 
 def is_closed(node: plan.Node) -> bool:
-    """Whether it reads no recursive relation."""
+    """Return True if a node reads no recursive relation."""
     return not free(node)
 
 
@@ -164,7 +166,7 @@ class _Normal:
         self.clauses: list[Clause] = []
 
     def define(self, node: plan.Fixpoint) -> list[plan.Recursive]:
-        """Take in a fixpoint: the one itself, or one in its body that reads its relations."""
+        """Add the relations of the fixpoint, or of a fixpoint in its body that reads them."""
         own = [
             self._relation(name, shapes(body), best)
             for name, body, best in zip(node.names, node.bodies, node.best, strict=True)
@@ -176,7 +178,7 @@ class _Normal:
         return own
 
     def derive(self) -> None:
-        """Make the clauses of all relations; also of relations that this defines."""
+        """Make the clauses of all relations, including relations that this defines."""
         while self._defined:
             head, body = self._defined.popleft()
             self.clauses += [Clause(head.index, way) for way in self._ways(body)]
@@ -186,7 +188,7 @@ class _Normal:
         return plan.Recursive(self._level, len(self.best) - 1, name, True, of)
 
     def _ways(self, root: plan.Node) -> Iterator[plan.Node]:
-        """The bodies of the clauses that together derive the rows of a node."""
+        """Iterate over the bodies of the clauses that together derive the rows of a node."""
         waiting: list[tuple[plan.Node, _Chain]] = [(root, None)]
         while waiting:
             node, above = waiting.pop()
@@ -214,7 +216,7 @@ class _Normal:
                     yield _below(above, self._way(node))
 
     def _way(self, node: plan.Node) -> plan.Node:
-        """The body of the only clause of a node."""
+        """Return the body of the only clause of a node."""
         match node:
             case plan.Recursive():
                 return node
@@ -238,7 +240,7 @@ class _Normal:
                 raise TypeError(f"recursion cannot go through {type(node).__name__}")
 
     def _by_left_row(self, node: plan.Aggregate) -> plan.Node:
-        """An aggregate of the rows that match each row of a recursive relation."""
+        """Return an aggregate of the rows that match each row of a recursive relation."""
         join = by_left_row(node)
         if join is None:
             raise TypeError("recursion cannot go through an aggregate")
@@ -247,7 +249,7 @@ class _Normal:
         return with_inputs(node, [with_inputs(join, [left, join.right])])
 
     def _inner_relations(self, fixpoint: plan.Fixpoint) -> list[plan.Recursive]:
-        """The relations of a fixpoint in a body, which several nodes may read."""
+        """Return the relations of a fixpoint in a body, which several nodes may read."""
         if id(fixpoint) not in self._inner:
             self._inner[id(fixpoint)] = self.define(fixpoint)
         return self._inner[id(fixpoint)]
@@ -259,7 +261,8 @@ class _Normal:
         return with_inputs(node, [self._premise(*side) for side in sides])
 
     def _premise(self, node: plan.Node, steps: tuple[SideTerm, ...]) -> plan.Node:
-        """What a join can read: a closed relation, or a recursive one below wheres."""
+        """Return a node that a join can read: a closed relation, or a recursive one below wheres,
+        which may be new."""
         if is_closed(node):
             counted = not may_be_negative(node) and all(step.is_key for step in steps)
             return node if counted or is_set(node) else plan.Distinct(node)
@@ -269,7 +272,7 @@ class _Normal:
         return node if isinstance(source, plan.Recursive) else self._cut(node)
 
     def _cut(self, node: plan.Node) -> plan.Node:
-        """A relation that has the rows of a node."""
+        """Return a new relation that has the rows of a node."""
         if id(node) not in self._cuts:
             relation = self._relation("", shapes(node))
             self._cuts[id(node)] = relation, node
@@ -282,7 +285,7 @@ _Chain = tuple[plan.Node, Any] | None
 
 
 def _below(above: _Chain, node: plan.Node) -> plan.Node:
-    """A node with a chain above it."""
+    """Put the chain `above` on a node."""
     while above is not None:
         linear, above = above
         node = with_inputs(linear, [node])
@@ -290,7 +293,7 @@ def _below(above: _Chain, node: plan.Node) -> plan.Node:
 
 
 def _equal_rows(node: plan.Node) -> plan.Match:
-    """Pairs of equal rows, a NaN among them too: a row is no NaN inside two tuples."""
+    """Match equal rows, nested in two tuples, so that a row that is NaN equals itself."""
     left, _ = node.inputs()
     return plan.Match(_in_tuples(bindings(left)), _in_tuples(1))
 
@@ -300,14 +303,14 @@ def _in_tuples(count: int) -> Lifted:
 
 
 def _left_of(pairs: plan.Node, count: int) -> plan.Node:
-    """The rows of the left side of pairs, of `count` bindings."""
+    """Return the left rows of pairs, of `count` bindings."""
     if count > 1:
         return plan.Extend(pairs, tuple(range(count)), ())
     return plan.Select(pairs, _function(Parameter(0), 2))
 
 
 def _beside_nothing(node: plan.Node) -> plan.Node:
-    """The rows with one binding more, which is None."""
+    """Append a binding that is None to the rows."""
     count = bindings(node)
     return plan.Extend(node, tuple(range(count)), (_function(NONE, count),))
 
@@ -331,7 +334,8 @@ _MADE = (
 def apart_from_sides(
     node: plan.Fixpoint | plan.Iterate, level: Any
 ) -> tuple[plan.Node, tuple[plan.Node, ...]]:
-    """The recursion over `Recursive` relations of a level, and what these stand for."""
+    """Return the recursion over `Recursive` relations of a level, and the sides that these stand
+    for."""
     whole = _sent_whole(node)
     sides: dict[plan.Node, int] = {}
     made: dict[int, plan.Node] = {}
@@ -355,7 +359,7 @@ def _may_be_side(part: plan.Node, node: plan.Node) -> bool:
 
 
 def _sent_whole(node: plan.Node) -> frozenset[plan.Node]:
-    """What goes as a whole in some form, without what can be made of the rest of it."""
+    """Return the relations that some side contains whole, except those computed from the others."""
 
     def is_side(part: plan.Node) -> bool:
         return _may_be_side(part, node)
@@ -370,8 +374,10 @@ def _sent_whole(node: plan.Node) -> frozenset[plan.Node]:
 
 
 def _cores(part: plan.Node) -> set[plan.Node]:
-    """What a part has all of, as far down as that goes; none if its rows are several side by
-    side, and it has not all of something of which they are not."""
+    """Return the relations below a part of which it contains every row.
+
+    Return the part itself if there is none below; nothing if its rows have several bindings.
+    """
     found: set[plan.Node] = set()
     match part:
         case plan.Distinct(source):
@@ -387,7 +393,7 @@ def _cores(part: plan.Node) -> set[plan.Node]:
 
 
 def _keeps_row(function: Lifted, source: plan.Node) -> bool:
-    """Whether what is made of a row, or of the first of several, has all of its fields."""
+    """Return True if the result has all fields of a row, or of the first of several bindings."""
     match function.body:
         case Call(_, parts, ()) | Display("tuple", parts):
             pass
@@ -401,7 +407,7 @@ def _keeps_row(function: Lifted, source: plan.Node) -> bool:
 
 
 def _fields(shape: Shape) -> list[tuple[Expr, ...]]:
-    """How each field of a row is read."""
+    """Return the expressions that read each field of a row."""
     row = Parameter(0)
     if isinstance(shape, tuple):
         return [(Item(row, constant(place)),) for place in range(len(shape))]
@@ -410,7 +416,8 @@ def _fields(shape: Shape) -> list[tuple[Expr, ...]]:
 
 
 def _is_total_of(part: plan.Node, rows: plan.Node) -> bool:
-    """Whether it is made of groups of the same as some rows are, which are taken to find theirs."""
+    """Return True if a part aggregates a relation whose rows `rows` contains, and joins them with
+    it."""
     while isinstance(part, plan.Select):
         part = part.input
     if not isinstance(part, plan.Aggregate) or part.key is None:
@@ -419,14 +426,15 @@ def _is_total_of(part: plan.Node, rows: plan.Node) -> bool:
 
 
 def _is_made_of(part: plan.Node, given: Collection[plan.Node]) -> bool:
-    """Whether it is a query over these alone, such as an engine evaluates from scratch."""
+    """Return True if a part is a query over `given` alone, of nodes that can be evaluated from
+    scratch."""
     if part in given:
         return True
     return isinstance(part, _MADE) and all(_is_made_of(each, given) for each in part.inputs())
 
 
 def with_keys(node: plan.SemiJoin) -> plan.Join:
-    """The left rows of a semi_join with their partners, or with what is equal in these."""
+    """Join the left rows of a semi_join with the keys of their partners, or with the partners."""
     pairs = plan.Join(node.left, node.right, node.match)
     found, match = side_conditions_of(pairs), node.match
     if match.left_key is not None or (found is None and match.on is not None) or free(node.right):
@@ -439,7 +447,7 @@ def with_keys(node: plan.SemiJoin) -> plan.Join:
 
 
 def _keys(right: plan.Node, steps: tuple[SideTerm, ...]) -> plan.Node | None:
-    """The keys of the rows that pass the tests of their side."""
+    """Return the keys of the right rows that pass the tests of their side."""
     count, of = bindings(right), shapes(right)
     own = [(one_row(step.function.body, 0, count), step.is_key) for step in steps]
     keys = [expr for expr, is_key in own if is_key]
@@ -451,7 +459,7 @@ def _keys(right: plan.Node, steps: tuple[SideTerm, ...]) -> plan.Node | None:
 
 
 def _match(steps: tuple[SideTerm, ...], count: int) -> plan.Match:
-    """What is asked of a row of the left, and a key."""
+    """Return the conditions on a row of the left and a key."""
     row, number = Parameter(count), sum(step.is_key for step in steps)
     parts = iter((row,) if number == 1 else items_of(row, number))
     asked: list[Expr] = [
@@ -477,7 +485,7 @@ KEY_OF_GROUP = Item(Parameter(0), constant(0))
 
 
 def is_always_matched(joined: plan.OuterJoin) -> bool:
-    """Whether the right side has a row for each of the left, whatever the tables hold."""
+    """Return True if each left row has a row on the right, whatever the tables hold."""
     groups = joined.right
     if not isinstance(groups, plan.Aggregate) or not isinstance(groups.key, Lifted):
         return False
@@ -490,7 +498,7 @@ def is_always_matched(joined: plan.OuterJoin) -> bool:
 
 
 def _match_keys(joined: plan.OuterJoin) -> tuple[Expr | None, Expr | None]:
-    """What of a left row is equal to what of a right one, if nothing else is asked."""
+    """Return the keys of both sides of a join if nothing else is required."""
     match joined.match:
         case plan.Match(Lifted() as left, Lifted() as right, None):
             return left.body, right.body
@@ -504,7 +512,7 @@ def _match_keys(joined: plan.OuterJoin) -> tuple[Expr | None, Expr | None]:
 
 
 def _begins_with(node: plan.Node, source: plan.Node) -> bool:
-    """Whether each row begins with the bindings of one of a source."""
+    """Return True if each row begins with the bindings of a row of `source`."""
     while node is not source:
         is_left = isinstance(node, plan.OuterJoin) and node.kind == "left"
         if not isinstance(node, BEGIN_WITH_LEFT) and not is_left:
@@ -514,17 +522,17 @@ def _begins_with(node: plan.Node, source: plan.Node) -> bool:
 
 
 Rows = plan.Join | plan.Product | plan.OuterJoin
-"""Joins that make pairs, the left ones first."""
+"""Joins that make pairs, the left bindings first."""
 
 
 def by_left_row(node: plan.Aggregate) -> Rows | None:
-    """The join whose left rows, each of which is there once, are the groups of an aggregate."""
+    """Return the join whose left rows, each present once, are the groups of an aggregate."""
     found: Rows | None = once(node, "by_left_row", _found)
     return found
 
 
 def partners_of(node: plan.Aggregate) -> plan.AntiJoin:
-    """What asks for the partners of the rows that are the groups."""
+    """Return the anti-join that looks up the partners of the left rows that are groups."""
     found: plan.AntiJoin = once(node, "partners_of", _partners)
     return found
 

@@ -1,38 +1,38 @@
-"""Linear recursions: their parts, those that are a transitive closure, and those that split into
-partitions.
+"""Linear recursions: their parts, transitive closures, and recursions that split into partitions.
 
-Which recursions are the transitive closure of a relation, of whose rows only two ends are read.
+`closure_of` finds recursions that are the transitive closure of a relation. Only the two ends of
+its rows are read.
 
     reach = edges U select (p.src, e.dst) (join(reach, edges, p.dst == e.src))
 
-    edges:    which rows there are, and of each where it begins and where it ends
-    reach:    a row for each pair of nodes of which the first leads to the second
+    edges:    the rows, each with its begin and its end
+    reach:    a row for each pair of nodes with a path from the first to the second
 
 The recursive relation may stand on either side of the join, or on both.
 
-Sound:  rows are equal if and only if both of their ends are; what reads the ends and what makes
-        rows cannot raise, and does nothing else.
-Needs:  rows of two fields or two items; what begins is what is made longer; no condition but one
-        equation; `max_rounds` not lowered, as nothing is counted in rounds.
+Sound:  rows are equal if and only if both of their ends are; the callables that read the ends and
+        make rows cannot raise, and do nothing else.
+Needs:  rows of two fields or two items; the recursive rows themselves are extended; one equation as
+        only condition; `max_rounds` not lowered, because rounds are not counted.
 
-Recursions that are many small ones, which have nothing to do with each other.
+`decomposed` finds recursions that consist of many independent small ones.
 
     reach = edges U select (r.src, e.dst) (join(reach, edges, r.dst == e.src))
 
         the rows with src == "a" are derived from edges and from rows with src == "a" alone:
         each value of `src` is a partition, whose fixpoint is its own
 
-A closure whose step joins it with itself is written anew as one that grows by an edge at a time,
-which has the same rows.
+A closure whose step joins it with itself is rewritten to a closure that grows by one edge per
+round, with the same rows.
 
-Sound:  every way to derive rows from a recursive one forwards the column (`plans/forwarding`); a
-        row that is kept as the best is the best of rows with the same value.
+Sound:  every clause that derives rows from a recursive row forwards the column (`forwards`); the
+        best row of a key is the best of rows with the same value.
 Needs:  one relation; a column of its rows that is a field or an item.
 Source: decomposable recursive plans: O. Wolfson, A. Silberschatz, *Distributed Processing of Logic
         Programs*, 1988; J. Seib, G. Lausen, *Parallelizing Datalog Programs by Generalized
         Pivoting*, 1991.
 
-Linear recursions, taken apart: what derives rows from inputs, and from one recursive row.
+`linear` splits a linear recursion into clauses over inputs, and clauses over one recursive row.
 
     same <-  edges  U  select (join(edges, same, edges))
 
@@ -40,14 +40,13 @@ Linear recursions, taken apart: what derives rows from inputs, and from one recu
     bodies     select (join(side 1, own row, side 1))
     readings   own rows with `src` of a row of side 1, and with `dst` of one
 
-A reading tells which recursive rows meet a row of an input: their key in terms of the recursive row
-alone, and that of the input's row.
+A reading matches recursive rows with rows of an input: by a key of the recursive row alone, and a
+key of the input's row.
 
-Sound:  all rows that a recursive row derives with a row of an input have such keys that are equal;
-        what else is asked of them is asked by the body.
-Needs:  no `keep=`; ways of where, select and what else looks at one row, and inner joins with
-        inputs whose rows are not several side by side, by a key that reads the recursive row, and
-        cannot raise.
+Sound:  a recursive row derives rows only with input rows of equal key; the body has all other
+        conditions.
+Needs:  no `keep=`; clauses of where, select and other nodes over one row, and of inner joins with
+        inputs of one binding, by a key that reads the recursive row and cannot raise.
 """
 
 from __future__ import annotations
@@ -95,7 +94,7 @@ from optimizer.record import record
 from optimizer.traverse import with_inputs
 
 ENOUGH_ROUNDS = 10_000
-"""As many as are allowed if the user says nothing."""
+"""The default limit of rounds."""
 
 
 @record
@@ -106,7 +105,7 @@ class Closure:
     ----------
     ends: row of the source -> where it begins and where it ends.
     kind: the class of the rows of the closure, made of two ends.
-    is_row: whether the rows of the source are of the closure as they are.
+    is_row: True if the rows of the source are rows of the closure, unchanged.
     """
 
     source: plan.Node = field(compare=False)
@@ -116,7 +115,7 @@ class Closure:
 
 
 def closure_of(node: plan.Fixpoint, program: Program) -> Closure | None:
-    """How a fixpoint is the closure of what it reads, if it is one."""
+    """Return the closure that a fixpoint computes; None if it is not a closure."""
     is_bounded = node.max_rounds is not None and node.max_rounds < ENOUGH_ROUNDS
     if len(program.best) > 1 or program.best[0] is not None or is_bounded:
         return None
@@ -129,7 +128,8 @@ def closure_of(node: plan.Fixpoint, program: Program) -> Closure | None:
 
 
 def _over(base: plan.Node) -> Closure | None:
-    """A closure of the rows of a base, by the rows below that these are made of."""
+    """Return the closure of the rows of a base, with the lowest rows that have both ends as its
+    source."""
     found = _ends_of(row_shape(base))
     if found is None or bindings(base) != 1:
         return None
@@ -140,7 +140,7 @@ def _over(base: plan.Node) -> Closure | None:
 
 
 def _is_certain(of: Closure) -> bool:
-    """Whether the ends of rows are read without raising, and are all that makes rows equal."""
+    """Return True if the ends of rows are read without raising, and decide equality of rows."""
     known = shapes(of.source)
     return (
         total(of.ends.body, known)
@@ -151,7 +151,8 @@ def _is_certain(of: Closure) -> bool:
 
 
 def _ends_of(shape: Shape) -> tuple[type, tuple[Expr, ...]] | None:
-    """The class of rows of two fields or items, and what reads these of a row."""
+    """Return the class of rows of two fields or items, and the expressions that read these of a
+    row."""
     if isinstance(shape, tuple):
         return (tuple, _read(tuple, 0)) if len(shape) == 2 else None
     names = constructor(shape) if isinstance(shape, type) else None
@@ -161,7 +162,7 @@ def _ends_of(shape: Shape) -> tuple[type, tuple[Expr, ...]] | None:
 
 
 def _read(kind: type, place: int) -> tuple[Expr, ...]:
-    """The ends of a row of a closure that is a parameter."""
+    """Return the ends of a row of a closure that is a parameter."""
     row = Parameter(place)
     if kind is tuple:
         return Item(row, constant(0)), Item(row, constant(1))
@@ -171,9 +172,9 @@ def _read(kind: type, place: int) -> tuple[Expr, ...]:
 def _below(
     node: plan.Node, exprs: tuple[Expr, ...], place: int
 ) -> tuple[plan.Node, tuple[Expr, ...], tuple[str, ...] | None]:
-    """What is below selects and distincts, and expressions of a row, a parameter, in terms of it.
+    """Return the node below selects and distincts, and `exprs` in terms of its row.
 
-    It only counts whether a row is there; selects that may raise stay.
+    Weights are ignored; selects that may raise stay. The row is the parameter `place`.
     """
     names = None
     while True:
@@ -192,7 +193,7 @@ def _below(
 
 
 def _extends(step: plan.Node, of: Closure) -> bool:
-    """Whether a clause makes pairs of nodes longer by each other."""
+    """Return True if a clause extends a path of the closure by another path or row."""
     join = step.inputs()[0] if isinstance(step, plan.Select) else None
     if not isinstance(step, plan.Select) or not isinstance(step.function, Lifted):
         return False
@@ -223,7 +224,7 @@ def _extends(step: plan.Node, of: Closure) -> bool:
 
 
 def _made(body: Expr, kind: type) -> tuple[Expr, ...] | None:
-    """The ends of the row of a class that an expression makes."""
+    """Return the ends of the row of class `kind` that an expression constructs."""
     match body:
         case Display("tuple", (_, _)) if kind is tuple:
             return body.items
@@ -234,7 +235,7 @@ def _made(body: Expr, kind: type) -> tuple[Expr, ...] | None:
 
 
 def _equation(join: plan.Join) -> tuple[Expr, Expr] | None:
-    """The keys of a join that asks for nothing but one equation, in terms of its pairs."""
+    """Return the keys of a join whose only condition is one equation, in terms of its pairs."""
     conditions, match = side_conditions_of(join), match_of(join)
     left: Function | None
     right: Function | None
@@ -252,7 +253,7 @@ def _equation(join: plan.Join) -> tuple[Expr, Expr] | None:
 
 
 def _by_name(expr: Expr, known: Shapes) -> Expr:
-    """With the items of rows that are named tuples as fields."""
+    """Read the items of rows that are named tuples as fields."""
 
     def named(part: Expr) -> Expr:
         match part:
@@ -272,10 +273,10 @@ class Decomposed:
 
     Parameters
     ----------
-    node: the recursion; perhaps as it has been written anew.
+    node: the recursion; perhaps rewritten.
     column: row -> the value that tells partitions apart.
-    seeds: what derives rows from inputs alone.
-    ways: what derives rows from one recursive row.
+    seeds: nodes that derive rows from inputs alone.
+    ways: nodes that derive rows from one recursive row.
     """
 
     node: plan.Fixpoint
@@ -285,7 +286,7 @@ class Decomposed:
 
     @property
     def column_name(self) -> str:
-        """The column as one would write it of the recursive relation's name."""
+        """The column as an expression over the recursive relation's name."""
         match self.column.body:
             case Attribute(_, name):
                 return f"{self.node.names[0]}.{name}"
@@ -295,12 +296,12 @@ class Decomposed:
                 return "row"
 
     def sides(self) -> tuple[plan.Node, ...]:
-        """What the ways read besides recursive rows, each once."""
+        """Return the inputs of the ways other than recursive rows, each once."""
         return tuple(dict.fromkeys(n for way in self.ways for n in _closed(way)))
 
 
 def decomposed(node: plan.Node) -> Decomposed | None:
-    """A recursion by partitions, if it can be taken apart."""
+    """Return a recursion by partitions; None if it has no column that tells partitions apart."""
     if not isinstance(node, plan.Fixpoint) or len(node.names) > 1 or free(node):
         return None
     linear = _linear(node)
@@ -318,7 +319,7 @@ def decomposed(node: plan.Node) -> Decomposed | None:
 
 
 def _columns(shape: Shape) -> Iterator[Expr]:
-    """What reads a field or an item of a row."""
+    """Iterate over the expressions that read a field or an item of a row."""
     row = Parameter(0)
     if isinstance(shape, tuple):
         yield from (Item(row, constant(place)) for place in range(len(shape)))
@@ -330,7 +331,7 @@ def _columns(shape: Shape) -> Iterator[Expr]:
 
 
 def _is_within(best: plan.Best | None, column: Expr) -> bool:
-    """Whether the rows of which the best is kept are of one partition."""
+    """Return True if rows that compete to be the best are of one partition."""
     if best is None:
         return True
     if not isinstance(best.by, Lifted) or not isinstance(best.value, Lifted):
@@ -340,7 +341,7 @@ def _is_within(best: plan.Best | None, column: Expr) -> bool:
 
 
 def _closed(way: plan.Node) -> Iterator[plan.Node]:
-    """The inputs of a way: as much of it as reads no recursive row."""
+    """Iterate over the inputs of a way: its largest parts that read no recursive row."""
     waiting = [way]
     while waiting:
         node = waiting.pop()
@@ -351,7 +352,8 @@ def _closed(way: plan.Node) -> Iterator[plan.Node]:
 
 
 def _linear(node: plan.Fixpoint) -> plan.Fixpoint:
-    """A closure as one that grows by one row of its source at a time; others as they are."""
+    """Rewrite a closure to grow by one row of its source per round; return other recursions as they
+    are."""
     ways = [way for way in ways_of(node.bodies[0]) if not is_closed(way)]
     if all(_reads_one(way) for way in ways):
         return node
@@ -412,7 +414,8 @@ _ONE_ROW = (plan.Where, plan.Select, plan.Extend, plan.SelectMany, plan.Unnest)
 
 @record
 class MeetingRows:
-    """Rows of a relation and of a side that meet; in its predicate they come in this order."""
+    """The match of a relation's rows with the rows of a side; its predicate takes them in this
+    order."""
 
     relation: int
     side: int
@@ -425,10 +428,10 @@ class Linear:
 
     Parameters
     ----------
-    seeds: of each relation, what derives its rows from inputs alone.
-    sides: what ways read besides the recursive row.
-    own, given: each relation, and what stands for each side, as bodies read them.
-    bodies: of each relation, its ways over the relations and then the sides, as `Recursive` of the
+    seeds: for each relation, the nodes that derive its rows from inputs alone.
+    sides: the inputs of ways other than the recursive row.
+    own, given: each relation, and the stand-in of each side, as bodies read them.
+    bodies: for each relation, its ways over the relations and then the sides, as `Recursive` of the
         recursion's level; None if it has none.
     """
 
@@ -442,14 +445,14 @@ class Linear:
 
 
 def linear(node: plan.Node) -> Linear | None:
-    """A recursion taken apart, if it is linear."""
+    """Split a linear recursion; None if it is not linear."""
     if not isinstance(node, plan.Fixpoint) or free(node) or any(node.best):
         return None
     return _Apart(node).found()
 
 
 class _Unfit(Exception):
-    """A way that is not of this kind."""
+    """A way is not linear, or its join has no usable key."""
 
 
 class _Apart:
@@ -479,11 +482,11 @@ class _Apart:
         return Linear(node, seeds, sides_, own, given, bodies, tuple(self._readings))
 
     def _over(self, node: plan.Node) -> plan.Node:
-        """A way over sides that are given.
+        """Return a way with stand-ins for its sides.
 
         Raises
         ------
-        _Unfit: it is something else.
+        _Unfit: the way has another node, or a join without a usable side.
         """
         if isinstance(node, plan.Recursive) and node.level == self._node.level:
             return node
@@ -525,7 +528,7 @@ class _Apart:
 
 
 def _keys(join: plan.Join, *, is_left: bool) -> tuple[list[Any], list[Any]]:
-    """The parts of the keys, of the recursive side and of the other."""
+    """Return the parts of the keys, of the recursive side and of the other."""
     match, conditions = match_of(join), side_conditions_of(join)
     found = []
     for written, side in ((match.left_key, "left"), (match.right_key, "right")):
@@ -537,8 +540,10 @@ def _keys(join: plan.Join, *, is_left: bool) -> tuple[list[Any], list[Any]]:
 
 
 def _key_equation(source: plan.Node, ours: Any, theirs: Any) -> Expr | None:
-    """That a recursive row and a row of a side have the same part of a key; None if that is not
-    made of the recursive row alone."""
+    """Return the equation of a part of the key of a recursive row and of a side's row.
+
+    Return None if the part is not computed from the recursive row alone.
+    """
     if not isinstance(ours, Lifted) or not isinstance(theirs, Lifted):
         return None
     of_own = origin(source, ours.body, may_raise=True)
@@ -548,7 +553,7 @@ def _key_equation(source: plan.Node, ours: Any, theirs: Any) -> Expr | None:
 
 
 def _relation(way: plan.Node) -> int:
-    """The relation that a way reads."""
+    """Return the index of the relation that a way reads."""
     node = way
     while not isinstance(node, plan.Recursive):
         node = next(source for source in node.inputs() if not is_closed(source))

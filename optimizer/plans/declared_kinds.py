@@ -1,27 +1,27 @@
 """Declared types of expressions and bindings, as kinds of values and as annotations.
 
-The kind of values (`order_kinds.py`) that an expression is declared to give, if one is.
+`declared_kind` returns the declared kind of values (`order_kinds.py`) of an expression.
 
     order.total, of int                 "number"
     order.total * 2                     "number"
     count(*), sum(order.total)          "number"
-    order.note if order.id else None    that of order.note
+    order.note if order.id else None    the kind of order.note
     order.note, of Any or int | str     None: not known
 
-It says what values should be, not what they are: a value of another kind is an error.
+Declarations are not checked: a value of another kind is an error.
 
 Cost: O(the plan above the declaration) for an expression.
 
-What is declared of the values of each binding, as annotations: for the types of columns.
+`binding_types` returns the declared type of each binding, for the types of columns.
 
     table orders: Order                                 Order
     select (order.id, order.day > 3)                    tuple[int, bool]
     aggregate Count(), Collect(order.id) by order.town  str, int, Bag of int
 
-It is what annotations say, which nobody has checked, and `Any` where nothing is said. A value may
-be None whatever is said, as the rows of an outer join are.
+It is the annotation, unchecked, and `Any` where there is none. A value may be None in spite of its
+annotation, as in the rows of an outer join.
 
-Cost: O(the plan), once; the callables are read if nobody has read them.
+Cost: O(the plan), once; callables that were not lifted before are lifted.
 """
 
 from __future__ import annotations
@@ -111,13 +111,13 @@ _OF_CALLS: dict[Any, str] = {
 }
 _SAME_ROWS = (plan.Where, plan.Distinct, plan.OrderBy, plan.Top, plan.SemiJoin, plan.AntiJoin)
 MOST = 40
-"""Nodes that are looked through for the declaration of a binding."""
+"""Nodes that are searched for the declaration of a binding."""
 
 
 def declared_kind(expr: Expr, node: plan.Node, most: int = MOST) -> OrderKind | None:
     """Return the kind that an expression over the rows of `node` is declared to have, or None.
 
-    `ANY_KIND` is that of None alone.
+    `ANY_KIND` is the kind of None alone.
     """
     match expr:
         case Parameter(index):
@@ -258,7 +258,7 @@ def _of_constant(value: Any) -> OrderKind | None:
 
 
 def _common(kinds: Sequence[OrderKind | None]) -> OrderKind | None:
-    """The kind of all that are not None alone, if they are of one."""
+    """Return the one kind of all values that are not None alone; None if there are several."""
     found = {kind for kind in kinds if kind != ANY_KIND}
     return found.pop() if len(found) == 1 else ANY_KIND if not found else None
 
@@ -285,7 +285,7 @@ def _kind_of_returned(function: Opaque) -> OrderKind | None:
 
 
 def returned(function: Opaque) -> Any:
-    """Return the annotation of what a callable returns."""
+    """Return the annotation of a callable's result."""
     called = function.function
     if not isinstance(called, FunctionType | MethodType | BuiltinFunctionType | type):
         called = type(called).__call__
@@ -371,7 +371,7 @@ _AVERAGES: dict[Any, type] = {bool: float, int: float, float: float, Decimal: De
 
 
 def binding_types(node: plan.Node) -> Types:
-    """An annotation of each binding.
+    """Return an annotation for each binding.
 
     >>> from reactive import Database
     >>> pairs = Database().table(tuple[int, str], name="pairs")
@@ -383,7 +383,7 @@ def binding_types(node: plan.Node) -> Types:
 
 
 def type_of(function: Function, node: plan.Node) -> Any:
-    """An annotation of what a callable gives of the rows of a node."""
+    """Return an annotation of a callable's result for the rows of a node."""
     lifted = lift(function, shapes(node)) if isinstance(function, Opaque) else function
     return _of(lifted.body, binding_types(node))
 
@@ -414,7 +414,7 @@ def _types(node: plan.Node) -> Types:
 
 
 def _of_named(how: Naming | None, types: Types) -> RowsOf | None:
-    """What is declared of rows of a generated class."""
+    """Return the declared type of rows of a generated class."""
     if isinstance(how, Nesting):
         return RowsOf(how.types, how.columns, how.levels)
     is_known = how is not None and how.generated and len(how.columns) == len(types)
@@ -466,7 +466,7 @@ def _of(expr: Expr, types: Types) -> Any:
 
 
 def _either(then: Expr, otherwise: Expr, inner: Callable[[Expr], Any]) -> Any:
-    """The annotation of one of two values; None is one of any."""
+    """Return the common annotation of two values; None fits each annotation."""
     found = [inner(each) for each in (then, otherwise) if each != NONE]
     return found[0] if found and found[0] == found[-1] else Any
 

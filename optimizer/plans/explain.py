@@ -35,13 +35,13 @@ from optimizer.traverse import functions
 
 
 class Explanation(str):
-    """A plan in words: a text that shows itself as it is, at a prompt too, and as a picture.
+    """The text of a plan, with a drawing of it.
 
-    In a notebook the picture is below the text.
+    Its `repr` is the text itself. A notebook shows the picture below the text.
     """
 
     drawing: Drawing
-    """The plan as it is run, as boxes; of one that is explained as written, that plan."""
+    """The physical plan as boxes; the logical plan if that was explained."""
 
     def __new__(cls, text: str, drawing: Drawing | None = None) -> Explanation:
         made = super().__new__(cls, text)
@@ -52,15 +52,15 @@ class Explanation(str):
         return str(self)
 
     def mermaid(self) -> str:
-        """The plan as it is run, as the source of a Mermaid flowchart."""
+        """Return the plan as it is run, as the source of a Mermaid flowchart."""
         return self.drawing.mermaid()
 
     def dot(self) -> str:
-        """The plan as it is run, as the source of a Graphviz digraph."""
+        """Return the plan as it is run, as the source of a Graphviz digraph."""
         return self.drawing.dot()
 
     def svg(self) -> str:
-        """The plan as it is run, as an SVG image; empty where there is none."""
+        """Return the plan as it is run, as an SVG image; empty without boxes."""
         return self.drawing.svg() if self.drawing.boxes else ""
 
     def _repr_html_(self) -> str:
@@ -68,25 +68,27 @@ class Explanation(str):
 
 
 def explain(node: plan.Node, remark: Callable[[plan.Node], str] = lambda node: "") -> Explanation:
-    """The plan as text; `remark` may add something at the end of a node's line."""
+    """Return the plan as text; `remark` returns text to append to a node's line."""
     drawing = drawn(node, plan.Node.inputs, headline, remark)
     return Explanation(drawing.text(), drawing)
 
 
 def source_text(node: plan.Node) -> str:
-    """What to remark on a node that comes from a text in another language: the parts of it."""
+    """Return a remark with the parts of a text in another language from which a node was read."""
     parts = [origin.name for origin in origins(*functions(node)) if origin.role == FROM_TEXT]
     return f"    -- {', '.join(dict.fromkeys(parts))}" if parts else ""
 
 
 def headline(node: plan.Node) -> str:
-    """One node in words, without its inputs."""
+    """Return one node in words, without its inputs."""
     return node.facts.headline(node)
 
 
 def joined(node: AnyJoin) -> str:
-    """A join by its keys, and what is asked of pairs beside them; what its sides decide is part of
-    these."""
+    """Return a join in words, by its keys and its residual predicate.
+
+    The parts of the keys that its sides decide are included.
+    """
     found = side_conditions_of(node)
     if found is None:
         return headline(node)
@@ -102,7 +104,7 @@ def joined(node: AnyJoin) -> str:
 INDENTED = 40
 """Levels that are shown by indenting lines."""
 CHARACTER, LINE, MARGIN = 6.7, 16, 12
-"""Of an SVG: how wide a character is, how high a line, and what is left around, in pixels."""
+"""Sizes in an SVG, in pixels: width of a character, height of a line, margin."""
 LONGEST = 60
 """Characters of a line in a box."""
 N = TypeVar("N")
@@ -110,7 +112,7 @@ N = TypeVar("N")
 
 @record
 class Box:
-    """A node: a line that says what it is, what to remark on it, and the places of its inputs."""
+    """A node: the line that names it, a remark, and the places of its inputs."""
 
     label: str
     remark: str
@@ -119,12 +121,12 @@ class Box:
 
 @record
 class Drawing:
-    """Boxes, the first on top. What several boxes read is there once."""
+    """Boxes, the first on top. A box that several boxes read is present once."""
 
     boxes: tuple[Box, ...]
 
     def text(self) -> str:
-        """A line per box, inputs indented below; what was shown already is not shown again."""
+        """Return a line per box, inputs indented below; the inputs of a box are shown once."""
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
@@ -142,7 +144,7 @@ class Drawing:
             waiting.extend((source, depth + 1) for source in reversed(box.inputs))
 
     def mermaid(self) -> str:
-        """The source of a Mermaid flowchart."""
+        """Return the source of a Mermaid flowchart."""
         lines = ["flowchart BT"]
         for place, box in enumerate(self.boxes):
             label = (box.label + box.remark).replace('"', "#quot;")
@@ -151,7 +153,7 @@ class Drawing:
         return "\n".join(lines)
 
     def dot(self) -> str:
-        """The source of a Graphviz digraph."""
+        """Return the source of a Graphviz digraph."""
         lines = ["digraph plan {", "  rankdir=BT", "  node [shape=box]"]
         for place, box in enumerate(self.boxes):
             label = (box.label + box.remark).replace("\\", "\\\\").replace('"', '\\"')
@@ -160,7 +162,7 @@ class Drawing:
         return "\n".join([*lines, "}"])
 
     def svg(self) -> str:
-        """An SVG image, the rows flowing upwards."""
+        """Return an SVG image, with rows that flow upwards."""
         return _svg(self)
 
     def _arrows(self) -> Iterator[tuple[int, int]]:
@@ -176,7 +178,7 @@ def drawn(
     remark: Callable[[N], str] = lambda node: "",
     known_by: Callable[[N], Hashable] = id,
 ) -> Drawing:
-    """The drawing of what is below a node, each node once."""
+    """Draw a node and all nodes below it, each once."""
     places: dict[Hashable, int] = {}
     found: list[N] = []
     waiting = [root]
@@ -195,8 +197,10 @@ def drawn(
 
 
 def _indent(depth: int) -> str:
-    """Two spaces a level; from `INDENTED` levels on their number, or a text would grow with the
-    square of its depth."""
+    """Return two spaces per level, and the number of the level from `INDENTED` levels on.
+
+    Deeper indentation would make the text grow with the square of its depth.
+    """
     return "  " * depth if depth <= INDENTED else f"{'  ' * INDENTED}({depth}) "
 
 
@@ -238,7 +242,8 @@ def _image(shapes: Iterable[str], width: float, height: float) -> str:
 def _placed(
     drawing: Drawing, sizes: Sequence[tuple[float, float]]
 ) -> tuple[list[tuple[float, float]], float, float]:
-    """Where boxes are, and how large the image is: a row of boxes per level."""
+    """Return the corners of the boxes, and the width and height of the image: a row of boxes per
+    level."""
     levels = _levels(drawing)
     rows: list[list[int]] = [[] for _ in range(max(levels) + 1)]
     for place, level in enumerate(levels):
@@ -256,7 +261,7 @@ def _placed(
 
 
 def _levels(drawing: Drawing) -> list[int]:
-    """How far below the first each box is, at most; inputs are below all that read them."""
+    """Return the largest distance of each box from the first; inputs are below their readers."""
     readers = [0] * len(drawing.boxes)
     for _, source in drawing._arrows():
         readers[source] += 1
@@ -273,7 +278,7 @@ def _levels(drawing: Drawing) -> list[int]:
 
 
 def _wrapped(box: Box) -> list[str]:
-    """The lines of a box, those too long cut between words."""
+    """Return the lines of a box; too long lines are cut between words."""
     lines, line = [], ""
     for word in box.label.split(" "):
         if line and len(line) + len(word) >= LONGEST:

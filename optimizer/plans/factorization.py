@@ -1,21 +1,20 @@
-"""Keep sums by key in the place of rows, where an aggregate over a join needs no more of a side.
+"""Store sums by key in place of the rows of a side, if an aggregate over a join needs no more.
 
     aggregate Sum(o.amount) by c.region         orders:     customer -> number, sum of amounts
       join on o.customer == c.id          ->    customers:  id -> rows
         orders                                  a customer moves: one step, not one per order
         customers
 
-A side is kept as sums if the group has no part of it. A side that is a join itself is kept as sums
-in any case, by its part of the group, so that its pairs are never held.
+A side is stored as sums if the group has no part of it. A side that is a join itself is always
+stored as sums, by its part of the group, so that its pairs are never stored.
 
-Sound:  sums and counts are bilinear: of pairs, they are products of the sums and counts of the
-        sides. A value is of one side, so that it is multiplied by counts only, which is exact; or
-        a product of integers. Where there are other numbers in a product, or anything raises that
-        is asked of a row without a partner, the engine goes back to the plan without factors. Min,
-        Max and other aggregates that inspect different values with their counts have these values
-        kept as if they were parts of the group. A sum that leaves out None counts it as 0.
-Needs:  no aggregates of the user's own; keys found; no predicate of both sides beside them; stored
-        tables.
+Sound:  sums and counts are bilinear: over pairs, they are products of the sums and counts of the
+        sides. A value reads one side, so that it is multiplied by counts only, which is exact; or
+        is a product of integers. With other numbers in a product, or if a callable raises for a
+        row without a partner, the engine runs the plan without factors. Min, Max and other
+        aggregates of distinct values with counts treat these values as parts of the group. A sum
+        that skips None counts it as 0.
+Needs:  no aggregates of the user; keys; no residual predicate over both sides; stored tables.
 Pays:   a change of one side takes work by groups, not by partners; sums are smaller than rows.
 Source: [slender] recursive IVM; F-IVM: Nikolic, Olteanu, *Incremental View Maintenance with Triple
         Lock Factorization Benefits*, 2018; eager aggregation: Yan, Larson, 1995.
@@ -60,11 +59,11 @@ INNER = plan.Join | plan.Product
 
 @record
 class Sums:
-    """What is kept of a side of a join in the place of its rows: sums, by the key of the join.
+    """Sums by the key of a join, which replace the rows of one of its sides.
 
-    `groups` are the parts of the group that the side has, `values` what is summed; both are
-    expressions over its rows, or, where it is a join that is split itself, over what is `below`.
-    Rows that fail one of the `tests` are left out.
+    `groups` are the parts of the group that the side has, `values` the summed expressions; both are
+    expressions over the side's rows, or, if the side is a split join, over `below`. Rows that fail
+    one of the `tests` are left out.
     """
 
     groups: tuple[Expr, ...]
@@ -75,11 +74,12 @@ class Sums:
 
 @record
 class Factorization:
-    """How what is grouped and summed over the pairs of a join splits over its sides.
+    """Groups and sums over the pairs of a join, split over its sides.
 
-    A side is kept as `Sums`, or as rows (None). `parts` and `values` are over the pair, in which
-    `left_group0` and `left_sum0` stand for what is kept of a side. A value is of one side, or the
-    product of one of the left and one of the right. `tests` are of sides that are kept as rows.
+    A side is stored as `Sums`, or as rows (None). `parts` and `values` are over the pair, in which
+    `left_group0` and `left_sum0` stand for the stored groups and sums of a side. A value reads one
+    side, or is the product of a value of the left and one of the right. `tests` are the tests of
+    sides that are stored as rows.
     """
 
     left: Sums | None
@@ -90,11 +90,12 @@ class Factorization:
 
 
 NO_FACTORIZATION = Factorization(None, None, (), ())
-"""Of a join whose sides are both kept as rows."""
+"""The factorization of a join with both sides stored as rows."""
 
 
 def factorization_of(node: plan.Aggregate) -> Factorization | None:
-    """How an aggregate splits over the sides of its join, found once; None if it does not."""
+    """Return the factorization of an aggregate over the sides of its join, cached; None without
+    one."""
     return once(node, "factors", _found)
 
 
@@ -126,7 +127,7 @@ def _pays(factors: Factorization) -> bool:
 def _over_join(
     node: plan.Aggregate,
 ) -> tuple[INNER, tuple[Expr, ...], tuple[Expr | None, ...]] | None:
-    """The join below, and the key and the values in terms of its pairs."""
+    """Return the join below, and the key and the values in terms of its pairs."""
     called = [] if node.key is None else [node.key]
     for folded in node.aggregates:
         if folded.name not in KNOWN or folded.functions:
@@ -148,18 +149,20 @@ def _over_join(
 
 
 def _summand(folded: plan.Folded, of: Shapes) -> Expr | None:
-    """What an aggregate reads of a row, 0 for a None that a sum skips; None if it is not linear."""
+    """Return the summed expression of an aggregate, 0 for a skipped None; None if not linear."""
     assert isinstance(folded.value, Lifted)
     body = folded.value.body
     if not folded.skip_none or folded.name in OVER_VALUES:
         return body
-    if folded.name == "Avg" or not is_value(body, of):  # which counts values, not rows; is slow
+    if folded.name == "Avg" or not is_value(
+        body, of
+    ):  # Avg counts values, not rows; `is_value` is slow
         return None
     return Conditional(Operation("is", (body, NONE)), constant(0), body)
 
 
 def _through(node: plan.Node, bodies: Sequence[Expr]) -> tuple[INNER, Sequence[Expr]] | None:
-    """The join that a node is, or selects from, and expressions in terms of its pairs."""
+    """Return the join that a node is, or selects from, and expressions in terms of its pairs."""
     match node:
         case plan.Join() | plan.Product():
             return node, bodies
@@ -181,8 +184,7 @@ def _factors(
     values: Sequence[Expr | None],
     above: Sequence[Expr] = (),
 ) -> Factorization | None:
-    """How these parts of a group, and these values, split over the sides of a join; `above` are
-    tests of its pairs."""
+    """Split parts of a group, and values, over the sides of a join; `above` tests its pairs."""
     wide = multiway.multiway_of(join) if isinstance(join, plan.Join) else None
     of_pairs = _Pairs(bindings(join.left))
     tests = _tests(join)
@@ -219,13 +221,13 @@ def _factors(
 
 
 def _of(factors: Sequence[Factored | None], side: int) -> list[Expr]:
-    """What a side has of the values."""
+    """Return the factors of one side."""
     found = [f[side] for f in factors if f is not None]
     return [expr for expr in found if expr is not None]
 
 
 def _summed(factors: Factored, sums_of: Mapping[Expr, Expr]) -> Expr | tuple[Expr, Expr]:
-    """What is summed of pairs, in terms of what is kept."""
+    """Return a summed expression over pairs, in terms of the stored sums."""
     left, right = (None if f is None else sums_of.get(f, f) for f in factors)
     if left is not None and right is not None:
         return left, right
@@ -240,7 +242,7 @@ def _left(
     values: Sequence[Expr],
     tests: Sequence[Expr],
 ) -> Sums:
-    """What is kept of a left side; for a join, by what is kept of its own sides."""
+    """Return the sums of a left side; the sums of a join are split over its own sides."""
     keys, asked = _of_left(join)
     found = _through(join.left, [*keys, *groups, *values, *asked, *tests])
     if found is not None:
@@ -254,7 +256,7 @@ def _left(
 
 
 def _of_left(join: INNER) -> tuple[list[Expr], list[Expr]]:
-    """The parts of the key of the left side, and what it asks of a row beside them."""
+    """Return the parts of the key of the left side, and the other conditions on its rows."""
     found, written = side_conditions_of(join), match_of(join).left_key
     steps = () if found is None else found.left
     keys = [written.body] if isinstance(written, Lifted) else []
@@ -263,7 +265,7 @@ def _of_left(join: INNER) -> tuple[list[Expr], list[Expr]]:
 
 
 def _tests(join: INNER) -> tuple[Expr, ...] | None:
-    """What is asked of pairs with equal keys; None if it is not known."""
+    """Return the conditions on pairs with equal keys; None if they were not lifted."""
     match = match_of(join)
     if not all(f is None or isinstance(f, Lifted) for f in (match.left_key, match.right_key)):
         return None
@@ -281,7 +283,8 @@ class _Pairs:
         self._as_right = (*map(Parameter, range(count)), Parameter(0))
 
     def parts(self, exprs: Sequence[Expr]) -> tuple[list[Expr], list[Expr]]:
-        """The largest parts of expressions that read one side only, of the left and the right."""
+        """Return the largest parts of expressions that read one side only, of the left and the
+        right."""
         found: tuple[dict[Expr, None], dict[Expr, None]] = ({}, {})
         waiting = list(exprs)[::-1]
         while waiting:
@@ -294,7 +297,8 @@ class _Pairs:
         return list(found[0]), list(found[1])
 
     def tests(self, exprs: Sequence[Expr]) -> tuple[list[Expr], list[Expr]] | None:
-        """The tests of the left and the tests of the right; None if one reads both, or neither."""
+        """Return the tests of the left and the tests of the right; None if one reads both, or
+        neither."""
         found: tuple[list[Expr], list[Expr]] = ([], [])
         for expr in exprs:
             side = self._side(expr)
@@ -304,11 +308,12 @@ class _Pairs:
         return found
 
     def of_right(self, exprs: Sequence[Expr]) -> tuple[Expr, ...]:
-        """Expressions over pairs that read the right only, as ones over its row."""
+        """Rewrite expressions over pairs that read the right only to expressions over its row."""
         return tuple(substitute(expr, self._as_right) for expr in exprs)
 
     def factors(self, expr: Expr) -> Factored | None:
-        """What the left and the right have of a value, which is one of them or their product."""
+        """Split a value into a factor of the left and a factor of the right; None if it is no
+        product."""
         if not reads(expr):
             return expr, None
         side = self._side(expr)
@@ -324,7 +329,7 @@ class _Pairs:
         return found[LEFT], found[RIGHT]
 
     def _side(self, expr: Expr) -> int | None:
-        """The side that an expression reads, if it is one."""
+        """Return the only side that an expression reads, or None."""
         read = reads(expr)
         if not read or (read & self._right and read - self._right):
             return None
@@ -338,7 +343,7 @@ def _factors_of(expr: Expr) -> list[Expr]:
 
 
 def _named(expr: Expr, names: dict[Expr, Expr]) -> Expr:
-    """The expression with names for its parts that have one, outer ones first."""
+    """Replace the parts of an expression that have a name by it, outer parts first."""
     if expr in names:
         return names[expr]
     inner = parts(expr)

@@ -1,6 +1,6 @@
 """Plan nodes: their common base, the facts that each node states about itself, and its cost.
 
-What a plan node says of itself, so that nothing else needs to know its class.
+Each node class states its facts, so that other modules do not depend on the class:
 
     class Where(Node):
         input: Node
@@ -17,32 +17,31 @@ What a plan node says of itself, so that nothing else needs to know its class.
             headline=...,
         )
 
-Nothing has a default: a node that leaves a fact open cannot be defined. What asks for facts are
-`traverse` (callables), `raising`, `stratify`, `properties`, `costs` and `explain`.
+Facts have no defaults: a node class without one of them cannot be defined. Callers are `traverse`
+(callables), `raising`, `strata`, `properties` and `explain`.
 
 A fact of the rows is a function of the node and of the same fact of its inputs, so that
 `properties` can compute it for deep plans without recursion.
 
-What all trees of nodes have in common: how they are compared, hashed and shown at any depth.
+`Tree` compares, hashes and shows trees of nodes of any depth. The methods that dataclasses generate
+call themselves for each input, and Python allows about a thousand nested calls.
 
-Those that dataclasses generate call themselves for each input, which Python allows a thousand deep.
-
-What one changed row costs an operator, and the degree of a query: both known before it is run.
+The cost of one changed row in an operator, and the degree of a query, are known before it runs:
 
     O(1)        whatever the tables hold
     O(log n)    a place among rows in order
-    matches     the rows of the other side that go with it
+    matches     the rows of the other side that match the row
     group       all rows of its group
-    rounds      what a recursion or an iteration derives anew
+    rounds      the rows that a recursion or an iteration derives again
     all pairs   all rows of the other side
 
-Each row that comes out of an operator costs the one above in turn.
+Each emitted row of an operator is a changed row for the operator above.
 
-The degree is how many times a delta is taken of the delta of the query until nothing of the
-database is read: 1 for what treats each row by itself, and the sum of both sides for a join. There
-is none where an operator compares its rows with those that it had, as `distinct` does.
+The degree is the number of times that a delta of the query's delta can be taken until it reads
+nothing of the database: 1 for a node that treats each row by itself, and the sum of both sides for
+a join. A node that compares its rows with earlier rows, as `distinct` does, has none.
 
-Source: [slender] chapter 3: cost and degree of nested queries, here of what is run.
+Source: [slender] chapter 3: cost and degree of nested queries, applied to the plan that runs.
 """
 
 from __future__ import annotations
@@ -60,8 +59,8 @@ from optimizer.expressions.text import naming_of
 from optimizer.record import record
 
 Barrier = Literal["negation", "aggregate", "order", "past"]
-"""Why a recursion may not come through an input: more rows in may mean fewer rows out, or they are
-rows of another commit."""
+"""Reason why a recursion may not pass through an input: a new row may delete rows, or the rows are
+of another commit."""
 
 
 @record
@@ -71,9 +70,8 @@ class Calls:
     Parameters
     ----------
     path: the name of the field; through other records, and tuples of them, by dots.
-    given: what is known of the arguments, from the shapes of the node's inputs and the place in
-        the tuple.
-    of_rows: whether it is asked of one row after the other, so that it pays to have it read.
+    given: shapes of the node's inputs, place in the tuple -> shapes of the arguments.
+    of_rows: True if it is called for each row, so that lifting it pays.
     """
 
     path: str
@@ -87,17 +85,17 @@ class Calls:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """Everything that the optimizer asks of a kind of node.
+    """Everything that the optimizer needs to know of a kind of node.
 
     Parameters
     ----------
-    calls: where it holds the user's callables.
-    raises: whether it may raise though none of them does: it iterates, compares or adds values.
-    recursion: per input, why a recursion may not come through it; None where it may.
-    shapes: what is known of each binding of its rows.
-    is_set: whether no row occurs twice.
-    costs: what one changed row of each input costs, if partners are found by a key.
-    degree: how many deltas are taken of each other until nothing of the database is read.
+    calls: the fields with the user's callables.
+    raises: True if it may raise though no callable does: it iterates, compares or adds values.
+    recursion: per input, why a recursion may not pass through it; None where it may.
+    shapes: the shape of each binding of its rows.
+    is_set: True if no row occurs twice.
+    costs: the cost of one changed row of each input, if partners are found by a key.
+    degree: the number of deltas of deltas until nothing of the database is read.
     headline: the node in words, without its inputs.
     """
 
@@ -111,31 +109,31 @@ class Facts:
     headline: Callable[[Any], str]
 
 
-# What callables are given.
+# Shapes of the arguments of callables.
 
 
 def of_input(inputs: Sequence[Shapes], place: int) -> Shapes:
-    """The bindings of the first input."""
+    """Return the bindings of the first input."""
     return inputs[0]
 
 
 def of_right(inputs: Sequence[Shapes], place: int) -> Shapes:
-    """A row of the second input, as one value."""
+    """Return a row of the second input, as one value."""
     return (as_row(inputs[1]),)
 
 
 def of_pair(inputs: Sequence[Shapes], place: int) -> Shapes:
-    """The bindings of the first input, and a row of the second."""
+    """Return the bindings of the first input, and a row of the second."""
     return (*inputs[0], as_row(inputs[1]))
 
 
 def of_each(inputs: Sequence[Shapes], place: int) -> Shapes:
-    """The bindings of the input with the place of the callable."""
+    """Return the bindings of the input with the place of the callable."""
     return inputs[place]
 
 
 def as_row(of: Shapes) -> Shape:
-    """What is known of a row as one value."""
+    """Return the shape of a row as one value."""
     return of[0] if len(of) == 1 else of
 
 
@@ -143,7 +141,7 @@ def as_row(of: Shapes) -> Shape:
 
 
 def monotone(node: Any) -> Sequence[Barrier | None]:
-    """More rows in, no fewer rows out, whichever input they come from."""
+    """Allow a recursion through each input: a new row deletes no row."""
     return (None,) * len(node.inputs())
 
 
@@ -152,7 +150,10 @@ def right_negates(node: Any) -> Sequence[Barrier | None]:
 
 
 def negates_of_outer_join(node: Any) -> Sequence[Barrier | None]:
-    """A row of the side that is kept takes away nothing; one of the other may take its None."""
+    """Allow a recursion through the left of a left join only.
+
+    A row of the other side may delete the row that pairs a left row with None.
+    """
     return (None, "negation") if node.kind == "left" else ("negation", "negation")
 
 
@@ -172,12 +173,15 @@ def pairs(node: Any, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def rows_of_both(node: Any, inputs: Sequence[Shapes]) -> Shapes:
-    """What is known of the rows of either input."""
+    """Return the shapes that the rows of both inputs have."""
     return tuple(a if a == b else None for a, b in zip(*inputs, strict=True))
 
 
 def rows_of_difference_all(node: Any, inputs: Sequence[Shapes]) -> Shapes:
-    """Those of the left, of which none is one of the right if that has none."""
+    """Return the left shapes if the right input is empty, else the shapes that both inputs share.
+
+    When a right row is deleted, that object can be emitted as the result row.
+    """
     return inputs[0] if type(node.right).__name__ == "Empty" else rows_of_both(node, inputs)
 
 
@@ -190,7 +194,7 @@ def rows_of_outer_join(node: Any, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def groups(node: Any, inputs: Sequence[Shapes]) -> Shapes:
-    """The key and the aggregates; or one record of them."""
+    """Return the shapes of the key and the aggregates; or of one record of them."""
     if node.row is not None:
         return (node.row,)
     key = () if node.key is None else (shape_made(node.key, inputs[0]),)
@@ -198,7 +202,7 @@ def groups(node: Any, inputs: Sequence[Shapes]) -> Shapes:
 
 
 def shape_made(function: Function, of: Shapes) -> Shape:
-    """What is known of what a callable gives."""
+    """Return the shape of a callable's result."""
     naming = naming_of(function)
     if naming is not None:
         kind: type = naming.kind
@@ -210,7 +214,7 @@ def one_unknown(node: Any, inputs: Sequence[Shapes]) -> Shapes:
     return (None,)
 
 
-# Whether they are sets.
+# Sets.
 
 
 def always(node: Any, inputs: Sequence[bool]) -> bool:
@@ -234,7 +238,7 @@ def if_either(node: Any, inputs: Sequence[bool]) -> bool:
 
 
 def is_set_of_outer_join(node: Any, inputs: Sequence[bool]) -> bool:
-    """Of a full join rows that are None may be alone on both sides."""
+    """Return False for a full join: rows that are None may be without partner on both sides."""
     return node.kind != "full" and all(inputs)
 
 
@@ -245,14 +249,13 @@ _ITERATIVE = ("__eq__", "__hash__", "__repr__", "__getstate__")
 class Tree:
     """Base of nodes whose inputs are nodes: the fields that hold one, or a tuple of them.
 
-    Fields that are not compared are no part of it. `known` is what has been found out about a node
-    so far.
+    Fields that are not compared do not count for equality. `known` caches facts about a node.
     """
 
     known: dict[str, Any] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __init_subclass__(cls) -> None:
-        for name in _ITERATIVE:  # dataclass methods recurse into inputs, and keep what is known
+        for name in _ITERATIVE:  # dataclass methods recurse into inputs, and pickle `known`
             setattr(cls, name, getattr(Tree, name))
 
     def __eq__(self, other: object) -> bool:
@@ -282,11 +285,12 @@ class Tree:
         return "".join(shown)
 
     def __getstate__(self) -> list[Any]:
-        """The fields as dataclasses restore them. What is known is so in this process: hashes."""
+        """Return the fields as dataclasses restore them; `known` is empty, as hashes differ by
+        process."""
         return [{} if f.name == "known" else getattr(self, f.name) for f in fields(self)]
 
     def inputs(self) -> tuple[Any, ...]:
-        """The nodes whose rows this one reads, left to right."""
+        """Return the nodes whose rows this one reads, left to right."""
         if "inputs" in self.known:
             return self.known["inputs"]  # type: ignore[no-any-return]
         kind: Any = type(self)
@@ -302,7 +306,7 @@ class Tree:
 
 
 class Hashed:
-    """A value that is hashed once: it is looked up by more often than it is made."""
+    """A value with a cached hash, because it is looked up more often than created."""
 
     __slots__ = ("_hash", "value")
 
@@ -328,7 +332,7 @@ class Hashed:
 
 
 def nodes_in(value: Any) -> tuple[Any, ...]:
-    """The nodes in a field of a node: the field itself, the nodes of a tuple, or none."""
+    """Return the nodes in a field of a node: the field itself, the nodes of a tuple, or none."""
     if isinstance(value, Tree):
         return (value,)
     is_several = value.__class__ is tuple and value and isinstance(value[0], Tree)
@@ -341,7 +345,7 @@ def _compared(kind: Any) -> tuple[str, ...]:
 
 
 def own(node: Tree) -> tuple[Any, ...]:
-    """What makes a node what it is, except its inputs: of these, how many each field has."""
+    """Return the compared fields of a node; for a field with inputs, their number."""
     known: tuple[Any, ...] | None = node.known.get("own values")
     if known is None:
         kind: Any = type(node)
@@ -366,7 +370,7 @@ def _are_equal(a: Tree, b: Tree) -> bool:
 
 
 def _spelled(node: Tree) -> Iterator[Any]:
-    """The fields of a node as they are written, with nodes in the place of their texts."""
+    """Iterate over the parts of a node's repr: texts, and the nodes whose repr they contain."""
     between = ""
     for each in fields(node):
         if each.repr:
@@ -405,7 +409,7 @@ class Node(Tree):
 
 
 class Cost(IntEnum):
-    """A class of costs of one changed row; the higher, the dearer."""
+    """A class of costs of one changed row; a higher class costs more."""
 
     ONE = 0
     LOG = 1
@@ -419,14 +423,14 @@ class Cost(IntEnum):
 
 
 Costs = Sequence[Cost]
-"""Per input of a node."""
+"""The cost for each input of a node."""
 
 
 # Costs.
 
 
 def nothing(node: Any) -> Costs:
-    """Of a node without inputs."""
+    """Return the costs of a node without inputs."""
     return ()
 
 
@@ -447,7 +451,7 @@ def rounds(node: Any) -> Costs:
 
 
 def of_aggregates(node: Any) -> Costs:
-    """The dearest of the aggregates."""
+    """Return the highest cost of the aggregates."""
     return (max((each.accumulator.cost for each in node.aggregates), default=Cost.ONE),)
 
 
@@ -456,7 +460,8 @@ def matches(node: Any) -> Costs:
 
 
 def matches_of_right(node: Any) -> Costs:
-    """Of a row of the left only how many partners it has is asked, which is kept."""
+    """Return the costs of a semi or anti join: a left row reads only the number of its partners,
+    which is stored."""
     return (Cost.ONE, Cost.MATCHES)
 
 
@@ -468,12 +473,12 @@ def all_pairs(node: Any) -> Costs:
 
 
 def degree_of_rows(node: Any, inputs: Sequence[float]) -> float:
-    """The rows of a table."""
+    """Return the degree of a table."""
     return 1.0
 
 
 def degree_of_none(node: Any, inputs: Sequence[float]) -> float:
-    """Nothing of the database is read."""
+    """Return the degree of a node that reads nothing of the database."""
     return 0.0
 
 
@@ -486,10 +491,10 @@ def degree_of_both(node: Any, inputs: Sequence[float]) -> float:
 
 
 def no_degree(node: Any, inputs: Sequence[float]) -> float:
-    """Its rows are compared with those that it had."""
+    """Return the degree of a node that compares its rows with earlier rows."""
     return inf
 
 
 def degree_of_aggregates(node: Any, inputs: Sequence[float]) -> float:
-    """Sums are linear in the rows; the least of some values is not."""
+    """Return the degree of an aggregate: sums are linear in the rows, a minimum is not."""
     return inputs[0] if max(of_aggregates(node)) is Cost.ONE else inf

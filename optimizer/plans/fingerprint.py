@@ -2,29 +2,29 @@
 
     plan --> its nodes, expressions, callables, what they capture, types --> SHA-256
 
-A callable counts by its source and not by its line, so that a file may be edited around it; where
-its source is not known, by its code, which another version of Python compiles otherwise. Captured
-values count by their type and content, classes and functions of the user by what they are made of,
-those of libraries by their name. Numbers of tables, names of parameters and places do not count.
+A callable counts by its source and not by its line, so that a file may be edited around it; without
+known source, by its code, which another version of Python compiles differently. Captured values
+count by type and content, classes and functions of the user by their parts, classes and functions
+of libraries by name. Numbers of tables, names of parameters and places do not count.
 
-Sound:  of an object that is no plain data, its class and the plain data in its fields count, and
+Sound:  an object that is no plain data counts by its class and the plain data in its fields, and by
         nothing that these refer to.
 Cost:   O(plan, and the code that it names); callables are parsed once per file.
 
-Find comparisons of a field of instants with a constant that has no time zone.
+`without_zone` finds comparisons of a field of instants with a constant that has no time zone.
 
     calls.where(lambda c: c.begins > datetime(2024, 1, 1))
 
-    def is_late(time):                        the same in a function of the user's, which is read
-        return time > datetime(2024, 1, 1)    with what the query calls it with
+    def is_late(time):                        found in a function of the user, too, which is
+        return time > datetime(2024, 1, 1)    lifted with the arguments of its call
     calls.where(lambda c: is_late(c.begins))
 
 with `begins: Annotated[datetime, timezone.utc]`: `>` would raise for every row, `==` be False.
 A comparison with an attribute (`limits.last`) or a variable of a method is found as well if it is a
 time that clocks show twice: it cannot be frozen as an instant, as variables of functions are.
 
-Sound:  a field is one of instants if it is declared so; of others nothing is said. Nothing is said
-        of a function that catches exceptions, or that asks for a zone or a class.
+Sound:  only fields that are declared as instants are compared. Functions that catch exceptions, or
+        read a zone or a class, are accepted.
 """
 
 from __future__ import annotations
@@ -67,11 +67,11 @@ from optimizer.lifting.symbols import OPERATORS
 LENGTH = 32
 PLAIN = (int, float, complex, str, bytes, bool, type(None))
 GENERATED = ("<string>", "<attrs generated")
-"""How the file names of code begin that no user has written, as of methods of a dataclass."""
+"""Prefixes of the file names of generated code, such as the methods of a dataclass."""
 
 
 def fingerprint(*values: Any) -> str:
-    """The fingerprint of plans, types and values, in this order.
+    """Return the fingerprint of plans, types and values, in this order.
 
     >>> from optimizer.plan import Distinct, Table
     >>> first, second = (Distinct(Table(n, "orders", None, True, int)) for n in (1, 2))
@@ -84,9 +84,9 @@ def fingerprint(*values: Any) -> str:
 
 
 class _Digests:
-    """The digest of each value that was met; one that is met inside itself is named by its depth.
+    """The digest of each visited value; a value inside itself is named by its depth.
 
-    State: the values, so that no `id` is given to another.
+    State: the values, so that no `id` is used again.
     """
 
     def __init__(self) -> None:
@@ -112,7 +112,7 @@ class _Digests:
         return [self.of(value) for value in values]
 
     def _parts(self, value: Any) -> list[str]:
-        """What a value is, and the digests of what it is made of."""
+        """Return the kind of a value, and the digests of its parts."""
         match value:
             case Place():
                 return ["place"]
@@ -140,7 +140,7 @@ class _Digests:
                 return [type(value).__name__, *self._content(value)]
 
     def _content(self, value: Any) -> Iterator[str]:
-        """The content of data, of a type that is made of others, or of an object."""
+        """Iterate over the content of data, of a generic type, or of an object."""
         match value:
             case Enum():
                 yield from (self.of(type(value)), value.name)
@@ -167,7 +167,8 @@ class _Digests:
                 yield from self._object(value)
 
     def _object(self, value: Any) -> Iterator[str]:
-        """A record by its fields, an object of a library as it is pickled, others by plain data."""
+        """Digest a record by its fields, an object of a library by its pickle, others by plain
+        data."""
         yield self.of(type(value))
         if is_dataclass(value):
             for field in fields(value):
@@ -182,7 +183,7 @@ class _Digests:
                 yield from (name, self.of(held if _is_plain(held) else type(held)))
 
     def _folded(self, value: plan.Folded) -> Iterator[str]:
-        """An aggregate by its fields, of which the two names count as one: the label."""
+        """Digest an aggregate by its fields; its two names count as one, the label."""
         yield self.of(type(value))
         for field in fields(value):
             if field.name != "own_name":
@@ -190,7 +191,7 @@ class _Digests:
                 yield from (field.name, self.of(held))
 
     def _function(self, function: FunctionType) -> Iterator[str]:
-        """A function of the user by its code and what it reads; of a library by its name."""
+        """Digest a function of the user by its code and variables, one of a library by its name."""
         yield function.__qualname__.rpartition(".")[2]
         if not _is_users(function.__module__, function.__code__):
             yield earlier_name(str(function.__module__), function.__qualname__)
@@ -210,7 +211,7 @@ class _Digests:
                 yield from (name, self.of(value))
 
     def _class(self, kind: type) -> Iterator[str]:
-        """A class of the user by its fields and methods; of a library by its name."""
+        """Digest a class of the user by its fields and methods, one of a library by its name."""
         yield kind.__qualname__
         if not _is_users(kind.__module__):
             yield "" if _is_ours(kind.__module__) else kind.__module__
@@ -227,7 +228,7 @@ class _Digests:
 
 
 def _written(held: Any, module: str) -> FunctionType | None:
-    """The function behind what a class of a module holds by a name, if it is written there."""
+    """Return the function behind an attribute of a class, if it is written in `module`."""
     function = held.fget if isinstance(held, property) else getattr(held, "__func__", held)
     if not isinstance(function, FunctionType) or function.__module__ != module:
         return None
@@ -235,7 +236,7 @@ def _written(held: Any, module: str) -> FunctionType | None:
 
 
 def _code(code: CodeType, module: dict[str, Any]) -> str:
-    """The source of code as Python writes it; what was compiled if that is not to be had."""
+    """Return the source of code as Python writes it; the compiled code if there is no source."""
     found = syntax_of(code, module)
     if not isinstance(found, NoSyntax):
         return ast.unparse(found)
@@ -244,12 +245,13 @@ def _code(code: CodeType, module: dict[str, Any]) -> str:
 
 
 def _is_ours(module: Any) -> bool:
-    """Whether a module is of this library."""
+    """Return True if a module is part of this library."""
     return str(module).partition(".")[0] in PACKAGES
 
 
 def _is_users(module: Any, code: CodeType | None = None) -> bool:
-    """Whether a module is none of Python's, of this library's or of an installed package."""
+    """Return True if a module is the user's: not Python's, this library's or an installed
+    package's."""
     if str(module).partition(".")[0] in sys.stdlib_module_names or _is_ours(module):
         return False
     file = getattr(sys.modules.get(str(module)), "__file__", None) or ""
@@ -258,7 +260,7 @@ def _is_users(module: Any, code: CodeType | None = None) -> bool:
 
 
 def _is_plain(value: Any, depth: int = 3) -> bool:
-    """Whether a value is data that is told by its content."""
+    """Return True if a value is plain data, which counts by its content."""
     if type(value) in PLAIN or isinstance(value, Enum):
         return True
     if isinstance(value, dict):
@@ -268,8 +270,10 @@ def _is_plain(value: Any, depth: int = 3) -> bool:
 
 
 def _made_with(value: Any) -> dict[str, Any]:
-    """The attributes of an object of this library. A class that computes some on demand tells
-    those of an object that has computed none."""
+    """Return the attributes of an object of this library.
+
+    A class with attributes that are computed on demand returns them as before their computation.
+    """
     tell = getattr(value, "_fingerprinted", None)
     return _attributes(value) if tell is None else tell()
 
@@ -286,7 +290,7 @@ def _slots(kind: type) -> tuple[str, ...]:
 
 
 def _pickled(value: Any) -> str:
-    """What an object of a library is, as far as it says so."""
+    """Return a digest of a library object's pickle; empty if it cannot be pickled."""
     try:
         return hashlib.sha256(pickle.dumps(value, 4)).hexdigest()
     except Exception:  # it holds a lock, or a file
@@ -294,13 +298,13 @@ def _pickled(value: Any) -> str:
 
 
 ASKING = frozenset({"tzinfo", "utcoffset", "isinstance", "type", "hasattr", "replace"})
-"""Names in a function that may compare an instant with what has no zone on purpose."""
+"""Names in a function that may compare an instant with a time without zone on purpose."""
 ROWS = ("row", "other", "third")
-"""The names of rows in a message."""
+"""Names of rows in a message."""
 DEEPEST = 4
 """Functions that call one another."""
 Shaped = Callable[[Expr], Shape]
-"""Gives the class of an expression."""
+"""Returns the class of an expression."""
 
 
 def without_zone(expr: Expr, shape: Shaped) -> str | None:
@@ -390,7 +394,7 @@ def _in_call(
 
 
 def _may_expect(node: ast.AST) -> bool:
-    """True for a part of a function that may expect times without a zone beside others."""
+    """Return True if part of a function may handle times without a zone."""
     if isinstance(node, ast.Try | ast.With):
         return True
     return getattr(node, "id", getattr(node, "attr", None)) in ASKING
@@ -416,7 +420,7 @@ class _CalledVariables:
         self._own = {*every, *again}
 
     def comparisons(self, node: ast.AST) -> Iterator[Operation]:
-        """The comparisons of two operands that a node is of."""
+        """Iterate over the comparisons of two operands in a node."""
         if not isinstance(node, ast.Compare):
             return
         operands = [node.left, *node.comparators]
@@ -427,7 +431,7 @@ class _CalledVariables:
                 yield Operation(symbol, (one, two))
 
     def expr(self, node: ast.expr) -> Expr | None:
-        """A parameter, a field of one, or a constant; None for anything else."""
+        """Return a parameter, a field of one, or a constant; None for any other node."""
         match node:
             case ast.Name(name) if name in self._bound:
                 return self._bound[name]
@@ -441,7 +445,7 @@ class _CalledVariables:
                 return None
 
     def variable(self, name: str) -> Any:
-        """The value of a variable from outside; UNSET if there is none."""
+        """Return the value of a variable from outside; UNSET if there is none."""
         return UNSET if name in self._own else resolve(self._function, name)
 
 
@@ -455,7 +459,8 @@ def _may_be_zoned(expr: Expr, shape: Shaped) -> bool:
 
 
 def _has_zone(expr: Expr, shape: Shaped) -> bool | None:
-    """True of a field of instants, or False of a constant without a zone; None if not known."""
+    """Return True for a field of instants, False for a constant without zone, None for other
+    expressions."""
     value = _constant(expr)
     if isinstance(value, datetime):
         return value.tzinfo is not None
@@ -468,7 +473,7 @@ def _has_zone(expr: Expr, shape: Shaped) -> bool | None:
 
 
 def _constant(expr: Expr) -> Any:
-    """The value of a constant, or of an attribute of one; UNSET of anything else."""
+    """Return the value of a constant, or of an attribute of one; UNSET for other expressions."""
     match expr:
         case Constant(value):
             return value

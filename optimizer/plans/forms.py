@@ -1,19 +1,19 @@
 """Forms of plan nodes, and the keys and constants that all rows of a plan have.
 
-The form of a node: what it is and what it reads, but for plain values and for which tables.
+The form of a node: the node and its inputs, without plain values and the identity of tables.
 
     where o.customer == c       for c = "ann", "bob", ...       one form, a value each
       table orders
 
-Of a captured variable, a default or a constant of an expression that is a plain value, a form has
-the class alone; all else is part of it by value, and of a table what its rows are. Nodes of one
-form have one object for it, which knows what is found out about one of them and holds for all.
+A plain value (a captured variable, a default or a constant of an expression) is replaced by its
+class; other values are part of the form, and a table is replaced by the type of its rows. Nodes of
+one form share one `Form`, which caches the facts that hold for all of them.
 
-Sound:  facts are shared of what depends on no value: of nodes whose callables have none, and where
-        callables have no part in the facts.
+Sound:  shared facts depend on no value: callables of the node have none, or the fact does not
+        depend on callables.
 State:  of the process, `MOST_FORMS` forms with their facts.
 
-What is equal to a constant in all rows of a plan.
+`constants_of` finds expressions that are equal to a constant in all rows of a plan.
 
     select (s.age, s.name)              the first item is 31
       join on s.name == m.name          s.age is 31, and s.name and m.name are "Doe"
@@ -22,18 +22,17 @@ What is equal to a constant in all rows of a plan.
         where m.name == "Doe"           m.name is "Doe"
           table council
 
-Sound:  of a condition with a plain constant, and of equations, which are transitive. A guard keeps
-        rows that raise, and says nothing.
+Sound:  a condition with a plain constant holds for all rows above it, and equations are transitive.
+        A guard keeps rows that raise, so that it proves nothing.
 
-Which fields of a row no two rows of a plan have in common: the key of a keyed table.
+`unique_key` finds fields that differ between any two rows of a plan: the key of a keyed table. A
+join that looks rows up by such a key finds at most one row.
 
-A join that looks rows up by such a key finds one row at most.
+`guard` and `asked_again` push a condition down to rows that the plain plan would not test.
 
-A condition asked further down, also of rows that the plain plan would not ask of.
-
-A row that a condition raises for must not make a commit fail if the row never comes out of what is
-between: a group that reduces to nothing, a copy that another takes away. The guard below keeps such
-a row, and the condition stays where it was for it.
+If the condition raises for a row, the commit must not fail unless the row passes the nodes between:
+its group may reduce to nothing, or a deletion may cancel it. The guard below keeps such a row, and
+the condition stays above, where it tests the row again.
 """
 
 from __future__ import annotations
@@ -85,23 +84,24 @@ FORMLESS = (
     *(plan.Fixpoint, plan.Component, plan.Iterate, plan.Previous),
 )
 PASSING = (plan.Where, plan.Join, plan.OuterJoin, plan.SemiJoin, plan.AntiJoin, plan.OrderBy)
-"""Nodes of whose rows it is known what they are whatever their callables say."""
+"""Nodes whose rows have the same shapes whatever their callables return."""
 Value = tuple[Opaque | Lifted, tuple[Constant, ...]]
-"""A callable of a node, and the constants of one that was read."""
+"""A callable of a node, and its constants if it was lifted."""
 
 
 class Form:
-    """What all nodes of a form have in common. `known` is what has been found out about them."""
+    """The node and its inputs without plain values. `known` caches facts that hold for all such
+    nodes."""
 
     __slots__ = ("home", "is_general", "known", "levels")
 
     def __init__(self, home: type | None = None) -> None:
         self.home = home
-        """The class that it goes with."""
+        """The class with which the form is released."""
         self.is_general = False
-        """Whether what its rows are depends on no value."""
+        """True if the shapes of its rows depend on no value."""
         self.levels = 0
-        """Of nodes, itself included."""
+        """Depth of the tree of nodes, itself included."""
         self.known: dict[str, Any] = {}
 
 
@@ -110,23 +110,23 @@ _FORMS: ClassCache[Form] = ClassCache(Form, MOST_FORMS)
 
 @record
 class Own:
-    """What a node is by itself but for values, and its callables in their order."""
+    """A node without its inputs and plain values, and its callables in their order."""
 
     key: Hashable
     callables: tuple[Value, ...]
 
     @property
     def is_free(self) -> bool:
-        """Whether it has no values."""
+        """True if it has no values."""
         return not any(_values(function, constants) for function, constants in self.callables)
 
 
 class Formless(Exception):
-    """A node captures what has no lasting meaning, or has what is not looked into."""
+    """A node captures an object without lasting meaning, or has a part that has no form."""
 
 
 def form_of(node: plan.Node) -> Form | None:
-    """The form of a node; None if it has none."""
+    """Return the form of a node; None if it has none."""
     known = node.known
     if "form" not in known and all("form" in source.known for source in node.inputs()):
         known["form"] = _form(node)
@@ -135,7 +135,7 @@ def form_of(node: plan.Node) -> Form | None:
 
 
 def own_of(node: plan.Node) -> Own:
-    """What a node of some form is by itself."""
+    """Return the own part of a node that has a form."""
     found: Own = node.known["own"]
     return found
 
@@ -148,7 +148,7 @@ def _form(node: plan.Node) -> Form | None:
     try:
         own = reader.own(node)
         form = _FORMS.find((own.key, *below), _home)
-    except (Formless, TypeError):  # what has no hash may differ from one time to the next
+    except (Formless, TypeError):  # an unhashable part may change
         return None
     node.known["own"] = own
     if not form.levels:
@@ -159,12 +159,12 @@ def _form(node: plan.Node) -> Form | None:
 
 
 def _home(key: Hashable) -> type | None:
-    """Return the class that a form goes with."""
+    """Return the class with which a form is released."""
     return shortest_lived(classes_in(key, _inside))
 
 
 def _inside(value: Any) -> Iterable[Any]:
-    """The parts of a part of a key that may be or have classes."""
+    """Return the parts of a part of a key that may be or contain classes."""
     kind: Any = type(value)
     if kind is Form:
         return () if value.home is None else (value.home,)
@@ -176,7 +176,7 @@ def _inside(value: Any) -> Iterable[Any]:
 
 
 class _Reader:
-    """Reads what a node is by itself, and puts aside its callables."""
+    """Reads the own part of a node, and collects its callables."""
 
     def __init__(self) -> None:
         self._callables: list[Value] = []
@@ -192,7 +192,7 @@ class _Reader:
         return Own(key, tuple(self._callables))
 
     def _key(self, value: Any) -> Hashable:
-        """What a field of a node is, but for values that may differ."""
+        """Return the key of a field of a node, without values that may differ."""
         kind: Any = type(value)
         if kind is Opaque:
             return self._opaque(value)
@@ -215,8 +215,10 @@ class _Reader:
         return (function.parameters, function.role, function.name, kin.key)
 
     def _lifted(self, function: Lifted) -> Hashable:
-        """What an expression is but for its constants. The callables that it came from are told
-        apart by which of them are the same."""
+        """Return the key of an expression, without its constants.
+
+        Origins count by their roles.
+        """
         made = function.made
         if made is not None and type(made) is not Opaque:
             raise Formless
@@ -236,7 +238,7 @@ def _values(function: Opaque | Lifted, constants: tuple[Constant, ...]) -> bool:
 
 
 def names_of(node: plan.Node) -> tuple[str, ...]:
-    """The fields that make a node what it is, except those with inputs alone."""
+    """Return the compared fields of a node, except fields that hold an input."""
     kind: Any = type(node)
     return _names(kind)
 
@@ -248,7 +250,7 @@ def _names(kind: Any) -> tuple[str, ...]:
 
 
 def fields_of(value: Any) -> tuple[str, ...] | None:
-    """The fields that make a record what it is; None of what is none."""
+    """Return the compared fields of a record; None for other values."""
     kind: Any = type(value)
     return _fields(kind)
 
@@ -267,8 +269,7 @@ _MARKS = {kind: Constant(None, ("of class", kind)) for kind in KINDS}
 
 
 def _apart(expr: Expr, found: list[Constant]) -> Expr:
-    """An expression with marks in the place of its constants that may differ, which are added to
-    those found."""
+    """Replace the constants that may differ by marks, and append them to `found`."""
 
     def mark(constant: Constant) -> Constant:
         found.append(constant)
@@ -278,7 +279,7 @@ def _apart(expr: Expr, found: list[Constant]) -> Expr:
 
 
 def with_constants(expr: Expr, change: Callable[[Constant], Constant]) -> Expr:
-    """An expression with other constants of those that may differ: positions of items do not."""
+    """Change the constants that may differ; positions of items do not."""
     kind = type(expr)
     if kind is Constant:
         return change(expr) if may_differ(expr.value) else expr  # type: ignore
@@ -310,19 +311,20 @@ _SOME_OF_LEFT = (
 
 
 def constants_of(node: plan.Node) -> Constants:
-    """Expressions over the bindings of a plan's rows, with the constants that they are equal to."""
+    """Return expressions over the bindings of a plan's rows, with the constants that they are equal
+    to."""
     found: Constants = fact(node, "constants", _found)
     return found
 
 
 def of_pairs(join: AnyJoin) -> Constants:
-    """The same of both sides of a join, in terms of its pairs."""
+    """Return the constants of both sides of a join, in terms of its pairs."""
     left, right = map(constants_of, join.inputs())
     return {**left, **_moved(right, bindings(join.left), bindings(join.right))}
 
 
 def fixed(test: Expr) -> tuple[Expr, Constant] | None:
-    """What a condition says is equal to a plain constant, and that."""
+    """Return the expression that a condition equates with a plain constant, and the constant."""
     match test.test if isinstance(test, Again) else test:
         case Operation("==", (Constant() as value, side)) | Operation(
             "==", (side, Constant() as value)
@@ -334,7 +336,8 @@ def fixed(test: Expr) -> tuple[Expr, Constant] | None:
 
 
 def equations(join: AnyJoin) -> Iterator[tuple[Expr, Expr]]:
-    """What is equal in pairs that match: something of the left, and something of the right."""
+    """Iterate over expressions that are equal in matching pairs: one of the left, one of the
+    right."""
     count, match = bindings(join.left), join.match
     if isinstance(match.left_key, Lifted) and isinstance(match.right_key, Lifted):
         yield match.left_key.body, substitute(match.right_key.body, (Parameter(count),))
@@ -349,7 +352,8 @@ def equations(join: AnyJoin) -> Iterator[tuple[Expr, Expr]]:
 
 
 def _is_right(expr: Expr, count: int) -> bool | None:
-    """Whether an expression is of the right side of a join; None if it is of both, or neither."""
+    """Return True if an expression reads the right of a join only; None if both sides, or
+    neither."""
     read = reads(expr)
     if not read or (count in read and len(read) > 1):
         return None
@@ -357,7 +361,7 @@ def _is_right(expr: Expr, count: int) -> bool | None:
 
 
 def followed(known: Constants, pairs: list[tuple[Expr, Expr]]) -> dict[Expr, Constant]:
-    """What is equal to a constant because something is that is equal to it."""
+    """Return expressions that are equal to a constant because an expression equal to them is."""
     new: dict[Expr, Constant] = {}
     for one, other in (pair for a, b in pairs for pair in ((a, b), (b, a))):
         value = known.get(other, new.get(other))
@@ -406,19 +410,20 @@ def _of_join(join: plan.Join) -> Constants:
 
 
 def _moved(of: Constants, start: int, count: int) -> dict[Expr, Constant]:
-    """What is known of the rows of the right side of a join, which are its last binding."""
+    """Rewrite the constants of a join's right side to its last binding."""
     row = Parameter(start)
     items = (row,) if count == 1 else tuple(Item(row, constant(place)) for place in range(count))
     return {substitute(expr, items): value for expr, value in of.items()}
 
 
 def _made(body: Expr, of: Constants) -> Constants:
-    """What is known of what an expression makes of rows: of the value, its items and its fields."""
+    """Return the constants of an expression's value, its items and its fields."""
     return _told(_parts_of(body), of)
 
 
 def _told(made: Iterable[tuple[Expr, Expr]], of: Constants) -> Constants:
-    """What is known of ways to read a row, each of which gives what an expression does."""
+    """Return the constants among pairs of an expression, and a read of the row that returns its
+    value."""
     found = {
         way: value
         for part, way in made
@@ -447,9 +452,10 @@ NO_KEY: Key = frozenset()
 
 
 def unique_key(node: plan.Node) -> Key:
-    """The parts of a key that rows have alone, in terms of the row; none if there is no such key.
+    """Return the parts of a key that at most one row has, in terms of the row; none without such a
+    key.
 
-    It is that of a keyed table, also below conditions.
+    It is the key of a keyed table, also below conditions.
     """
     while isinstance(node, plan.Where):
         node = node.input
@@ -467,7 +473,7 @@ def _of_table(table: plan.Table) -> Key:
 
 
 def key_parts(body: Expr) -> tuple[Expr, ...]:
-    """The parts of a key, of which there are several if it is a tuple."""
+    """Return the parts of a key; several if it is a tuple."""
     match body:
         case Display("tuple", items):
             return items
@@ -476,17 +482,17 @@ def key_parts(body: Expr) -> tuple[Expr, ...]:
 
 
 def condition(node: plan.Node) -> Lifted | None:
-    """The condition of a `where` that has been read, and is not a guard's second time."""
+    """Return the condition of a `where` that was lifted, and does not repeat a guard's test."""
     if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
         return None
     return None if isinstance(node.predicate.body, Again) else node.predicate
 
 
 def guard(p: Lifted, needs: tuple[Expr, ...] = ()) -> Lifted:
-    """Drops a row only where nothing raises."""
+    """Return a condition that drops a row only if it does not raise."""
     return p.with_body(Guard(p.body, needs))
 
 
 def asked_again(below: plan.Node, p: Lifted) -> plan.Where:
-    """`where p` of what a guard has filtered."""
+    """Return `where p` above a guard, for the rows that the guard keeps."""
     return plan.Where(below, p.with_body(Again(p.body)))

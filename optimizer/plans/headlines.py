@@ -3,7 +3,7 @@
     join s.last_name == m.last_name, left where s.age > 30
     aggregate Count() by r[0]
 
-Each node names its function as a fact: one of these, or one of its own file (`nodes/`).
+Each node states its function as a fact: a function of this module or of the node's module.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from optimizer.expressions.text import written
 
 
 def name(node: Any) -> str:
-    """The name of the method that makes such a node: `UnionAll` is `union_all`."""
+    """Return the name of the method that makes such a node: `UnionAll` is `union_all`."""
     kind = getattr(node, "kind", None)
     if kind is not None:
         return f"{kind}_join"
@@ -30,7 +30,7 @@ def by_name(node: Any) -> str:
 
 
 def of_function(method: str, field: str) -> Callable[[Any], str]:
-    """A method with its one callable."""
+    """Return a headline of a method with its one callable."""
     return lambda node: f"{method} {written(getattr(node, field))}"
 
 
@@ -40,7 +40,7 @@ def table(node: Any) -> str:
 
 
 def _key(key: Any) -> str:
-    """Return what a table is keyed by: fields, or a callable."""
+    """Return the key of a table: fields, or a callable."""
     read = getattr(key, "function", None)
     fields = read.__reduce__()[1] if isinstance(read, attrgetter) else (key,)
     return f"key {', '.join(map(str, fields))}"
@@ -83,7 +83,7 @@ def iterate(node: Any) -> str:
 
 
 def bound(node: Any) -> str:
-    """How far the rows of an iteration may be from those of one without tolerance."""
+    """Return the bound of the distance between the rows with and without tolerance."""
     if node.contraction is None:
         return "no bound is known"
     return f"contraction {node.contraction:g} of the {node.norm}"
@@ -98,7 +98,7 @@ def _given(node: Any) -> list[Any]:
 
 
 def _match(match: Any) -> str:
-    """The condition of a join."""
+    """Return the condition of a join."""
     shown = [] if match.left_key is None else [_equation(match.left_key, match.right_key)]
     shown += [] if match.on is None else [f"on {written(match.on)}"]
     return " and ".join(shown)
@@ -122,7 +122,7 @@ def _folded(folded: Any) -> str:
 
 
 def sorted_by(keys: Any) -> str:
-    """The keys of an order; of several, directions as one writes them."""
+    """Return the keys of an order; the directions of several keys as one writes them."""
     if len(keys) > 1:
         return ", ".join(map(_sort_key, keys))
     (key,) = keys
