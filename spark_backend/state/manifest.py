@@ -1,43 +1,33 @@
-"""What counts of a folder of state tables: which files, of which table, up to which flush.
+"""Manifests: the files, tables and flush number that count in a folder of state tables.
 
     manifest/000000000012.json      the last one counts: its flush happened, or it did not
-    flush/000000000012-5f/t=left/part-...parquet       what flush 12 added to the table `left`
-    base/left/000000000009-91/t=left/b=3/part-...parquet    all before flush 9, added up, by bucket
-    merged/left/000000000011-07/t=left/part-...parquet      some of what came later, added up
+    flush/000000000012-5f/t=left/part-...parquet       the rows that flush 12 added to `left`
+    base/left/000000000009-91/t=left/b=3/part-...parquet    all rows before flush 9, net, by bucket
+    merged/left/000000000011-07/t=left/part-...parquet      some of the later rows, net
+    loads/4b1c738cb36b...           rows that are staged for a load
 
-A manifest is put whole, with the next number, in the place of none: where two processes go on with
-the same state, the second to put one is told. Files that no manifest names are of a flush that did
-not come to its end, or of one that was added up since; they are deleted (`manifest.py`).
+A manifest is written whole under the next number, never over another one: if two processes continue
+the same state, the second writer gets an error. A job never writes to a folder of another job, so
+that a job that outlives its driver does no harm. `sweep` deletes the files that no manifest names
+(unfinished or merged flushes) when the next process opens the tables.
 
-Sound:  nothing in it is executed. One that is of another format or plan, that does not agree with
-        its checksum, or that names files outside its folder, is refused; so is one of tables that
-        hold pickled rows, which run code when they are read, unless the folder is trusted.
+Sound:  nothing in a manifest is executed. One is refused if it has another format or plan, a wrong
+        checksum, or files outside its folder; or if its tables hold pickled rows, which can run
+        code when they are read, and the folder is not trusted.
+Cost:   of a sweep, a listing per job.
 
-Files of state tables that count no more, and who still reads them.
+`Holds` keeps replaced files for slow readers, while flushes go on and merge files:
 
     begin       a reader holds the files of a table, as of a flush
-    counts      each later flush adds its files of the table to what the reader holds
-    forget      the reader has what it was told of: these are not held any more
-    drop        files that count no more are deleted, once nobody holds them
+    counts      each later flush adds its files of the table to the files of the reader
+    forget      the reader has read these files, and releases them
+    drop        replaced files are deleted as soon as no reader holds them
 
-So a reader may take its time, while flushes go on, put files together and delete what they have put
-together. One that has half of the table to read, or more, is done as soon with all of it anew, so
-it is let go: what is kept for it stays bounded.
+A reader that has half of the table or more left to read could as well read all of it again, so its
+hold is closed: the held files stay bounded.
 
-State:  which segments are held.
+State:  the held segments.
 Cost:   a flush O(readers); no job.
-
-What is left in a folder of state tables of jobs that did not come to count, or count no more.
-
-    flush/000000000012-5f0c...      of one job; the manifest names what of it counts, or nothing
-    base/left/000000000009-91e2...
-    merged/left/000000000011-07aa...
-    loads/4b1c738cb36b...               rows that are staged for one that is loaded
-
-A job never writes where another one has: one that still runs after its driver has given it up does
-no harm. What it leaves goes with the next process that opens the tables.
-
-Cost:   of a look at all of it, a listing a job.
 """
 
 from __future__ import annotations
@@ -64,7 +54,7 @@ MANIFESTS = "manifest"
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """Files of a table that were written together: what a flush added, or a base."""
+    """Files of a table that were written together: the rows of a flush, or a base."""
 
     folder: str
     """Below the root; the files are at any depth in it."""
@@ -73,29 +63,29 @@ class Segment:
     ends: tuple[str, ...]
     """The mark of the end of each file (`ends.py`)."""
     each: tuple[int, ...]
-    """How many rows each file has."""
+    """The number of rows of each file."""
     buckets: int = 0
-    """Of a base, how many buckets its rows fall into; else 0."""
+    """The number of buckets of a base; else 0."""
     weights: tuple[int, int] | None = None
-    """The least and the greatest weight of its rows, where that is known."""
+    """The least and the greatest weight of its rows, if known."""
 
     @property
     def rows(self) -> int:
-        """How many rows all files have."""
+        """The number of rows of all files."""
         return sum(self.each)
 
     @property
     def bytes(self) -> int:
-        """How long all files are."""
+        """The length of all files."""
         return sum(map(size_of, self.ends))
 
     @property
     def is_base(self) -> bool:
-        """Whether it is all that there was when it was written."""
+        """True if the segment holds all rows that the table had when it was written."""
         return self.buckets > 0
 
     def of(self, chosen: Callable[[str], bool]) -> Segment:
-        """The same of some of the files."""
+        """Return the segment with only the `chosen` files."""
         kept = [one for one in zip(self.files, self.ends, self.each, strict=True) if chosen(one[0])]
         files, ends, each = zip(*kept, strict=True) if kept else ((), (), ())
         return replace(self, files=files, ends=ends, each=each)
@@ -103,41 +93,41 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All that counts after a flush.
+    """The segments and tokens that count after a flush.
 
-    `plan` tells the plan whose state it is from others.
+    `plan` identifies the plan that owns the state.
     """
 
     plan: str
     number: int | None = None
     tables: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     tokens: Mapping[str, Any] = field(default_factory=dict)
-    """Of each source, up to where it is taken in."""
+    """The position of each source up to which its changes are included."""
     pickled: bool = False
-    """Whether a table has a column of pickled rows."""
+    """True if a table has a column of pickled rows."""
     writer: str = ""
-    """Stands for the process that has put it."""
+    """An id of the process that wrote the manifest."""
 
     def with_flush(
         self, number: int, added: Mapping[str, Segment], tokens: Mapping[str, Any]
     ) -> Manifest:
-        """After one flush more."""
+        """Return the manifest after one further flush."""
         tables = dict(self.tables)
         for name, segment in added.items():
             tables[name] = (*tables.get(name, ()), segment)
         return replace(self, number=number, tables=tables, tokens={**self.tokens, **tokens})
 
     def without(self, gone: Collection[str]) -> Manifest:
-        """Without some tables."""
+        """Return the manifest without some tables."""
         left = {name: found for name, found in self.tables.items() if name not in gone}
         return replace(self, tables=left)
 
     def with_segments(self, name: str, segments: tuple[Segment, ...]) -> Manifest:
-        """With other segments of a table, of the same rows."""
+        """Return the manifest with other segments of a table, which hold the same rows."""
         return replace(self, tables={**self.tables, name: segments})
 
     def rows(self, name: str) -> tuple[int, int]:
-        """How many rows the base of a table has, and what came later."""
+        """Return the number of rows of the base of a table, and of its later segments."""
         segments = self.tables.get(name, ())
         base = sum(segment.rows for segment in segments if segment.is_base)
         return base, sum(segment.rows for segment in segments) - base
@@ -149,9 +139,9 @@ class Manifests:
     Parameters
     ----------
     files, root: a file system of pyarrow, and the folder in it.
-    plan: of whom they are.
-    pickled: whether a table is to have a column of pickled rows.
-    trust: whether pickled rows that are there may be read.
+    plan: identifies the plan that owns them.
+    pickled: True if a table is to have a column of pickled rows.
+    trust: True if pickled rows of an earlier process may be read.
     """
 
     def __init__(
@@ -165,11 +155,11 @@ class Manifests:
         self._files.create_dir(self._folder, recursive=True)
 
     def last(self) -> Manifest:
-        """The one that counts; an empty one for a folder that is new.
+        """Return the manifest that counts; an empty one for a new folder.
 
         Raises
         ------
-        OffloadError: it cannot be read, is none of ours or of another plan, or its tables hold
+        OffloadError: the manifest cannot be read, has another format or plan, or its tables hold
             pickled rows and are not trusted.
         """
         numbers = self._numbers()
@@ -184,11 +174,11 @@ class Manifests:
         return found
 
     def put(self, manifest: Manifest) -> None:
-        """Let a manifest count; those before it are deleted.
+        """Write a manifest, which then counts, and delete the earlier ones.
 
         Raises
         ------
-        OffloadError: another process has put one.
+        OffloadError: another process has written one.
         """
         assert manifest.number is not None
         numbers = self._numbers()
@@ -201,7 +191,7 @@ class Manifests:
             raise taken_over(self._folder) from None
         self._last += 1
         for old in numbers:
-            with suppress(OSError):  # one that stays does not count
+            with suppress(OSError):  # an old manifest that remains does not count
                 self._files.delete_file(self._path(old))
 
     def _path(self, number: int) -> str:
@@ -228,7 +218,7 @@ class Manifests:
 
 
 def not_trusted(folder: str) -> OffloadError:
-    """The error about pickled rows that are not to be read."""
+    """Return the error about pickled rows that may not be read."""
     return OffloadError(
         f"{folder} holds pickled rows of an earlier process, and reading those can run any code\n"
         "  if nobody else can write there, say so: SparkOffload(checkpoint=..., trust=True)\n"
@@ -303,30 +293,31 @@ def _inside(path: Any) -> str:
 
 
 MOST_HELD = 256
-"""Flushes that are kept for a reader at most."""
+"""The maximum number of flushes that are held for a reader."""
 FEWEST_ROWS = 10_000
-"""Changed rows that are kept for a reader, however few there are in the table."""
+"""The minimum of the limit on changed rows held for a reader, for small tables."""
 
 
 class Hold:
-    """What one reader holds of one table. Made by `Holds.begin`."""
+    """The files that one reader holds of one table. Made by `Holds.begin`."""
 
     def __init__(self, holds: Holds, table: str, manifest: Manifest) -> None:
         self._holds = holds
         self.table = table
         self.first: tuple[Segment, ...] = tuple(manifest.tables.get(table, ()))
-        """All that there was when it began, until that is forgotten."""
+        """The files as of `begin`, until `forget`."""
         self._later: tuple[int, tuple[Segment, ...]] = (_number(manifest), ())
         self.is_over = False
-        """Whether nothing is held any more."""
+        """True once the reader holds nothing."""
 
     @property
     def later(self) -> tuple[Segment, ...]:
-        """What flushes have added since."""
+        """The segments that flushes have added since."""
         return self._later[1]
 
     def counts(self, manifest: Manifest) -> None:
-        """What the last flush has added is held too; told of it again, nothing is."""
+        """Hold the segments that a new flush has added; a manifest without a new flush changes
+        nothing."""
         number, later = self._later
         if _number(manifest) > number:
             start = of_flush(manifest.number)
@@ -335,7 +326,7 @@ class Hold:
             self._later = (_number(manifest), (*later, *added))
 
     def forget(self, later: Iterable[Segment]) -> None:
-        """What there was at first has been read, and some of what has come later."""
+        """Release the first segments, and the given later ones, which the reader has read."""
         gone = tuple(later)
         with self._holds.lock:
             number, known = self._later
@@ -344,7 +335,7 @@ class Hold:
             self._holds.sweep()
 
     def close(self) -> None:
-        """Hold nothing any more."""
+        """Release all segments."""
         with self._holds.lock:
             self.is_over = True
             self.first, self._later = (), (self._later[0], ())
@@ -367,14 +358,14 @@ class Holds:
         self.lock = threading.RLock()
 
     def begin(self, table: str) -> Hold:
-        """Hold what counts of a table, and what comes."""
+        """Hold the current segments of a table, and those of later flushes."""
         with self.lock:
             hold = Hold(self, table, self._manifest)
             self._open.append(hold)
             return hold
 
     def counts(self, manifest: Manifest) -> None:
-        """Another manifest counts, perhaps that of one flush more."""
+        """Record that another manifest counts; it may contain a new flush."""
         with self.lock:
             self._manifest = manifest
             for hold in list(self._open):
@@ -383,20 +374,19 @@ class Holds:
                     hold.close()
 
     def drop(self, gone: Iterable[Segment]) -> None:
-        """Delete segments that count no more, now or when nobody holds them."""
+        """Delete replaced segments, now or as soon as no reader holds them."""
         with self.lock:
             self._gone += gone
             self.sweep()
 
     def close(self) -> None:
-        """Nobody holds anything any more: all is to be deleted, and there may be other tables in
-        the folder soon."""
+        """Close all holds, before everything is deleted and the folder may get other tables."""
         with self.lock:
             for hold in list(self._open):
                 hold.close()
 
     def sweep(self) -> None:
-        """Delete what nobody holds."""
+        """Delete the replaced segments that no reader holds."""
         held = {s.folder: s for hold in self._open for s in (*hold.first, *hold.later)}
         now = [segment for segment in self._gone if segment.folder not in held]
         if now:
@@ -404,7 +394,7 @@ class Holds:
             drop(self._files, self._root, self._manifest, now, held.values())
 
     def forget(self, hold: Hold) -> None:
-        """A reader is gone."""
+        """Remove a reader."""
         if hold in self._open:
             self._open.remove(hold)
             self.sweep()
@@ -420,17 +410,16 @@ def _number(manifest: Manifest) -> int:
 
 
 FLUSH, BASE, MERGED, LOADS = "flush", "base", "merged", "loads"
-"""Folders of what flushes added, of bases made of what had been written before, of later rows that
-were put together, and of what has been staged."""
+"""Folders of the rows of flushes, of bases, of merged later rows, and of staged rows."""
 
 
 def place_of(kind: str, number: int) -> str:
-    """A folder for one job that nobody has written to."""
+    """Return a new folder for one job."""
     return f"{kind}/{number:012}-{uuid4().hex[:12]}"
 
 
 def of_flush(number: int | None) -> str:
-    """What the folders of a flush begin with."""
+    """Return the prefix of the folders of a flush."""
     return f"{FLUSH}/{number or 0:012}-"
 
 
@@ -441,9 +430,9 @@ def drop(
     gone: Iterable[Segment],
     held: Iterable[Segment] = (),
 ) -> None:
-    """Delete segments that count no more, and the folder of their job with the last of them.
+    """Delete replaced segments, and the folder of their job with the last of them.
 
-    What cannot be deleted now is a leftover.
+    A later `sweep` deletes the files that cannot be deleted now.
 
     Parameters
     ----------
@@ -456,13 +445,13 @@ def drop(
 
 
 def discard(files: Any, folder: str) -> None:
-    """Delete a folder, if that can be done now."""
+    """Delete a folder, if that is possible now."""
     with suppress(OSError):
         files.delete_dir(folder)
 
 
 def sweep(files: Any, root: str, manifest: Manifest) -> None:
-    """Delete all that no segment is in."""
+    """Delete all folders that contain no current segment."""
     discard(files, f"{root}/{LOADS}")
     tables = [path for kind in (BASE, MERGED) for path in _folders(files, root, kind)]
     living = _living(manifest)
@@ -477,7 +466,7 @@ def sweep(files: Any, root: str, manifest: Manifest) -> None:
 
 
 def _place(segment: Segment) -> str:
-    """The folder of the job that wrote it."""
+    """Return the folder of the job that wrote a segment."""
     return segment.folder.rpartition("/")[0]
 
 
@@ -486,6 +475,6 @@ def _living(manifest: Manifest) -> set[str]:
 
 
 def _folders(files: Any, root: str, of: str) -> list[str]:
-    """The folders in one, below the root."""
+    """Return the folders inside a folder, relative to the root."""
     found = files.get_file_info(fs.FileSelector(f"{root}/{of}", allow_not_found=True))
     return [f"{of}/{i.base_name}" for i in found if i.type == fs.FileType.Directory]

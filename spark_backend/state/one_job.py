@@ -1,28 +1,30 @@
-"""Files of state tables: their columns, how they are written by a job or by this process, and read.
+"""Files of state tables: write them by a job or by this process, net their rows, read them.
 
-The base of a table in the order of a column: rows with some values are found by bisection.
+- `SortedBases`: copies of bases, sorted by a column, in which rows are found by bisection.
+- `rows_of_all`: the rows that one flush adds to all tables, as one frame for one job.
+- `added_up_here`: the net rows of a table, computed by this process.
+- `write_here`: small files written by this process, without a job.
+- `frame_of`, `table_of`: the rows of files, as a DataFrame or in the driver.
+- `TableSpec`: the columns of a state table, and their names in files.
+
+Sorted base. Keys are spread over all buckets, so that a look-up of many keys reads most of a base.
+The second such look-up copies the base, sorted, into an unnamed Arrow file that is mapped into
+memory; it disappears with the process, and the system can evict its pages.
 
     base/left/.../b=0, b=1, ...  --sorted by row.customer-->  a file of Arrow, mapped into memory
     10,000 customers             --bisection-->               their rows
 
-Who looks for many keys has to read most buckets of a base, as keys are spread over all of them. A
-base does not change until another takes its place, so that the second such look-up copies it,
-sorted, and later ones take no time by its size. The copy has no name, so it goes with the process;
-what of it is in memory are pages of a file, which the system takes back as it needs.
-
-State:  a copy for each base that is looked through again and again, as large as its rows.
+State:  a copy for each base that is looked through repeatedly, as large as its rows.
 Cost:   O(keys * log rows) for a look-up; O(rows * log rows) once for each base.
 
-What is added to state tables as one job of Spark: the rows of all tables, in one frame.
+One job. Each row is written once; two small reads per file then give the entry in the manifest.
 
     t      left_row  left_weight  right_row  right_weight  b
     left   (1, 2)    1                                     3      b: in bases, the bucket
     right                         (1, "x")   -1            0
 
-State:  none.
-Cost:   a job writes each row once; two small reads a file for what is to be said of it.
-
-Rows of a state table that are added up by this process: each once, with the sums.
+Net rows. Rows are grouped by the leaves of their values, and by which optional records are null.
+Equal values with different bits, as 0.0 and -0.0, stay separate: readers net rows again.
 
     row        weight          row      weight
     (1, "x")        2          (1, "x")      1
@@ -31,41 +33,22 @@ Rows of a state table that are added up by this process: each once, with the sum
     (3, None)       1
     (3, None)      -1
 
-Rows are grouped by the values that they are made of, of optional records with whether they are
-there. Equal rows may stay apart, as those with 0.0 and -0.0 do: whoever reads rows adds them up.
-
-Sound:  only rows whose columns have the same bits are taken together.
-State:  none.
+Sound:  only rows whose columns have the same bits are summed.
 Cost:   O(rows).
 
-Small files of state tables that this process writes, as it has their rows: no job, no Spark.
+Written here. A file is written in one request and not read again, and no folder is created in
+object stores, because each of these is a request.
 
-    rows --> bytes --> end of the file        what the manifest says of it
+    rows --> bytes --> end of the file        the entry in the manifest
                `-----> flush/000000000012-5f/t=left/part-00000.parquet
-
-A file is written in one go and not read back, and no folder is made where a store has none: stores
-of objects take requests for each of these.
 
 State:  on disk.
 Cost:   O(rows); one write for each table with rows.
 
-The rows in files of state tables: as a DataFrame, or in the driver.
-
-Files of one table were written by Spark and by this process; the schema of the table says what is
-in them, and each page is checked against its checksum.
-
-State:  none.
-Cost:   that of reading the files; a listing of none.
-
-What a state table holds, and how its columns are called and typed in files.
+Read. Spark and this process write files of one table with different nullability, so that the schema
+comes from the `TableSpec`. Each page is checked against its checksum.
 
     left: row, weight       t=left/part-...parquet: left_row, left_weight
-
-A job writes the rows of several tables as one frame, so columns say of which table they are. Spark
-and this process write them, and each says something else of what may be null; so whoever reads
-files says what is in them.
-
-State:  none.
 """
 
 from __future__ import annotations
@@ -96,24 +79,24 @@ from spark_backend.state.ends import VERIFIED, VERIFY, around, end_in, end_of
 from spark_backend.state.manifest import Segment, discard
 
 MOST_SORTED = 1 << 27
-"""Bytes of all copies that a state has."""
+"""The maximum bytes of all copies of a state."""
 MOST_PACKED = 1 << 25
-"""Bytes that the files of a base take at most of which there is a copy."""
+"""The maximum bytes of the files of a base that is copied."""
 FEW_SOUGHT = 100_000
-"""Rows of a base up to which they are looked through each time."""
+"""The rows of a base up to which each look-up reads them again."""
 Column = tuple[str, ...]
-"""A column by its path."""
+"""The path of a column."""
 
 
 @dataclass(frozen=True, slots=True)
 class SortedBase:
-    """Rows in the order of a column of integers, of which `keys` are those that are not null."""
+    """Rows sorted by a column of integers; `keys` are its values that are not null."""
 
     rows: pa.Table
     keys: npt.NDArray[np.int64]
 
     def having(self, values: pa.Array) -> pa.Table:
-        """The rows that have one of some values in the column."""
+        """Return the rows that have one of some values in the column."""
         asked = np.sort(values.to_numpy(zero_copy_only=False))
         start = np.searchsorted(self.keys, asked, "left")
         count = np.searchsorted(self.keys, asked, "right") - start
@@ -122,7 +105,7 @@ class SortedBase:
 
 
 class SortedBases:
-    """The copies of a state, one for a table."""
+    """The sorted copies of a state, one per table."""
 
     def __init__(self) -> None:
         self._asked: dict[str, tuple[str, Column]] = {}
@@ -136,11 +119,11 @@ class SortedBases:
         column: Column,
         read: Callable[[Sequence[Segment]], pa.Table],
     ) -> SortedBase | None:
-        """The copy of the base of a table, made where much of it is looked through again.
+        """Return the copy of the base of a table; it is made when much of the base is read again.
 
         Parameters
         ----------
-        near: what is looked through of the segments.
+        near: the segments that the look-up reads.
         """
         bases = [s for s in segments if s.is_base]
         if len(bases) != 1 or bases[0].bytes > MOST_PACKED:
@@ -152,12 +135,12 @@ class SortedBases:
     def of(
         self, table: str, folder: str, column: Column, read: Callable[[], pa.Table] | None
     ) -> SortedBase | None:
-        """The copy of a base; None the first time that it is asked for, or if there can be none.
+        """Return the copy of a base; None at the first request, or if no copy is possible.
 
         Parameters
         ----------
-        folder: of the base, of which each table has one at a time.
-        read: gives its rows, where they are needed; None if it is not to be made now.
+        folder: the folder of the base; a table has one base at a time.
+        read: reads the rows of the base; None if no copy is to be made now.
         """
         of = folder, column
         made = self._made.get(table)
@@ -180,8 +163,8 @@ class SortedBases:
         leaf = _leaf(rows, column)
         if leaf.type != pa.int64() or taken + rows.nbytes > MOST_SORTED:
             return None
-        order = pc.sort_indices(leaf)  # nulls come last
-        with suppress(OSError):  # there is no room for it
+        order = pc.sort_indices(leaf)  # nulls sort last
+        with suppress(OSError):  # the disk may be full
             mapped = _mapped(rows.take(order).combine_chunks())
             keys = _leaf(mapped, column).combine_chunks()
             return SortedBase(mapped, keys.slice(0, len(keys) - keys.null_count).to_numpy())
@@ -194,7 +177,7 @@ def _leaf(rows: pa.Table, column: Column) -> pa.ChunkedArray:
 
 
 def _mapped(rows: pa.Table) -> pa.Table:
-    """The same rows, of a file that has no name any more."""
+    """Return the same rows, mapped from a file without a name."""
     with tempfile.NamedTemporaryFile(delete=False) as file:
         pass
     try:
@@ -202,12 +185,12 @@ def _mapped(rows: pa.Table) -> pa.Table:
             out.write_table(rows)
         return pa.ipc.open_file(pa.memory_map(file.name)).read_all()
     finally:
-        with suppress(OSError):  # Windows does not let it go
+        with suppress(OSError):  # Windows does not delete a mapped file
             Path(file.name).unlink()
 
 
 MOST_COUNTED = 2_000
-"""Of how many parts Spark knows the sizes; of more ones it guesses them."""
+"""The maximum number of partitions whose sizes Spark knows; it estimates those of more."""
 
 
 def rows_of_all(
@@ -216,13 +199,13 @@ def rows_of_all(
     buckets: Mapping[str, int],
     tasks: Callable[[], int],
 ) -> DataFrame:
-    """The rows of all tables, in the tasks that write them.
+    """Return the rows of all tables as one frame, split into the tasks that write it.
 
     Parameters
     ----------
-    buckets: of each table that is written as a base, how many it has.
-    tasks: how many they are; not asked for bases, nor for rows that say of which table they are,
-        which stay in those that have made them.
+    buckets: the number of buckets of each table that is written as a base.
+    tasks: returns the number of tasks; not called for bases, nor for tagged rows, which stay in the
+        tasks that made them.
     """
     if isinstance(added, Tagged):
         return _tagged(specs, added, buckets)
@@ -237,13 +220,14 @@ def rows_of_all(
 
 
 def _gathered(rows: DataFrame, buckets: int, *by: str) -> DataFrame:
-    """The rows of a bucket in one task; in several, if they are many (`Session.adaptive`)."""
+    """Put the rows of a bucket into one task, or into several if they are many
+    (`Session.adaptive`)."""
     return rows.hint("rebalance", min(MOST_COUNTED, buckets), *by)
 
 
 def _alone(spec: TableSpec, frame: DataFrame, buckets: int) -> DataFrame:
-    """The rows of one base. On their way to the tasks that write them they are as short as can be:
-    without the table, and each field of a record by itself."""
+    """Return the rows of one base. The shuffle moves them without the table column, and with each
+    field of a record as a column: shorter."""
     parts = {n: _fields(frame, n) for n in spec.schema.names}
     flat = [F.col(n)[f].alias(f"{n}_{f}") if f else F.col(n) for n, fs in parts.items() for f in fs]
     moved = frame.select(*flat, _place(spec, buckets).alias(BUCKET))
@@ -256,7 +240,7 @@ def _alone(spec: TableSpec, frame: DataFrame, buckets: int) -> DataFrame:
 
 
 def _fields(frame: DataFrame, name: str) -> list[str]:
-    """The fields of a column of records, none of which is null; of any other, one without name."""
+    """Return the fields of a record column that is never null; one empty name for other columns."""
     field = frame.schema[name]
     kind = field.dataType
     fields = kind.names if isinstance(kind, T.StructType) and not field.nullable else []
@@ -264,7 +248,7 @@ def _fields(frame: DataFrame, name: str) -> list[str]:
 
 
 def segment_of(files: Any, root: str, folder: str, spec: TableSpec, buckets: int) -> Segment | None:
-    """What a job has written of a table; None for nothing."""
+    """Return the segment that a job wrote of a table; None for no rows."""
     inside = f"{folder}/{TABLE}={spec.name}"
     paths = parquet_in(files, f"{root}/{inside}")
     if not paths:
@@ -276,7 +260,7 @@ def segment_of(files: Any, root: str, folder: str, spec: TableSpec, buckets: int
 
 
 def _tagged(specs: Mapping[str, TableSpec], added: Tagged, buckets: Mapping[str, int]) -> DataFrame:
-    """They stay in the tasks that have made them."""
+    """Return tagged rows, in the tasks that made them."""
     of = [specs[name] for name in added.tables]
     columns = [
         F.when(F.col(TABLE) == spec.name, F.col(name)).alias(spec.column(name))
@@ -297,8 +281,8 @@ def _placed(
     frame: DataFrame,
     buckets: Mapping[str, int],
 ) -> DataFrame:
-    """Rows with the table that they are of, and their bucket; those of several are made once, and
-    are there for each of them."""
+    """Return rows with their table and their bucket; rows of several tables are computed once, and
+    repeated for each table."""
     if len(names) > 1:
         each = F.explode(F.array(*map(F.lit, names)))
         return _tagged(specs, Tagged(frame.withColumn(TABLE, each), tuple(names)), buckets)
@@ -310,22 +294,22 @@ def _placed(
 
 
 def _place(spec: TableSpec, buckets: int) -> Any:
-    """The bucket of a row."""
+    """Return the bucket of a row."""
     key = F.lit(0) if spec.bucket is None else F.pmod(spec.bucket(), F.lit(buckets))
     return key.cast("int")
 
 
 WIDE = pa.decimal128(38, 0)
-"""Has room for the sum of any column of integers."""
+"""A type with room for the sum of any column of integers."""
 BITS = {pa.float64(): pa.int64(), pa.float32(): pa.int32()}
-"""What the bits of floats are looked at as."""
+"""The integer types as which the bits of floats are compared."""
 
 
 def added_up_here(spec: TableSpec, rows: pa.Table) -> pa.Table:
-    """The rows of a table, added up: without those of which nothing is left.
+    """Net the rows of a table: sum equal rows, and drop rows whose sums are all 0.
 
-    They are given back as they are if what tells them apart cannot be grouped by, such as lists,
-    if a column that is added up is not one of integers, or if a sum does not fit its column.
+    Return `rows` itself if its columns cannot be grouped by (lists), if a summed column is not of
+    integers, or if a sum does not fit its column.
     """
     if not all(rows[name].type == pa.int64() for name in spec.added):
         return rows
@@ -342,7 +326,7 @@ def added_up_here(spec: TableSpec, rows: pa.Table) -> pa.Table:
 
 
 def _grouped(spec: TableSpec, rows: pa.Table) -> pa.Table | None:
-    """Of each row its first place and its sums; None if it cannot be grouped by."""
+    """Return the first position and the sums of each row; None if rows cannot be grouped."""
     keys = [leaf for name in spec.by for leaf in _leaves(rows[name])]
     by = [f"by{place}" for place in range(len(keys))]
     columns = {
@@ -362,7 +346,7 @@ def _sums(spec: TableSpec) -> list[str]:
 
 
 def _leaves(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
-    """The columns that values are made of."""
+    """Yield the leaf columns of a column, and for records whether they are null."""
     if pa.types.is_struct(column.type):
         yield column.is_valid()
         for part in column.flatten():
@@ -375,7 +359,7 @@ def _leaves(column: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
 
 
 def _fits(sums: pa.ChunkedArray) -> bool:
-    """Whether a column of integers has room for all of them."""
+    """Return True if all sums fit a column of integers."""
     ends: Sequence[int | None] = list(pc.min_max(sums).as_py().values())
     return all(end is None or LEAST <= end <= LARGEST for end in ends)
 
@@ -386,17 +370,16 @@ PART = "part-00000.parquet"
 def write_here(
     files: Any, root: str, folder: str, added: Mapping[str, tuple[TableSpec, pa.Table]]
 ) -> dict[str, Segment]:
-    """Write the rows of tables to a folder that is new; of those that have any. On an error nothing
-    stays.
+    """Write the rows of non-empty tables to a new folder. On an error, delete the folder.
 
     Parameters
     ----------
     files, root: a file system of pyarrow, and a folder in it.
-    added: by name, of each table its rows, with the columns of its schema.
+    added: the rows of each table, with the columns of its schema.
 
     Raises
     ------
-    OSError: it cannot be written.
+    OSError: a file cannot be written.
     """
     given = {name: one for name, one in added.items() if one[1].num_rows}
     try:
@@ -415,7 +398,7 @@ def _segment(files: Any, root: str, folder: str, spec: TableSpec, rows: pa.Table
 
 
 def _encoded(spec: TableSpec, rows: pa.Table) -> memoryview:
-    """The bytes of a file."""
+    """Return the bytes of a Parquet file of the rows."""
     typed = rows.select(spec.schema.names).cast(arrow_schema(spec))
     sink = pa.BufferOutputStream()
     named = typed.rename_columns([spec.column(name) for name in spec.schema.names])
@@ -424,7 +407,7 @@ def _encoded(spec: TableSpec, rows: pa.Table) -> memoryview:
 
 
 def _write(files: Any, folder: str, data: memoryview) -> None:
-    """Put a file in a folder, which is made if that has to be."""
+    """Write a file to a folder, which is created if the file system needs it."""
     path = f"{folder}/{PART}"
     try:
         stream = files.open_output_stream(path)
@@ -438,7 +421,7 @@ def _write(files: Any, folder: str, data: memoryview) -> None:
 def frame_of(
     spark: Any, uri: str, spec: TableSpec, segments: Sequence[Segment], *, with_bucket: bool
 ) -> DataFrame:
-    """The rows of segments in a folder; of a base, with the bucket where that is asked for."""
+    """Return the rows of segments in a folder; `with_bucket` adds the bucket of rows of a base."""
     fields = [T.StructField(spec.column(f.name), f.dataType) for f in spec.schema.fields]
     if with_bucket:
         fields.append(T.StructField(BUCKET, T.IntegerType()))
@@ -455,15 +438,15 @@ def frame_of(
 def table_of(
     files: Any, root: str, spec: TableSpec, segments: Sequence[Segment], where: Any = None
 ) -> pa.Table:
-    """The rows of segments in a folder, in the driver.
+    """Return the rows of segments in a folder, in the driver.
 
     Parameters
     ----------
-    where: a condition on columns as they are called in files.
+    where: a condition on columns by their names in files.
 
     Raises
     ------
-    OffloadError: they cannot be read.
+    OffloadError: a file cannot be read.
     """
     paths = _paths(root, segments)
     if not paths:
@@ -478,15 +461,15 @@ def _paths(start: str, segments: Sequence[Segment]) -> list[str]:
 
 
 TABLE, BUCKET = "t", "b"
-"""Columns that name folders: of which table, and in a base of which bucket."""
+"""Columns that name folders: the table and, in a base, the bucket."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSpec:
-    """What a state table holds.
+    """The columns of a state table.
 
-    `by` are the columns that tell rows apart, `added` those that are added up. `bucket` makes the
-    hash of a row's key, from which its bucket is taken; None if it is never looked up by one.
+    `by` are the columns that identify a row, `added` the columns that are summed. `bucket` computes
+    the hash of the key of a row, which gives its bucket; None if no look-up uses a key.
     """
 
     name: str
@@ -495,29 +478,29 @@ class TableSpec:
     added: tuple[str, ...]
     bucket: Callable[[], Any] | None = None
     hashed: str | None = None
-    """The column that holds this hash, of a table whose rows are also fetched by it."""
+    """The column that stores this hash, if rows are also fetched by it."""
     of_groups: bool = False
-    """Whether it has a row for a group, of which there are fewer than of rows that come."""
+    """True if the table has a row per group, so fewer rows than its input."""
     is_here: bool = False
-    """Whether only flushes of this process keep it: a job gives it up."""
+    """True if only flushes of this process maintain the table: a job drops it."""
 
     def column(self, name: str) -> str:
-        """The name of a column in files, which have those of all tables of a flush."""
+        """Return the name of a column in files, which have the columns of all tables of a flush."""
         return f"{self.name}_{name}"
 
 
 def arrow_schema(spec: TableSpec) -> pa.Schema:
-    """The columns of a table, as Arrow has them; all may be null, whatever they are part of."""
+    """Return the columns of a table as an Arrow schema; every value and part may be null."""
     return pa.schema([pa.field(f.name, _open(f.type)) for f in to_arrow_schema(spec.schema)])
 
 
 def file_schema(spec: TableSpec) -> pa.Schema:
-    """The same, as they are called in files."""
+    """Return the schema of `arrow_schema` with the names of columns in files."""
     return pa.schema([field.with_name(spec.column(field.name)) for field in arrow_schema(spec)])
 
 
 def _open(of: pa.DataType) -> pa.DataType:
-    """A type whose parts may be null."""
+    """Return the type with nullable parts."""
     if pa.types.is_struct(of):
         return pa.struct([pa.field(part.name, _open(part.type)) for part in of])
     if pa.types.is_list(of):
@@ -525,19 +508,19 @@ def _open(of: pa.DataType) -> pa.DataType:
     return of
 
 
-# What a flush adds to state tables: rows for each of them, or rows that say for which they are.
+# The rows that a flush adds: a frame per table, or one frame that names the table of each row.
 
 
 @dataclass(frozen=True, slots=True)
 class Tagged:
-    """What is to be added to several tables of one schema: the column `t` names the table."""
+    """Rows to be added to several tables of one schema: the column `t` names the table."""
 
     rows: DataFrame
     tables: tuple[str, ...]
 
 
 def by_frame(added: Mapping[str, DataFrame]) -> list[tuple[list[str], DataFrame]]:
-    """Frames, each with the tables that it is added to."""
+    """Group the tables by the frame that is added to them."""
     found: dict[int, tuple[list[str], DataFrame]] = {}
     for name, frame in added.items():
         found.setdefault(id(frame), ([], frame))[0].append(name)

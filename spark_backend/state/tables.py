@@ -1,29 +1,26 @@
-"""State tables: what the operators of a plan on Spark know, as files that anybody can read.
+"""State tables: the state of the operators of a plan on Spark, as plain Parquet files.
 
-    flush n     one job writes what is added to all tables; the manifest of n makes it count
-    flush 0     of many rows: bases, and a job more for each table that has nothing from the others
-    put n       the same of rows that are here and few: this process writes them (`one_job.py`)
-    base        all that a table was given, added up, in a file or more per bucket of its key
+    flush n     one job writes the rows added to all tables; the manifest of n makes them count
+    flush 0     of many rows: writes bases, with a separate job for each independent table
+    put n       as flush n, for few rows of this process, which writes them itself (`one_job.py`)
+    base        the net rows of a table, in one or more files per bucket of its key
 
-A table is read as its base, of which a join with few keys looks at the buckets of these keys alone
-(Spark's dynamic partition pruning), and the small files that came later. From a number of these on
-they are put together, and from a share of the base on a new base is made (`tables.py`), so that
-both the files and the work of a look-up stay bounded. Few rows are put together without a job.
+A table is read as its base and the small later files. A join with few keys reads only the buckets
+of these keys (Spark's dynamic partition pruning). More than `MOST_SEGMENTS` later files are merged,
+and later rows above `SHARE` of the base start a new base, so that both the files and the work of a
+look-up stay bounded. Few rows are merged without a job.
 
-State:  on disk.
-Cost:   a flush O(what it adds); each row is written anew some log(rows) times.
-Source: log-structured merge trees; state that is partitioned as its changes are in [mrql].
-
-Which segments of a state table are put together, so that they stay few after any flushes.
+`due` chooses the segments to merge:
 
     base 1,000,000 | 48,000 | 9,000 | 700 | 16 | 1 | 1 | 1        rows of each, the oldest first
 
-A run of the youngest is put together as soon as there are too many; it reaches as far back as the
-rows before it are not many more than those in it. Sizes fall by a factor then, and a row is written
-anew some log(rows) times. A new base is made when what came later is a share of it.
+A run of the youngest segments is merged when there are too many. The run reaches back while the
+segment before it has at most `FACTOR` times the rows of the run. Sizes then fall by a factor, and a
+row is rewritten about log(rows) times.
 
-Cost:   segments <= `most` + 1; rows written anew O(rows log rows).
-Source: log-structured merge trees, tiered.
+State:  on disk.
+Cost:   a flush O(rows added); segments <= `most` + 1; rows rewritten O(rows log rows).
+Source: log-structured merge trees, tiered; state partitioned like its changes, as in [mrql].
 """
 
 from __future__ import annotations
@@ -81,22 +78,22 @@ from spark_backend.state.one_job import (
 )
 
 MOST_SEGMENTS = 16
-"""So many later segments are put together."""
+"""The number of later segments that are merged."""
 SHARE = 0.3
-"""A new base is made when what came later has this share of its rows."""
+"""The share of the rows of the base that later rows need to start a new base."""
 PER_BUCKET = 100_000
 MOST_BUCKETS = 512
 ROWS_OF_GROUP = 8
-"""How many of the first rows a group has, by a guess."""
+"""The assumed number of first rows per group."""
 MOST_AS_PLANNED = 100_000
-"""Rows of a flush up to which no task is made several: what changes is sent to all of them."""
+"""The rows of a flush up to which no task is split: changes are broadcast to all tasks."""
 MOST_HERE, MOST_BYTES = 100_000, 1 << 25
-"""Later segments with so many rows, in files of so many bytes, are put together in this process."""
+"""Later segments of at most this many rows and bytes are merged in this process."""
 NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 class Refused(Exception):
-    """Nothing has been added, because of what was to be added to a table."""
+    """A flush added nothing, because rows were to be added to its `refused` table."""
 
     def __init__(self, found: pa.Table) -> None:
         super().__init__("a flush said that it has failed")
@@ -109,14 +106,14 @@ class StateTables:
     Parameters
     ----------
     folder: a path, or a URI of a file system that Spark knows.
-    plan: tells whose state it is.
+    plan: identifies the plan that owns the state.
     specs: the tables, by name.
-    pickled: whether a table has a column of pickled rows.
-    trust: whether pickled rows that an earlier process left may be read.
+    pickled: True if a table has a column of pickled rows.
+    trust: True if pickled rows of an earlier process may be read.
 
     Raises
     ------
-    OffloadError: what is there is of another plan, has been changed, is incomplete, or is pickled
+    OffloadError: the state belongs to another plan, has been changed, is incomplete, or is pickled
         and not trusted.
     """
 
@@ -144,15 +141,15 @@ class StateTables:
 
     @property
     def number(self) -> int | None:
-        """The last flush that counts."""
+        """The number of the last flush that counts."""
         return self.manifest.number
 
     def check(self, advice: str = MAKE_ANEW) -> None:
-        """Look whether all files are there that count, as they were.
+        """Check that all files of the manifest exist unchanged.
 
         Raises
         ------
-        OffloadError: one is not.
+        OffloadError: a file is missing or changed.
         """
         segments = [s for found in self.manifest.tables.values() for s in found]
         given = [
@@ -163,16 +160,17 @@ class StateTables:
         check_ends(self._files, given, f"the state tables of a query are kept in it\n  {advice}")
 
     def parts(self, spec: TableSpec) -> list[DataFrame]:
-        """What a table holds, as of the last flush: its base, with the column `b`, and what came
-        later. Rows are not added up; without any there is no part."""
+        """Return the frames of a table as of the last flush: its base, with the column `b`, and its
+        later rows. Rows are not netted; the list is empty for an empty table."""
         return list(self.split(spec).values())
 
     def split(self, spec: TableSpec, held: Sequence[Segment] | None = None) -> dict[str, DataFrame]:
-        """The same by `base` and `later`, where there is any of it.
+        """Return the frames of `parts` by name, `base` and `later`; a name without files is left
+        out.
 
         Parameters
         ----------
-        held: segments that a reader holds, in the place of those that count.
+        held: segments that a reader holds, in place of the current ones.
         """
         segments = self._segments(spec) if held is None else held
         parts = {
@@ -186,11 +184,11 @@ class StateTables:
         }
 
     def near(self, spec: TableSpec, hashes: Collection[int] | None = None) -> DataFrame:
-        """The rows of all files in which those with some hashes are.
+        """Return the rows of all files that can contain the given key hashes.
 
         Parameters
         ----------
-        hashes: of keys; None for all rows.
+        hashes: hashes of keys; None for all rows.
         """
         segments = [s for s in self._near(spec, hashes) if s.files]
         if not segments:
@@ -199,16 +197,17 @@ class StateTables:
         return self._read(spec, segments, with_bucket=False)
 
     def rows_near(self, spec: TableSpec, hashes: Collection[int] | None = None) -> int:
-        """How many rows `near` reads."""
+        """Return the number of rows that `near` reads."""
         return sum(segment.rows for segment in self._near(spec, hashes))
 
     def is_added_up(self, spec: TableSpec, held: Sequence[Segment] | None = None) -> bool:
-        """Whether each row is once in the base, as it was made of what had been written before."""
+        """Return True if each row is in the base once: the base was merged from earlier
+        segments."""
         segments = self._segments(spec) if held is None else held
         return all(s.folder.startswith(f"{BASE}/") for s in segments if s.is_base)
 
     def buckets(self, spec: TableSpec) -> int:
-        """How many buckets the base of a table has."""
+        """Return the number of buckets of the base of a table."""
         found = [s.buckets for s in self.manifest.tables.get(spec.name, ()) if s.is_base]
         return found[0] if found else 1
 
@@ -224,22 +223,22 @@ class StateTables:
         tasks: int | None = None,
         gone: Collection[str] = (),
     ) -> None:
-        """Add to tables, in one job; done before, with the same number, nothing is added.
+        """Add rows to tables in one job. A flush whose number already counts adds nothing.
 
         Parameters
         ----------
-        rows: about how many there are in each. The first ones, if they are many, are written as
-            bases.
-        apart: tables whose rows take no work that those of others take as well, and how many they
-            are: as bases they are written by a job for each, without the columns of others.
-        gone: tables that are not needed any more.
-        tokens: of sources, up to where they are taken in with it.
-        refused: a table; if there is anything to add to it, nothing is added to any.
-        tasks: that write; by default as many as run at a time.
+        rows: the approximate number of rows of each table. Many rows in the first flush are written
+            as bases.
+        apart: the independent tables, with their numbers of rows. Their bases are written by
+            separate jobs, without the columns of other tables.
+        gone: tables to drop.
+        tokens: of sources, the positions that this flush reaches.
+        refused: a table that must stay empty: rows for it make the whole flush fail.
+        tasks: the number of writing tasks; by default as many as run concurrently.
 
         Raises
         ------
-        Refused: with what was to be added to the table `refused`.
+        Refused: with the rows for the table `refused`.
         """
         if self._has_happened(number):
             return
@@ -262,7 +261,7 @@ class StateTables:
         tokens: Mapping[str, Any] | None = None,
         gone: Collection[str] = (),
     ) -> None:
-        """Add to tables as `flush` does, what is here and is little: this process writes it.
+        """Add few rows of this process to tables, as `flush` does, but without a job.
 
         Parameters
         ----------
@@ -270,7 +269,7 @@ class StateTables:
 
         Raises
         ------
-        OffloadError: it cannot be written; nothing has been added.
+        OffloadError: the files cannot be written; nothing has been added.
         """
         if not self._has_happened(number):
             with writing(self._root):
@@ -278,7 +277,7 @@ class StateTables:
             self._add(number, found, tokens, gone)
 
     def _has_happened(self, number: int) -> bool:
-        """Whether a flush counts."""
+        """Return True if a flush already counts."""
         self._ensure()
         return self.number is not None and number <= self.number
 
@@ -289,13 +288,13 @@ class StateTables:
         tokens: Mapping[str, Any] | None,
         gone: Collection[str],
     ) -> None:
-        """Let a flush count, with what has been written for it."""
+        """Publish a flush with the segments that were written for it."""
         before = self.manifest
         self._count(before.with_flush(number, found, tokens or {}).without(gone))
         self._drop(before, gone)
 
     def drop(self, gone: Collection[str], tokens: Mapping[str, Any]) -> None:
-        """Give up tables that are not needed any more, and note tokens."""
+        """Drop tables that are not needed, and record tokens."""
         before = self.manifest
         if before.number is not None:
             self._count(before.with_flush(before.number, {}, tokens).without(gone))
@@ -305,27 +304,26 @@ class StateTables:
         self._holds.drop([s for name in gone for s in before.tables.get(name, ())])
 
     def as_new(self) -> StateTables:
-        """The same tables as if nothing had been added to them."""
+        """Return a copy of these tables that starts empty."""
         found = copy(self)
         found.manifest = Manifest(self.manifest.plan, pickled=self.manifest.pickled)
         return found
 
     def hold(self, spec: TableSpec) -> Hold:
-        """Keep the files of a table as they are, and what flushes add to it, for a reader that
-        takes its time."""
+        """Keep the current files of a table, and the files of later flushes, for a slow reader."""
         return self._holds.begin(spec.name)
 
     def written(self, number: int, spec: TableSpec) -> pa.Table | None:
-        """What the last flush has added to a table, in the driver; None for nothing."""
+        """Return the rows that the last flush added to a table, in the driver; None for no rows."""
         found = [s for s in self._segments(spec) if s.folder.startswith(of_flush(number))]
         return self._fetched(spec, found) if found else None
 
     def all_rows(self, spec: TableSpec) -> pa.Table:
-        """All rows, in the driver; not added up."""
+        """Return all rows in the driver, not netted."""
         return self._fetched(spec, self._segments(spec))
 
     def look_up(self, spec: TableSpec, hash_of: int) -> pa.Table:
-        """The rows with a hash, in the driver; not added up."""
+        """Return the rows with a hash in the driver, not netted."""
         assert spec.hashed is not None
         segments = self._near(spec, [hash_of])
         return self._fetched(spec, segments, pc.field(spec.column(spec.hashed)) == hash_of)
@@ -336,11 +334,11 @@ class StateTables:
         hashes: Collection[int] | None,
         among: tuple[Sequence[str], pa.Array] | None,
     ) -> pa.Table:
-        """The rows of the files in which those with some hashes are, in the driver; not added up.
+        """Return the rows of the files that can contain some hashes, in the driver, not netted.
 
         Parameters
         ----------
-        among: the path of a column, and the values that it has in the rows that are asked for.
+        among: the path of a column, and the values that the wanted rows have in it.
         """
         near = self._near(spec, hashes)
         if among is None:
@@ -356,24 +354,26 @@ class StateTables:
         return pa.concat_tables([copy.having(values), later])
 
     def pieces(self, spec: TableSpec) -> Iterator[pa.Table]:
-        """All rows, in the driver, bucket by bucket: those of a hash are in one. Not added up."""
+        """Yield all rows in the driver, not netted, bucket by bucket: a bucket has all rows of its
+        hashes."""
         assert spec.hashed is not None
         count = self.buckets(spec)
         of = pc.field(spec.column(spec.hashed))
         for place in range(count):
-            left = of - (of / count) * count  # as C has it: with the sign of the hash
+            left = of - (of / count) * count  # as in C: with the sign of the hash
             here = (left == place) | (left == place - count) if count > 1 else None
             yield self._fetched(spec, self._in_buckets(spec, [place]), here)
 
     def _near(self, spec: TableSpec, hashes: Collection[int] | None) -> Sequence[Segment]:
-        """What later came, and of the base the files of the buckets of some hashes, or all."""
+        """Return the later segments, and the base segments of the buckets of some hashes, or of
+        all."""
         if hashes is None:
             return self._segments(spec)
         count = self.buckets(spec)
         return self._in_buckets(spec, {hash_of % count for hash_of in hashes})
 
     def _in_buckets(self, spec: TableSpec, places: Collection[int]) -> list[Segment]:
-        """What later came, and of the base the files of some buckets."""
+        """Return the later segments, and the base segments with only the files of some buckets."""
         starts = {f"{BUCKET}={place}" for place in places}
         return [
             s.of(lambda file: file.partition("/")[0] in starts) if s.is_base else s
@@ -381,21 +381,21 @@ class StateTables:
         ]
 
     def _fetched(self, spec: TableSpec, segments: Sequence[Segment], where: Any = None) -> pa.Table:
-        """The rows of files, in the driver.
+        """Read the rows of segments into the driver.
 
         Raises
         ------
-        OffloadError: they cannot be read.
+        OffloadError: a file cannot be read.
         """
         return table_of(self._files, self._root, spec, segments, where)
 
     def compact(self, last: Mapping[str, int] = NOTHING) -> None:
-        """Put files together where there are too many; not those of the last flush, for which its
-        delta may be asked again.
+        """Merge files where there are too many. The files of the last flush stay, because its delta
+        may be read again.
 
         Parameters
         ----------
-        last: the flush that counts as the last one for a table, if it is another.
+        last: of a table, the number of the flush to treat as the last one.
         """
         self._ensure()
         for spec in self._specs.values():
@@ -411,13 +411,13 @@ class StateTables:
                 self._put_together(spec, segments[first:], is_base=first == 0)
 
     def _settled(self, spec: TableSpec, number: int | None) -> Sequence[Segment]:
-        """The segments of a table, without what a flush has added that was the last one."""
+        """Return the segments of a table without the segment of the flush `number`."""
         segments = self._segments(spec)
         last = of_flush(number)
         return segments[:-1] if segments and segments[-1].folder.startswith(last) else segments
 
     def bytes(self, names: Collection[str] | None = None) -> int:
-        """What the files take, or those of some tables."""
+        """Return the size of all files, or of the files of some tables."""
         selector = fs.FileSelector(self._root, allow_not_found=True, recursive=True)
         found = self._files.get_file_info(selector)
         if names is None:
@@ -426,14 +426,14 @@ class StateTables:
         return sum(info.size or 0 for info in found if not of.isdisjoint(info.path.split("/")))
 
     def delete(self) -> None:
-        """Remove all that can be removed: first what makes it count. Readers begin anew."""
+        """Delete everything that can be deleted, the manifests first. Readers start again."""
         self._holds.close()
         self._sorted = SortedBases()
         discard(self._files, f"{self._root}/{MANIFESTS}")
         discard(self._files, self._root)
 
     def _put_together(self, spec: TableSpec, gone: Sequence[Segment], *, is_base: bool) -> None:
-        """Write segments as one, which takes their place."""
+        """Merge segments into one that replaces them."""
         rows = sum(segment.rows for segment in gone)
         count = self._buckets(spec, rows) if is_base else 0
         kind = f"{BASE if is_base else MERGED}/{spec.name}"
@@ -452,7 +452,7 @@ class StateTables:
     def _first_buckets(
         self, names: Sequence[str], rows: int, apart: Mapping[str, int]
     ) -> dict[str, int]:
-        """Into how many buckets the first bases are put, whose sizes are not known yet."""
+        """Return the number of buckets of each first base, whose size is not known yet."""
         found = {}
         for spec in (self._specs[name] for name in names):
             guess = rows // ROWS_OF_GROUP if spec.of_groups else rows
@@ -460,11 +460,11 @@ class StateTables:
         return found
 
     def _buckets(self, spec: TableSpec, rows: int) -> int:
-        """Into how many buckets a base is put."""
+        """Return the number of buckets for a base of `rows` rows."""
         return max(1, min(MOST_BUCKETS, rows // PER_BUCKET)) if spec.bucket else 1
 
     def _replace(self, spec: TableSpec, gone: Sequence[Segment], now: Segment) -> None:
-        """Let a segment be in the place of others, and delete the files of those."""
+        """Replace the segments `gone` by the segment `now`, and delete their files."""
         kept = [now if s is gone[0] else s for s in self._segments(spec) if s not in gone[1:]]
         self._count(self.manifest.with_segments(spec.name, tuple(kept)))
         self._holds.drop(gone)
@@ -476,7 +476,7 @@ class StateTables:
         self.manifest, self._is_sure = manifest, True
 
     def _ensure(self) -> None:
-        """Know what counts, where it was broken off while a manifest was put."""
+        """Read the current manifest again if writing one was interrupted."""
         if not self._is_sure:
             last = self._manifests.last()
             self._holds.counts(last)
@@ -488,7 +488,7 @@ class StateTables:
     def _read(
         self, spec: TableSpec, segments: Sequence[Segment], *, with_bucket: bool
     ) -> DataFrame:
-        """The rows of segments; of a base, with the bucket where that is asked for."""
+        """Read the rows of segments; `with_bucket` adds the bucket of rows of a base."""
         spark = self._session.spark
         return frame_of(spark, self._uri, spec, segments, with_bucket=with_bucket)
 
@@ -502,8 +502,8 @@ class StateTables:
         tasks: int | None = None,
         alone: Collection[str] = (),
     ) -> dict[str, Segment]:
-        """What one job has written, in a folder of its own; with `buckets` these are bases. Tables
-        that are to be `alone` have a job each."""
+        """Write rows in one job to a folder of its own and return the segments; with `buckets` they
+        are bases. Each table in `alone` has a separate job."""
         names = added.tables if isinstance(added, Tagged) else tuple(added)
         folder = place_of(kind, number)
         found: dict[str, Segment | None] = {}
@@ -518,7 +518,7 @@ class StateTables:
         return {name: segment for name, segment in found.items() if segment is not None}
 
     def _spread(self, rows: int, buckets: Mapping[str, int]) -> AbstractContextManager[None]:
-        """How a job is spread: one of few rows as it is planned, as no task has many of them."""
+        """Set how a job is split into tasks: a job of few rows runs as planned."""
         if not buckets and rows <= MOST_AS_PLANNED:
             return nullcontext()
         return self._session.adaptive(max(1, rows // (PER_BUCKET * MOST_BUCKETS)))
@@ -530,7 +530,7 @@ class StateTables:
         buckets: Mapping[str, int],
         tasks: int | None,
     ) -> None:
-        """Write what is added to tables."""
+        """Write the rows added to tables."""
         by = (BUCKET,) if buckets else ()
         whole = rows_of_all(self._specs, added, buckets, lambda: tasks or self.tasks())
         whole.write.mode("append").partitionBy(TABLE, *by).parquet(f"{self._uri}/{folder}")
@@ -538,24 +538,24 @@ class StateTables:
     def _write_here(
         self, kind: str, number: int, added: Mapping[str, pa.Table]
     ) -> dict[str, Segment]:
-        """What this process has written, in a folder of its own."""
+        """Write rows in this process to a folder of its own, and return the segments."""
         given = {name: (self._specs[name], rows) for name, rows in added.items()}
         return write_here(self._files, self._root, place_of(kind, number), given)
 
     def _segment(self, folder: str, name: str, buckets: Mapping[str, int]) -> Segment | None:
-        """What the job in a folder has written of a table."""
+        """Return the segment of a table that the job of a folder wrote; None for no rows."""
         spec = self._specs[name]
         return segment_of(self._files, self._root, folder, spec, buckets.get(name, 0))
 
     def tasks(self) -> int:
-        """How many tasks a job is spread over."""
+        """The number of tasks of a job."""
         return self._session.tasks
 
 
 def _jobs(
     added: Mapping[str, DataFrame] | Tagged, alone: Collection[str]
 ) -> list[Mapping[str, DataFrame] | Tagged]:
-    """What is added, by the jobs that write it: first what may raise."""
+    """Split the added rows into jobs, first the one that may raise."""
     if isinstance(added, Tagged):
         return [added]
     others = {name: frame for name, frame in added.items() if name not in alone}
@@ -564,36 +564,36 @@ def _jobs(
 
 
 def _are_few(segments: Sequence[Segment]) -> bool:
-    """Whether this process can put them together sooner than a job."""
+    """Return True if this process merges the segments faster than a job."""
     rows = sum(segment.rows for segment in segments)
     return rows <= MOST_HERE and sum(segment.bytes for segment in segments) <= MOST_BYTES
 
 
 def united(frames: Sequence[DataFrame]) -> DataFrame:
-    """The rows of all frames, which have the same columns."""
+    """Return the rows of all frames, which have the same columns."""
     return reduce(lambda a, b: a.unionByName(b), frames)
 
 
 def added_up(spec: TableSpec, rows: DataFrame) -> DataFrame:
-    """Each row once, with the sums; without rows of which nothing is left."""
+    """Net the rows: sum the `added` columns of equal rows, and drop rows whose sums are all 0."""
     sums = [F.sum(name).alias(name) for name in spec.added]
     left = reduce(lambda a, b: a | b, [F.col(name) != 0 for name in spec.added])
     return rows.groupBy(*spec.by).agg(*sums).filter(left).select(*spec.schema.names)
 
 
 FACTOR = 2
-"""What is before a run is left if it has more than this many times its rows."""
+"""A segment before a run joins it if it has at most this many times the rows of the run."""
 
 
 def due(rows: Sequence[int], *, has_base: bool, most: int, share: float, least: int) -> int | None:
-    """The place of the first segment of those that are to be put together; None for none.
+    """Return the position of the first segment to merge; None for none.
 
     Parameters
     ----------
-    rows: of each segment, the oldest first, which `has_base` says is the base.
-    most: how many later ones there may be.
-    share, least: a new base is made, which is place 0, when what came later has more rows than
-        this share of the base, or of `least` rows.
+    rows: the rows of each segment, the oldest first; `has_base` says that the first is the base.
+    most: the maximum number of later segments.
+    share, least: start a new base (position 0) when the later rows exceed this share of the rows of
+        the base, or of `least`.
     """
     base = rows[0] if has_base else 0
     if sum(rows) - base > share * max(base, least):

@@ -1,14 +1,14 @@
-"""All that a table of rows with weights holds, each row once, for those who read it as a whole.
+"""Read a whole table of rows with weights, each row once, for readers of all rows.
 
-    base            added up when it was written: it is read as it is
-    base, later     of rows that occur once: base without what has gone, and what has come
-                    otherwise: added up
+    base            netted when it was written: read as it is
+    base, later     of rows that occur once: the base without deleted rows, and the inserted rows
+                    otherwise: netted
 
-Who does not mind in how many pieces the copies of a row come (`copies`) has nothing added up where
-nothing has been taken away: the ends of files say so. Otherwise only what has gone is looked for.
+`copies` may return the copies of a row as several rows. It nets nothing if no row was deleted, as
+the ends of files say; otherwise it only looks for the deleted rows.
 
 State:  none.
-Cost:   that of reading the files; a shuffle where rows may occur more than once and more has come.
+Cost:   that of reading the files; a shuffle if rows may occur more than once and later rows exist.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from spark_backend.state.one_job import TableSpec
 from spark_backend.state.tables import StateTables, added_up, united
 
 _ANY = (-1, 2)
-"""Bounds of weights that are not known."""
+"""The bounds of unknown weights."""
 MOST_BROADCAST = 100_000
-"""Later rows up to which they are sent to all tasks that read the base."""
+"""The number of later rows up to which they are sent to all tasks that read the base."""
 
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Rows with positive weights; all of them 1 if each is there `once`."""
+    """Rows with positive weights; all weights are 1 if each row is there `once`."""
 
     rows: DataFrame
     once: bool
@@ -46,13 +46,13 @@ def whole(
     is_net: bool = False,
     held: Sequence[Segment] | None = None,
 ) -> DataFrame | None:
-    """All rows of a table, with the columns `row` and `weight`; None if there never were any.
+    """Return all rows of a table, with the columns `row` and `weight`; None for an empty table.
 
     Parameters
     ----------
     is_set: no row occurs more than once.
-    is_net: the rows that the first flush has given have been added up.
-    held: segments that a reader holds; by default those that count.
+    is_net: the rows of the first flush are already net.
+    held: segments that a reader holds; by default the current ones.
     """
     names = spec.schema.names
     found = tables.split(spec, held=held)
@@ -72,8 +72,8 @@ def whole(
 def copies(
     tables: StateTables, spec: TableSpec, *, is_set: bool = False, is_net: bool = False
 ) -> Copies | None:
-    """All rows of a table; None if there never were any. As of `whole`, but that a row with more
-    than one copy may come more than once."""
+    """Return all rows of a table as `whole` does, but a row with several copies may be returned
+    several times; None for an empty table."""
     names = spec.schema.names
     parts = {part: rows.select(*names) for part, rows in tables.split(spec).items()}
     bounds = {part: weights_of(tables, spec, part) or _ANY for part in parts}
@@ -87,27 +87,29 @@ def copies(
 
 
 def weights_of(tables: StateTables, spec: TableSpec, part: str) -> tuple[int, int] | None:
-    """The least and the greatest weight of the rows of a part (`split`); None if not known."""
+    """Return the least and the greatest weight of a part (`split`); None if not known."""
     segments = tables.manifest.tables.get(spec.name, ())
     some = [s for s in segments if s.is_base == (part == "base") and s.files]
     return around(segment.weights for segment in some)
 
 
 def _later(tables: StateTables, spec: TableSpec, held: Sequence[Segment] | None) -> int:
-    """How many rows have come after the base."""
+    """Return the number of rows after the base."""
     if held is None:
         return tables.manifest.rows(spec.name)[1]
     return sum(segment.rows for segment in held if not segment.is_base)
 
 
 def _changed(base: DataFrame, later: DataFrame) -> DataFrame:
-    """Of rows that occur once: what has gone is in the base, and what has come is not."""
+    """Apply later rows to a base whose rows occur once: deleted rows are in it, inserted rows are
+    not."""
     kept = base.join(*_among(base, later.filter("weight < 0")), "left_anti")
     return kept.unionByName(later.filter("weight > 0"))
 
 
 def _less(spec: TableSpec, base: DataFrame, later: DataFrame) -> DataFrame:
-    """Of rows that may occur more often: those of which copies have gone are added up."""
+    """Apply later rows to a base whose rows may occur several times: only rows with deleted copies
+    are netted."""
     gone = later.filter("weight < 0")
     among = _among(base, gone)
     fewer = added_up(spec, base.join(*among, "left_semi").unionByName(gone))
@@ -115,9 +117,9 @@ def _less(spec: TableSpec, base: DataFrame, later: DataFrame) -> DataFrame:
 
 
 def _among(base: DataFrame, gone: DataFrame) -> tuple[DataFrame, Column]:
-    """What has gone, and whether a row of the base is among it.
+    """Return the deleted rows, and the condition that a row of the base is among them.
 
-    It is found by a hash in a map of integers, which costs a scan little.
+    They are found by a hash in a map of integers, which adds little to a scan.
     """
     hashes = F.xxhash64("row")
     by_hash = gone.groupBy(hashes.alias("hash"))
