@@ -1,22 +1,22 @@
-"""The folder of a `SparkOffload`: one at a time has it, and finds nothing of an earlier one in it
-that nobody can go on with.
+"""The folder of a `SparkOffload`: lock it, delete remains, and record the queries of its views.
 
-    lock            held as long as the process lives, however it ends
+    lock            held until the process ends, in any way
     spilled/        rows of tables, for the process that wrote them
-    part-5f0c.../   state of a part that is begun anew in each process
+    part-5f0c.../   state of a part that starts empty in each process
 
 State:  the lock.
 Cost:   a listing.
 
-Which query each view had whose state is kept in a checkpoint, by the names of the views.
+`ViewLedger` records the queries of the views whose state is in the checkpoint, by the names of the
+views:
 
     views.json      {"format": 1, "views": {"per town": ["4b1c738cb36b..."]}}
 
-State is found by the fingerprint of its plan, so a view whose query has changed finds none. This
-is how that is told from a view that is new.
+State is found by the fingerprint of its plan, so a view with a changed query finds none. The ledger
+distinguishes such a view from a new one.
 
-State:  the fingerprints of views with a name, as an earlier process and as this one has had them.
-Cost:   O(views) to note one.
+State:  the fingerprints of named views, of an earlier process and of this one.
+Cost:   O(views) to record one.
 """
 
 from __future__ import annotations
@@ -34,19 +34,20 @@ from spark_backend.cluster.paths import is_remote, writing
 from spark_backend.cluster.session import Session
 
 SPILLED, ANEW = "spilled", "part-"
-"""The folder of rows of tables, and what names of parts that are begun anew start with."""
+"""The folder of rows of tables, and the prefix of parts that start empty in each process."""
 
 
 def lock(folder: str) -> IO[bytes] | None:
-    """A lock on a local folder, which the system frees when the process ends, however it does.
+    """Return a lock on a local folder, which the system releases when the process ends; None for a
+    remote folder and on Windows.
 
     Raises
     ------
-    OffloadError: another one has it, or it cannot be written.
+    OffloadError: another process holds the lock, or the file cannot be written.
     """
     if is_remote(folder):
         return None
-    with suppress(ImportError):  # there are no such locks on Windows
+    with suppress(ImportError):  # Windows has no `fcntl`
         import fcntl
 
         with writing(folder):
@@ -65,7 +66,7 @@ def lock(folder: str) -> IO[bytes] | None:
 
 
 def _sweep(folder: Path) -> None:
-    """Delete what was of the process that had it before, which cannot be there any more."""
+    """Delete the files of the previous owner, which has ended."""
     shutil.rmtree(folder / SPILLED, ignore_errors=True)
     for path in folder.glob(f"{ANEW}*"):
         shutil.rmtree(path, ignore_errors=True)
@@ -76,7 +77,7 @@ FILE = "views.json"
 
 
 class ViewLedger:
-    """The views of a checkpoint; a file that cannot be read counts as none.
+    """The views of a checkpoint; an unreadable file counts as empty.
 
     Parameters
     ----------
@@ -90,16 +91,16 @@ class ViewLedger:
         self._now: dict[str, list[str]] = {}
 
     def changed(self, views: Mapping[str, str]) -> list[str]:
-        """The names of those that had another query in an earlier process.
+        """Return the names of the views that had another query in an earlier process.
 
         Parameters
         ----------
-        views: the fingerprint of the query of each, by its name.
+        views: the fingerprint of the query of each view, by its name.
         """
         return [name for name, plan in views.items() if plan not in self._before.get(name, [plan])]
 
     def note(self, views: Mapping[str, str]) -> None:
-        """State of these is now kept."""
+        """Record that the checkpoint has state of these views."""
         new = {n: p for n, p in views.items() if p not in self._now.get(n, ())}
         for name, plan in new.items():
             self._now.setdefault(name, []).append(plan)

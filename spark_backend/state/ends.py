@@ -1,22 +1,23 @@
-"""The end of a Parquet file: it says where everything in the file is, and how many rows there are.
+"""Verify Parquet files by their ends, and stage the rows of a load in files.
 
     row groups, each page with its own checksum | end | length of the end, "PAR1"
 
-Pages are checked where they are read (`VERIFIED`). The end is checked against what the manifest
-says of it: the size of the file, and a hash. A file that was cut off, exchanged or changed is told.
+Readers check the pages (`VERIFIED`). `check_ends` compares the end with the manifest: the size of
+the file, and a hash. A file that was cut off, exchanged or changed is an error.
 
-Cost:   two small reads a file.
+Cost:   two small reads per file.
 
-Rows that are to come with a flush, in files already: a load that never is in memory as a whole.
+`Staged` writes the rows of a flush to files while they arrive, so that a load is never in memory as
+a whole:
 
     stage 1, 2, 3, ...      a file each, below the state tables
-    flush                   reads them beside what it is given, in its one job
+    flush                   its one job reads them beside its other rows
     forget                  deletes them
 
-No manifest names them: those of a flush that never came count for nothing, and are deleted.
+No manifest names staged files: those of a flush that never happened do not count, and are deleted.
 
 State:  on disk.
-Cost:   O(rows) to write; nothing is kept of them here.
+Cost:   O(rows) to write; no rows in memory.
 """
 
 from __future__ import annotations
@@ -43,35 +44,35 @@ from spark_backend.cluster.session import Session
 VERIFIED = ds.ParquetFileFormat(
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(page_checksum_verification=True)
 )
-"""How the driver reads files: a page with another checksum is an error."""
+"""The format with which the driver reads files: a page with a wrong checksum is an error."""
 VERIFY = "parquet.page.verify-checksum.enabled"
-"""The option by which Spark does so."""
+"""The option that enables this check in Spark."""
 LAST = 8
-"""Bytes after the end: its length, and what Parquet files close with."""
+"""Bytes after the end: its length, and the magic bytes of Parquet."""
 AT_A_TIME = 8
-"""Files that are looked at together."""
+"""The number of files that are checked in parallel."""
 
 
 @dataclass(frozen=True, slots=True)
 class End:
-    """What the end of a file says: how many rows there are, and its mark."""
+    """The number of rows and the mark that the end of a file gives."""
 
     rows: int
     mark: str
     bounds: tuple[int, int] | None = None
-    """The least and the greatest value of a column of integers, where it says so."""
+    """The least and the greatest value of a column of integers, if the end gives them."""
 
 
 def end_of(files: Any, path: str, column: str | None = None) -> End:
-    """The end of a file.
+    """Return the end of a file.
 
     Parameters
     ----------
-    column: of which its bounds are.
+    column: the column whose bounds are read.
 
     Raises
     ------
-    OSError, ValueError: it is not there, or no Parquet file.
+    OSError, ValueError: there is no such file, or it is no Parquet file.
     """
     with files.open_input_file(path) as opened:
         size = opened.size()
@@ -85,28 +86,28 @@ def end_of(files: Any, path: str, column: str | None = None) -> End:
 
 
 def end_in(data: memoryview, column: str | None = None) -> End:
-    """The end of a file that is about to be written."""
+    """Return the end of a file that is about to be written."""
     length = int.from_bytes(data[-LAST:][:4], "little") + LAST
     return _said(data[-length:], len(data), column)
 
 
 def _said(end: bytes | memoryview, size: int, column: str | None) -> End:
-    """What the end of a file of a size says."""
+    """Parse the end of a file of `size` bytes."""
     try:
         found = pq.read_metadata(pa.BufferReader(end))
         bounds = None if column is None else _bounds(found, column)
-    except pa.ArrowException as error:  # what it says of its columns may be anything
+    except pa.ArrowException as error:  # a changed end may give any columns
         raise ValueError(f"its end says nothing that Parquet knows: {error}") from error
     return End(found.num_rows, f"{size}-{blake2b(end, digest_size=8).hexdigest()}", bounds)
 
 
 def size_of(mark: str) -> int:
-    """The bytes of a file, by the mark of its end."""
+    """Return the size of a file, which the mark of its end starts with."""
     return int(mark.partition("-")[0])
 
 
 def around(several: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
-    """The bounds of all values whose bounds are given; None if some are not known."""
+    """Return bounds around all given bounds; None if there are none, or some are not known."""
     each = list(several)
     known = [bounds for bounds in each if bounds is not None]
     if not known or len(known) < len(each):
@@ -115,7 +116,7 @@ def around(several: Iterable[tuple[int, int] | None]) -> tuple[int, int] | None:
 
 
 def _bounds(found: Any, column: str) -> tuple[int, int] | None:
-    """Of a column, if all groups of rows say what theirs are."""
+    """Return the bounds of a column; None unless all row groups give theirs."""
     paths = [found.schema.column(place).path for place in range(found.num_columns)]
     if column not in paths:
         return None
@@ -127,15 +128,15 @@ def _bounds(found: Any, column: str) -> tuple[int, int] | None:
 
 
 def check_ends(files: Any, given: Sequence[tuple[str, str]], told: str) -> None:
-    """Look whether files are there, with the ends that they had.
+    """Check that files exist, with the ends that they had.
 
     Parameters
     ----------
-    told: what is said besides of one that is not.
+    told: the advice that ends the error text.
 
     Raises
     ------
-    OffloadError: one is not.
+    OffloadError: a file is missing, changed or not readable.
     """
     with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="reactive-state") as pool:
         for (path, _), wrong in zip(
@@ -146,12 +147,12 @@ def check_ends(files: Any, given: Sequence[tuple[str, str]], told: str) -> None:
 
 
 def _wrong(files: Any, path: str, end: str) -> str | None:
-    """What is wrong with a file, if anything is."""
+    """Return the words for the error of a file; None if it is unchanged."""
     try:
         return None if end_of(files, path).mark == end else "has been changed"
     except FileNotFoundError:
         return "is missing"
-    except Exception as error:  # pyarrow's, of any kind, for an end that was changed
+    except Exception as error:  # any exception of pyarrow, if the end was changed
         return f"cannot be read: {error}"
 
 
@@ -159,12 +160,12 @@ FOLDER = "staged"
 
 
 class Staged:
-    """The files below a folder, by input; they are of one flush.
+    """The staged files below a folder, by input; all belong to one flush.
 
     Parameters
     ----------
-    folder: a path, or a URI of a file system that Spark knows. What an earlier process left there
-        is deleted.
+    folder: a path, or a URI of a file system that Spark knows. Files of an earlier process are
+        deleted.
     """
 
     def __init__(self, session: Session, folder: str) -> None:
@@ -174,20 +175,20 @@ class Staged:
         self._written: dict[int, list[str]] = {}
         self._number: int | None = None
         self.counts: Counter[int] = Counter()
-        """How many rows there are of each input."""
+        """The number of rows of each input."""
         self.forget()
 
     @property
     def rows(self) -> int:
-        """How many there are."""
+        """The number of staged rows."""
         return self.counts.total()
 
     def add(self, number: int, place: int, rows: pa.Table) -> None:
-        """Keep rows of an input in a file, for the flush of a number.
+        """Write rows of an input to a file, for the flush of a number.
 
         Raises
         ------
-        OffloadError: it cannot be written.
+        OffloadError: the file cannot be written.
         """
         if number != self._number:
             self.forget()
@@ -202,7 +203,7 @@ class Staged:
         self.counts[place] += rows.num_rows
 
     def frames(self, spark: Any, number: int, schemas: list[T.StructType]) -> dict[int, DataFrame]:
-        """What is there for the flush of a number, by input."""
+        """Return the staged rows for the flush of a number, by input."""
         if number != self._number:
             return {}
         return {
@@ -214,7 +215,7 @@ class Staged:
         }
 
     def forget(self) -> None:
-        """Delete the files, which have been taken in."""
+        """Delete the files, because a flush has read them."""
         self._written, self._number, self.counts = {}, None, Counter()
-        with suppress(OSError):  # they count for nothing
+        with suppress(OSError):  # remaining files do not count
             self._files.delete_dir(self._root)

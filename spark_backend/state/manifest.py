@@ -102,7 +102,7 @@ class Manifest:
     number: int | None = None
     tables: Mapping[str, tuple[Segment, ...]] = field(default_factory=dict)
     tokens: Mapping[str, Any] = field(default_factory=dict)
-    """The position of each source up to which its changes are included."""
+    """The position in each source that its included changes reach."""
     pickled: bool = False
     """True if a table has a column of pickled rows."""
     writer: str = ""
@@ -358,7 +358,7 @@ class Holds:
         self.lock = threading.RLock()
 
     def begin(self, table: str) -> Hold:
-        """Hold the current segments of a table, and those of later flushes."""
+        """Hold the current segments of a table, and the segments of later flushes."""
         with self.lock:
             hold = Hold(self, table, self._manifest)
             self._open.append(hold)

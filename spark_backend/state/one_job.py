@@ -1,6 +1,6 @@
 """Files of state tables: write them by a job or by this process, net their rows, read them.
 
-- `SortedBases`: copies of bases, sorted by a column, in which rows are found by bisection.
+- `SortedBases`: copies of bases, sorted by a column, to find rows by bisection.
 - `rows_of_all`: the rows that one flush adds to all tables, as one frame for one job.
 - `added_up_here`: the net rows of a table, computed by this process.
 - `write_here`: small files written by this process, without a job.
@@ -23,7 +23,7 @@ One job. Each row is written once; two small reads per file then give the entry 
     left   (1, 2)    1                                     3      b: in bases, the bucket
     right                         (1, "x")   -1            0
 
-Net rows. Rows are grouped by the leaves of their values, and by which optional records are null.
+Net rows. Rows are grouped by the leaves of their values, and by whether optional records are null.
 Equal values with different bits, as 0.0 and -0.0, stay separate: readers net rows again.
 
     row        weight          row      weight
@@ -46,7 +46,7 @@ State:  on disk.
 Cost:   O(rows); one write for each table with rows.
 
 Read. Spark and this process write files of one table with different nullability, so that the schema
-comes from the `TableSpec`. Each page is checked against its checksum.
+is that of the `TableSpec`. Each page is checked against its checksum.
 
     left: row, weight       t=left/part-...parquet: left_row, left_weight
 """
@@ -83,7 +83,7 @@ MOST_SORTED = 1 << 27
 MOST_PACKED = 1 << 25
 """The maximum bytes of the files of a base that is copied."""
 FEW_SOUGHT = 100_000
-"""The rows of a base up to which each look-up reads them again."""
+"""The most rows of a base that each look-up reads again."""
 Column = tuple[str, ...]
 """The path of a column."""
 
@@ -190,7 +190,7 @@ def _mapped(rows: pa.Table) -> pa.Table:
 
 
 MOST_COUNTED = 2_000
-"""The maximum number of partitions whose sizes Spark knows; it estimates those of more."""
+"""The maximum number of partitions whose sizes Spark knows; it estimates the others."""
 
 
 def rows_of_all(

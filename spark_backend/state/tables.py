@@ -86,7 +86,7 @@ MOST_BUCKETS = 512
 ROWS_OF_GROUP = 8
 """The assumed number of first rows per group."""
 MOST_AS_PLANNED = 100_000
-"""The rows of a flush up to which no task is split: changes are broadcast to all tasks."""
+"""The most rows of a flush whose tasks are not split: changes are broadcast to all tasks."""
 MOST_HERE, MOST_BYTES = 100_000, 1 << 25
 """Later segments of at most this many rows and bytes are merged in this process."""
 NOTHING: Mapping[str, int] = MappingProxyType({})

@@ -27,7 +27,7 @@ from spark_backend.state.tables import StateTables, added_up, united
 _ANY = (-1, 2)
 """The bounds of unknown weights."""
 MOST_BROADCAST = 100_000
-"""The number of later rows up to which they are sent to all tasks that read the base."""
+"""The most later rows that are sent to all tasks that read the base."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,13 +1,13 @@
-"""A chain of where, select, extend, unnest and select_many over weighted rows on Spark.
+"""Run a chain of where, select, extend, unnest and select_many over weighted rows on Spark.
 
-    rows, weight  --filter, columns-->  rows, weight        lifted, where Spark means the same
+    rows, weight  --filter, columns-->  rows, weight        lifted, if Spark computes the same
                   --mapInArrow------->                      the others, in Python workers
 
-A `where` in Python leaves rows as they are, in columns. What other callables return is pickled, and
-the rest of the chain runs in Python too; or, where the chain `is_typed` and a type is known
-(`codec/returned.py`), it is columns again.
+A `where` in Python leaves rows in columns. The results of other Python callables are pickled, and
+the rest of the chain runs in Python too; with `is_typed`, results of a known type
+(`codec/returned.py`) become columns again.
 
-Linear: each row for itself, whatever its weight.
+Linear: the nodes process each row by itself, with any weight.
 
 State:  none.
 Source: [dbsp] linear operators; [i3ql] selection and projection.
@@ -70,7 +70,7 @@ _PACKED, _ENTRIES = (
 class Weighted:
     """Rows with weights on Spark: a DataFrame with the columns `row` and `weight` (long).
 
-    A row of several bindings is a tuple of them. `steps` say what was done where, in words.
+    A row of several bindings is a tuple of them. `steps` describe the place of each node.
     """
 
     frame: DataFrame
@@ -78,13 +78,13 @@ class Weighted:
     steps: tuple[ChainStep, ...] = ()
 
     def explain(self) -> str:
-        """What was done where and why, a step a line, and how rows are kept."""
+        """Describe where each node runs and why, one per line, and how rows are encoded."""
         return "\n".join([*map(str, self.steps), f"rows: {described(self.kept)}"])
 
 
 @dataclass(frozen=True, slots=True)
 class ChainStep:
-    """A node of a chain, where it runs, and why not as columns."""
+    """A node of a chain: where it runs, and the reason if not as columns."""
 
     node: str
     reason: str | None
@@ -96,25 +96,25 @@ class ChainStep:
 
 
 class Chain:
-    """Runs chains of nodes.
+    """Run chains of nodes.
 
     Parameters
     ----------
-    paths: what workers are to add to where they import from (`Session.paths`).
-    is_typed: whether what callables return is to be of the types that they are known to return,
-        which is an error where it is not.
+    paths: the folders that workers add to their import path (`Session.paths`).
+    is_typed: convert the results of callables to their known types; a result of another type is an
+        error.
     """
 
     def __init__(self, paths: list[str], *, is_typed: bool = False) -> None:
         self._paths, self._is_typed = paths, is_typed
 
     def run(self, chain: Sequence[plan.Node], given: Weighted) -> Weighted:
-        """What a chain makes of rows.
+        """Run a chain over rows.
 
         Parameters
         ----------
-        chain: nodes of `plain.LINEAR`, the first to see a row first; each reads the one before.
-        given: rows of what the first one reads.
+        chain: nodes of `plain.LINEAR`, from input to output; each reads the one before.
+        given: the input rows of the first node.
 
         Raises
         ------
@@ -132,17 +132,17 @@ class Chain:
         *,
         stable: bool,
     ) -> DataFrame:
-        """What a chain makes of rows, as entries of an input of a part.
+        """Run a chain over rows, and return the result as entries of an input of a part.
 
         Parameters
         ----------
-        onto: the node whose part it is (`parts.part_of`), reading the chain as its input `place`.
-        stable: whether buckets are to be the same in another process (`codec.Codec`).
+        onto: the node of the part (`parts.part_of`), which reads the chain as its input `place`.
+        stable: use buckets that are equal in another process (`codec.Codec`).
 
         Returns
         -------
-        A DataFrame with the columns bucket, side, row and weight. What can be of no use
-        to the part is left out; rows are not added up.
+        A DataFrame with the columns bucket, side, row and weight. Rows that the part ignores are
+        left out; rows are not netted.
         """
         done, waiting = self._columns(tuple(chain), given)
         more = (_shipped(_over_given(onto)), place, stable)
@@ -152,7 +152,7 @@ class Chain:
     def _columns(
         self, chain: tuple[plan.Node, ...], given: Weighted
     ) -> tuple[Weighted, tuple[plan.Node, ...]]:
-        """What can be done up to a last run of nodes, which has to be done in Python."""
+        """Run all nodes up to a last run of nodes that needs Python, and return that run."""
         done = given
         waiting: tuple[plan.Node, ...] = ()
         nodes = list(chain)
@@ -182,7 +182,7 @@ class Chain:
         return done, waiting
 
     def _filtered(self, waiting: tuple[plan.Node, ...], done: Weighted) -> DataFrame:
-        """The rows that pass predicates in Python, as they are kept."""
+        """Filter rows by predicates in Python; rows stay as they are encoded."""
         if not waiting:
             return done.frame
         schema: Any = _PACKED if isinstance(done.kept, Pickled) else done.frame.schema
@@ -195,7 +195,7 @@ class Chain:
         return Weighted(frame, Pickled("what a callable returns has no known type"), done.steps)
 
     def _typed(self, waiting: tuple[plan.Node, ...], done: Weighted, of: Typed) -> Weighted:
-        """What nodes make of rows in Python, as columns."""
+        """Run nodes in Python, and return their results as columns."""
         fields = [T.StructField("row", spark_type(of)), T.StructField("weight", T.LongType())]
         frame = self._mapped("typed_rows", waiting, done, T.StructType(fields), _pickled(of))
         return replace(done, frame=frame, kept=of)
@@ -209,7 +209,7 @@ class Chain:
 
 
 def collected(weighted: Weighted) -> list[Pair]:
-    """The rows with their weights, in the driver; not added up.
+    """Return the rows with their weights in the driver, not netted.
 
     Raises
     ------
@@ -227,13 +227,14 @@ def collected(weighted: Weighted) -> list[Pair]:
 
 
 def raised(error: Exception) -> OffloadError | None:
-    """What a callable raised in a worker, if that is what an exception of Spark is about."""
+    """Return the error of a callable in a worker; None if an exception of Spark has another
+    cause."""
     _, found, after = str(error).partition(stateless.RAISED)
     return OffloadError(f"{found}{after.partition(chr(10))[0]}") if found else None
 
 
 def _split(node: plan.Node, on: Weighted) -> list[plan.Node]:
-    """A `where` as two, if only the tests that it asks first can be columns."""
+    """Split a `where` in two if only its first tests can be columns."""
     if not isinstance(node, plan.Where) or not isinstance(node.predicate, Lifted):
         return [node]
     tests, predicate = conjuncts(node.predicate.body), node.predicate
@@ -248,11 +249,11 @@ def _split(node: plan.Node, on: Weighted) -> list[plan.Node]:
 
 
 def _as_columns(node: plan.Node, on: Weighted) -> Weighted:
-    """What a node makes of rows, without leaving the JVM.
+    """Run a node over rows without leaving the JVM.
 
     Raises
     ------
-    Inexact: it has to run in Python.
+    Inexact: the node has to run in Python.
     """
     if isinstance(on.kept, Pickled):
         raise Inexact("rows are pickled")
@@ -276,8 +277,8 @@ def _as_columns(node: plan.Node, on: Weighted) -> Weighted:
 
 
 def _returned(node: Any, on: Weighted, reason: str) -> tuple[Typed | None, str]:
-    """What the rows of a node are that runs in Python, if that is known; why it does so, and what
-    is not known."""
+    """Return the row type of a node that runs in Python, or None; and why it runs there, and why
+    the type is not known."""
     if isinstance(on.kept, Pickled):
         return None, reason
     row = Value(F.col("row"), on.kept)
@@ -313,7 +314,7 @@ def _selected(on: Weighted, value: Value) -> Weighted:
 def _several(
     on: Weighted, function: Function, values: list[Value], before: list[Value]
 ) -> Weighted:
-    """A row for each element that a function gives, beside what was `before`."""
+    """Return a row for each element that a function returns, after the values of `before`."""
 
     def row(item: Value) -> Value:
         return record_value((*before, item)) if before else item
@@ -345,7 +346,7 @@ def _given(of: tuple[Any, ...]) -> plan.Recursive:
 
 
 def _stacked(nodes: tuple[plan.Node, ...]) -> plan.Node:
-    """The nodes over rows that are given, the last one on top."""
+    """Return the nodes over a placeholder of rows, the last one on top."""
     if isinstance(nodes[0], plan.Recursive):
         return nodes[0]
     below: plan.Node = _given(shapes(nodes[0].inputs()[0]))
@@ -355,14 +356,14 @@ def _stacked(nodes: tuple[plan.Node, ...]) -> plan.Node:
 
 
 def _over_given(node: Any) -> plan.Node:
-    """The node with inputs that are given."""
+    """Return the node with placeholders as its inputs."""
     names = ("input",) if len(node.inputs()) == 1 else ("left", "right")
     made: plan.Node = replace(node, **{n: _given(shapes(getattr(node, n))) for n in names})
     return made
 
 
 def _pickled(kept: Kept) -> bytes:
-    """By name, as the classes of the script that is run are known to workers."""
+    """Pickle classes by name: workers know the classes of the script by name."""
     try:
         return pickle.dumps(kept)
     except Exception as error:

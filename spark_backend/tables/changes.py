@@ -1,13 +1,12 @@
 """The changes of a table on Spark: numbered folders of Parquet files, each counted by its note.
 
 folder/000000000001-4b1c738c/part-...    columns row, weight
-folder/000000000001.json                 names this folder; of each query whose batches have come,
-                                         the number of the last one
-folder/000000000002-.../                 being written; left by a crash, deleted by the next process
+folder/000000000001.json                 names this folder, and the number of the last batch of each
+query
+folder/000000000002-.../                 being written; after a crash, the next process deletes it
 
-The note is put whole, once all is there that it names: a batch is noted if and only if its rows
-are.
-No folder is renamed, as object stores rename file by file.
+A note is written whole, after all files that it names: a batch is noted if and only if its rows
+are. No folder is renamed, because object stores rename file by file.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _FOLDER = re.compile(r"[0-9]{12}-[0-9a-f]{12}")
 
 
 class Changes:
-    """Numbered from 1 on, without gaps; `last` is the number of the last one, or 0."""
+    """The changes of a table, numbered from 1 without gaps; `last` is the last number, or 0."""
 
     def __init__(self, session: Session, folder: str) -> None:
         found = located(folder, session)
@@ -44,10 +43,11 @@ class Changes:
         self.last = max(notes, default=0)
         self._names = self._that_count(sorted(filter(_FOLDER.fullmatch, names)), notes)
         self.batches: Mapping[str, int] = self._noted(self.last)[1] if self.last else {}
-        """The last batch that has come of each query."""
+        """The number of the last batch of each query."""
 
     def _that_count(self, folders: list[str], notes: set[int]) -> dict[int, str]:
-        """The folder of each number; others, of a process that was killed, are deleted."""
+        """Return the folder of each number, and delete the other folders, of a process that was
+        killed."""
         found: dict[int, list[str]] = {}
         for name in folders:
             found.setdefault(int(name.partition("-")[0]), []).append(name)
@@ -66,11 +66,11 @@ class Changes:
         return names
 
     def has(self, once: Once | None) -> bool:
-        """Whether a batch has come already."""
+        """Return True if a batch is already included."""
         return once is not None and self.batches.get(once[0], -1) >= once[1]
 
     def _noted(self, number: int) -> tuple[str, dict[str, int]]:
-        """The folder of a change, and which batches had come with it."""
+        """Return the folder of a change, and the last batches as of that change."""
         path = f"{self._root}/{number:012}{NOTE}"
         try:
             with self._files.open_input_stream(path) as stream:
@@ -86,22 +86,22 @@ class Changes:
             ) from error
 
     def paths(self, first: int, last: int) -> list[str]:
-        """The folders of changes from one number to another, both included, as for Spark."""
+        """Return the folders of the changes from `first` to `last`, as paths for Spark."""
         return [f"{self._uri}/{self._names[number]}" for number in range(first, last + 1)]
 
     def rows(self, first: int, last: int) -> int:
-        """How many rows the changes from one number to another have."""
+        """Return the number of rows of the changes from `first` to `last`."""
         return sum(self.rows_in(path) for path in self.paths(first, last))
 
     def rows_in(self, path: str) -> int:
-        """How many rows a folder has; read from the ends of files."""
+        """Return the number of rows of a folder, from the ends of its files."""
         return sum(rows_in(self._files, file) for file in self._files_in(path))
 
     def fetched(self, first: int, last: int) -> pa.Table:
-        """The changes from one number to another, in the driver."""
+        """Return the changes from `first` to `last`, in the driver."""
         paths = [file for path in self.paths(first, last) for file in self._files_in(path)]
         found = [table_in(self._files, path) for path in paths]
-        # What Spark has written says of a column whether it may be null, what is put here does not.
+        # Files written by Spark declare nullability per column; files written by `put` do not.
         together = pa.concat_tables(
             [table.select(["row", "weight"]) for table in found], promote_options="permissive"
         )
@@ -113,7 +113,8 @@ class Changes:
 
     @contextmanager
     def aside(self, number: int) -> Iterator[str]:
-        """A folder to write to, as for Spark; it is gone afterwards, unless it was kept."""
+        """Yield a new folder to write to, as a path for Spark; it is deleted afterwards unless
+        `keep` made it a change."""
         name = f"{number:012}-{uuid4().hex[:12]}"
         try:
             yield f"{self._uri}/{name}"
@@ -123,18 +124,18 @@ class Changes:
                     self._files.delete_dir(f"{self._root}/{name}")
 
     def put(self, path: str, rows: pa.Array, weights: list[int]) -> None:
-        """Write rows with their weights to a folder aside."""
+        """Write rows with their weights to a folder of `aside`."""
         inside = f"{self._root}/{path.rpartition('/')[2]}"
         self._files.create_dir(inside)
         table = pa.table({"row": rows, "weight": pa.array(weights, pa.int64())})
         pq.write_table(table, f"{inside}/part.parquet", filesystem=self._files)
 
     def keep(self, path: str, number: int, once: Once | None = None) -> int:
-        """Make a folder aside the change of a number, which is returned.
+        """Make a folder of `aside` the change `number`, and return the number.
 
         Parameters
         ----------
-        once: the batch that it is of.
+        once: the batch that the change contains.
         """
         name = path.rpartition("/")[2]
         batches = dict(self.batches) if once is None else {**self.batches, once[0]: once[1]}
@@ -148,7 +149,7 @@ class Changes:
         return number
 
     def delete(self) -> None:
-        """Remove all."""
+        """Delete all changes."""
         with suppress(FileNotFoundError):
             self._files.delete_dir(self._root)
 

@@ -1,24 +1,23 @@
-"""The rows of a table that lives on Spark: what was there at first, and each change since.
+"""The rows of a table on Spark: the initial rows, and each later change.
 
     version 0     the DataFrame or files that the table was made of
     version n     a folder of Parquet files: rows with weights, written aside, then noted
 
-Rows do not pass through the driver, other than those that it is given. Whether what is removed is
-there is not looked at, as that would be a scan for each change; `verify` does.
+Rows do not pass through the driver, except rows that a caller passes as objects. Removing a row
+does not check that the table contains it, which would be a scan per change; `verify` does.
 
-State:  on disk, the changes.
-Cost:   a change costs what it brings; `upsert` and `current` read the whole table, and `upsert`
-        shuffles no more of it than the rows of its keys.
+State:  the changes, on disk.
+Cost:   a change O(its rows); `upsert` and `current` read the whole table, and `upsert` shuffles
+        only the table rows with its keys.
 
-What the ends of Parquet files say of a table that is made of them: how many rows there are, and
-that no value is null where None is not of the type. Then nobody has to look at the values.
+`rows_by_ends` validates Parquet files without reading their values: their ends give the number of
+rows, and prove that columns contain no null.
 
     orders/part-0.parquet    | ... | end: 250,000 rows; id: 0 nulls, customer: 0 nulls
 
-Sound:  what Spark leaves out of a scan it leaves out by the same counts. A file that does not say
-        enough, or a type of which not all values fit (dates), is left to a scan.
-State:  none.
-Cost:   two small reads a file.
+Sound:  Spark skips row groups by the same counts. A scan replaces it if a file gives no counts, or
+        if a type excludes some values of its column (dates).
+Cost:   two small reads per file.
 """
 
 from __future__ import annotations
@@ -61,7 +60,7 @@ from spark_backend.tables.stateless import (
 
 Source = DataFrame | str | None
 MOST_LOCAL = 1_000
-"""Changed rows up to which they are part of a query, rather than files that it reads."""
+"""The most changed rows that a query contains, instead of reading them from files."""
 
 
 class Frames:
@@ -69,14 +68,13 @@ class Frames:
 
     Parameters
     ----------
-    session: whose `spark` runs the queries.
-    source: a DataFrame, or the path of Parquet or CSV files or a Delta table. It must go on giving
-        the same rows: changes are made here. None for no rows.
-    row_type: a frozen dataclass, named tuple or tuple of plain types, or one of these.
-    folder: where changes are kept, as a path or URI. Changes that are there are gone on with.
-    key: a field, or several, that at most one row has; for `upsert`.
-    format: of the files: `"parquet"`, `"csv"`, `"delta"`.
-
+    session: its `spark` runs the queries.
+    source: a DataFrame, or the path of Parquet or CSV files or a Delta table. It must keep giving
+        the same rows: changes are stored here. None for no rows.
+    row_type: a frozen dataclass, named tuple or tuple of plain types, or a plain type.
+    folder: the path or URI of the changes. Existing changes are continued.
+    key: one or several fields that identify a row; for `upsert`.
+    format: the format of the files: `"parquet"`, `"csv"`, `"delta"`.
     Raises
     ------
     OffloadError: rows of this type have no Spark type.
@@ -103,21 +101,20 @@ class Frames:
 
     @property
     def version(self) -> int:
-        """Of the last change; 0 if there was none."""
+        """The number of the last change; 0 if there was none."""
         return self._changes.last
 
     @property
     def batches(self) -> Mapping[str, int]:
-        """Of each query whose batches have come `once`, the number of the last one."""
+        """The number of the last batch of each query that sends batches with `once`."""
         return self._changes.batches
 
     def change(self, pairs: Iterable[Pair]) -> int:
-        """Rows that were inserted and deleted, with their weights: a new version, whose number is
-        returned.
+        """Insert and delete rows, given with their weights, and return the new version.
 
         Raises
         ------
-        OffloadError: a row is not just of the row type, or would come back as something else;
+        OffloadError: a row is not exactly of the row type, or would be read back as another value;
             nothing has changed then.
         """
         number, given = self.version + 1, list(pairs)
@@ -127,11 +124,11 @@ class Frames:
             return self._changes.keep(path, number)
 
     def add_rows(self, rows: Iterable[Row]) -> int:
-        """Add rows, each once; raises as `change`."""
+        """Add each row once; raise as `change` does."""
         return self.change((row, 1) for row in rows)
 
     def remove_rows(self, rows: Iterable[Row]) -> int:
-        """Remove rows, each once."""
+        """Remove each row once."""
         return self.change((row, -1) for row in rows)
 
     def add_frame(self, frame: DataFrame, once: Once | None = None) -> int:
@@ -139,8 +136,8 @@ class Frames:
 
         Parameters
         ----------
-        once: a query and the number of its batch: if this one has come already, or a later one of
-            the query, nothing changes. It is noted together with the rows.
+        once: a query and the number of its batch. If this batch or a later one of the query is
+            already included, nothing changes. It is noted together with the rows.
 
         Raises
         ------
@@ -149,16 +146,16 @@ class Frames:
         return self._write(frame, 1, once)
 
     def remove_frame(self, frame: DataFrame, once: Once | None = None) -> int:
-        """Delete the rows of a DataFrame, with their multiplicities; raises as `add_frame`."""
+        """Delete the rows of a DataFrame, with their multiplicities; raise as `add_frame` does."""
         return self._write(frame, -1, once)
 
     def upsert_rows(self, rows: Iterable[Row]) -> int:
-        """Add rows, in the place of the rows that have their keys; a scan and a join.
+        """Add rows, which replace the rows with their keys; a scan and a join.
 
         Raises
         ------
-        TableError: a key comes twice or is NaN, or there is no key.
-        OffloadError: as `change`.
+        TableError: a key occurs twice or is NaN, or the table has no key.
+        OffloadError: as for `change`.
         """
         number, given = self.version + 1, to_arrow(self.kept, list(rows))
         with self._changes.aside(number) as path:
@@ -166,11 +163,11 @@ class Frames:
             return self._replace(number, self.read([path]), None)
 
     def upsert_frame(self, frame: DataFrame, once: Once | None = None) -> int:
-        """Add the rows of a DataFrame, in the place of those that have their keys.
+        """Add the rows of a DataFrame, which replace the rows with their keys.
 
         Raises
         ------
-        TableError: a key comes twice or is NaN, there is no key, or it does not fit the rows.
+        TableError: a key occurs twice or is NaN, the table has no key, or the columns do not fit.
 
         Cost: a scan of the table and a join.
         """
@@ -183,11 +180,11 @@ class Frames:
             return self._replace(number, self.read([path]), once)
 
     def replace_frame(self, frame: DataFrame, once: Once | None = None) -> int:
-        """Make the rows of a DataFrame those of the table; only the difference is a change.
+        """Replace all rows of the table by the rows of a DataFrame; the change is the difference.
 
         Raises
         ------
-        TableError: as `add_frame`; or there is a key, and it comes twice or is NaN.
+        TableError: as for `add_frame`; or a key occurs twice or is NaN.
 
         Cost: a scan of both, which are grouped by row.
         """
@@ -202,25 +199,26 @@ class Frames:
             return self._keep(number, self.difference(new), once)
 
     def aside(self) -> AbstractContextManager[str]:
-        """A folder to write the next change to; it is gone afterwards, unless it was kept."""
+        """Return a context with a folder for the next change; it is deleted afterwards unless
+        `keep` made it the change."""
         return self._changes.aside(self.version + 1)
 
     def keep(self, path: str, once: Once | None) -> int:
-        """Make a folder that was written aside the next change; quick."""
+        """Make a folder of `aside` the next change, without reading it."""
         return self._changes.keep(path, self.version + 1, once)
 
     def rows_in(self, path: str) -> int:
-        """How many rows a folder has."""
+        """Return the number of rows of a folder."""
         return self._changes.rows_in(path)
 
     def replaced(self, new: DataFrame, keys: DataFrame) -> DataFrame:
-        """The change by which new rows come, and all that have some keys go.
+        """Return the change that inserts `new` and deletes all rows with the given keys.
 
         Parameters
         ----------
-        keys: their column `key` is as `key_of` gives it.
+        keys: a frame whose column `key` is as `key_of` returns it.
 
-        The table is read once, where it is: its rows of these keys alone are shuffled.
+        Only the table rows with these keys are shuffled; the table is read once.
         """
         old = self.since(-1).frame
         same = key_of(old["row"], self.own_key).eqNullSafe(keys["key"])
@@ -228,7 +226,7 @@ class Frames:
         return net(gone.unionByName(new))
 
     def difference(self, new: DataFrame) -> DataFrame:
-        """What leads from the rows that are there to others."""
+        """Return the change from the current rows to `new`."""
         return net(_negated(self.current().frame).unionByName(new))
 
     @property
@@ -237,17 +235,17 @@ class Frames:
 
         Raises
         ------
-        TableError: there is none.
+        TableError: the table has no key.
         """
         if self.key is None:
             raise TableError(f"table {self.name!r} has no key to find rows by")
         return self.key
 
     def since(self, version: int, upto: int | None = None) -> Weighted:
-        """The changes after a version, up to another or the last; after -1, all rows.
+        """Return the changes after a version, up to another or the last; after -1, all rows.
 
-        They are not added up. Those that are few become part of the query, which then reads no
-        files for them.
+        They are not netted. Few changes become part of the query, which then reads no files for
+        them.
         """
         last = self.version if upto is None else upto
         if self.is_local(version, last):
@@ -256,24 +254,24 @@ class Frames:
         return Weighted(self._union(paths, whole=version < 0), self.kept)
 
     def few(self, version: int, upto: int) -> Collection[Pair]:
-        """The changes after a version, up to another, in the driver; not added up."""
+        """Return the changes after a version, up to another, in the driver, not netted."""
         if version >= upto:
             return ()
         return pairs_of(self.kept, self._changes.fetched(version + 1, upto))
 
     def is_local(self, version: int, upto: int) -> bool:
-        """Whether `since` gives rows that are part of the query."""
+        """Return True if `since` returns rows that are part of the query."""
         return 0 <= version < upto and self.changed(version, upto) <= MOST_LOCAL
 
     def changed(self, version: int, upto: int) -> int:
-        """How many rows `since` gives; read from the ends of files."""
+        """Return the number of rows of `since`, from the ends of files."""
         at_first = self.rows_at_first if version < 0 else 0
         return at_first + self._changes.rows(max(version, 0) + 1, upto)
 
     def current(self, upto: int | None = None) -> Weighted:
-        """The rows that are there, with positive weights; a scan of the table.
+        """Return the current rows, with positive weights; a scan of the table.
 
-        A row is there once with its weight, other than in a table that has never changed.
+        Each row occurs once with its weight, except in a table that has never changed.
         """
         last = self.version if upto is None else upto
         paths = self._changes.paths(1, last)
@@ -281,17 +279,17 @@ class Frames:
         return Weighted(net(rows) if paths else rows, self.kept)
 
     def size(self) -> int:
-        """How many rows there are; a scan of the weights of the changes."""
+        """Return the number of current rows; a scan of the weights of the changes."""
         paths = self._changes.paths(1, self.version)
         found = first_row(self.read(paths).agg(F.sum("weight").alias("size"))) if paths else None
         return self.rows_at_first + ((found and found["size"]) or 0)
 
     def verify(self) -> None:
-        """Look whether all is in order; a scan of the table.
+        """Check the weights and keys of all rows; a scan of the table.
 
         Raises
         ------
-        TableError: a row has been removed more often than it was there, or two rows have one key.
+        TableError: a row was removed more often than it was inserted, or two rows have one key.
         """
         rows = self.current().frame
         wrong = first_row(rows.filter("weight < 0"))
@@ -304,11 +302,11 @@ class Frames:
         self._changes.delete()
 
     def _checked(self) -> int:
-        """How many rows there are at first; all their values are of the type.
+        """Validate the initial rows against the row type, and return their number.
 
         Raises
         ------
-        TableError: one is not, or a column.
+        TableError: a column or a value is not of the type.
         """
         given, source = self._given(), self._source
         rows = as_rows(given, self.kept, self.name)
@@ -319,7 +317,7 @@ class Frames:
         return check_values(rows, self.kept, self.name)
 
     def _given(self) -> DataFrame:
-        """What the table was made of."""
+        """Return the DataFrame of the source."""
         source = self._source
         assert source is not None
         if isinstance(source, str):
@@ -338,7 +336,7 @@ class Frames:
         return self._at_first().unionByName(self.read(paths)) if paths else self._at_first()
 
     def read(self, paths: list[str]) -> DataFrame:
-        """Rows with weights that were written to folders."""
+        """Read the rows with weights of folders."""
         spark: SparkSession = self._session.spark
         if paths:
             found: DataFrame = by_name(spark.read).schema(self._schema).parquet(*paths)
@@ -346,7 +344,7 @@ class Frames:
         return spark.createDataFrame([], self._schema)
 
     def _fetched(self, first: int, last: int) -> DataFrame:
-        """Changes, by way of the driver."""
+        """Read changes into the driver, and return them as a DataFrame of local rows."""
         spark: Any = self._session.spark
         found: DataFrame = spark.createDataFrame(self._changes.fetched(first, last), self._schema)
         return found
@@ -391,11 +389,11 @@ class Frames:
 
 
 def as_columns(weighted: Weighted, *, once: bool = False) -> DataFrame:
-    """Rows as an ordinary DataFrame: a column per field, each row repeated by its weight.
+    """Return rows as an ordinary DataFrame: a column per field, each row repeated by its weight.
 
     A value that is no record is in the column `value`, a pickled row in the column `row`; a bag is
-    a list, with a value as often as it is there. Weights must be positive; if each row is there
-    `once`, they are 1.
+    a list that repeats its values. Weights must be positive; if each row is there `once`, they are
+    1.
     """
     times = F.explode(F.sequence(F.lit(1).cast("long"), F.col("weight")))
     rows = weighted.frame if once else weighted.frame.select("row", times.alias("time"))
@@ -439,21 +437,21 @@ def _negated(rows: DataFrame) -> DataFrame:
 
 
 def net(rows: DataFrame) -> DataFrame:
-    """Each row once, with the sum of its weights; without rows whose weights cancel."""
+    """Net the rows: return each row once with the sum of its weights, unless that is 0."""
     summed = rows.groupBy("row").agg(F.sum("weight").alias("weight"))
     return summed.filter(F.col("weight") != 0)
 
 
 MOST_FILES = 1_000
-"""Of more files a scan says it sooner."""
+"""The most files whose ends are read faster than a scan."""
 
 
 def rows_by_ends(session: Session, files: Sequence[str], of: Typed) -> int | None:
-    """How many rows files have, if their ends say that all are of the type; None otherwise.
+    """Return the number of rows of files, or None unless their ends prove that all are of the type.
 
     Parameters
     ----------
-    files: as Spark names them, all that are read.
+    files: all files to read, as Spark names them.
     of: the type; its fields are columns, by name.
     """
     names = _never_null(of)
@@ -463,11 +461,11 @@ def rows_by_ends(session: Session, files: Sequence[str], of: Typed) -> int | Non
         with ThreadPoolExecutor(AT_A_TIME, thread_name_prefix="reactive-ends") as pool:
             return _total(pool.map(partial(_rows, session, names), files))
     except (OSError, ValueError, pa.ArrowException, OffloadError):
-        return None  # whatever is wrong with a file, a scan tells it
+        return None  # a scan reports the error of a file
 
 
 def _never_null(of: Typed) -> list[str] | None:
-    """The columns of which no value is to be null; None where that does not say all."""
+    """Return the columns that must not contain null; None if the type demands further checks."""
     if not isinstance(of, Record) or not all(isinstance(f, Plain) for f in of.fields):
         return None
     if of.kind is tuple or any(field.kind in ENDS for field in of.fields):
@@ -485,7 +483,7 @@ def _total(each: Iterable[int | None]) -> int | None:
 
 
 def _rows(session: Session, names: Sequence[str], file: str) -> int | None:
-    """How many rows a file has, if it says that none of these columns is null anywhere."""
+    """Return the number of rows of a file if its end proves that the columns contain no null."""
     folder, _, name = file.rpartition("/")
     if not is_remote(folder):
         folder, name = unquote(folder), unquote(name)

@@ -1,19 +1,20 @@
-"""What runs in Python workers for a chain of linear nodes: row by row, with weights.
+"""Run linear nodes in Python workers; read DataFrames and files as rows of a type.
 
-Pure functions over Arrow batches with the columns `row` and `weight`; Spark is not needed to try
-them. What a callable raises goes on as an exception that names the row.
+- `kept_rows`, `packed_rows`, `typed_rows`, `entries` run in Python workers: a chain of linear nodes
+  over Arrow batches with the columns `row` and `weight`. They are pure functions that do not need
+  Spark. An exception of a callable is raised again with the row in its text.
+- `read`, `as_rows`, `check_values` turn a DataFrame or file into rows; columns are checked by name,
+  type and content.
+- `shipped` sends a function to Python workers by name: a worker imports its module after adding the
+  paths of the driver. `adopt` makes the classes of the script known there.
 
-The rows of a DataFrame or file as rows of a type: columns checked by name, type and content.
+Columns of a frame and the row:
 
     columns number: int, customer: string      row: struct<number: bigint, customer: string>
     of any order                               weight: 1
 
-Spark's statement that a column may be null is no refusal, as all columns of files may be: the
-values are looked at, once.
-
-How a function gets to Python workers: with the paths and the classes of the driver.
-
-The function is named, not sent: a worker imports its module once it knows the driver's paths.
+All columns of files are nullable, so a nullable column is accepted, and its values are checked
+once.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from spark_backend.codec.schema import PLACES, Kept, Pickled, Plain, Record, Typ
 from spark_backend.codec.values import counted, literal, spark_type
 
 RAISED = "a callable of the query raised: "
-"""What stands before the exception of a callable in the message of the worker's."""
+"""The text before the exception of a callable, in the message of a worker."""
 PACKED = pa.schema([("row", pa.binary()), ("weight", pa.int64())])
 ENTRIES = pa.schema(
     [
@@ -65,7 +66,7 @@ Batches = Iterable[pa.RecordBatch]
 def kept_rows(
     shipped: bytes, classes: dict[str, bytes], kept_as: bytes, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
-    """The batches without the rows that a chain of `where` drops; rows stay as they are."""
+    """Drop the rows of batches that a chain of `where` rejects; rows stay as they are encoded."""
     adopt(classes)
     chain, kept = _chain(shipped), pickle.loads(kept_as)
     for batch in batches:
@@ -76,7 +77,7 @@ def kept_rows(
 def packed_rows(
     shipped: bytes, classes: dict[str, bytes], kept_as: bytes, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
-    """What a chain makes of the batches, as pickled rows with weights."""
+    """Run a chain over batches, and yield its result as pickled rows with weights."""
     adopt(classes)
     chain, kept, codec = _chain(shipped), pickle.loads(kept_as), Codec(stable=False)
     for batch in batches:
@@ -90,8 +91,8 @@ def packed_rows(
 def typed_rows(
     shipped: bytes, classes: dict[str, bytes], kept_as: bytes, wanted: bytes, batches: Batches
 ) -> Iterator[pa.RecordBatch]:
-    """What a chain makes of the batches, as columns of a type that its last node is known to give;
-    a row of another type raises."""
+    """Run a chain over batches, and yield its result as columns of the type that its last node is
+    known to return; raise for a row of another type."""
     adopt(classes)
     chain, kept, of = _chain(shipped), pickle.loads(kept_as), pickle.loads(wanted)
     for batch in batches:
@@ -115,7 +116,7 @@ def entries(
     stable: bool,
     batches: Batches,
 ) -> Iterator[pa.RecordBatch]:
-    """What a chain makes of the batches, as entries of an input of a part."""
+    """Run a chain over batches, and yield its result as entries of an input of a part."""
     adopt(classes)
     chain, kept, codec = _chain(shipped), pickle.loads(kept_as), Codec(stable=stable)
     prepare = part_of(_loaded(onto)).prepare[place]
@@ -132,7 +133,7 @@ def entries(
 
 
 def unpacked(kept: Kept, batch: Any) -> list[Row]:
-    """The rows of a batch or table, whatever they are kept as."""
+    """Decode the rows of a batch or table, pickled or in columns."""
     column = batch.column("row")
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
@@ -151,14 +152,15 @@ def _weighted(kept: Kept, batch: pa.RecordBatch) -> Weighted:
 
 
 def _run(chain: list[plan.Node], weighted: Weighted) -> Weighted:
-    """What the nodes make of rows, one after the other."""
+    """Run the nodes over rows, one after the other."""
     for node in chain:
         weighted = _step(node, *weighted)
     return weighted
 
 
 def _mask(chain: list[plan.Node], rows: list[Row]) -> list[bool]:
-    """Which rows pass all predicates; each asks only for those that passed the ones before."""
+    """Return a mask of the rows that pass all predicates; a predicate sees only rows that passed
+    the earlier ones."""
     there = list(range(len(rows)))
     for node in chain:
         assert isinstance(node, plan.Where)
@@ -202,7 +204,7 @@ def _many(weights: list[int], found: list[list[Any]]) -> Weighted:
 def _each(
     node: Any, function: Any, rows: list[Row], finish: Callable[[Any], Any] | None = None
 ) -> list[Any]:
-    """What a callable says of each row."""
+    """Call a callable on each row."""
     call, alone, out = callable_of(function), bindings(node.input) == 1, []
     finish = finish or (bool if isinstance(node, plan.Where) else None)
     row = None
@@ -225,7 +227,7 @@ def _loaded(shipped: bytes) -> plan.Node:
 
 
 def _chain(shipped: bytes) -> list[plan.Node]:
-    """The nodes of a chain, the first to see a row first."""
+    """Return the nodes of a chain, from input to output."""
     found, node = [], _loaded(shipped)
     while not isinstance(node, plan.Recursive):
         found.append(node)
@@ -241,20 +243,21 @@ SHORTER = {
     date: (T.DateType,),
     datetime: (T.TimestampNTZType,),
 }
-"""The types of columns whose values a field of a type holds as they are."""
+"""The column types whose values a field of a type stores unchanged."""
 HINTS = {
     T.TimestampType: 'a moment without time zone: cast("timestamp_ntz")',
     T.DecimalType: "cast it, or annotate the field as Decimal",
 }
 PARQUET = "parquet"
 ENDS = {date: (date.min, date.max), datetime: (datetime.min, datetime.max)}
-"""Spark has years that Python has not."""
+"""The range of dates in Python, which is smaller than in Spark."""
 
 
 def read(spark: SparkSession, path: str, of: Typed, format: str | None) -> DataFrame:
-    """The DataFrame of a path; of what format, if that is not said, is seen by its name.
+    """Return the DataFrame of a path; without `format`, the name of the file decides.
 
-    A CSV file has a header, and the types of the row. Delta needs its package in the session.
+    A CSV file has a header, and is read with the types of the row. Delta needs its package in the
+    session.
     """
     format = format_of(path, format)
     if format != "csv":
@@ -266,35 +269,35 @@ def read(spark: SparkSession, path: str, of: Typed, format: str | None) -> DataF
     typed = spark_type(of)
     assert isinstance(typed, T.StructType)
     if names != set(of.names):
-        return header  # what is wrong with it is said where columns are checked
+        return header  # the caller reports which columns are wrong
     ordered = T.StructType([typed[name] for name in header.columns])
     return spark.read.csv(path, header=True, schema=ordered, mode="FAILFAST", enforceSchema=False)
 
 
 def format_of(path: str, format: str | None) -> str:
-    """The format of a path, as it is said or seen by its name."""
+    """Return the format of a path: `format`, or by the name of the file."""
     return format or ("csv" if PurePosixPath(path).suffix == ".csv" else PARQUET)
 
 
 def as_rows(frame: DataFrame, of: Typed, name: str) -> DataFrame:
-    """The rows of a DataFrame, each with the weight 1.
+    """Return the rows of a DataFrame, each with the weight 1.
 
     Parameters
     ----------
-    of: the row. The columns of a tuple are taken in order, those of a class by name, a single
-        value from the only column.
-    name: of the table, for errors.
+    of: the row type. A tuple takes the columns in order, a class by name, a single value the only
+        column.
+    name: the name of the table, for errors.
 
     Raises
     ------
-    TableError: columns are missing, too many or of another type.
+    TableError: columns are missing, superfluous or of another type.
     """
     row = row_column(frame, of, f"table {name!r}")
     return frame.select(row.alias("row"), F.lit(1).cast("long").alias("weight"))
 
 
 def row_column(frame: DataFrame, of: Typed, where: str) -> Column:
-    """The columns of a DataFrame as one of rows; raises as `as_rows`."""
+    """Combine the columns of a DataFrame to one column of rows; raise as `as_rows` does."""
     columns = [F.col(f"`{n}`") for n in frame.columns]
     types = [field.dataType for field in frame.schema.fields]
     if isinstance(of, Record):
@@ -309,11 +312,12 @@ def row_column(frame: DataFrame, of: Typed, where: str) -> Column:
 
 
 def check_values(rows: DataFrame, of: Typed, name: str) -> int:
-    """How many rows there are; all values are looked at that may not be of the type.
+    """Check all values that may not be of the type, and return the number of rows.
 
     Raises
     ------
-    TableError: one is null where None is not of the type, or a date that Python has not.
+    TableError: a value is null where the type excludes None, or a date is outside the years of
+        Python.
 
     Cost: a scan of the columns concerned.
     """
@@ -350,7 +354,7 @@ def _check_count(found: int, wanted: int, where: str) -> None:
 
 
 def _typed(column: Column, kind: T.DataType, of: Typed, where: str) -> Column:
-    """The column as one of the type, where all of its values are the same there."""
+    """Return the column as one of the type, if that keeps all of its values equal."""
     if isinstance(of, Record) and isinstance(kind, T.StructType):
         inner = {f.name: (column.getField(f.name), f.dataType) for f in kind.fields}
         made = _struct(inner, of, where)
@@ -364,8 +368,7 @@ def _typed(column: Column, kind: T.DataType, of: Typed, where: str) -> Column:
 
 
 def _of_array(column: Column, kind: T.DataType, of: Whole, where: str) -> Column:
-    """A list as a sequence, or as a bag: its values in order, each once, with how often it is
-    there."""
+    """Return a list as a sequence; or as a bag: its distinct values in order, with their counts."""
     assert of.of is not None
     inside = of.of
     values = F.transform(column, lambda v: _typed(v, kind, inside, f"{where}, its values"))
@@ -385,7 +388,7 @@ def _holds(of: Plain, kind: T.DataType) -> bool:
 
 
 def checks(column: Column, of: Typed, path: str) -> Iterator[tuple[str, str, Column]]:
-    """What would be wrong of a value: where, why, and whether it is so."""
+    """Yield the possible errors of a value: its path, the reason, and the condition."""
     if not of.optional:
         yield path or "row", f"is null, which {type_name(of)} is not,", column.isNull()
     if isinstance(of, Record):
@@ -404,7 +407,7 @@ def checks(column: Column, of: Typed, path: str) -> Iterator[tuple[str, str, Col
 def _checks_inside(
     column: Column, of: Typed, path: str, *, is_counted: bool
 ) -> Iterator[tuple[str, str, Column]]:
-    """What would be wrong of values in a list: of one of them, what is wrong of a value."""
+    """Yield the possible errors of values in a list: one error per kind of error of an element."""
 
     def value(item: Column) -> Column:
         return item.getField("value") if is_counted else item
@@ -417,20 +420,20 @@ def _checks_inside(
 
 
 def key_of(column: Column, key: tuple[str, ...]) -> Column:
-    """The key of rows, as one value."""
+    """Return the key of rows as one value."""
     return F.struct(*(column.getField(name).alias(name) for name in key))
 
 
 def first_row(frame: DataFrame) -> Any:
-    """The first row as a dictionary, or None."""
+    """Return the first row as a dictionary, or None."""
     found = frame.limit(1).toArrow().to_pylist()
     return found[0] if found else None
 
 
 def shipped(paths: list[str], module: str, name: str, *given: Any) -> Callable[..., Any]:
-    """A function for `mapInArrow`: it calls one of a module with what is given, and the batches.
+    """Return a function for `mapInArrow`: it calls `name` of a module with `given` and the batches.
 
-    It carries nothing that a worker would have to import before it has the driver's paths.
+    Nothing in it has to be imported before the worker has the paths of the driver.
     """
 
     def run(batches: Any) -> Any:
@@ -444,7 +447,8 @@ def shipped(paths: list[str], module: str, name: str, *given: Any) -> Callable[.
 
 
 def adopt(classes: dict[str, bytes]) -> None:
-    """Make the classes of the driver's script known by the name that rows know them by."""
+    """Define the classes of the script of the driver in `__main__`, where pickled rows look for
+    them."""
     main = sys.modules["__main__"]
     for name, data in classes.items():
         if name not in vars(main):

@@ -1,9 +1,10 @@
-"""The rows of a table that lives on Spark, as the engine asks for them.
+"""The rows of a table on Spark behind the interface of the engine; rows of a view as a DataFrame.
 
-The rows of a view as a DataFrame, with a column per field.
+`SparkRows` and `ScanRemote` implement the interfaces of `reactive.engine.remote` over frames.
 
-Rows that are kept on Spark pickled are made columns in Python workers, and do not come by. Rows
-that are in the process go there in Arrow batches.
+`of_packed` and `of_pairs` return the rows of a view with a column per field. Pickled rows on Spark
+are decoded in Python workers and do not pass through the driver; rows in the process are sent to
+Spark in Arrow batches.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from spark_backend.tables.frames import Frames, as_columns
 
 
 class SparkRows:
-    """`reactive.engine.remote.remote.ExternalRows` over frames; `is_kept` if the changes are to
+    """An `ExternalRows` of `reactive.engine.remote.remote` over frames; with `is_kept`, the changes
     outlast the process.
 
     Cost: a change of rows writes a file; `pairs` and `size` are scans.
@@ -50,37 +51,37 @@ class SparkRows:
 
     @property
     def version(self) -> int:
-        """Of the last change."""
+        """The number of the last change."""
         return self.frames.version
 
     def check(self, row: Row) -> None:
-        """Raise `OffloadError` for a row that no columns hold."""
+        """Raise `OffloadError` for a row that columns cannot store."""
         to_arrow(self.frames.kept, [row])
 
     def append(self, pairs: Sequence[Pair]) -> int:
-        """Rows that were inserted and deleted."""
+        """Insert and delete rows."""
         return self.frames.change(pairs)
 
     def append_frame(self, frame: DataFrame, weight: int, once: Once | None = None) -> int:
-        """Rows of a DataFrame that came, or went if the weight is negative."""
+        """Insert the rows of a DataFrame, or delete them if the weight is negative."""
         change = self.frames.add_frame if weight > 0 else self.frames.remove_frame
         return change(frame, once)
 
     def upsert(self, rows: Any, once: Once | None = None) -> int:
-        """Rows, or a DataFrame of them, in the place of the rows that have their keys."""
+        """Add rows, or the rows of a DataFrame, which replace the rows with their keys."""
         is_frame = isinstance(rows, DataFrame)
         return self.frames.upsert_frame(rows, once) if is_frame else self.frames.upsert_rows(rows)
 
     def replace(self, frame: DataFrame, once: Once | None = None) -> int:
-        """The rows of a DataFrame in the place of all rows."""
+        """Replace all rows by the rows of a DataFrame."""
         return self.frames.replace_frame(frame, once)
 
     def pairs(self) -> Iterator[Pair]:
-        """All rows, each once."""
+        """Yield all rows, each once with its weight."""
         return iter(consolidate(collected(self.frames.current())))
 
     def size(self) -> int:
-        """How many rows there are."""
+        """Return the number of rows."""
         version, size = self._size
         if version != self.version:
             total = self.frames.current().frame.agg(F.sum("weight")).first()
@@ -89,24 +90,25 @@ class SparkRows:
         return size
 
     def steps(self, chain: Sequence[plan.Node]) -> list[str]:
-        """Which nodes of a chain run as columns, and which in Python workers, and why."""
+        """Describe for each node of a chain whether it runs as columns or in Python workers, and
+        why."""
         none = self.frames.since(self.version, self.version)
         return [str(step) for step in Chain(self._session.paths).run(tuple(chain), none).steps]
 
     def stop(self) -> None:
-        """Nobody reads it any more; changes are kept where a later process is to go on."""
+        """Close the table; delete the changes unless a later process may continue them."""
         self.is_closed = True
         if not self._is_kept:
             self.frames.close()
 
     def frame(self) -> DataFrame:
-        """All rows, a column per field."""
+        """Return all rows, a column per field."""
         found: DataFrame = self._session.given(as_columns(self.frames.current()))
         return found
 
 
 class ScanRemote:
-    """A `Remote` that keeps nothing: rows of a table through a chain of nodes."""
+    """A stateless `Remote`: rows of a table, sent through a chain of nodes."""
 
     resumed: int | None = None
     begun_anew = ""
@@ -118,15 +120,15 @@ class ScanRemote:
         self.is_closed = False
 
     def bucket(self, key: Any) -> int:
-        """All rows are looked through, whatever the key."""
+        """Return the one bucket: a scan reads all rows for any key."""
         return 0
 
     def pack(self, place: int, key: Any, row: Row) -> tuple[int, Row]:
-        """The row as it is."""
+        """Return the row as it is."""
         return 0, row
 
     def stage(self, number: int, entries: Sequence[Entry]) -> None:
-        """Nothing comes from the process."""
+        """Do nothing: the process sends no rows."""
 
     def apply(
         self,
@@ -136,7 +138,7 @@ class ScanRemote:
         *,
         quiet: bool = False,
     ) -> Pairs:
-        """The rows that changed, fetched."""
+        """Fetch the changed rows."""
         for source in fed:
             self._last = source
         if quiet:
@@ -144,15 +146,15 @@ class ScanRemote:
         return [pair for source in fed for pair in collected(self._run(source))]
 
     def contents(self) -> Iterator[Pair]:
-        """All rows, fetched."""
+        """Fetch all rows."""
         return iter(consolidate(collected(self.current()))) if self._last else iter(())
 
     def at(self, bucket: int) -> Iterator[Pair]:
-        """All rows: they are in no buckets."""
+        """Fetch all rows: there are no buckets."""
         return self.contents()
 
     def current(self) -> Weighted:
-        """All rows, on Spark."""
+        """Return all rows, on Spark."""
         assert self._last is not None
         frames = self._last.rows.frames  # type: ignore[attr-defined]
         return self._chain.run(self._last.chain, frames.current(self._last.upto))
@@ -162,36 +164,36 @@ class ScanRemote:
         return self._chain.run(fed.chain, frames.since(fed.after, fed.upto))
 
     def entries(self) -> Iterator[Entry]:
-        """None are kept."""
+        """Yield nothing: there is no state."""
         return iter(())
 
     def footprint(self) -> tuple[int, int]:
-        """Nothing is kept."""
+        """Return zeros: there is no state."""
         return 0, 0
 
     def describe(self) -> str:
-        """What runs where."""
+        """Describe where the rows are."""
         return "Spark, rows of a table"
 
     def to_spark(self, row_type: Any = None) -> DataFrame:
-        """All rows, a column per field."""
+        """Return all rows, a column per field."""
         return as_columns(self.current())
 
     def stop(self) -> None:
-        """There is nothing to stop."""
+        """Mark the scan as closed; it has nothing to stop."""
         self.is_closed = True
 
     def close(self) -> None:
-        """There is nothing to give up."""
+        """Mark the scan as closed; it has nothing to release."""
         self.is_closed = True
 
 
 TOGETHER = 10_000
-"""Rows of a batch that goes to Spark, or more of one bucket."""
+"""The minimum number of rows of a batch sent to Spark; a bucket is never split."""
 
 
 def of_packed(session: Session, parts: Sequence[DataFrame], kept: Typed) -> DataFrame:
-    """Pickled rows with their buckets and weights, not added up, as columns."""
+    """Return pickled rows with buckets and weights, not netted, as columns."""
     if not parts:
         return of_pairs(session, (), kept)
     rows = united(parts).repartition("bucket").sortWithinPartitions("bucket")
@@ -201,7 +203,7 @@ def of_packed(session: Session, parts: Sequence[DataFrame], kept: Typed) -> Data
 
 
 def of_pairs(session: Session, pairs: Iterable[Pair], kept: Typed) -> DataFrame:
-    """Rows that are in the process, as columns."""
+    """Return rows of the process as columns."""
     given = list(pairs)
     table = pa.table(
         {
@@ -215,7 +217,7 @@ def of_pairs(session: Session, pairs: Iterable[Pair], kept: Typed) -> DataFrame:
 def typed_rows(
     classes: dict[str, bytes], kept_in: bytes, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """In a worker: packed rows, sorted by bucket, as what they are, each once."""
+    """Decode packed rows, sorted by bucket, into columns, each row once; runs in a worker."""
     stateless.adopt(classes)
     kept = pickle.loads(kept_in)
     schema = pa.schema([("row", arrow_type(kept)), ("weight", pa.int64())])
@@ -226,7 +228,7 @@ def typed_rows(
 
 
 def _by_bucket(batches: Iterable[pa.RecordBatch]) -> Iterator[list[Pair]]:
-    """The rows of some buckets, whole, wherever batches end."""
+    """Yield the net rows of some whole buckets at a time, across the ends of batches."""
     some: list[Pair] = []
     for _, entries in groupby(_entries(batches), itemgetter(0)):
         some += consolidate((loads(row), weight) for _, row, weight in entries)
