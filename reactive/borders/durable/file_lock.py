@@ -1,11 +1,10 @@
-"""A file that one process at a time has, and that is free again when the process is gone.
+"""Locks of a file for one process, which the kernel releases when the process ends.
 
-    FileLock     an empty file beside it is locked, which is found by its path
-    InodeLock    a byte of the file itself, far behind its end: whoever opens it by another name, or
-                 when the file beside it was deleted, finds it taken (Linux)
+    FileLock     locks an empty file beside the database file, found by its path
+    InodeLock    locks a byte of the database file, far behind its end: found by a process that
+                 opens another path, or after the file beside it was deleted (Linux)
 
-State:  an open file, and which this process has. The kernel lets it go when the process ends,
-        however it ends.
+State:  an open file; which files this process has locked.
 """
 
 from __future__ import annotations
@@ -23,16 +22,15 @@ if sys.platform != "win32":
     import fcntl
 
 PLACE = 2**62
-"""The byte of a file that is locked; SQLite locks some from 2**30 on."""
+"""The byte of a file that is locked; SQLite locks bytes from 2**30 on."""
 _INODES: weakref.WeakValueDictionary[tuple[int, int], InodeLock] = weakref.WeakValueDictionary()
-"""The files that this process has, by device and number."""
+"""The files that this process has locked, by device and inode."""
 _HERE: weakref.WeakValueDictionary[str, FileLock] = weakref.WeakValueDictionary()
-"""The files that this process has."""
+"""The files that this process has locked, by path."""
 
 
 class FileLock:
-    """Take a file; `taken` tells whether nobody else has it, and `is_here` whether it is this
-    process that does."""
+    """The lock of a file: `taken` tells if it was acquired, `is_here` if this process holds it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -46,17 +44,17 @@ class FileLock:
             self.close()
 
     def close(self) -> None:
-        """Let it go; in a child of the process that has it, only forget it."""
+        """Release the lock; in a forked child, only close its descriptor."""
         if _HERE.get(self._path) is self:
             del _HERE[self._path]
         self._closes()
 
 
 class InodeLock:
-    """Take a file, by whatever name it is opened, for as long as `close` is not called.
+    """The lock of an inode, whatever path opens it, until `close`.
 
-    Closing any descriptor of a file lets go of the locks that SQLite has on it in this process. So
-    the file is not opened while this process has it, and is to be closed after SQLite has closed.
+    Closing any descriptor of a file releases the locks that SQLite has on it in this process. So
+    the lock does not open a file that this process has locked, and must be closed after SQLite.
     """
 
     def __init__(self, path: str) -> None:
@@ -73,7 +71,7 @@ class InodeLock:
             self.close()
 
     def close(self) -> None:
-        """Let it go."""
+        """Release the lock."""
         if _INODES.get(self._inode) is self:
             del _INODES[self._inode]
         file, self._file = self._file, -1
@@ -82,8 +80,10 @@ class InodeLock:
 
 
 def other_name_with_log(path: str) -> str | None:
-    """Return another name of the file, in its folder, that has a log beside it; None if none has:
-    its commits would not be read by this name."""
+    """Return another name of the file, in its folder, that has a log beside it; None if none has.
+
+    The commits in that log would not be read through `path`.
+    """
     found = Path(path)
     mine = found.stat()
     if mine.st_nlink < 2:
@@ -97,17 +97,17 @@ def other_name_with_log(path: str) -> str | None:
 
 
 def _take_byte(file: int) -> bool:
-    """Lock a byte that no file has, which nobody but us does."""
+    """Lock a byte far behind the end of the file; False if another process has locked it."""
     kind = struct.pack("hhqqi4x", fcntl.F_WRLCK, os.SEEK_SET, PLACE, 1, 0)
     try:
         fcntl.fcntl(file, fcntl.F_OFD_SETLK, kind)
     except OSError as error:
-        return error.errno not in (errno.EAGAIN, errno.EACCES)  # others: there are no such locks
+        return error.errno not in (errno.EAGAIN, errno.EACCES)  # other errors: no such locks here
     return True
 
 
 def _take(file: int) -> bool:
-    """Lock a file for as long as it is open, if nobody has."""
+    """Lock a file for as long as it is open; False if it is locked already."""
     try:
         if sys.platform == "win32":
             import msvcrt

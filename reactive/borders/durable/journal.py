@@ -1,16 +1,14 @@
-"""Journal of a database: the commits that go to the store, and the last ones that stand there.
+"""The journal of a database: the commits written to its store, and the history read from it.
 
-The journal of a database: what of each commit goes to the store, and what stands there.
+    commit     operators have stepped --> write --> published           (`durability="commit"`)
+    group      noted --> committed; a thread writes batches             ("group", `group.py`)
+    exit       noted --> committed; written at `flush` and `close`      ("exit")
 
-    commit     operators have stepped --> write --> published            (`durability="commit"`)
-    group      noted --> committed; a thread writes what has gathered    ("group", `group.py`)
-    exit       noted --> committed; written at `flush` and `close`       ("exit")
+The store decides: if an asynchronous exception arrives between the write to the store and the
+publication, the tables keep the commit, and the views are recomputed (`commit.py`).
 
-What is in the store is the truth: if an exception from outside comes between its commit and the
-publication, the tables stay changed, and the views are made anew (`commit.py`).
-
-State:  how the rows of each durable table are written; which commit may have been written last.
-Cost:   of a commit that changes no durable table a look-up.
+State:  the codec of each durable table; the version of the commit that may have been written last.
+Cost:   a look-up for a commit that changes no durable table.
 """
 
 from __future__ import annotations
@@ -37,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class JournaledTable(Protocol):
-    """What is asked of a table."""
+    """The part of a table that the journal reads."""
 
     name: str
     _node: Any
@@ -61,12 +59,12 @@ def _not_again(schema: Schema, rows: Sequence[Values]) -> list[Any]:
 
 @dataclass(frozen=True, slots=True)
 class KeptTable:
-    """How a table is in the store.
+    """The form of a table in the store.
 
-    name: of it.
-    codec: how its rows are written.
-    refusal: what to raise of a row that cannot be.
-    again: rows that were stored by another schema, as they are today.
+    name: the name of the table.
+    codec: the encoder and decoder of its rows.
+    refusal: the function that makes the exception for a row that cannot be stored.
+    again: the function that converts rows stored under another schema to rows of the current class.
     """
 
     name: str
@@ -76,50 +74,50 @@ class KeptTable:
 
 
 class Journal:
-    """Writes each commit while it may still be undone: `durability="commit"`."""
+    """Write each commit while it can still be undone: `durability="commit"`."""
 
     is_immediate = True
     writes = True
-    """Whether tables change here, and not in another process."""
+    """True if this process changes the tables; False if another process does."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
         self.kept: dict[Any, KeptTable] = {}
         """The durable tables."""
         self.kept_views: Any = None
-        """The views whose state is stored, if there are some (`transactions/kept_views.py`)."""
+        """The views with stored states; None until there is one (`kept_views.py`)."""
         self._writing = 0
         self._stood: int | None = None
-        """The last commit that is known to stand in the store."""
+        """The last commit that is known to be in the store."""
         self._refusal: str | None = None
 
-    # What commits ask.
+    # Called by commits.
 
     def begin(self, changes: Changes, version: int) -> Callable[[], object] | None:
-        """What writes a commit between its phases; None if it is not to be, or was noted here.
+        """Return the function that writes a commit between its phases; None if it has none.
 
         Raises
         ------
         TableError: a row cannot be stored.
-        DurabilityError: the store is not written to any more.
+        DurabilityError: the journal refuses changes after an earlier failure.
         """
         if len(changes) == 1:
             kept = self.kept.get(changes[0][0])
             if kept is None:
                 return None
-            if self._refusal is None:  # as `record`, in half of the time
+            if self._refusal is None:  # the work of `record` in half of its time
                 record = Record(version, time(), (self._change(kept, *changes[0]),))
                 return partial(self.write, record)
         found = self.record(changes, version)
         return None if found is None else partial(self.write, found)
 
     def record(self, changes: Changes, version: int) -> Record | None:
-        """What is to be written of a commit between its phases; None if nothing is.
+        """Return the record to write between the phases of a commit; None for no durable table.
 
         Raises
         ------
         TableError: a row cannot be stored.
-        DurabilityError: the store is not written to any more.
+        DurabilityError: the journal refuses changes after an earlier failure.
         """
         found = []
         for table, delta in changes:
@@ -133,11 +131,11 @@ class Journal:
         return Record(version, time(), found)
 
     def write(self, record: Record) -> None:
-        """Write a commit. If this raises it does not stand, unless `has` says so.
+        """Write a commit. If this raises, the store does not have it, unless `has` returns True.
 
         Raises
         ------
-        DurabilityError: the store has not taken it.
+        DurabilityError: the store has refused the commit.
         """
         self._writing = record.version
         try:
@@ -148,9 +146,9 @@ class Journal:
                 raise
 
     def has(self, version: int) -> bool:
-        """Whether a commit stands in the store that may have been written last.
+        """True if the store has commit `version`, the one that may have been written last.
 
-        If nobody can tell, it is undone here, and nothing is written any more.
+        If the store cannot tell, return False, and refuse all later writes.
         """
         if self._writing != version:
             return False
@@ -166,8 +164,7 @@ class Journal:
         return stands
 
     def write_late(self, record: Record) -> None:
-        """Write a commit that stands elsewhere; what keeps it from that is what is said from then
-        on to who changes a durable table."""
+        """Write a commit that is final elsewhere; after a failure, refuse all later commits."""
         try:
             self.write(record)
         except DurabilityError as error:
@@ -175,7 +172,7 @@ class Journal:
             self.refuse(why, error)
 
     def refuse(self, why: str, error: BaseException | None, remedy: str = ANEW) -> None:
-        """Write nothing any more."""
+        """Refuse all later writes with this reason."""
         told = "" if error is None else f": {str(error).partition(chr(10))[0]}"
         self._refusal = f"{why}{told}\n  {remedy}"
 
@@ -204,7 +201,7 @@ class Journal:
             raise kept.refusal(row, misfit) from None
 
     def _counted(self, kept: KeptTable, table: JournaledTable, delta: Sequence[Pair]) -> Change:
-        """What a commit changes of a table whose rows may be there several times."""
+        """Return the changes of a commit to a table whose rows may have several copies."""
         gone: list[Values] = []
         come: list[Values] = []
         counted: list[tuple[Values, int, int]] = []
@@ -224,17 +221,17 @@ class Journal:
         return Change(kept.name, gone, come, counted)
 
     def write_beside(self, changes: Sequence[Change], *, is_safe: bool) -> None:
-        """Write what is no commit, in a transaction of its own, after all that was committed.
+        """Write changes that are not a commit, in a transaction of their own, after all commits.
 
-        By who is inside the lock of the database.
+        The caller holds the lock of the database.
 
         Parameters
         ----------
-        is_safe: whether to wait for the disk.
+        is_safe: True to wait for the disk.
 
         Raises
         ------
-        DurabilityError: the store has not taken it, or is not written to any more.
+        DurabilityError: the store has refused the changes, or the journal refuses writes.
         """
         Journal.settle(self)
         if self._stood is None:
@@ -244,16 +241,18 @@ class Journal:
     # Tables.
 
     def making(self) -> AbstractContextManager[None]:
-        """What a table is made within."""
+        """Return the context in which a table is made."""
         return nullcontext()
 
     def keep(self, table: Any, kept: KeptTable) -> None:
-        """A table is durable from now on."""
+        """Make a table durable from now on."""
         self.kept[table] = kept
 
     def forget(self, table: Any) -> None:
-        """A table was dropped, or replaced by another one that is kept: if by none, its rows go
-        from the store."""
+        """Forget a table that was dropped, and delete its rows from the store.
+
+        The rows stay if another table of the same name is kept: it has replaced the dropped one.
+        """
         kept = self.kept.get(table)
         if kept is None:
             return
@@ -263,26 +262,26 @@ class Journal:
         del self.kept[table]
 
     def release(self, table: Any) -> None:
-        """A table was not made after all: its rows stay in the store as they are."""
+        """Forget a table whose creation failed: its rows stay in the store."""
         self.kept.pop(table, None)
 
     # Ends.
 
     def settle(self) -> None:
-        """Have the store be as the tables are, to read it or to change its tables."""
+        """Write all commits, so that the store can be read and its tables created or dropped."""
         if self._refusal is not None:
             raise DurabilityError(self._refusal)
 
     def flush(self) -> None:
-        """Have everything in the store; here it is, when a commit returns."""
+        """Write all commits. In this mode they are written when a commit returns."""
         self.settle()
 
     def is_settled(self) -> bool:
-        """Whether all that has been committed is in the store."""
+        """True if all commits are in the store."""
         return self._refusal is None
 
     def after_fork(self) -> None:
-        """In a child of the process: nothing may be written."""
+        """Refuse all writes, in a forked child of the process."""
         why = f"{self.store.name} was opened by the parent of this process"
         self.refuse(
             why,
@@ -292,12 +291,12 @@ class Journal:
         self.store.after_fork()
 
     def close(self) -> None:
-        """Let the store go."""
+        """Release the store."""
         self.store.close()
 
 
 def _are_single(table: JournaledTable, weight: int) -> bool:
-    """Whether no row of a table was there twice, nor is now, after rows came or went."""
+    """True if no row of a table has, or had before this delta, more than one copy."""
     if table._keyed is not None:
         return True
     store: Any = table._store
@@ -306,7 +305,7 @@ def _are_single(table: JournaledTable, weight: int) -> bool:
 
 
 def refusal_of(table: str) -> Describe:
-    """What to raise of a row that cannot be stored."""
+    """Return the function that makes the exception for a row that cannot be stored."""
 
     def describe(row: Row, misfit: Unstorable) -> Exception:
         return TableError(
@@ -319,26 +318,26 @@ def refusal_of(table: str) -> Describe:
 
 
 def none_to_migrate(table: str) -> PlanError:
-    """Of options for what is stored, of a table that is not."""
+    """Return the error for `codec=` or `migrate=` given to a table that is not durable."""
     return PlanError(
         f"table {table!r} is not durable, and has no use for codec= or migrate=\n"
         "  give the database a path: Database('shop.db')"
     )
 
 
-# The last commits of a database, as its store has kept them: `Database.history`.
+# The last commits that the store has kept, for `Database.history`.
 
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """A commit of the past.
+    """A past commit.
 
     Parameters
     ----------
     version: its number.
-    time: when it was.
-    changes: by the name of each table that it changed, rows with how much more often they were
-        there afterwards. A row of a table that this process has not made is a dictionary.
+    time: the time of the commit.
+    changes: by the name of each table that it changed, rows with the change in their number of
+        copies. Rows of a table that this process has not created are dictionaries.
 
     >>> Past(7, datetime(2026, 1, 1), {"words": [("to", 1)]}).changes["words"]
     [('to', 1)]
@@ -350,11 +349,11 @@ class Past:
 
 
 def history(engine: Any, since: int) -> list[Past]:
-    """The commits after a version.
+    """Return the commits after a version.
 
     Raises
     ------
-    PlanError: the database is in memory, and keeps none.
+    PlanError: the database is in memory, and keeps no history.
     """
     journal: Journal | None = engine.journal
     if journal is None:
@@ -381,9 +380,9 @@ def _history(journal: Journal, since: int) -> list[Past]:
 
 
 def rows_at(journal: Journal | None, version: int, tables: Sequence[Any]) -> list[list[Pair]] | str:
-    """Return the rows of tables as of a version, or the reason why they are not known.
+    """Return the rows of tables as of a version, or the reason why they are unknown.
 
-    Cost: O(the rows, and the commits that are kept).
+    Cost: O(rows + kept commits).
     """
     if journal is None or not journal.writes:
         return "its database writes no file"
@@ -415,7 +414,7 @@ def rows_at(journal: Journal | None, version: int, tables: Sequence[Any]) -> lis
 def changes_since(
     journal: Journal, store: Store, version: int, until: int, tables: Sequence[Any]
 ) -> list[list[Pair]] | str:
-    """Return how tables changed after a version, up to another, or why that is not known."""
+    """Return the changes of tables after a version, up to another, or why they are unknown."""
     logged = store.history(0)
     if not logged or logged[0].version > max(version, 1):
         return f"{store.name} does not keep all commits since: Database(path, keep=...) does"

@@ -1,21 +1,21 @@
 """The store in a schema of a Postgres database.
 
-    reactive.state      the format, the version of the last commit, and who writes
-    reactive.tables     the schema of each table, and where its rows are
-    one table each      the rows, with a column for each of theirs, as anybody may read them
+    reactive.state      the format, the version of the last commit, and the id of the writer
+    reactive.tables     the schema of each table, and the SQL table with its rows
+    one table each      the rows, with one SQL column per field, readable by other programs
     reactive.reactive_commits,
     reactive.reactive_changes   the last commits, if any are kept
 
-Each `write` is one transaction of Postgres, with the version in it, so it is whole or not there.
-If the connection is lost meanwhile, another one finds out what came of it: what is not there is
-written again, once.
+Each `write` is one transaction of Postgres that includes the version, so it is present as a whole
+or not at all. If the connection is lost during a write, a new connection finds out whether it was
+committed, and writes it once more if not.
 
-An advisory lock keeps a second writer out, for as long as the connection lives. Whoever has it is
-noted: if the connection was lost and somebody else has written meanwhile, nothing is written any
-more.
+An advisory lock excludes a second writer for as long as the connection lives. The store records the
+id of its writer: if another database has opened the store while the connection was lost, nothing
+more is written.
 
-State:  a connection, what tables there are.
-Cost:   of a commit three messages to the server and back, and a fourth per table that it changes.
+State:  a connection, the list of tables.
+Cost:   a commit takes three round trips to the server, and a fourth per table that it changes.
 Source: PostgreSQL, "Advisory Locks".
 """
 
@@ -54,11 +54,11 @@ from reactive.errors import DurabilityError
 
 T = TypeVar("T")
 FORMAT = 1
-"""Of the schema; a later one is refused."""
+"""The format of the schema; a later one is refused."""
 PATIENCE = 10.0
-"""Seconds that a server which has been lost is asked again."""
+"""The seconds during which a lost server is retried."""
 PAUSE = 0.1
-"""Seconds from one question to the next."""
+"""The seconds between two tries."""
 
 
 class PostgresStore:
@@ -66,11 +66,11 @@ class PostgresStore:
 
     Parameters
     ----------
-    address: of the database, as `psycopg2.connect` or SQLAlchemy has it. The user needs the right
+    address: the database, in the form of `psycopg2.connect` or SQLAlchemy. The user needs the right
         to create the schema, or to create tables in it.
-    synchronous: "full" to wait at each commit for the server's disk, whatever the server is set to;
-        "normal" for what it is set to, which is most often the same.
-    schema: its name.
+    synchronous: "full" makes each commit wait for the server's disk, whatever the server's setting;
+        "normal" uses the server's setting, which usually waits too.
+    schema: the name of the schema.
 
     >>> store = PostgresStore("postgresql://ann:secret@localhost/shop")
     >>> store.name
@@ -93,7 +93,7 @@ class PostgresStore:
         self._owner = secrets.token_hex(8)
         self._keep = 0
         self._has_past = True
-        """Whether commits may be kept that are not the last ones any more after the next."""
+        """True if the history may hold commits that the next write must delete."""
         self._connection: Any = None
         self._forgotten: Any = None
         self._is_open = False
@@ -114,7 +114,7 @@ class PostgresStore:
         self._is_open = True
 
     def _connect(self) -> None:
-        """Connect, and take the lock."""
+        """Connect, and acquire the lock."""
         psycopg2 = driver()
         self._connection = psycopg2.connect(
             self._dsn, application_name="reactive store", client_encoding="UTF8"
@@ -155,7 +155,7 @@ class PostgresStore:
         )
 
     def _look(self) -> None:
-        """Read which tables there are."""
+        """Read the catalog of tables."""
         query = f"select {', '.join(LISTED)} from {self._listed} order by rank"
         self._tables = {}
         for entry in self._run(query).fetchall():
@@ -195,7 +195,7 @@ class PostgresStore:
             return found
 
     def _recover(self) -> None:
-        """Undo what was half done, over another connection if this one is lost."""
+        """Roll back an unfinished transaction, reconnecting if the connection is lost."""
         until = time.monotonic() + PATIENCE
         while True:
             try:
@@ -267,8 +267,10 @@ class PostgresStore:
         self._has_past = False
 
     def _stands(self, records: Sequence[Record]) -> bool:
-        """Whether a transaction whose connection was lost is there. Whoever has the lock again
-        knows: the server lets go of it when the lost session, and what it was about, is over."""
+        """True if a transaction whose connection was lost is committed.
+
+        Holding the lock again proves that the lost session has ended, and its transaction with it.
+        """
         self._recover()
         found = self._stated("version")
         self._connection.rollback()
@@ -303,7 +305,7 @@ class PostgresStore:
                 self._check_there(table, [row])
         written = [table.written(row, weight) for row, weight in come]
         for values in written:
-            gone.pop(values[0], None)  # it is replaced
+            gone.pop(values[0], None)  # the insert replaces it
         if gone:
             changed = self._run(table.delete, [list(gone)]).rowcount
             if changed != len(gone):
@@ -365,7 +367,7 @@ class PostgresStore:
             sqlite_file.forget(self._run, 0)
 
     def _within(self, act: Callable[[], T]) -> T:
-        """Do something in one transaction."""
+        """Run `act` in one transaction."""
         self._connection.rollback()
         try:
             done = act()
@@ -392,7 +394,7 @@ class PostgresStore:
         return cursor
 
     def _many(self, statement: str, rows: Sequence[Any]) -> None:
-        """As `executemany`, in few messages."""
+        """Run an insert for many rows, in few messages."""
         values = driver().extras.execute_values
         values(self._connection.cursor(), f"{statement.partition('(')[0]}%s", rows)
 
@@ -402,7 +404,7 @@ class PostgresStore:
 
     @contextmanager
     def _told(self, what: str) -> Iterator[None]:
-        """Tell what goes wrong as ours."""
+        """Convert errors of the driver to `DurabilityError`."""
         try:
             yield
         except driver().Error as error:
@@ -414,7 +416,7 @@ class PostgresStore:
 
 
 def _release(connection: Any) -> None:
-    """Give locks back: the server ends a session some time after its connection is closed."""
+    """Release locks now: the server ends a session some time after its connection is closed."""
     with suppress(driver().Error):
         connection.rollback()
         with connection.cursor() as cursor:
@@ -423,4 +425,4 @@ def _release(connection: Any) -> None:
 
 
 class _Taken(DurabilityError):
-    """Somebody has the lock; it may be the connection that was lost."""
+    """The lock is held, perhaps by the connection that was lost."""

@@ -1,11 +1,11 @@
-"""A database of a file that is read alone: its tables are as they were at one moment.
+"""A database that reads a file which another process writes: its tables are as of one commit.
 
-    reread             all tables go on to what has been committed since, in one commit: by the last
-                       commits that the file keeps, if it keeps them all; else rows are compared
-    a table is made    so do the others, before that is read
+    reread             moves all tables to the last commit of the file, in one commit: by the
+                       commits that the file keeps, if it keeps them all; else by comparing rows
+    a table is made    all other tables are moved first, so that all are as of the same commit
 
-State:  of each table how it is read; of which commit they are.
-Cost:   of `reread` O(changes since) if they are kept, else O(rows) of all tables.
+State:  the decoder of each table; the version that all tables are of.
+Cost:   `reread` is O(changes) if the commits are kept, else O(rows) of all tables.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ REMEDY = "change it in the process that writes the file, and take that in by db.
 
 
 class ReadOnlyJournal(Journal):
-    """Writes nothing: its commits are those of the file."""
+    """A journal that writes nothing: its commits are those of the file."""
 
     writes = False
     store: SqliteSnapshot
@@ -47,16 +47,16 @@ class ReadOnlyJournal(Journal):
         self._rereads = threading.Lock()
 
     def adopted(self, table: Any, adoption: Adoption) -> None:
-        """A table was made, with the rows of the file."""
+        """Register a table that has the rows of the file, and guard it against changes."""
         self._adoptions[table] = adoption
         Guarded(table, IS_READ, REMEDY)
 
     def record(self, changes: Changes, version: int) -> Record | None:
-        """A commit of the file has nothing to be written; but the file goes on with it.
+        """Return an empty record, whose `write` moves the file to the commit of `reread`.
 
         Raises
         ------
-        TableError: it is none, such as an assignment to a tracked object.
+        TableError: the commit is not one of `reread`, such as an assignment to a tracked object.
         """
         of_file = [table.name for table, _ in changes if table in self.kept]
         if of_file and self._coming is self.store:
@@ -64,21 +64,21 @@ class ReadOnlyJournal(Journal):
         return Record(version, 0.0, ()) if of_file else None
 
     def begin(self, changes: Changes, version: int) -> Any:
-        """As `record`, between the phases of a commit."""
+        """Return the function that moves the file, or None; see `record`."""
         found = self.record(changes, version)
         return None if found is None else partial(self.write, found)
 
     def write(self, record: Record) -> None:
-        """From now on the file is as it was for this commit."""
+        """Make the newer snapshot the current one."""
         self._writing, self.store = record.version, self._coming
 
     def has(self, version: int) -> bool:
-        """Whether the file has gone on with a commit."""
+        """True if the file has moved with commit `version`."""
         return self._writing == version
 
     @contextmanager
     def making(self) -> Iterator[None]:
-        """A table is made: all are of the same commit, which is read meanwhile."""
+        """Move all tables to the last commit, and keep the file open while a table is made."""
         if self._is_inside:
             yield
             return
@@ -90,13 +90,13 @@ class ReadOnlyJournal(Journal):
                 self.store.close()
 
     def reread(self) -> None:
-        """Go on to what has been committed since.
+        """Move all tables to the last commit of the file.
 
         Raises
         ------
         DurabilityError: the file cannot be read; nothing has changed.
-        PlanError: rows are of another class since; nothing has changed.
-        Exception: of a view; nothing has changed.
+        PlanError: the stored rows have another class by now; nothing has changed.
+        Exception: a view raised; nothing has changed.
         """
         if self._is_inside:
             raise TransactionError(
@@ -109,7 +109,7 @@ class ReadOnlyJournal(Journal):
 
     @property
     def _is_inside(self) -> bool:
-        """Whether this thread has a transaction open."""
+        """True if this thread has an open transaction."""
         return self._engine.mine is not None
 
     def _reread(self) -> None:
@@ -122,13 +122,13 @@ class ReadOnlyJournal(Journal):
                 newer.close()
 
     def _go_on(self, newer: SqliteSnapshot) -> None:
-        """Have all tables be as they are there, within a transaction."""
+        """Change all tables to the rows of `newer`, within a transaction."""
         self._coming = newer
         is_whole, schemas = newer.has_all_since(self.store), newer.tables()
         rest = {}
         for adoption in self._adoptions.values():
             name = adoption.table.name
-            is_tracked = hasattr(adoption.table.row_type, TRACKED)  # its objects are made anew
+            is_tracked = hasattr(adoption.table.row_type, TRACKED)  # its objects are rebuilt
             if is_whole and schemas.get(name) == adoption.codec.schema and not is_tracked:
                 rest[name] = adoption
             else:
@@ -136,11 +136,11 @@ class ReadOnlyJournal(Journal):
         if rest:
             self._by_history(rest, newer)
         assert self._engine.pending is not None
-        if not self._engine.pending.changes():  # there is no commit, which would do it
+        if not self._engine.pending.changes():  # no table changed, so no commit will move the file
             self.store = newer
 
     def _by_history(self, adoptions: Mapping[str, Adoption], newer: SqliteSnapshot) -> None:
-        """Change what the commits since have changed."""
+        """Apply the commits after the current snapshot to the tables of `adoptions`."""
         found: dict[str, dict[Values, int]] = {name: {} for name in adoptions}
         for logged in newer.history(self.store.at):
             for name in found.keys() & logged.changes.keys():
@@ -159,20 +159,20 @@ class ReadOnlyJournal(Journal):
         self._engine.write(table, getattr(table._do.unguarded, statement), rows)
 
     def forget(self, table: Any) -> None:
-        """A table was dropped here; the file has it."""
+        """Forget a table that was dropped here; the file keeps it."""
         self.release(table)
 
     def release(self, table: Any) -> None:
-        """It is not followed any more."""
+        """Stop following a table."""
         self.kept.pop(table, None)
         self._adoptions.pop(table, None)
 
     def settle(self) -> None:
-        """All there is is in the file."""
+        """Do nothing: a file that is only read has all its commits."""
 
 
 def _rows(adoption: Adoption, snapshot: SqliteSnapshot) -> Iterator[Any]:
-    """All rows of a table, as often as they are there; none if it was dropped."""
+    """Yield all rows of a table, with repetitions; none if the file has no such table."""
     if adoption.table.name in snapshot.tables():
         once, often = adoption.read(snapshot)
         yield from once

@@ -1,4 +1,4 @@
-"""What is said when a store cannot be opened, read or written."""
+"""Messages of errors when a store cannot be opened, read or written."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ DAMAGED = (
     *(ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError),
     AssertionError,
 )
-"""Exceptions of reading a value that is not what was written."""
+"""The exceptions of reading a value that differs from what was written."""
 UNDONE = "nothing has changed: no table, no view, and nothing in the file"
 
 
 def is_open_elsewhere(name: str) -> str:
-    """Of a file that another process has."""
+    """Return the message for a file that another process has open."""
     return f"{name} is open in another process\n  {WRITER}; others may read it: sqlite3 {name}"
 
 
 def is_open_here(name: str) -> str:
-    """Of a file that another database of this process has."""
+    """Return the message for a file that another database of this process has open."""
     return (
         f"{name} is open in another database of this process\n"
         "  close that one first, db.close(), as in a notebook's cell that is run again; or use it"
@@ -30,7 +30,7 @@ def is_open_here(name: str) -> str:
 
 
 def has_other_name(name: str, other: str) -> str:
-    """The message for a file that is a hard link to one that has a log."""
+    """Return the message for a file that is a hard link to one that has a log."""
     return (
         f"cannot open {name}: it is a hard link to {other}, whose log, {other}-wal, has "
         "commits that are not found by this name\n"
@@ -39,7 +39,7 @@ def has_other_name(name: str, other: str) -> str:
 
 
 def no_database(name: str) -> str:
-    """Of a file of SQLite that is none of ours."""
+    """Return the message for a SQLite file without tables of this library."""
     return (
         f"{name} is a database of SQLite that has no durable tables of this library\n"
         "  choose another path; rows of SQL tables come by db.ingest, or by a mirror"
@@ -47,7 +47,7 @@ def no_database(name: str) -> str:
 
 
 def changed_by_others(name: str, table: str, sql_name: str) -> str:
-    """Of a SQL table that has not the columns that it was made with."""
+    """Return the message for a SQL table that has lost columns or gained some."""
     return (
         f"the SQL table {sql_name!r} in {name}, of the rows of table {table!r}, is gone or has "
         "other columns: somebody else has changed it\n"
@@ -57,7 +57,7 @@ def changed_by_others(name: str, table: str, sql_name: str) -> str:
 
 
 def written_by_others(name: str, table: str, changed: int, rows: Sequence[object]) -> str:
-    """The message for rows that a commit replaces or deletes, and that are not there."""
+    """Return the message for rows that a commit replaces or deletes, but the store lacks."""
     return (
         f"{name}: table {table!r} has {changed} of {len(rows)} rows that "
         f"have to be there: {rows!r:.200}\n"
@@ -66,7 +66,7 @@ def written_by_others(name: str, table: str, changed: int, rows: Sequence[object
 
 
 def later_format(name: str, found: int, known: int) -> str:
-    """The message for a store that a later release has written."""
+    """Return the message for a store that a later release has written."""
     return (
         f"{name} is of format {found}, and this is a library of format {known}\n"
         "  update the library: pip install -U reactive-collections"
@@ -74,7 +74,7 @@ def later_format(name: str, found: int, known: int) -> str:
 
 
 def no_file(name: str) -> str:
-    """Of a file that is to be read and is not there."""
+    """Return the message for a file that does not exist and is to be read."""
     return (
         f"there is no file {name} that could be read\n"
         "  Database(path), without readonly=True, makes one; see that the path is that of a writer"
@@ -82,16 +82,16 @@ def no_file(name: str) -> str:
 
 
 def is_for_reading(name: str) -> str:
-    """Of a file that is opened with `readonly=True`."""
+    """Return the message for a file that is opened with `readonly=True`."""
     return f"{name} is open for reading alone: Database(..., readonly=True)"
 
 
 class Gone(DurabilityError):
-    """The file is not at its path; nothing has been written, and it may come back."""
+    """The file is not at its path. Nothing has been written, and the file may be put back."""
 
 
 def replaced(name: str, missing: str) -> str:
-    """Of a file that is not at its path any more."""
+    """Return the message for a file that is no longer at its path."""
     beside = "" if missing == name else f", by {missing},"
     return (
         f"{name} was deleted or replaced while it was open, as was seen{beside} now: what was "
@@ -103,7 +103,7 @@ def replaced(name: str, missing: str) -> str:
 
 
 def damaged(name: str, table: str, row: object) -> str:
-    """The message for a row that cannot be read."""
+    """Return the message for a row that cannot be read."""
     return (
         f"cannot read table {table!r} in {name}: its row {row!r:.300} is damaged\n"
         "  restore a backup; or see what can be read by SQL, in a file by: sqlite3 .recover"
@@ -111,7 +111,7 @@ def damaged(name: str, table: str, row: object) -> str:
 
 
 def not_whole(name: str, found: object) -> str:
-    """The message for a file of which a part is missing or written over."""
+    """Return the message for a file with missing or overwritten parts."""
     return (
         f"cannot open {name}: the file is damaged: {found!s:.200}\n"
         "  put a backup in its place; or see what can be read: sqlite3 .recover"
@@ -119,19 +119,21 @@ def not_whole(name: str, found: object) -> str:
 
 
 def failed(name: str, what: str, error: BaseException) -> str:
-    """Of a call that SQLite refuses."""
+    """Return the message for a call that SQLite refuses."""
     return f"cannot {what} {name}: {error}\n  {remedy(error)}"
 
 
 def is_unsure(error: BaseException) -> bool:
-    """Whether a commit that SQLite has not taken may be found in the log all the same: its pages
-    are there, and what failed came after them, such as to wait for the disk."""
+    """True if the log may contain a commit that SQLite reported as failed.
+
+    The pages were written, and a later step failed, such as waiting for the disk.
+    """
     code = getattr(error, "sqlite_errorcode", None) or 0
     return code & 0xFF in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_NOMEM) and code not in _EARLY
 
 
 def unsure(name: str) -> str:
-    """Of a file after such an error."""
+    """Return the message for a file after such an error."""
     return f"the disk has failed at the end of a commit to {name}\n  {_ANEW}"
 
 
@@ -145,7 +147,7 @@ _ANEW = "close the database, and open it anew: it will be as stored, with that c
 
 
 def remedy(error: BaseException) -> str:
-    """What to do."""
+    """Return the remedy for an error of SQLite or of the operating system."""
     if is_unsure(error):
         return _ANEW
     text = str(error).lower()

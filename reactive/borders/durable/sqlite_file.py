@@ -1,42 +1,31 @@
-"""Files of SQLite with durable tables: snapshots, history and backup; and the catalog of a store in
-Postgres.
+"""SQLite files with durable tables: reading, snapshots, history, backup; the Postgres catalog.
 
-A file of SQLite with durable tables, and what is read of it, by a connection that is open.
+`SqliteFile` reads a file through an open connection; `SqliteStore` derives from it and writes.
 
-State:  a connection, what tables there are.
-Cost:   that of SQLite.
+`SqliteSnapshot` is a file as of one commit; another process may write to the file meanwhile. In WAL
+mode a reader sees the last commit before it began, and does not block the writer. But the log
+cannot be restarted, and grows, while a reader is open: so a snapshot is open only while it is read.
+A closed snapshot keeps the version that it had.
 
-A file of SQLite as it was at one moment, while another process may write to it, or none does.
-
-In WAL mode who reads has the last commit of when it began, and keeps nobody from writing. But the
-log is not begun anew, and grows, while somebody reads: so a snapshot is open only while it is read.
-Then it is at rest, and tells what it was of.
-
-State:  a connection with a transaction that reads, if it is open.
-Cost:   of `newer` some 200 us.
-Source: sqlite.org/isolation.html, sqlite.org/wal.html ("Read-Only Databases").
-
-A copy of a durable file while it is written to: `Database.backup`.
+`Database.backup` copies a file that may be written to meanwhile:
 
     commits until now  -->  read in one transaction  -->  PATH-part  -->  synced, renamed to PATH
 
-Commits go on meanwhile: in WAL mode who reads has what was there when it began.
+Commits continue during the copy: in WAL mode a reader sees the file as of its beginning.
 
-State:  none.
-Cost:   that of reading and writing the file once.
-Source: sqlite.org/backup.html.
+The catalog of a Postgres store:
 
-The catalog of a store in Postgres: what it keeps of its tables, and how that is read.
+    tables          the schema of each table, and the SQL table with its rows
+    names           as JSON, since text in Postgres cannot contain NUL
 
-    tables          the schema of each table, and where its rows are
-    names           as JSON, since text of Postgres has no NUL
+History: the last commits of a store, for `Store.history`.
 
-Cost: O(entries) to read them.
-
-The last commits in a file of SQLite, for `Store.history`.
-
-State:  a line per commit, and one per row that it changes.
-Cost:   of a commit, that of its rows once more.
+State:  a file has a connection and the list of its tables; a snapshot, while open, a read
+transaction; the history one line per commit, and one per row that it changed.
+Cost:   that of SQLite; `newer` takes some 200 us; a backup reads and writes the file once; the
+catalog is read in O(entries); the history writes the rows of a commit a second time.
+Source: sqlite.org/isolation.html, sqlite.org/wal.html ("Read-Only Databases"),
+sqlite.org/backup.html.
 """
 
 from __future__ import annotations
@@ -79,11 +68,11 @@ from reactive.borders.durable.store import (
 from reactive.errors import DurabilityError
 
 FORMAT = 1
-"""Of the file; a later one is refused."""
+"""The format of the file; a later one is refused."""
 
 
 class SqliteFile:
-    """Reads a file; who derives from it opens it."""
+    """The reading half of a store in a SQLite file; subclasses open the connection."""
 
     def __init__(self, path: str | os.PathLike[str], connect: Callable[..., Any]) -> None:
         self.name = os.path.realpath(os.fspath(path))
@@ -92,7 +81,7 @@ class SqliteFile:
         self._tables: dict[str, SqliteTable] = {}
         self._schemas: dict[str, Schema] = {}
         self._places: set[str] = set()
-        """The names of their SQL tables, in small letters."""
+        """The lower-case names of the SQL tables."""
         self._last_rank = 0
 
     def version(self) -> int:
@@ -123,7 +112,7 @@ class SqliteFile:
                     yield rows if found.columns else [()] * len(rows), weight
 
     def _check_columns(self, table: SqliteTable) -> None:
-        """Raise if it is not as it was made: SQLite reads a column that is gone as its name."""
+        """Raise if the table has other columns: SQLite reads a missing column as its name."""
         there = [name for _, name, *_ in self._reading(table.there)]
         if there != [*table.columns, *([] if table.is_keyed else [table.weight])]:
             raise DurabilityError(changed_by_others(self.name, table.schema.table, table.name))
@@ -150,11 +139,11 @@ class SqliteFile:
                 raise DurabilityError(damaged(self.name, "reactive_changes", kept)) from error
 
     def _opened(self) -> None:
-        """Look at what has been opened.
+        """Check the format of the opened file, and read its catalog.
 
         Raises
         ------
-        DurabilityError: it is of a later format.
+        DurabilityError: the format is later than this library's.
         """
         found = self._stated("format")
         if found > FORMAT:
@@ -169,13 +158,13 @@ class SqliteFile:
         return int(found[0])
 
     def _check_whole(self) -> None:
-        """Raise if pages of the file are missing, or are not what the others say."""
+        """Raise if pages of the file are missing or inconsistent."""
         (found,) = self._run("pragma quick_check(1)").fetchone()
         if found != "ok":
             raise DurabilityError(not_whole(self.name, found))
 
     def _look(self) -> None:
-        """Read which tables there are."""
+        """Read the catalog of tables."""
         found = self._run(f"select {', '.join(_LISTED)} from reactive_tables order by rank")
         self._tables, self._schemas, self._places = {}, {}, set()
         for rank, *entry in found.fetchall():
@@ -187,7 +176,7 @@ class SqliteFile:
                 raise DurabilityError(damaged(self.name, "reactive_tables", told)) from error
 
     def _add(self, table: SqliteTable) -> None:
-        """There is a table."""
+        """Add a table to the catalog in memory."""
         self._tables[table.schema.table] = table
         self._schemas[table.schema.table] = table.schema
         self._places.add(table.name.lower())

@@ -1,30 +1,25 @@
-"""The store in one SQLite file, written ahead (WAL).
+"""The store in one SQLite file, in WAL mode.
 
-    reactive_state      the format, the version of the last commit, what no other file has
-    reactive_tables     the schema of each table, and where its rows are
-    one table each      the rows, as anybody may read them while the file is open
+    reactive_state      the format, the version of the last commit, and a unique id of the file
+    reactive_tables     the schema of each table, and the SQL table with its rows
+    one table each      the rows, readable by other programs while the file is open
     reactive_commits,
     reactive_changes    the last commits, if any are kept
 
-Each `write` is one transaction of SQLite, with the version in it. In WAL mode that is whole or not
-there whatever ends the process, and whatever is torn off the end of the log. With
-`synchronous="full"` it is on the disk when it returns; with "normal", which does not wait for the
-disk, the last commits may be lost if the power fails, never a part of one.
+Each `write` is one transaction of SQLite that includes the version. In WAL mode a transaction is
+present as a whole or not at all, however the process ends, and wherever the log is cut off. With
+`synchronous="full"` the commit is on disk when `write` returns; with "normal", which does not wait
+for the disk, a power failure may lose the last commits, but never a part of one.
 
-A lock file beside it keeps a second writer out; readers are let in. If one of the files is deleted
-or replaced while it is open, that is told by the next commit (`sqlite_store.py`).
+A lock file beside the database file excludes a second writer; readers are admitted. If one of the
+files is deleted or replaced while open, the next check reports it: `OpenFiles` compares the files
+at their paths with the opened ones. A deleted or replaced file can still be written, and what is
+written is lost when it is closed; only this comparison reveals that.
 
-State:  a connection, the lock, what tables there are.
-Cost:   a commit of one row 20 us, nine tenths of it SQLite's.
+State:  a connection, the lock, the list of tables; which file was at each path when it was opened.
+Cost:   a commit of one row 20 us, nine tenths of it SQLite's; a check of one file 2 us, so files
+are checked every `EVERY` seconds.
 Source: sqlite.org/wal.html.
-
-Whether files that are open are still those at their paths.
-
-A file that was deleted, or has another one in its place, can be written as before, and what is
-written is lost when it is closed. Nothing tells of that but a comparison.
-
-State:  which file was at each path when it was opened.
-Cost:   of a look at one 2 us, so there is one every `EVERY` seconds.
 """
 
 from __future__ import annotations
@@ -55,21 +50,24 @@ from reactive.borders.durable.store import Change, Record, Rows, Schema, Values,
 from reactive.errors import DurabilityError
 
 PATIENCE_MS = 5000
-"""How long a write waits for somebody else who has the file locked, such as a backup."""
+"""The milliseconds that a write waits for another program, such as a backup, to unlock the file."""
 PAGE = 2048
-"""Bytes of a page of a new file. A commit writes two pages at least: with 4096, it takes a sixth
-longer, and with rows of a thousand bytes half as long again; with 1024, rows of two hundred do."""
+"""The bytes of a page in a new file.
+
+A commit writes at least two pages: with 4096, it takes a sixth longer, and half as long again with
+rows of a thousand bytes; with 1024, rows of two hundred do.
+"""
 CHECKPOINT = 8000
-"""Pages of the log from which on it is moved into the file; 16 MB."""
+"""The pages of the log at which SQLite moves it into the file; 16 MB."""
 
 
 class SqliteStore(SqliteFile):
-    """A file of SQLite as a `Store`.
+    """A SQLite file as a `Store`.
 
     Parameters
     ----------
-    path: of the file. Beside it there is a log (`-wal`), an index of that (`-shm`), a lock
-        (`-lock`).
+    path: the path of the file. Beside it are its log (`-wal`), the index of the log (`-shm`), and a
+    lock file (`-lock`).
     synchronous: "normal", or "full" to wait for the disk at each commit.
 
     >>> import tempfile
@@ -91,19 +89,19 @@ class SqliteStore(SqliteFile):
         self._synchronous = synchronous
         self._keep = 0
         self._has_past = False
-        """Whether commits are kept that are not the last ones any more after the next."""
+        """True if the history may hold commits that the next write must delete."""
         self._lock: FileLock | None = None
         self._inode: InodeLock | None = None
         self._forgotten: Any = None
         self._is_unsure = False
-        """Whether the log may have a commit that was refused."""
+        """True if the log may contain a commit that was refused."""
         self._files = OpenFiles()
         self._has_written = False
-        """Whether something was since the files were looked at."""
+        """True if something was written since the last check of the files."""
         self._indexed: set[str] = set()
-        """SQL tables that have an index of all columns."""
+        """The SQL tables that have an index of all columns."""
         self._at_once: dict[str, str] = {}
-        """The statement that writes a row and the version, by table."""
+        """The statement that writes a row together with the version, by table."""
 
     # Opening and closing.
 
@@ -146,11 +144,12 @@ class SqliteStore(SqliteFile):
         self._files = OpenFiles(self.name, f"{self.name}-wal", f"{self.name}-lock")
 
     def _take_inode(self) -> None:
-        """Take the file by whatever name it has been opened.
+        """Lock the inode of the file, which has one whatever the path.
 
         Raises
         ------
-        DurabilityError: somebody has it, by another name or though its lock was deleted.
+        DurabilityError: the file is open already, through another path or with its lock file
+        deleted.
         """
         if self._connection is not None:
             self._run("select 1 from sqlite_master").fetchall()  # which makes the file
@@ -191,7 +190,7 @@ class SqliteStore(SqliteFile):
                     lock.close()
 
     def after_fork(self) -> None:
-        self._forgotten = self._connection  # closing it would be felt by the parent
+        self._forgotten = self._connection  # closing the connection would affect the parent
         self._connection = None
         if self._lock is not None:
             self._lock.close()
@@ -233,14 +232,14 @@ class SqliteStore(SqliteFile):
             raise DurabilityError(failed(self.name, "write", error)) from error
 
     def _check_files(self) -> None:
-        """Raise if what is written would be lost."""
+        """Raise if a file was deleted or replaced, so that writes to it would be lost."""
         missing = self._files.missing()
         self._has_written = False
         if missing is not None:
             raise Gone(replaced(self.name, missing))
 
     def _write_safely(self, records: Sequence[Record]) -> None:
-        """Write, and wait for the disk."""
+        """Write with `synchronous = full`, which waits for the disk."""
         try:
             self._run("pragma synchronous = full")
             self._within(self._write, records)
@@ -248,7 +247,7 @@ class SqliteStore(SqliteFile):
             self._run(f"pragma synchronous = {self._synchronous}")
 
     def _put_at_once(self, record: Record) -> str | None:
-        """The one statement that writes a commit of one row that comes, if it is one."""
+        """Return the single statement that writes a commit of one inserted row; None for others."""
         if len(record.changes) != 1:
             return None
         name, gone, come, counted = change = record.changes[0]
@@ -281,11 +280,11 @@ class SqliteStore(SqliteFile):
         if self._keep or self._has_past:
             sqlite_file.forget(self._run, self._keep)
         self._run(_VERSION, (records[-1].version,))
-        if records[-1].is_safe and not records[-1].changes:  # who changes nothing waits for nothing
+        if records[-1].is_safe and not records[-1].changes:  # SQLite syncs only changes
             self._run(_WRITTEN, (records[-1].time,))
 
     def _remove(self, table: SqliteTable, change: Change, waiting: list[Values]) -> None:
-        """Delete the rows that go, and are not replaced, after what waits to be inserted."""
+        """Insert the rows in `waiting`, then delete the rows that `change` does not replace."""
         if change.gone and (gone := table.leaving(change)):
             self._put(table, waiting)
             waiting.clear()
@@ -296,7 +295,7 @@ class SqliteStore(SqliteFile):
                 raise self._differs(table, f"{changed} of {len(gone)} rows", gone)
 
     def _count(self, table: SqliteTable, change: Change) -> None:
-        """Delete the rows that go from a table without a key, and count others."""
+        """Delete the removed rows of a table without a key, and set the counts of others."""
         self._index(table)
         for row in change.gone:
             self._one(table, table.delete, row)
@@ -309,7 +308,7 @@ class SqliteStore(SqliteFile):
                 self._one(table, table.count, (after, *row))
 
     def _put(self, table: SqliteTable, rows: Sequence[Values]) -> None:
-        """Insert rows, in the place of those with their keys."""
+        """Insert rows, replacing rows with the same keys."""
         for statement, values in table.insertions(rows):
             self._many(statement, values)
 
@@ -320,7 +319,7 @@ class SqliteStore(SqliteFile):
             self._connection.executemany(statement, rows)
 
     def _one(self, table: SqliteTable, statement: str, values: Sequence[Any]) -> None:
-        """Run a statement that changes one row."""
+        """Run a statement that must change exactly one row."""
         changed = self._run(statement, values).rowcount
         if changed != 1:
             raise self._differs(table, f"{changed} of a row", tuple(values))
@@ -382,9 +381,9 @@ class SqliteStore(SqliteFile):
             sqlite_file.forget(self._run, 0)
 
     def _within(self, act: Callable[..., object], *arguments: Any) -> None:
-        """Do something in one transaction."""
+        """Run `act` in one transaction."""
         run = self._connection.execute
-        self._roll_back()  # what an exception from outside has left
+        self._roll_back()  # what an asynchronous exception left unfinished
         try:
             run("begin immediate")
             act(*arguments)
@@ -415,11 +414,11 @@ _MADE = (
 
 
 EVERY = 0.1
-"""Seconds between two looks."""
+"""The seconds between two checks."""
 
 
 class OpenFiles:
-    """Files that have been opened; one that is not there is not looked at later.
+    """The identities of opened files. A file that did not exist at the start is never checked.
 
     >>> import tempfile
     >>> path = tempfile.mkdtemp() + "/a"
@@ -436,10 +435,10 @@ class OpenFiles:
         found = {path: _identity(path) for path in paths}
         self._known = {path: known for path, known in found.items() if known is not None}
         self.due = monotonic() + EVERY
-        """When to look again."""
+        """The time of the next check."""
 
     def missing(self) -> str | None:
-        """The path of one that is not there any more; None if all are."""
+        """Return the path of a file that was deleted or replaced; None if there is none."""
         for path, known in self._known.items():
             if _identity(path) != known:
                 return path
@@ -448,7 +447,7 @@ class OpenFiles:
 
 
 def _identity(path: str) -> tuple[int, int] | None:
-    """What no other file has while this one is open; None if there is none."""
+    """Return the device and inode, unique while the file is open; None if there is no file."""
     try:
         found = Path(path).stat()
     except (FileNotFoundError, NotADirectoryError):

@@ -1,29 +1,27 @@
-"""Durable tables in SQLite: the statements that write rows and the states of views.
+"""Durable tables in SQLite: the statements that write rows, and the stored states of views.
 
-A durable table in SQLite: its statements, as text.
+`SqliteTable` is the SQL table that stores the rows of a durable table:
 
-    with a key       primary key, without rowid: a row is found by its key
-    without one      a column more, of how often a row is there; found by all columns together
+    with a key       primary key, without rowid: the key identifies a row
+    without one      an extra column with the number of copies; all columns identify a row
 
-Columns have no type, as SQLite would turn 1 into 1.0 by one. The index of all columns is made when
-the first row goes: who only adds does not need it.
+Columns have no declared type, because a type would make SQLite turn 1 into 1.0. The index of all
+columns is created when the first row is deleted: a table that only grows does not need it.
 
-State:  none.
-Cost:   O(1) statements per change, each O(log rows).
+The states of a view are two tables in the store of a durable database:
 
-State of views in the store of a durable database: two tables for each view.
+    kept NAME        the header, as JSON: query, version, tables; each part and its cost
+    kept-0 NAME      the bytes of the states of operators (`rows/packed.py`), in pieces; or kept-1,
+                     for the next generation
 
-    kept NAME        the header, as JSON: of which query, version and tables; each part and its cost
-    kept-0 NAME      the bytes of the states of operators (`rows/packed.py`), in pieces; or 1, for
-                     the generation after it
+The bytes are written in small transactions, between which others commit, and the header last. So
+the stored state is always a whole one, the new or the old, and never that of a commit that the
+store does not have. No commit changes these tables. A hash detects bytes that differ from what was
+written.
 
-The bytes are written in small transactions, between which others commit, and the header after
-them. So a view is stored as a whole, or is what it was before; and never without the commit that it
-is of. The tables are beside those of the user: no commit changes them. Bytes that are not those
-that were written are found by their hash.
-
-State:  what was read of a view, until it is made.
-Cost:   one read of the table; of each state that is asked for, its hash and O(its rows).
+State:  the statements none; of a stored view what was read of it, until the view is made.
+Cost:   O(1) statements per change, each O(log rows); a stored view takes one read of its table, and
+        per requested state its hash and O(rows).
 """
 
 from __future__ import annotations
@@ -41,21 +39,21 @@ from reactive.engine.runtime.sql_names import apart, apart_of, quoted
 from reactive.errors import DurabilityError
 
 Runs: TypeAlias = tuple[str, Sequence[Sequence[Any]]]
-"""A statement, with the values of each time that it is to run."""
+"""A statement, with the values of each of its executions."""
 BATCH = 2000
-"""Rows that are read together."""
+"""The number of rows read together."""
 TOGETHER = 50
-"""Rows that one statement inserts or deletes, in two thirds of the time that as many take."""
+"""The rows that one statement inserts or deletes; two thirds of the time of single statements."""
 MOST_VALUES = 999
-"""Of a statement, in any version of SQLite."""
+"""The most values of one statement, in any version of SQLite."""
 
 
 @dataclass(frozen=True)
 class SqliteTable:
-    """Where the rows of a schema are in the file.
+    """The SQL table that stores the rows of a schema.
 
-    name: of the SQL table.
-    columns: of it, one for each of the schema.
+    name: the name of the SQL table.
+    columns: its columns, one for each column of the schema.
     """
 
     schema: Schema
@@ -64,17 +62,17 @@ class SqliteTable:
 
     @cached_property
     def is_keyed(self) -> bool:
-        """Whether rows are found by a column."""
+        """True if a key identifies a row."""
         return self.schema.key is not None
 
     @cached_property
     def weight(self) -> str:
-        """The column of how often a row is there."""
+        """The name of the column with the number of copies of a row."""
         return apart("weight", self.columns)
 
     @cached_property
     def create(self) -> str:
-        """Makes it."""
+        """The statement that creates the table."""
         columns = ", ".join(map(quoted, self.columns))
         if self.is_keyed:
             return (
@@ -85,38 +83,42 @@ class SqliteTable:
 
     @cached_property
     def index(self) -> str:
-        """Makes the index of all columns, if it is not there and there are any."""
+        """The statement that creates the index of all columns if it is missing."""
         name = quoted(f"reactive_rows_of_{self.name}")
         columns = ", ".join(map(quoted, self.columns))
         return f"create index if not exists {name} on {self._table} ({columns})"
 
     @cached_property
     def put(self) -> str:
-        """Inserts a row: in the place of the one with its key; without a key, once."""
+        """The statement that inserts a row: one copy, or in place of the row with the same key."""
         if self.is_keyed:
             return f"insert or replace into {self._table} values ({self._marks})"
         return f"insert into {self._table} values ({self._marks}{', ' if self._marks else ''}1)"
 
     @cached_property
     def together(self) -> int:
-        """How many rows `put_together` inserts."""
+        """The number of rows that `put_together` inserts."""
         return min(TOGETHER, MOST_VALUES // len(self.columns)) if self.columns else 1
 
     @cached_property
     def put_together(self) -> str:
-        """Inserts rows as `put` does, one after the other."""
+        """The statement that inserts several rows as `put` does, in their order."""
         head, values, row = self.put.rpartition("values ")
         return head + values + ", ".join([row] * self.together)
 
     @cached_property
     def put_often(self) -> str:
-        """Inserts a row with how often it is there."""
+        """The statement that inserts a row with its number of copies."""
         return f"insert into {self._table} values ({self._marks}{', ' if self._marks else ''}?)"
 
     @cached_property
     def put_at_once(self) -> Sequence[str]:
-        """Makes a view, of this connection, that takes a row with the version of its commit: so a
-        commit of one row is one statement, in a third of the time that a transaction takes."""
+        """Return the statements that create a temporary view for one-row commits.
+
+        The view accepts a row and the version of its commit.
+
+        With it, a commit of one row is one statement, in a third of the time of a transaction.
+        """
         columns = [f"v{place}" for place in range(len(self.columns))]
         named = ", ".join(f"null as {column}" for column in (*columns, "version"))
         values = [f"new.{column}" for column in columns] + ([] if self.is_keyed else ["1"])
@@ -131,17 +133,17 @@ class SqliteTable:
 
     @cached_property
     def put_with_version(self) -> str:
-        """Inserts a row by that view."""
+        """The statement that inserts a row through that view."""
         marks = ", ".join("?" * (len(self.columns) + 1))
         return f"insert into {self._view} values ({marks})"
 
     @property
     def drop_at_once(self) -> str:
-        """Drops that view."""
+        """The statement that drops that view."""
         return f"drop view if exists temp.{self._view}"
 
     def insertions(self, rows: Sequence[Values]) -> Iterator[Runs]:
-        """Inserts rows as `put` does, one after the other."""
+        """Yield the statements that insert rows as `put` does, in their order."""
         whole = 0
         if (size := self.together) > 1:
             whole = len(rows) - len(rows) % size
@@ -150,7 +152,7 @@ class SqliteTable:
         yield self.put, rows[whole:]
 
     def deletions(self, keys: Sequence[Any]) -> Iterator[Runs]:
-        """Deletes the rows with these keys."""
+        """Yield the statements that delete the rows with these keys."""
         whole = len(keys) - len(keys) % TOGETHER
         if whole:
             blocks = [keys[at : at + TOGETHER] for at in range(0, whole, TOGETHER)]
@@ -159,7 +161,7 @@ class SqliteTable:
             yield self.delete, [(key,) for key in keys[whole:]]
 
     def leaving(self, change: Change) -> Sequence[Any]:
-        """The keys of rows that go, and that no row takes which comes."""
+        """Return the keys of deleted rows that no inserted row of the change has."""
         place = self.key_place
         if len(change.gone) == len(change.come) == 1:
             key = change.gone[0][place]
@@ -171,45 +173,45 @@ class SqliteTable:
 
     @cached_property
     def key_place(self) -> int:
-        """Where the key is among the values."""
+        """The position of the key among the values."""
         return self.schema.key_place
 
     @cached_property
     def delete(self) -> str:
-        """Deletes a row, which is found by its key or by all columns."""
+        """The statement that deletes a row, identified by its key or by all columns."""
         where = f"{self._key} = ?" if self.is_keyed else self._same
         return f"delete from {self._table} where {where}"
 
     @cached_property
     def delete_together(self) -> str:
-        """Deletes rows, each found by its key."""
+        """The statement that deletes several rows, each identified by its key."""
         return f"delete from {self._table} where {self._key} in ({', '.join('?' * TOGETHER)})"
 
     @cached_property
     def count(self) -> str:
-        """Says how often a row is there."""
+        """The statement that sets the number of copies of a row."""
         return f"update {self._table} set {quoted(self.weight)} = ? where {self._same}"
 
     @cached_property
     def rows(self) -> str:
-        """Reads the rows; without a key, those that are there once."""
+        """The statement that reads the rows; without a key, those with a single copy."""
         once = "" if self.is_keyed else f" where {quoted(self.weight)} = 1"
         return f"select {self._selected} from {self._table}{once}"
 
     @cached_property
     def rows_often(self) -> str:
-        """Reads the other ones, each with how often, last."""
+        """The statement that reads the rows with several copies, the number as the last value."""
         weight = quoted(self.weight)
         return f"select {self._selected}, {weight} from {self._table} where {weight} is not 1"
 
     @property
     def there(self) -> str:
-        """Tells the columns that it has."""
+        """The statement that lists the columns of the table."""
         return f"pragma table_info({self._table})"
 
     @property
     def drop(self) -> str:
-        """Drops it."""
+        """The statement that drops the table."""
         return f"drop table if exists {self._table}"
 
     @property
@@ -238,7 +240,7 @@ class SqliteTable:
 
 
 def placed(schema: Schema, taken: Container[str]) -> SqliteTable:
-    """Return where a new table goes, apart from names in small letters."""
+    """Choose the SQL names of a new table and its columns; `taken` holds lower-case names."""
     columns: list[str] = []
     for column in schema.columns:
         columns.append(apart(_plain(column.name) or "value", columns))
@@ -246,10 +248,10 @@ def placed(schema: Schema, taken: Container[str]) -> SqliteTable:
 
 
 def _strung(rows: Sequence[Values]) -> list[Any]:
-    """The values of rows, one after the other."""
+    """Return the values of rows in one list."""
     found: list[Any] = []
     for row in rows:
-        found += row  # in two thirds of the time of `chain`
+        found += row  # takes two thirds of the time of `chain`
     return found
 
 
@@ -264,7 +266,7 @@ def _plain(name: str) -> str:
 
 
 def by_weight(rows: Sequence[Values]) -> dict[int, list[Values]]:
-    """Rows whose last value is how often they are there, by that."""
+    """Group rows, whose last value is their number of copies, by that number."""
     found: dict[int, list[Values]] = {}
     for row in rows:
         if type(row[-1]) is not int or row[-1] < 1:
@@ -276,7 +278,7 @@ def by_weight(rows: Sequence[Values]) -> dict[int, list[Values]]:
 State: TypeAlias = Mapping[str, Any]
 """The state of an operator: lists are columns of values, other values are plain."""
 FORMAT = 2
-"""The number of the form of the table and of the states; another form has another number."""
+"""The number of the format of the table and of the states."""
 PIECE = 1 << 17
 """The most bytes in a row of the table."""
 COLUMNS = (Column("part", "int", "plain"), Column("data", "bytes", "plain"))
@@ -284,14 +286,14 @@ COLUMNS = (Column("part", "int", "plain"), Column("data", "bytes", "plain"))
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """Seconds that an operator takes to be computed, and to be read; None if nobody knows."""
+    """The seconds that an operator takes to be computed and to be read; None if not measured."""
 
     computing: float | None = None
     reading: float | None = None
 
     @property
     def pays(self) -> bool:
-        """True if its state is to be stored, and read."""
+        """True if the state of the operator is worth storing and reading."""
         return self.computing is None or self.reading is None or self.reading <= self.computing
 
 
@@ -300,10 +302,10 @@ class Header:
     """The facts about a stored view.
 
     query: the fingerprint of the query, the library and Python.
-    version: of the last commit that the states are of.
-    generation: 0 or 1, which of two tables has the bytes.
+    version: the version of the last commit that the states include.
+    generation: 0 or 1, the number of the table that has the bytes.
     tables: by name, the schema and the number of rows.
-    costs: of each operator, by its name.
+    costs: the cost of each operator, by its name.
     parts: the operators that are stored: their names, with the number of bytes and the hash.
     """
 
@@ -316,11 +318,11 @@ class Header:
 
     @property
     def size(self) -> int:
-        """The bytes of all states together."""
+        """The total bytes of all states."""
         return sum(size for size, _ in self.parts.values())
 
     def text(self) -> bytes:
-        """The header as it is stored."""
+        """Serialize the header."""
         costs = {name: [cost.computing, cost.reading] for name, cost in self.costs.items()}
         found = {**asdict(self), "costs": costs, "format": FORMAT}
         return json.dumps(found).encode()
@@ -329,7 +331,7 @@ class Header:
 class StoredStates:
     """The states of a view as they are in the store.
 
-    Raises `Unreadable` of what `write` has not written.
+    Raises `Unreadable` for data that `write` has not written.
     """
 
     def __init__(self, store: Store, view: str) -> None:
@@ -343,12 +345,12 @@ class StoredStates:
             start += size
 
     def state(self, name: str) -> State | None:
-        """The state of an operator, if there is one.
+        """Return the state of an operator; None if none is stored.
 
         Raises
         ------
-        Unreadable: it is damaged.
-        Unstorable: it is of a class that the process does not have.
+        Unreadable: its bytes are damaged.
+        Unstorable: a value has a class that this process cannot import.
         """
         if name not in self._parts:
             return None
@@ -359,7 +361,7 @@ class StoredStates:
 
 
 def table_of(view: str, generation: int | None = None) -> str:
-    """The name of the table of a view: of its header, or of the bytes of a generation."""
+    """Return the name of a table of a view: of its header, or of the bytes of a generation."""
     return f"kept {view}" if generation is None else f"kept-{generation} {view}"
 
 
@@ -404,11 +406,11 @@ def parts_of(packed: Mapping[str, bytes]) -> dict[str, Sequence[Any]]:
 
 
 def pack(state: State) -> tuple[bytes, float]:
-    """The bytes of a state, and the seconds that this took without those of other threads.
+    """Return the bytes of a state, and the seconds that packing took, without other threads.
 
     Raises
     ------
-    Unstorable: it has a value that could not be read again.
+    Unstorable: a value cannot be restored from bytes.
     """
     packer = Packer(rests=True)
     packer.plain([(name, isinstance(value, list)) for name, value in state.items()])
@@ -418,11 +420,11 @@ def pack(state: State) -> tuple[bytes, float]:
 
 
 def unpacked(data: bytes) -> State:
-    """The state of its bytes.
+    """Restore a state from its bytes.
 
     Raises
     ------
-    Unreadable: they are none.
+    Unreadable: the bytes are not those of a state.
     """
     unpacker = Unpacker(data)
     names = unpacker.plain()

@@ -1,37 +1,33 @@
-"""Stores of durable tables: the protocol, the store in memory, and the tables of a store in
-Postgres.
+"""Stores of durable tables: the protocol, the table of a Postgres store, and the store in memory.
 
-What a store of durable tables does: the protocol, and the data that goes through it.
+The protocol of a store:
 
-    open      take it, alone                     tables, rows, version    what it has
-    write     commits, all of them or none       create, drop             one table, with its rows
-    close     let it go                          history                  the last commits
+    open      lock the store                      tables, rows, version    read its contents
+    write     write commits, all or none          create, drop             one table with its rows
+    close     release the store                   history                  the last commits
 
-A store knows nothing of Python's classes. A row is a tuple of plain values, one per column, each of
-them None, an int of 64 bits, a float that is no NaN, a str without lone surrogates, or bytes; and
-is given back as it came, `1` as `1` and `1.0` as `1.0`, `-0.0` as `-0.0`, whatever the column is
-said to hold. (What else rows hold has been made bytes of before: `rows/values.py`.)
+A store knows nothing of Python's classes. A row is a tuple of plain values, one per column: None, a
+64-bit int, a float that is not NaN, a str without lone surrogates, or bytes. The store returns each
+value unchanged, whatever the declared type of the column: `1` as `1`, `1.0` as `1.0`, `-0.0` as
+`-0.0`. (`rows/values.py` encodes all other values as bytes.)
 
-Whoever uses it calls one method at a time, from any thread.
+Callers call one method at a time, from any thread.
 
+A durable table in Postgres: its SQL statements, and the conversion of rows to columns.
+
+    _id       a digest of the key, or of all values of a table without a key; identifies the row
+    _count    the number of copies of the row
+    columns   bigint, float8, text, bytea, as declared; other types as text with a type mark
+    _odd      values that differ from the declaration or do not fit the column's type, marked
+
+Any SQL client can read the columns, and each value is read back exactly: `1` and `1.0`, a text with
+a NUL, the sign of `-0.0`.
+
+The store in memory: a minimal implementation, for tests and as an example.
+
+State:  a Postgres table none; the store in memory all its rows, also between `close` and `open`.
+Cost:   O(columns) per row of a Postgres table.
 Source: stepping's store: `get` is `rows`, `set` and `flush` are `write`, `inc` is `version`.
-
-A durable table in Postgres: its statements, as text, and its rows as columns.
-
-    _id       a digest of the key, or of all values without one: what a row is found by
-    _count    how often it is there
-    columns   bigint, float8, text, bytea, as they are declared; others as text with a mark
-    _odd      values that are not as declared, or that the column's type has not, with marks
-
-So columns can be read by anybody, and yet each value comes back as what it was: `1` and `1.0`, a
-text with a NUL, the sign of `-0.0`.
-
-State:  none.
-Cost:   O(columns) per row.
-
-A store in memory: what the others have to do, in few lines; for tests, and as an example.
-
-State:  everything that is stored, also between `close` and `open`.
 """
 
 from __future__ import annotations
@@ -51,15 +47,15 @@ Plain: TypeAlias = int | float | str | bytes | None
 Values: TypeAlias = tuple[Any, ...]
 """A row: a plain value for each column."""
 KEPT = '{"kept": '
-"""The beginning of `Schema.about` of a table that holds the state of a view."""
+"""The start of `Schema.about` of a table that holds the state of a view."""
 BESIDE = ('{"sink": ', KEPT)
 Rows: TypeAlias = Iterable[tuple[Sequence[Values], int]]
-"""Different rows in batches, with how often each row of a batch is there."""
+"""Distinct rows in batches; each batch with the number of copies of each of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A field of rows: name, type as text, and how its values are written (`rows/values.py`).
+    """A field of rows: its name, its type as text, the encoding of its values (`rows/values.py`).
 
     >>> Column("total", "float", "plain")
     Column(name='total', type='float', kind='plain')
@@ -72,14 +68,14 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Schema:
-    """What a store notes of a table, and gives back as it was.
+    """The description of a table, which the store keeps and returns unchanged.
 
     table: its name.
     columns: in the order of the values of rows.
-    key: the name of the column by which rows are told apart, of which no value is None; without
-         one, they are told apart by all values together, and may be there several times.
-    about: more, as text that is nothing to the store, but that one of `BESIDE` is before what is
-        written beside the commits, and is not in the history.
+    key: the name of the column that identifies a row; its values are never None. Without a key, all
+    values together identify a row, which may have several copies.
+    about: more text, opaque to the store except for its start: a table whose text starts with an
+    item of `BESIDE` is not written by commits and is not in the history.
 
     >>> Schema("orders", (Column("id", "int", "plain"),), "id").key_place
     0
@@ -92,23 +88,23 @@ class Schema:
 
     @property
     def is_beside(self) -> bool:
-        """True if no commit changes the table, so that making or dropping it keeps the history."""
+        """True if no commit changes the table: creating or dropping it keeps the history."""
         return self.about.startswith(BESIDE)
 
     @property
     def key_place(self) -> int:
-        """Where the key is among the values of a row."""
+        """The position of the key among the values of a row."""
         return [column.name for column in self.columns].index(self.key or "")
 
 
 class Change(NamedTuple):
-    """What a commit changes of one table. No row is in two of these.
+    """The changes of one commit to one table. No row is in two of the three fields.
 
-    gone: rows that were there once, and are no more.
-    come: rows that were not there, and are now, once.
-    counted: rows with how often they were there, and are: of tables without a key only.
+    gone: deleted rows, each of which had one copy.
+    come: inserted rows, each of which now has one copy.
+    counted: rows with their number of copies before and after; only for tables without a key.
 
-    In a table with a key, a row that comes may have the key of one that goes.
+    In a table with a key, an inserted row may have the key of a deleted one.
     """
 
     table: str
@@ -117,22 +113,21 @@ class Change(NamedTuple):
     counted: Sequence[tuple[Values, int, int]] = ()
 
     def weights(self) -> Iterator[tuple[Values, int]]:
-        """Each row with how much more often it is there than before."""
+        """Yield each row with the change in its number of copies."""
         yield from ((row, -1) for row in self.gone)
         yield from ((row, 1) for row in self.come)
         yield from ((row, after - before) for row, before, after in self.counted)
 
 
 class Record(NamedTuple):
-    """A commit; or what several come to that are written together, as the last one of them, if no
-    history is kept.
+    """A commit; or, if no history is kept, several commits merged into one with the last version.
 
-    version: its number; they rise, but not one by one, and two may have the same.
-    time: when it was, in seconds since 1970.
-    is_commit: False of what is written between two commits, with the version of the first one: it
-        has no place in the history.
-    is_safe: whether it waits for the disk, with all that was written before, whatever the store
-        does otherwise.
+    version: its number; numbers rise, with gaps, and two records may have the same.
+    time: in seconds since 1970.
+    is_commit: False for a write between two commits, which has the version of the earlier commit
+    and is not in the history.
+    is_safe: True if `write` must wait until the disk has this record and all earlier ones, whatever
+    the other settings of the store.
     """
 
     version: int
@@ -143,7 +138,7 @@ class Record(NamedTuple):
 
 
 class Logged(NamedTuple):
-    """A commit of the past, as a store tells it: rows of tables, with their weights."""
+    """A past commit as a store returns it: by table, rows with their weights."""
 
     version: int
     time: float
@@ -151,12 +146,11 @@ class Logged(NamedTuple):
 
 
 class Store(Protocol):
-    """Where durable tables are: a file of SQLite, a schema of Postgres, or what you write.
+    """A place that stores durable tables: a SQLite file, a Postgres schema, or a class of your own.
 
-    `Database(store=...)` takes one. Names are any text; two that differ in case are two. What goes
-    wrong is raised as `DurabilityError`, with what the store is called, what failed, and what to
-    do. What `write`, `create` or `drop` raised of has not happened, unless `version` says that it
-    has.
+    `Database(store=...)` accepts one. Table names are arbitrary text and case-sensitive. Failures
+    raise `DurabilityError` with the name of the store, the failed action and a remedy. A failed
+    `write`, `create` or `drop` changed nothing, unless `version` returns the new version.
 
     >>> from reactive import Database, Store
     >>> from reactive.borders.durable.store import MemoryStore
@@ -168,74 +162,80 @@ class Store(Protocol):
     """
 
     name: str
-    """For messages: the path of a file, or an address without its password."""
+    """The name in messages: the path of a file, or an address without its password."""
 
     def open(self, keep: int) -> None:
-        """Take it, making it if there is none, and keep the last `keep` commits for `history`.
+        """Lock the store, create it if missing, and keep the last `keep` commits for `history`.
 
         Raises
         ------
-        DurabilityError: another process, or another database of this one, has it; or it is none of
-            ours, or of a later format.
+        DurabilityError: another database, in this process or another, has locked it; or it is not a
+        store of this library, or has a later format.
         """
         ...
 
     def version(self) -> int:
-        """The number of the last commit that it has, 0 if none. What was half done is undone first:
-        this is asked after an error, or an interrupt, to know what stands."""
+        """Return the number of the last commit in the store, 0 if there is none.
+
+        Undoes an unfinished write first: callers ask after an error or an interrupt to find out
+        whether their commit was written.
+        """
         ...
 
     def tables(self) -> Mapping[str, Schema]:
-        """The tables that it has, by name."""
+        """Return the schema of each table, by name."""
         ...
 
     def rows(self, table: str) -> Rows:
-        """The rows of a table, in batches. The store is not written to before the last."""
+        """Yield the rows of a table in batches. No write happens until all batches are read."""
         ...
 
     def write(self, records: Sequence[Record]) -> None:
-        """Write commits, in one transaction of the store. When this returns, they stand."""
+        """Write commits in one transaction of the store. They are durable when this returns."""
         ...
 
     def create(self, schema: Schema, rows: Rows = ()) -> None:
-        """Have a table, with these rows, in the place of the one that has its name if there is
-        one; in one transaction of the store."""
+        """Create a table with these rows in one transaction, replacing a table of that name."""
         ...
 
     def drop(self, table: str) -> None:
-        """Have a table no more, nor its rows."""
+        """Delete a table and its rows."""
         ...
 
     def history(self, since: int) -> Sequence[Logged]:
-        """The commits after a version, of those that are kept, the first one first. Those before a
-        `create` of one of their tables may be forgotten."""
+        """Return the kept commits after version `since`, oldest first.
+
+        Commits before a `create` of one of their tables may be missing.
+        """
         ...
 
     def after_fork(self) -> None:
-        """This is a child of the process that has it: touch nothing, and forget what is open
-        without closing it."""
+        """Drop all references to open resources without closing them.
+
+        Called in a child process that was forked while the store was open.
+        """
         ...
 
     def close(self) -> None:
-        """Let it go. May be called again."""
+        """Release the store. May be called repeatedly."""
         ...
 
 
 BATCH = 2000
-"""Rows that are read or written together."""
+"""The number of rows read or written together."""
 LONGEST = 50
-"""Letters of a name; Postgres has 63 bytes."""
+"""The most bytes of a name; Postgres allows 63."""
 DIGEST = 16
-"""Bytes of a digest: two of 10**15 rows have one with a chance of 1 in 10**9."""
+"""The bytes of a digest: among 10**15 rows, two share one with probability 1 in 10**9."""
 OWN = ("_id", "_count", "_odd")
 
 
 @dataclass(frozen=True)
 class PostgresTable:
-    """Where the rows of a schema are.
+    """The SQL table that stores the rows of a schema.
 
     place: the name of the SQL table.
-    columns: of it, one for each of the schema.
+    columns: its columns, one for each column of the schema.
     """
 
     schema: Schema
@@ -253,7 +253,7 @@ class PostgresTable:
 
     @cached_property
     def create(self) -> str:
-        """Makes it."""
+        """The statement that creates the table."""
         columns = "".join(
             f", {quoted(name)} {kind}" for name, kind in zip(self.columns, self._types, strict=True)
         )
@@ -262,7 +262,7 @@ class PostgresTable:
 
     @cached_property
     def put(self) -> str:
-        """Inserts rows, each in the place of the one with its `_id`."""
+        """The statement that inserts rows, replacing rows that have the same `_id`."""
         names = [*OWN, *map(quoted, self.columns)]
         sets = ", ".join(f"{name} = excluded.{name}" for name in names[1:])
         return (
@@ -272,27 +272,27 @@ class PostgresTable:
 
     @cached_property
     def delete(self) -> str:
-        """Deletes rows by their `_id`."""
+        """The statement that deletes rows by `_id`."""
         return f"delete from {self._table} where _id = any(?)"
 
     @cached_property
     def there(self) -> str:
-        """Finds rows by their `_id`."""
+        """The statement that finds rows by `_id`."""
         return f"select 1 from {self._table} where _id = any(?)"
 
     @cached_property
     def rows(self) -> str:
-        """Reads the rows."""
+        """The statement that reads all rows."""
         names = ", ".join(["_count", "_odd", *map(quoted, self.columns)])
         return f"select {names} from {self._table}"
 
     @cached_property
     def drop(self) -> str:
-        """Drops it."""
+        """The statement that drops the table."""
         return f"drop table if exists {self._table}"
 
     def id_of(self, row: Values) -> bytes:
-        """What a row is found by."""
+        """Return the digest that identifies a row."""
         if self.schema.key is None:
             text = json.dumps([*map(_marked, row)])
         else:
@@ -300,7 +300,7 @@ class PostgresTable:
         return blake2b(text.encode(), digest_size=DIGEST).digest()
 
     def written(self, row: Values, count: int) -> tuple[Any, ...]:
-        """The columns of a row."""
+        """Return the column values that store a row."""
         odd: dict[int, str] = {}
         found: list[Any] = []
         for place, (value, kind) in enumerate(zip(row, self._types, strict=True)):
@@ -314,7 +314,7 @@ class PostgresTable:
         return (self.id_of(row), count, json.dumps(odd) if odd else None, *found)
 
     def read(self, found: Sequence[tuple[Any, ...]]) -> dict[int, list[Values]]:
-        """Rows by how often they are there."""
+        """Decode fetched rows, grouped by their number of copies."""
         reads = [_READS[kind] for kind in self._types]
         rows: dict[int, list[Values]] = {}
         for count, odd, *values in found:
@@ -331,7 +331,7 @@ class PostgresTable:
 
 
 def placed(schema: Schema, room: str, taken: Collection[str]) -> PostgresTable:
-    """Where a new table goes.
+    """Choose the SQL names of a new table and its columns.
 
     >>> placed(Schema("état %", (Column("a?", "int", "plain"),)), "reactive", ["tables"]).create
     'create table "reactive"."état _" (_id bytea primary key, _count bigint not null, _odd text, \
@@ -358,7 +358,7 @@ _DECLARED = {"int": "bigint", "float": "float8", "str": "text", "bytes": "bytea"
 
 
 def _type(column: Column) -> str:
-    """The type of the column of a field: what it is declared to hold, besides None."""
+    """Return the SQL type of a field's column: that of its declared type, ignoring None."""
     parts = {part.strip() for part in column.type.split("|")} - {"None"}
     only = parts.pop() if len(parts) == 1 else ""
     return _DECLARED.get(only, MARKED)
@@ -374,7 +374,7 @@ _FITS: Mapping[str, Callable[[Any], bool]] = {
 
 
 def _marked(value: Any) -> str:
-    """A plain value as text that says its class."""
+    """Encode a plain value as text that begins with a mark of its type."""
     if type(value) is bytes:
         return f"b{value.hex()}"
     kind = type(value)
@@ -382,7 +382,7 @@ def _marked(value: Any) -> str:
 
 
 def _unmarked(text: str) -> Any:
-    """The value of such a text.
+    """Decode the text of `_marked`.
 
     >>> [_unmarked(_marked(value)) for value in (1, 1.0, -0.0, "1", b"1", "")]
     [1, 1.0, -0.0, '1', b'1', '']
@@ -405,7 +405,7 @@ _READS: Mapping[str, Callable[[Any], Any] | None] = {
 
 @dataclass
 class MemoryStore:
-    """A `Store` that lasts as long as it is held.
+    """A `Store` that lasts as long as the object.
 
     >>> store = MemoryStore()
     >>> store.open(keep=0)
@@ -482,11 +482,11 @@ class MemoryStore:
         self._is_open = False
 
 
-# A schema as text, for stores that keep it so.
+# Schemas as text, for stores that write them as text.
 
 
 def text_of_schema(schema: Schema) -> str:
-    """All of a schema but its name.
+    """Serialize a schema without its name.
 
     >>> text_of_schema(Schema("words", (Column("value", "str", "plain"),)))
     '{"columns": [["value", "str", "plain"]], "key": null, "about": ""}'
@@ -496,7 +496,7 @@ def text_of_schema(schema: Schema) -> str:
 
 
 def schema_of_text(table: str, text: str) -> Schema:
-    """The schema of a table.
+    """Deserialize the schema of a table.
 
     >>> schema_of_text("words", '{"columns": [], "key": null, "about": ""}')
     Schema(table='words', columns=(), key=None, about='')
